@@ -20,20 +20,29 @@ from ..past.records import PastError, find
 from ..past.report import add_options, compare_and_save, made_record, shows
 from ..paths import cache_directory
 from .counting import CountError, count_all
-from .works import WORKS
+from .works import WORKS, Work
 
-_MARKDOWN = ("| instructions | for one of |", "| -----------: | ---------- |")
+_MARKDOWN = ("| instructions | at most | for one of |", "| -----------: | ------: | ---------- |")
+_LIMITED = (3, 11)
+"""The version of Python that the limits are for: others take more or fewer in the interpreter."""
 
 
-def _row(counted: float, title: str) -> str:
-    return f"| {counted:,.0f} | {title} |"
+def _row(counted: float, work: Work) -> str:
+    return f"| {counted:,.0f} | {work.most:,} | {work.title} |"
+
+
+def _beyond(counts: dict[str, float]) -> list[str]:
+    """The names of works that take more than they may."""
+    if sys.version_info[:2] != _LIMITED:
+        return []
+    return [name for name, counted in counts.items() if counted > WORKS[name].most]
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Prints the instructions for one of each piece of work.
 
-    Returns 1 where something could not be counted, 2 where there is nothing to compare with, and 3 where
-    --compare found something that takes more.
+    Returns 1 where something could not be counted, 2 where there is nothing to compare with, 3 where
+    --compare found something that takes more, and 4 if something takes more than its limit.
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks instructions", description=__doc__)
     parser.add_argument("--only", action="append", default=[], choices=WORKS, help="may be repeated")
@@ -55,15 +64,19 @@ def main(arguments: list[str] | None = None) -> int:
             keep[options.profile] = cache_directory() / f"callgrind.out.{options.profile}"
         for name, counted in count_all(names, keep):
             counts[name] = counted
-            title = WORKS[name].title
-            print(_row(counted, title) if options.markdown else f"{counted:12,.0f}  {title}", flush=True)
+            work = WORKS[name]
+            line = f"{counted:12,.0f}  {work.title} (at most {work.most:,})"
+            print(_row(counted, work) if options.markdown else line, flush=True)
         for path in keep.values():
             print(f"{'':12}  profile: {os.path.relpath(path)}")
         if options.write:
-            rows = [_row(counted, WORKS[name].title) for name, counted in counts.items()]
+            rows = [_row(counted, WORKS[name]) for name, counted in counts.items()]
             put(INSIDE, "instructions", "\n".join([*_MARKDOWN, *rows]))
+        for name in _beyond(counts):
+            print(f"error: {name} takes more than {WORKS[name].most:,} instructions", file=sys.stderr)
         record = made_record("instructions", counts=counts)
-        return compare_and_save(options, record, lambda name: WORKS[name].title, shows("instructions"))
+        compared = compare_and_save(options, record, lambda name: WORKS[name].title, shows("instructions"))
+        return compared or (4 if _beyond(counts) else 0)
     except PastError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
