@@ -30,19 +30,6 @@ class scale(kp.CustomOp):
 
 
 _CPU_DRIVERS = ("lavapipe", "swiftshader")  # those that compute
-_SAME = """#version 450
-layout(local_size_x = 64) in;
-layout(push_constant) uniform P { uint x_size; float factor; };
-layout(binding = 0) readonly buffer X { float x[]; };
-layout(binding = 1) buffer Y { float y[]; };
-float x_load(uint i) { return x[i]; }
-void y_store(uint i, float v) { y[i] = v; }
-void main() {
-    uint i = gl_GlobalInvocationID.x;
-    if (i >= x_size) return;
-    y_store(i, x_load(i) * factor + NUMBER.0);
-}
-"""
 
 
 @REGISTRY.figure(
@@ -123,9 +110,10 @@ def operation_new(bench: Bench) -> Measured:
     # Other numbers than in earlier runs, whose modules may be on disk.
     numbers = itertools.count(int.from_bytes(np.random.default_rng().bytes(3), "little") * 64)
     push = np.array([x.size(), 0], np.uint32).tobytes()
+    (text,) = scale.sources(x, number=77777)
 
     def theirs() -> None:
-        spirv = kp.compile(_SAME.replace("NUMBER", str(next(numbers))))
+        spirv = kp.compile(text.replace("77777.0", f"{next(numbers)}.0"))
         algorithm = mgr.algorithm([x, y], spirv, (16, 1, 1), push_consts=push)
         mgr.sequence().record(kp.OpAlgoDispatch(algorithm)).eval()
 
@@ -242,7 +230,7 @@ def sort_1m(bench: Bench) -> Measured:
     x = bench.manager.tensor_t(keys)
     y, z = bench.manager.empty(1 << 20, dtype=np.uint32), bench.manager.empty(1 << 20)
     ours = bench.manager.sequence().record(kp.ops.sort.op(x, out=y))
-    theirs = _by_hand(bench, _COPY, x, z)
+    theirs = _by_hand(bench, _COPY, x.view(np.float32), z)
     ours.eval()
     assert np.array_equal(y.read(), np.sort(keys))
     return bench.compare(side(ours.eval), side(theirs.eval), times=1, submits=True)
