@@ -389,6 +389,8 @@ class KernelSelection:
         """Notes that `select` leaves for `generate`."""
         self._made = 0
         self._computed: list[ComputedArg] = []
+        self._finished: list[TensorArg] | None = None
+        """What `_tensors` finds, from the end of `select` on."""
 
     # -- arguments -------------------------------------------------------------------------------------------
 
@@ -769,9 +771,12 @@ class KernelSelection:
                 f"{self._who()}: select does not declare the result {missing.name!r}: "
                 f"{'ksel.return_tensor(arg)' if missing.alias else 'ksel.return_new_tensor(shape, dtype)'}"
             )
+        self._finished = self._tensors()
 
     def _tensors(self) -> list[TensorArg]:
         """The tensors that the kernels may use: arguments, then new results."""
+        if self._finished is not None:
+            return self._finished
         found: list[TensorArg] = []
         for desc in self.arg_descs:
             if isinstance(desc, TensorArg):

@@ -534,13 +534,14 @@ def _all() -> dict[str, str]:
 
 def functions_in(text: str) -> dict[str, str]:
     """The functions that `text` calls, and those that they call: their GLSL by name, in order."""
-    known, found = _all(), {}
-
-    def add(part: str) -> None:
-        for name in _NAME.findall(part):
-            if name in known and name not in found:
-                add(known[name].partition("{")[2])
-                found[name] = known[name]
-
-    add(text)
+    found: dict[str, str] = {}
+    _add(text, found)
     return found
+
+
+def _add(part: str, found: dict[str, str]) -> None:
+    known = _all()
+    for name in _NAME.findall(part):
+        if name in known and name not in found:
+            _add(known[name].partition("{")[2], found)
+            found[name] = known[name]

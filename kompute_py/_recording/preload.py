@@ -103,8 +103,8 @@ def report_built(name: str, seconds: float, first_run: float | None = None) -> N
     compile; None: it has not run yet. A program that has not imported logging reads no log.
     """
     logging = sys.modules.get("logging")
-    if logging is not None:
-        logging.getLogger("kompute_py").info(
+    if logging is not None and (log := logging.getLogger("kompute_py")).isEnabledFor(logging.INFO):
+        log.info(
             "%s: its pipeline was built first, in %.1f ms%s. To build it ahead: preload()",
             name,
             1000 * seconds,
