@@ -88,7 +88,7 @@ def operation_recorded(bench: Bench) -> Measured:
     def make(bench: Bench) -> tuple:
         x, y = bench.tensors[:2]
         ours = bench.manager.sequence().record(scale.op(x, out=y))
-        algorithm = bench.manager.algorithm([x, y], kp.compile(_SAME.replace("NUMBER", "0")), (16, 1, 1))
+        algorithm = bench.manager.algorithm([x, y], kp.compile(scale.sources(x)[0]), (16, 1, 1))
         push = np.array([x.size(), 0], np.uint32).tobytes()
         theirs = bench.manager.sequence().record(kp.OpAlgoDispatch(algorithm, push))
         return side(ours.eval), side(theirs.eval)

@@ -11,10 +11,12 @@ from .._base.arrays import to_dtype
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._custom.custom_op import CustomOp, Operation
 from .._custom.declaration import parse
+from .._custom.pictures import first_image, into_image, picture_like, tensor_of
 from .._custom.selection import KernelSelection, TensorArg
 from .._custom.specs import PartSpec, TensorSpec
 from .._formulas.formula import Formula
 from .._formulas.typed import Typed, declarations_of
+from .._memory.image import Image
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 
@@ -99,6 +101,7 @@ class ElementwiseOp(CustomOp):
     """The custom operation of a formula."""
 
     reads_parts = True
+    makes_images = True
     in_place = True
     formula: ClassVar[Formula]
     dtype: ClassVar[np.dtype[Any] | None] = None
@@ -300,6 +303,9 @@ class Elementwise(Operation):
 
     def _in_parts(self, values: list[Any], outs: tuple[Any, ...], error: _TooLargeError) -> Any:
         """A call over ranges of the first axis."""
+        image = first_image((*values, *outs))
+        if image is not None:
+            return self._over_tensors(values, outs, error, image)
         shape = error.results[0].shape
         tensors = [each for each in values if hasattr(each, "shape") and not isinstance(each, np.generic)]
         if not outs:
@@ -333,6 +339,29 @@ class Elementwise(Operation):
             ]
             super()._general(None, tuple(part), tuple(each[start:end] for each in outs))
         return results[0] if self._declaration.single else results
+
+    def _over_tensors(
+        self, values: list[Any], outs: tuple[Any, ...], error: _TooLargeError, image: Image
+    ) -> Any:
+        """A call over ranges of tensors that stand for images."""
+        manager, wanted = image.manager, outs
+        if not wanted:
+            pictures = [picture_like(image, each.shape, each.dtype) for each in error.results]
+            wanted = tuple(
+                manager.empty(spec.shape, spec.dtype)
+                if picture is None
+                else picture.made(manager, spec.shape, image.memory_type())
+                for spec, picture in zip(error.results, pictures, strict=True)
+            )
+        made = tuple(
+            manager.empty(each.shape, each.dtype) if isinstance(each, Image) else each for each in wanted
+        )
+        given = [tensor_of(each) if isinstance(each, Image) else each for each in values]
+        self._in_parts(given, made, error)
+        for tensor, each in zip(made, wanted, strict=True):
+            if isinstance(each, Image):
+                into_image(tensor, each)
+        return wanted[0] if self._declaration.single else wanted
 
     def _fused(self, args: tuple[Any, ...], named: dict[str, Any]) -> Elementwise:
         if len(args) > len(self._names):

@@ -12,6 +12,7 @@ from .._base.arrays import to_dtype
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._formulas.dtypes import SMALL_FLOATS, cast_dtype
 from .._formulas.elements import element_of
+from .._memory.image import Image
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .._shaders.signature import MISSING
@@ -20,7 +21,7 @@ from .specs import PartSpec, TensorSpec
 
 
 def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
-    """The value of a parameter: a Tensor, view, array or spec, None, a list of these, a number or a text.
+    """The value of a parameter: a Tensor, view, Image, array or spec, None, a list, a number or a text.
 
     With `meta`, specs count as tensors. Lists in a list of numbers count one after another. Raises
     ArgumentTypeError, naming `who`, for any other type.
@@ -81,7 +82,7 @@ def plain_types(parameter: Parameter) -> frozenset[type]:
 
 
 def _tensor(who: str, value: Any, meta: bool) -> Any:
-    if isinstance(value, (Tensor, StridedView)):
+    if isinstance(value, (Tensor, StridedView, Image)):
         value._require_init("be used")
     elif isinstance(value, np.ndarray):
         pass
@@ -98,7 +99,9 @@ def _tensor(who: str, value: Any, meta: bool) -> Any:
         try:
             value = np.asarray(memoryview(value))
         except (TypeError, ValueError, BufferError):
-            raise ArgumentTypeError(f"{who} is {kind_of(value)}; give a Tensor or an array") from None
+            raise ArgumentTypeError(
+                f"{who} is {kind_of(value)}; give a Tensor, an Image or an array"
+            ) from None
     element_of(np.dtype(value.dtype))
     return value
 

@@ -28,6 +28,7 @@ from .._base.text import nearest
 from .._compilers.settings import of_process
 from .._manager.default import manager as default_manager
 from .._memory.donation import end
+from .._memory.image import Image
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .._recording.preload import report_built
@@ -120,6 +121,10 @@ class CustomOp:
     reads_parts: ClassVar[bool] = False
     """Whether the kernels find the elements of parts of tensors that are not dense, such as ``t[:, 0]``, with
     the ``offset`` and ``strides`` of a `TensorArg`. Else such arguments are copied."""
+
+    makes_images: ClassVar[bool] = False
+    """Whether results are Images if an argument is one, where an image can have their shape and dtype. Else
+    they are Tensors."""
 
     in_place: ClassVar[bool] = False
     """Whether results may be in the memory of dense arguments of their shape: no invocation reads an element
@@ -460,7 +465,9 @@ class Operation:
         Manager. Raises what a call raises.
         """
         values, outs = self._bind(args, named), self._outs(out)
-        if not outs and not any(isinstance(each, (np.ndarray, Tensor, StridedView)) for each in flat(values)):
+        if not outs and not any(
+            isinstance(each, (np.ndarray, Tensor, StridedView, Image)) for each in flat(values)
+        ):
             manager = default_manager()
             made = self._select(values, self._calls_of(manager).facts).results
             outs = tuple(manager.empty(each.shape, each.dtype) for each in made)
@@ -676,8 +683,10 @@ class Operation:
                 f"{self.__name__} makes {len(fresh)} results; out gives {len(outs)}: {self._declaration.text}"
             )
         for each in outs:
-            if not isinstance(each, (Tensor, np.ndarray)):
-                raise ArgumentTypeError(f"{self.__name__}: out is {kind_of(each)}; give a Tensor or an array")
+            if not isinstance(each, (Tensor, Image, np.ndarray)):
+                raise ArgumentTypeError(
+                    f"{self.__name__}: out is {kind_of(each)}; give a Tensor, an Image or an array"
+                )
         return outs
 
     def _check_outs(self, selection: KernelSelection, outs: tuple[Any, ...]) -> None:
@@ -746,7 +755,7 @@ class Operation:
         outs = self._outs(out)
         answers = (answer,) if self._declaration.single else tuple(answer)
         for given, each in zip(outs, answers, strict=True):
-            if isinstance(given, Tensor):
+            if isinstance(given, (Tensor, Image)):
                 given.write(np.asarray(each))
             else:
                 np.copyto(given, np.asarray(each))

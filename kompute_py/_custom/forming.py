@@ -12,9 +12,11 @@ from .._base.errors import InvalidArgumentError
 from .._base.types import is_small_float
 from .._formulas.elements import element_of
 from .._manager.default import manager as default_manager
+from .._memory.image import Image
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
-from .forms import FRESH, GIVEN, HOST, Facts, Form, Fresh, Host, flat
+from .forms import FRESH, GIVEN, HOST, Copied, Facts, Form, Fresh, Host, flat
+from .pictures import first_image, picture_like, tensor_of
 from .program import Block, Program, check_indirect, groups_of, scratch_of
 from .selection import KernelSelection, TensorArg, TensorListArg
 from .specs import TensorSpec
@@ -53,6 +55,8 @@ def spare(
     def tensor(name: str, value: Any) -> Any:
         if isinstance(value, StridedView) and selection.op.reads_parts:
             value = value.base
+        if isinstance(value, Image):
+            return tensor_of(value)
         if isinstance(value, Tensor):
             return value.to(manager, copy=True) if name in written else value
         return manager.tensor_t(value.read() if isinstance(value, StridedView) else value, kind)
@@ -71,7 +75,7 @@ def spare(
 
 def made_of_specs(values: Sequence[Any]) -> list[Any]:
     """The values with new tensors in the place of specs, of the Manager that the other tensors have."""
-    manager = next((each._manager for each in flat(values) if isinstance(each, Tensor)), None)
+    manager = next((each._manager for each in flat(values) if isinstance(each, (Tensor, Image))), None)
 
     def made(value: Any) -> Any:
         if isinstance(value, (list, tuple)):
@@ -102,7 +106,7 @@ class _Maker:
         self.given = flat((*values, *outs))
         takes_tensors = any(each.is_tensor for each in selection._declaration.parameters)
         self.arrays = takes_tensors and not any(
-            isinstance(value, (Tensor, StridedView)) for value in self.given
+            isinstance(value, (Tensor, StridedView, Image)) for value in self.given
         )
         self.results = {each.name for each in selection.results if each.is_result}
         self.written = {each.name for each in (*selection.results, *selection.inplace_tied_arg_descs)}
@@ -150,6 +154,7 @@ class _Maker:
         """The memory of each argument and result, as the caller knows it."""
         kind = None if self.arrays else _memory_type(self.given)
         in_place = self.selection.op.in_place
+        image = first_image(self.given) if self.selection.op.makes_images else None
         for arg in self.selection._tensors():
             name = arg.name
             place = self.places.get(name, -1)
@@ -164,10 +169,16 @@ class _Maker:
                         or (in_place and each.shape == arg.shape and each.strides is None)
                     )
                 )
-                made = Fresh(arg.shape, arg.dtype, kind, reusable)
+                picture = None if image is None else picture_like(image, arg.shape, arg.dtype)
+                made = Fresh(arg.shape, arg.dtype, kind, reusable, picture)
                 self.form.fresh.append(made)
                 self.fresh.append(name)
-                self.used[name] = made.made(self.manager)
+                if picture is None:
+                    self.used[name] = made.made(self.manager)
+                else:
+                    self._copy_of_image(name, -len(self.fresh), arg)
+            elif isinstance(value, Image):
+                self._copy_of_image(name, place, arg)
             elif isinstance(value, Tensor):
                 self.used[name] = value
             else:
@@ -178,6 +189,13 @@ class _Maker:
                         f"{name} is written by the kernels and {value._describe()} is not dense"
                     )
                 self._host(name, place, arg)
+
+    def _copy_of_image(self, name: str, place: int, arg: TensorArg) -> None:
+        """Memory of which the kernels think that it is the image."""
+        whole = self.used[name] = self.manager.empty(-(-arg.size // 4) * 4, arg.dtype, "storage")
+        self.own.add(name)
+        copy = whole[: arg.size]._native
+        self.form.copied.append(Copied(place, copy, name not in self.results, name in self.written))
 
     def _host(self, name: str, place: int, arg: TensorArg) -> None:
         """Memory for an array, or for a part that is not dense, with its host copy."""
@@ -227,7 +245,7 @@ class _Maker:
                         self.copies_out.append(_native.op_copy([copy, tensor._native]))
                 else:
                     place = self.places[name] if name in self.places else -1 - self.fresh.index(name)
-                    self.form.copied.append((place, copy, name in self.written))
+                    self.form.copied.append(Copied(place, copy, place >= 0, name in self.written))
                 self.used[name] = whole
                 self.own.add(name)
 
@@ -336,7 +354,7 @@ def _as_bound(tensor: Tensor, words: bool) -> Tensor:
 def _memory_type(given: Sequence[Any]) -> Any:
     """The memory type of new results: that of the first tensor."""
     for value in given:
-        if isinstance(value, Tensor):
+        if isinstance(value, (Tensor, Image)):
             return value.memory_type()
         if isinstance(value, StridedView):
             return value.base.memory_type()

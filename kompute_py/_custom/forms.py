@@ -18,8 +18,10 @@ import numpy as np
 from .. import _native
 from .._base.errors import InvalidArgumentError
 from .._memory.donation import sole_owner
+from .._memory.image import Image
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor, buffer_tensor
+from .pictures import Picture
 from .program import Block, Program
 
 if TYPE_CHECKING:
@@ -123,7 +125,7 @@ def look(
         elif kind is str or each is None:
             parts.append(each)
         elif kind is list:
-            if not each or not isinstance(each[0], (Tensor, np.ndarray, StridedView)):
+            if not each or not isinstance(each[0], (Tensor, np.ndarray, StridedView, Image)):
                 parts.append(("list", repr(each)))
                 continue
             inner, own = look(who, each, parts_differ)
@@ -140,6 +142,12 @@ def look(
             if parts_differ:
                 at = base.vk_offset % _ALIGNMENT
                 parts.append((each._first, each._strides, base._shape, at))
+        elif kind is Image:
+            if manager is not None and each._manager is not manager:
+                raise _of_two_managers(who)
+            manager = each._manager
+            parts.append(("image", each.shape, each.dtype, each._format.name, each._size))
+            parts.append(each._memory_type._value_)
         else:
             parts.append(kind)
     return tuple(parts), manager
@@ -157,9 +165,13 @@ class Fresh(NamedTuple):
     memory_type: Any
     may_reuse: tuple[int, ...]
     """The places of arguments that may give it their memory."""
+    picture: Picture | None = None
+    """If it is an Image."""
 
-    def made(self, manager: Manager) -> Tensor:
-        """A new tensor for it."""
+    def made(self, manager: Manager) -> Any:
+        """A new tensor for it, or an image."""
+        if self.picture is not None:
+            return self.picture.made(manager, self.shape, self.memory_type)
         return manager._made(self.shape, self.dtype, self.memory_type, None)
 
     def fits(self, place: int, given: Sequence[Any]) -> bool:
@@ -167,6 +179,7 @@ class Fresh(NamedTuple):
         tensor = given[place]
         return (
             place in self.may_reuse
+            and self.picture is None
             and 0 < tensor.nbytes == math.prod(self.shape) * self.dtype.itemsize
             and (self.memory_type is None or tensor._memory_type is self.memory_type)
             and sum(each is tensor for each in given) == 1
@@ -189,6 +202,19 @@ class Host(NamedTuple):
     native: Any
     array: np.ndarray[Any, Any]
     """Its host copy."""
+
+
+class Copied(NamedTuple):
+    """Memory that stands for what shaders cannot bind: an image, or a tensor that begins at an odd byte."""
+
+    place: int
+    """Its place among what is given; -1 - n for result n of `Form.fresh`."""
+    native: Any
+    """The memory that the shaders bind."""
+    read: bool
+    """Whether it is copied before the dispatches."""
+    written: bool
+    """Whether it is copied back after them."""
 
 
 GIVEN, FRESH, HOST = range(3)  # where a result of a form comes from
@@ -218,9 +244,7 @@ class Form:
         self.before: list[Any] = []
         """Native operations before the dispatches, and after them."""
         self.after: list[Any] = []
-        self.copied: list[tuple[int, Any, bool]] = []
-        """(place of a tensor that shaders cannot bind, its copy, whether it is written); the place of result
-        n of `fresh` is -1 - n."""
+        self.copied: list[Copied] = []
         self.results: list[tuple[int, int]] = []
         """(GIVEN, FRESH or HOST, its number) of each result."""
 
@@ -240,21 +264,21 @@ class Form:
                 found.append(b"")
         return found
 
-    def memory(self, given: Sequence[Any], fresh: Sequence[Tensor]) -> list[Any]:
+    def memory(self, given: Sequence[Any], fresh: Sequence[Any]) -> list[Any]:
         """The native memory of a call."""
         found = [given[place]._native for place in self.slots]
         for tensor in fresh:
             found.append(tensor._native)
         return found + self.own
 
-    def around(self, given: Sequence[Any], fresh: Sequence[Tensor]) -> tuple[list[Any], list[Any]]:
+    def around(self, given: Sequence[Any], fresh: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """The operations before and after the dispatches."""
         if not self.copied:
             return self.before, self.after
         before, after = list(self.before), []
-        for place, copy, written in self.copied:
+        for place, copy, read, written in self.copied:
             native = (given[place] if place >= 0 else fresh[-1 - place])._native
-            if place >= 0:
+            if read:
                 before.append(_native.op_copy([native, copy]))
             if written:
                 after.append(_native.op_copy([copy, native]))
@@ -314,7 +338,7 @@ class Form:
         for fence in [_native.submit_once(each) for each in self.line.warm_up(self.memory(given, fresh))]:
             fence.wait(-1.0)
 
-    def operations(self, given: Sequence[Any], fresh: Sequence[Tensor], push: list[bytes]) -> list[Any]:
+    def operations(self, given: Sequence[Any], fresh: Sequence[Any], push: list[bytes]) -> list[Any]:
         """The native operations of a call, to be recorded."""
         if self.line is None:
             return []
@@ -325,7 +349,7 @@ class Form:
 def require_alive(given: Sequence[Any]) -> None:
     """Raises the error that names the tensor if one is destroyed or donated."""
     for each in flat(given):
-        if isinstance(each, (Tensor, StridedView)):
+        if isinstance(each, (Tensor, StridedView, Image)):
             each._require_init("be used")
 
 

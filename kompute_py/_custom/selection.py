@@ -389,8 +389,7 @@ class KernelSelection:
         """Notes that `select` leaves for `generate`."""
         self._made = 0
         self._computed: list[ComputedArg] = []
-        self._finished: list[TensorArg] | None = None
-        """What `_tensors` finds, from the end of `select` on."""
+        self._finished: list[TensorArg] | None = None  # what `_tensors` finds, once `select` has ended
 
     # -- arguments -------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ import numpy as np
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
+from ._given import given, host, shape_of
 from ._scans import cumsum
 from ._searching import bin_counts, int_counts, nonzero_places, run_starts, selected
 from ._sorting import argsort, sort, sort_by_key
@@ -48,19 +49,14 @@ def _reduction(reduce: str) -> Operation:
     return reduction("x", reduce)
 
 
-def _host(x: Array) -> Any:
-    return x.read() if isinstance(x, (Tensor, StridedView)) else np.asarray(x)
-
-
 def _first(x: Array, count: Array) -> Array:
     """The first elements of `x`, in memory of their own."""
-    n = int(_host(count))
+    n = int(host(count))
     return _elementwise("x")(x[:n]) if isinstance(x, Tensor) else x[:n].copy()
 
 
 def _flat(x: Array) -> Array:
-    if not isinstance(x, (Tensor, StridedView)):
-        return np.asarray(x).reshape(-1)
+    x = given(x)
     if isinstance(x, StridedView):
         x = _elementwise("x")(x)
     return x.reshape(-1)
@@ -100,7 +96,7 @@ def nonzero(x: Array) -> tuple[Array, ...]:
     :axes: all
     :error: exact
     """
-    shape = tuple(x.shape) if isinstance(x, (Tensor, StridedView)) else np.shape(x)
+    shape = shape_of(x)
     if not shape:
         raise InvalidArgumentError(
             "nonzero: x has no axes, so its elements have no places; give x.reshape(1)"
@@ -171,7 +167,7 @@ def unique(
     :axes: None
     :error: exact
     """
-    shape = tuple(x.shape) if isinstance(x, (Tensor, StridedView)) else np.shape(x)
+    shape = shape_of(x)
     flat = _flat(x)
     order = None
     if return_index or return_inverse:
@@ -189,8 +185,8 @@ def unique(
         found.append(sort_by_key(order, one)[1].reshape(shape))
     if return_counts:
         places = flatnonzero(starts)
-        host = _host(places)
-        counts = np.diff(host, append=host.dtype.type(int(np.prod(shape))))
+        found_at = host(places)
+        counts = np.diff(found_at, append=found_at.dtype.type(int(np.prod(shape))))
         found.append(places.manager.tensor_t(counts) if isinstance(places, Tensor) else counts)
     return found[0] if len(found) == 1 else tuple(found)
 
@@ -214,16 +210,16 @@ def bincount(x: Array, minlength: int = 0) -> Array:
     """
     if type(minlength) is not int or minlength < 0:
         raise InvalidArgumentError(f"bincount: minlength is {shown(minlength)}; give an int from 0 on")
-    given = x if isinstance(x, (Tensor, StridedView)) else np.asarray(x)
-    if len(given.shape) != 1:
-        raise InvalidArgumentError(f"bincount: x has the shape {tuple(given.shape)}; give one axis")
+    x = given(x)
+    if len(x.shape) != 1:
+        raise InvalidArgumentError(f"bincount: x has the shape {tuple(x.shape)}; give one axis")
     length = minlength
-    if np.dtype(given.dtype).kind in "biu" and given.shape[0]:
-        least, most = (int(_host(_reduction(each)(given))) for each in ("min", "max"))
+    if np.dtype(x.dtype).kind in "biu" and x.shape[0]:
+        least, most = (int(host(_reduction(each)(x))) for each in ("min", "max"))
         if least < 0:
             raise InvalidArgumentError(f"bincount: x has {least}; it counts ints from 0 on")
         length = max(length, most + 1)
-    return int_counts(given, length)
+    return int_counts(x, length)
 
 
 def histogram(x: Array, bins: Any = 10, range: tuple[float, float] | None = None) -> tuple[Array, Any]:
@@ -247,20 +243,20 @@ def histogram(x: Array, bins: Any = 10, range: tuple[float, float] | None = None
     :axes: None
     :error: exact
     """
-    given = x if isinstance(x, (Tensor, StridedView)) else np.asarray(x)
-    dtype = np.dtype(given.dtype)
+    x = given(x)
+    dtype = np.dtype(x.dtype)
     if dtype.kind not in "iuf":
         raise ArgumentTypeError(f"histogram: x is of {dtype}; give ints or floats: x.astype('uint8')")
     sample = np.zeros(0, dtype)
-    if np.ndim(bins) == 0 and range is None and int(np.prod(given.shape)):
-        sample = np.array([_host(_reduction(each)(given)) for each in ("min", "max")], dtype)
+    if np.ndim(bins) == 0 and range is None and int(np.prod(x.shape)):
+        sample = np.array([host(_reduction(each)(x)) for each in ("min", "max")], dtype)
     try:
         edges = np.histogram_bin_edges(sample, bins, range)
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(f"histogram: {error}") from None
     if dtype.kind in "iu" and dtype.itemsize < 4:  # edges may be beyond its numbers
-        given, dtype = _elementwise("x", "int32")(given), np.dtype(np.int32)
-    return bin_counts(given, _rounded(edges, dtype)), edges
+        x, dtype = _elementwise("x", "int32")(x), np.dtype(np.int32)
+    return bin_counts(x, _rounded(edges, dtype)), edges
 
 
 def _rounded(edges: Any, dtype: np.dtype[Any]) -> Any:

@@ -47,6 +47,8 @@ class FilterOp(CustomOp):
     """Filters along one axis have this in common: element i of the result is the sum of
     ``kp_weight(j) * x[i + j - kp_left]`` over `kp_count` weights."""
 
+    makes_images = True
+
     def lines(self, ksel: KernelSelection, count: int, left: int) -> None:
         """Declares `x`, the axis, the mode, and the numbers of the kernel."""
         x = ksel.arg_tensor("x")

@@ -35,6 +35,7 @@ _LUMA = {"601": (0.299, 0.587, 0.114), "709": (0.2126, 0.7152, 0.0722)}
 class PixelOp(CustomOp):
     """Operations by pixels have this in common."""
 
+    makes_images = True
     channels: ClassVar[tuple[int, ...]] = (3, 4)
     one: ClassVar[bool] = False
     """Whether a pixel of the result is one number, without an axis for it."""

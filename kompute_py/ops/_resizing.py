@@ -75,6 +75,7 @@ class _Resize(CustomOp):
     :error: "nearest" is exact; 4 roundings for each axis by "linear", 3 for each element of a mean by "area"
     """
 
+    makes_images = True
     signature = "resize(Tensor x, int[]? shape, str method='linear') -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:

@@ -12,9 +12,11 @@ import numpy as np
 
 from .._base.arrays import as_index
 from .._base.errors import InvalidArgumentError
+from .._memory.image import Image
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from ._elements import divide, multiply, not_equal, subtract
+from ._given import given, host, shape_of
 from ._moving import ascontiguousarray, broadcast_to
 from ._reductions import max as max_of
 from ._reductions import mean
@@ -69,44 +71,44 @@ def average(
     :axes: any, several, None for all; ``keepdims=``
     :error: 1,600 roundings of the weighted mean of absolute values
     """
-    shape = _shape(a)
+    shape = shape_of(a)
     if weights is None:
         found = mean(a, axis=axis, keepdims=keepdims)
         if not returned:
             return found
-        count = math.prod(shape) / max(math.prod(_shape(found)), 1)
+        count = math.prod(shape) / max(math.prod(shape_of(found)), 1)
         if isinstance(found, Tensor):
             return found, found.manager.full(found.shape, count, found.dtype)
         return found, np.full(found.shape, count, found.dtype)
-    given = _shape(weights)
-    if given == shape:
+    lengths = shape_of(weights)
+    if lengths == shape:
         scale = sum_of(weights, axis=axis, keepdims=keepdims)
     else:
         scale = sum_of(weights)
-        weights = _along(weights, given, shape, axis)
-    if not np.all(_host(scale)):
+        weights = _along(weights, lengths, shape, axis)
+    if not np.all(host(scale)):
         raise InvalidArgumentError("average: the weights add up to zero, so there is no mean")
     found = divide(sum_of(multiply(a, weights), axis=axis, keepdims=keepdims), scale)
     return (found, broadcast_to(scale, found.shape)) if returned else found
 
 
-def _along(weights: Array, given: tuple[int, ...], shape: tuple[int, ...], axis: Any) -> Array:
+def _along(weights: Array, lengths: tuple[int, ...], shape: tuple[int, ...], axis: Any) -> Array:
     """Weights of one axis as an array that broadcasts along `axis`."""
-    if axis is None or np.ndim(axis) or len(given) != 1:
+    if axis is None or np.ndim(axis) or len(lengths) != 1:
         raise InvalidArgumentError(
-            f"average: a has the shape {shape} and weights {given}; give weights of that shape, or of one "
+            f"average: a has the shape {shape} and weights {lengths}; give weights of that shape, or of one "
             "axis with the axis that they are for"
         )
     place = as_index(axis, "average: axis")
     if not -len(shape) <= place < len(shape):
         raise InvalidArgumentError(f"average: axis is {place}, and a has {len(shape)} axes")
-    if given[0] != shape[place]:
+    if lengths[0] != shape[place]:
         raise InvalidArgumentError(
-            f"average: weights has {given[0]} elements, and axis {place} of a {shape[place]}"
+            f"average: weights has {lengths[0]} elements, and axis {place} of a {shape[place]}"
         )
-    if isinstance(weights, StridedView):
+    if isinstance(weights, (StridedView, Image)):
         weights = ascontiguousarray(weights)
-    return weights.reshape((given[0], *(1,) * (len(shape) - 1 - place % len(shape))))
+    return weights.reshape((lengths[0], *(1,) * (len(shape) - 1 - place % len(shape))))
 
 
 def diff(a: Array, n: int = 1, axis: int = -1) -> Array:
@@ -127,8 +129,8 @@ def diff(a: Array, n: int = 1, axis: int = -1) -> Array:
     times, place = as_index(n, "diff: n"), as_index(axis, "diff: axis")
     if times < 0:
         raise InvalidArgumentError(f"diff: n is {times}; give an int from 0 on")
-    found = a if isinstance(a, (Tensor, StridedView)) else np.asarray(a)
-    shape = _shape(found)
+    found = given(a)
+    shape = shape_of(found)
     if not -len(shape) <= place < len(shape):
         raise InvalidArgumentError(
             f"diff: axis is {place}, and a has {len(shape)} axes" if shape else "diff: a is a scalar"
@@ -138,11 +140,3 @@ def diff(a: Array, n: int = 1, axis: int = -1) -> Array:
     for _ in range(times):
         found = between(found[(*before, slice(1, None))], found[(*before, slice(None, -1))])
     return found
-
-
-def _shape(x: Array) -> tuple[int, ...]:
-    return tuple(x.shape) if isinstance(x, (Tensor, StridedView)) else np.shape(x)
-
-
-def _host(x: Array) -> Any:
-    return x.read() if isinstance(x, Tensor) else x
