@@ -288,6 +288,10 @@ class Memory(_Object):
         """True if the host can address its device memory."""
 
     @property
+    def host_address(self) -> int:
+        """Where the host finds its device memory; 0 if it does not."""
+
+    @property
     def slow_to_read(self) -> bool:
         """True if its device memory is host-visible and not cached for the host."""
 

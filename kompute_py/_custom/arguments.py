@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.arrays import to_dtype
+from .._base.arrays import refuse_mask, to_dtype
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._formulas.dtypes import SMALL_FLOATS, cast_dtype
 from .._formulas.elements import element_of
@@ -33,10 +33,11 @@ def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
         if not isinstance(value, (list, tuple)):
             raise ArgumentTypeError(f"{who} is {kind_of(value)}; give a list of tensors or arrays")
         return [_tensor(f"{who}[{number}]", each, meta) for number, each in enumerate(value)]
-    if kind == "Tensor|Scalar" and isinstance(value, (bool, int, float, complex, np.generic)):
-        if isinstance(value, np.generic):
-            element_of(value.dtype)
+    if kind == "Tensor|Scalar" and isinstance(value, np.generic):
+        element_of(value.dtype)
         return value
+    if kind == "Tensor|Scalar" and isinstance(value, (bool, int, float, complex)):
+        return next(base(value) for base in (bool, int, float, complex) if isinstance(value, base))
     if parameter.is_tensor:
         return _tensor(who, value, meta)
     if kind == "int[]?":
@@ -85,7 +86,9 @@ def _tensor(who: str, value: Any, meta: bool) -> Any:
     if isinstance(value, (Tensor, StridedView, Image)):
         value._require_init("be used")
     elif isinstance(value, np.ndarray):
-        pass
+        if type(value) is not np.ndarray:
+            refuse_mask(value, who)
+            value = np.asarray(value)
     elif isinstance(value, np.generic):
         value = np.asarray(value)
     elif meta and isinstance(value, TensorSpec):
@@ -108,7 +111,7 @@ def _tensor(who: str, value: Any, meta: bool) -> Any:
 
 def _scalar(who: str, kind: str, value: Any) -> Any:
     if kind == "str" and isinstance(value, str):
-        return value
+        return str.__str__(value)  # of an enum's member its text
     if kind == "bool" and isinstance(value, (bool, np.bool_)):
         return bool(value)
     if kind == "int" and isinstance(value, (int, np.integer)) and not isinstance(value, bool):

@@ -37,7 +37,19 @@ from .._sync.fence import Fence
 from .arguments import checked, donated, plain_types, python_signature, spec_of
 from .declaration import Declaration, parse
 from .forming import made_of_specs, make_form, spare
-from .forms import GIVEN, Calls, Facts, Form, bases, flat, look, overlapping, places_of, require_alive
+from .forms import (
+    GIVEN,
+    Calls,
+    Facts,
+    Form,
+    bases,
+    flat,
+    look,
+    overlapping,
+    places_of,
+    refuse_donated,
+    require_alive,
+)
 from .op_custom import OpCustom
 from .program import Program, as_files, check_numbers, compile_program, written
 from .repeated import RepeatedCalls, at_place, exactly_key
@@ -245,6 +257,8 @@ class Operation:
             None if each.type == "Tensor?" and each.default is MISSING else each.default
             for each in declaration.parameters
         ]
+        self._written = [n for n, each in enumerate(declaration.parameters) if each.alias]
+        """The places of the parameters that it writes."""
         self._plain = [plain_types(each) for each in declaration.parameters]
         self._most_by_position = sum(not each.by_name for each in declaration.parameters)
         self._eager = type(op).eager_execute is not CustomOp.eager_execute
@@ -293,6 +307,8 @@ class Operation:
             results = self._answered(answer, out)
         else:
             outs = self._outs(out)
+            if given_away:
+                refuse_donated(self.__name__, given_away, (*outs, *(values[n] for n in self._written)))
             with self._lock:
                 given = self._memory(values, outs)
                 known, began = self._misses, time.perf_counter()
@@ -320,8 +336,8 @@ class Operation:
         key, manager = look(self.__name__, given, self._op.reads_parts)
         if manager is None:
             manager = default_manager()
-        if outs:
-            key = (*key, overlapping(values, outs, self._op.in_place))
+        if outs or self._written:
+            key = (*key, self._shared(values, outs))
         calls = self._calls_of(manager)
         found = calls.find(key, given)
         if found is not None:
@@ -345,11 +361,22 @@ class Operation:
             selection.variant = self._choice(selection, values, manager, calls)
         program = self._program(selection, manager, calls)
         check_numbers(program, selection)
-        shared = overlapping(values, outs, self._op.in_place)
+        shared = self._shared(values, outs)
         if self._op.reads_parts:
             values = bases(values)
         form = make_form(program, selection, manager, calls.facts, values, outs, shared)
         return form, selection._decisive() | program.decisive(selection)
+
+    def _shared(self, values: list[Any], outs: tuple[Any, ...]) -> tuple[int, ...]:
+        """The places of arguments to copy, because they share memory with what is written."""
+        written: list[int] = []
+        if self._written:
+            place = 0
+            for number, value in enumerate(values):
+                count = len(value) if type(value) is list else 1
+                written += range(place, place + count) if number in self._written else ()
+                place += count
+        return overlapping(self.__name__, values, outs, self._op.in_place, written)
 
     def _memory(self, values: list[Any], outs: tuple[Any, ...]) -> list[Any]:
         given = flat((*values, *outs))

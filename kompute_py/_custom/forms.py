@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .. import _native
-from .._base.errors import InvalidArgumentError
+from .._base.errors import InternalError, InvalidArgumentError
 from .._memory.donation import sole_owner
 from .._memory.image import Image
+from .._memory.memory import seen_by_others
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor, buffer_tensor
 from .pictures import Picture
@@ -33,6 +34,10 @@ _MOST_OWN = 1 << 28
 """Bytes of device memory that the forms of an operation keep for arrays and between dispatches."""
 _ALIGNMENT = 256  # the largest minStorageBufferOffsetAlignment that Vulkan allows
 _VIEW = _native.BufferView
+_NUMBERS = (int, float, bool, complex, np.generic)
+_BASES = (Tensor, Image, np.ndarray, StridedView, np.generic)
+"""Of what `look` gets, the types that may have subclasses."""
+_KNOWN = frozenset((Tensor, np.ndarray, int, float, bool, complex, str, type(None), list, StridedView, Image))
 
 
 def flat(values: Sequence[Any]) -> list[Any]:
@@ -54,40 +59,97 @@ def bases(values: Sequence[Any]) -> list[Any]:
     ]
 
 
-def overlapping(values: Sequence[Any], outs: Sequence[Any], in_place: bool) -> tuple[int, ...]:
-    """The places of tensors that share memory with `outs`, so that kernels would read what they have written.
+def overlapping(
+    who: str, values: Sequence[Any], outs: Sequence[Any], in_place: bool, written: Sequence[int] = ()
+) -> tuple[int, ...]:
+    """The places of tensors that share memory with `outs`, or with the arguments at the places `written`, so
+    that kernels would read what they have written.
 
-    With `in_place`, memory that is the same for the same elements does no harm.
+    With `in_place`, memory that is the same for the same elements does no harm. Raises InvalidArgumentError,
+    beginning with `who`, if two that are written share memory.
     """
-    memory = [out for out in outs if type(out) is Tensor]
-    if not memory:
-        return ()
     given = flat(values)
-    natives = [out._native for out in memory]
-    for each in given:
-        kind = type(each)
-        if kind is StridedView or (
-            kind is Tensor and (type(each._native) is _VIEW or each._native in natives)
-        ):
-            break
-    else:
-        if _VIEW not in map(type, natives):
-            return ()  # the common case: all have memory of their own
+    targets = [each for each in (*outs, *(given[place] for place in written)) if each is not None]
+    if len(targets) > 1:
+        _require_apart(who, targets)
+    memory = [each for each in targets if isinstance(each, Tensor)]
+    if not memory or _surely_apart(given, outs):
+        return ()
     found = []
-    targets = [(out, _root(out), out._native.vk_offset) for out in memory if out.nbytes]
+    extents = [(out, *_extent(out)) for out in memory if out.nbytes]
     for place, value in enumerate(given):
         base = value.base if type(value) is StridedView else value
-        if not isinstance(base, Tensor) or not base.nbytes:
+        if place in written or not isinstance(base, Tensor) or not base.nbytes:
             continue
-        root, start = _root(base), base._native.vk_offset
-        for out, other, offset in targets:
-            if root is not other or start >= offset + out.nbytes or offset >= start + base.nbytes:
+        space, start, end = _extent(base)
+        for out, other, first, last in extents:
+            if space != other or start >= last or first >= end:
                 continue
-            same = start == offset and value.shape == out.shape and value.itemsize == out.itemsize
+            same = start == first and value.shape == out.shape and value.itemsize == out.itemsize
             if not (in_place and same and base is value):
                 found.append(place)
                 break
     return tuple(found)
+
+
+def _surely_apart(given: Sequence[Any], outs: Sequence[Any]) -> bool:
+    """Whether all tensors have memory of their own: the common case."""
+    seen = set()
+    for each in (*given, *outs):
+        kind = type(each)
+        if kind is Tensor:
+            native = each._native
+            if type(native) is _VIEW or native in seen or (seen_by_others.data and each in seen_by_others):
+                return False
+            seen.add(native)
+        elif kind is StridedView or isinstance(each, Tensor):
+            return False
+    return True
+
+
+def _require_apart(who: str, targets: Sequence[Any]) -> None:
+    for number, one in enumerate(targets):
+        for other in targets[:number]:
+            if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+                apart = not np.may_share_memory(one, other) or not np.shares_memory(one, other)
+            elif isinstance(one, Tensor) and isinstance(other, Tensor) and one.nbytes and other.nbytes:
+                (space, start, end), (theirs, first, last) = _extent(one), _extent(other)
+                apart = space != theirs or start >= last or first >= end
+            else:
+                apart = one is not other
+            if not apart:
+                raise InvalidArgumentError(
+                    f"{who}: two of the tensors that it writes share memory, so one would be lost; give each "
+                    "memory of its own"
+                )
+
+
+def refuse_donated(who: str, tensors: Sequence[Tensor], written: Sequence[Any]) -> None:
+    """Raises InvalidArgumentError, beginning with `who`, if a tensor to donate shares memory with one that the
+    call writes: that would end with it.
+    """
+    for tensor in tensors:
+        for each in written:
+            if isinstance(each, Tensor) and _extent(tensor)[0] == _extent(each)[0]:
+                (_, start, end), (_, first, last) = _extent(tensor), _extent(each)
+                if tensor is each or (start < last and first < end):
+                    raise InvalidArgumentError(
+                        f"{who}: the donated {tensor._describe()} shares memory with a result, which would end "
+                        "with it: donate nothing, the result is in its memory already"
+                    )
+
+
+def _extent(tensor: Tensor) -> tuple[Any, int, int]:
+    """Whose addresses the next two are, and the first byte and that after the last. Two tensors over the
+    same memory of the process, such as two imports of an array, differ in all but these.
+    """
+    root = _root(tensor)
+    offset = tensor._native.vk_offset
+    address = root._native.host_address
+    if address:
+        start = address + offset - root._native.vk_offset
+        return "host", start, start + tensor.nbytes
+    return id(root), offset, offset + tensor.nbytes
 
 
 def _root(tensor: Tensor) -> Tensor:
@@ -107,7 +169,9 @@ def look(
     parts: list[Any] = []
     manager: Manager | None = None
     for each in given:
-        kind = type(each)
+        kind: Any = type(each)
+        if kind not in _KNOWN:
+            kind = next((base for base in _BASES if isinstance(each, base)), kind)
         if kind is Tensor:
             own = each._manager
             if manager is None:
@@ -148,8 +212,10 @@ def look(
             manager = each._manager
             parts.append(("image", each.shape, each.dtype, each._format.name, each._size))
             parts.append(each._memory_type._value_)
+        elif kind in _NUMBERS:
+            parts.append(type(each))
         else:
-            parts.append(kind)
+            raise InternalError(f"{who}: {kind} among the arguments of a prepared call")
     return tuple(parts), manager
 
 

@@ -220,6 +220,8 @@ void bind_memory(py::module_& m) {
         .def("write", &write, py::arg("data"), py::arg("offset") = 0)
         .def("wait", &wait)
         .def_property_readonly("host_visible", &Resource::host_visible)
+        .def_property_readonly("host_address",
+                               [](const Resource& r) { return reinterpret_cast<uintptr_t>(r.mapped()); })
         .def_property_readonly("slow_to_read", &Resource::slow_to_read)
         .def_property_readonly("has_host_copy", &Resource::has_host_copy)
         .def_property_readonly("host_copy_made", &Resource::host_copy_made)

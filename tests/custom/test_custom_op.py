@@ -537,7 +537,7 @@ X = np.zeros(3, np.float32)
         (lambda: softmax(X, 1.0), kp.ArgumentTypeError, "axis is a float; give an int"),
         (lambda: softmax(X, True), kp.ArgumentTypeError, "axis is a bool; give an int"),
         (lambda: softmax([1.0]), kp.ArgumentTypeError, "x is a list, which has no dtype"),
-        (lambda: softmax("x"), kp.ArgumentTypeError, "x is a str; give a Tensor or an array"),
+        (lambda: softmax("x"), kp.ArgumentTypeError, "x is a str; give a Tensor, an Image or an array"),
         (lambda: softmax(X.astype("U")), kp.UnimplementedError, "do not take"),
         (
             lambda: softmax(X, out=np.zeros(4, np.float32)),
