@@ -37,7 +37,7 @@ def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
         element_of(value.dtype)
         return value
     if kind == "Tensor|Scalar" and isinstance(value, (bool, int, float, complex)):
-        return next(base(value) for base in (bool, int, float, complex) if isinstance(value, base))
+        return _plain(value)
     if parameter.is_tensor:
         return _tensor(who, value, meta)
     if kind == "int[]?":
@@ -107,6 +107,13 @@ def _tensor(who: str, value: Any, meta: bool) -> Any:
             ) from None
     element_of(np.dtype(value.dtype))
     return value
+
+
+def _plain(value: complex) -> Any:
+    """A number of a derived type, such as a member of an enumeration, as Python's own."""
+    if isinstance(value, (int, float)):
+        return value if isinstance(value, bool) else int(value) if isinstance(value, int) else float(value)
+    return complex(value)
 
 
 def _scalar(who: str, kind: str, value: Any) -> Any:

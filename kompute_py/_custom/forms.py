@@ -99,7 +99,7 @@ def _surely_apart(given: Sequence[Any], outs: Sequence[Any]) -> bool:
         kind = type(each)
         if kind is Tensor:
             native = each._native
-            if type(native) is _VIEW or native in seen or (seen_by_others.data and each in seen_by_others):
+            if type(native) is _VIEW or native in seen or each in seen_by_others:
                 return False
             seen.add(native)
         elif kind is StridedView or isinstance(each, Tensor):
@@ -125,8 +125,8 @@ def _require_apart(who: str, targets: Sequence[Any]) -> None:
 
 
 def refuse_donated(who: str, tensors: Sequence[Tensor], written: Sequence[Any]) -> None:
-    """Raises InvalidArgumentError, beginning with `who`, if a tensor to donate shares memory with one that the
-    call writes: that would end with it.
+    """Raises InvalidArgumentError, beginning with `who`, if a tensor to donate shares memory with one
+    that the call writes: that would end with it.
     """
     for tensor in tensors:
         for each in written:
@@ -134,8 +134,8 @@ def refuse_donated(who: str, tensors: Sequence[Tensor], written: Sequence[Any]) 
                 (_, start, end), (_, first, last) = _extent(tensor), _extent(each)
                 if tensor is each or (start < last and first < end):
                     raise InvalidArgumentError(
-                        f"{who}: the donated {tensor._describe()} shares memory with a result, which would end "
-                        "with it: donate nothing, the result is in its memory already"
+                        f"{who}: the donated {tensor._describe()} shares memory with a result, which would "
+                        "end with it: donate nothing, the result is in its memory already"
                     )
 
 
@@ -143,13 +143,11 @@ def _extent(tensor: Tensor) -> tuple[Any, int, int]:
     """Whose addresses the next two are, and the first byte and that after the last. Two tensors over the
     same memory of the process, such as two imports of an array, differ in all but these.
     """
-    root = _root(tensor)
-    offset = tensor._native.vk_offset
-    address = root._native.host_address
+    address = tensor._native.host_address
     if address:
-        start = address + offset - root._native.vk_offset
-        return "host", start, start + tensor.nbytes
-    return id(root), offset, offset + tensor.nbytes
+        return "host", address, address + tensor.nbytes
+    offset = tensor._native.vk_offset
+    return id(_root(tensor)), offset, offset + tensor.nbytes
 
 
 def _root(tensor: Tensor) -> Tensor:

@@ -331,6 +331,11 @@ void bind_memory(py::module_& m) {
             [](const BufferView& v) { return v.buffer().device_memory().offset() + v.offset(); })
         .def_property_readonly(
             "vk_buffer", [](const BufferView& v) { return handle_value(shared_out(v.buffer()).handle()); })
+        .def_property_readonly("host_address",
+                               [](const BufferView& v) {
+                                   const auto start = reinterpret_cast<uintptr_t>(v.buffer().mapped());
+                                   return start ? start + v.offset() : 0;
+                               })
         .def_property_readonly("vk_offset", &BufferView::offset)
         .def_property_readonly("vk_size", &BufferView::size)
         .def_property_readonly("vk_device_address", [](const BufferView& v) -> uint64_t {
