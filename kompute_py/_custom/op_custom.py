@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._base.errors import ArgumentTypeError
@@ -33,15 +33,30 @@ class OpCustom(OpBase):
 
     __module__ = "kompute_py"
 
-    __slots__ = {"_kept": "", "_name": "", "_parts": "", "results": "The tensors that it writes."}
+    __slots__ = {
+        "_earlier": "",
+        "_kept": "",
+        "_name": "",
+        "_parts": "",
+        "results": "The tensors that it writes.",
+    }
 
     def __init__(self, name: str, form: Form, parts: Iterable[Any], results: tuple[Tensor, ...]) -> None:
         if not isinstance(form, Form):
             raise ArgumentTypeError("An OpCustom is made by a custom operation: my_op.op(...)")
         self._name = name
         self._kept = form
+        self._earlier: tuple[OpCustom, ...] = ()
         self._parts = tuple(parts)
         self.results: tuple[Tensor, ...] = results
+
+    @staticmethod
+    def _joined(name: str, operations: Sequence[OpCustom], results: tuple[Tensor, ...]) -> OpCustom:
+        """The operations one after the other, as one."""
+        parts = [part for each in operations for part in each._parts]
+        made = OpCustom(name, operations[-1]._kept, parts, results)
+        made._earlier = tuple(operations[:-1])
+        return made
 
     def __repr__(self) -> str:
         return f"<kp.OpCustom {self._name}, {len(self._parts)} dispatches>"

@@ -132,8 +132,11 @@ class SortOp(CustomOp):
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes one kernel for short lines, or those of each digit."""
-        x = kb.arg_value(self.keys)
-        key = key_of(ksel, x.dtype)
+        self.write(ksel, kb, key_of(ksel, kb.arg_value(self.keys).dtype))
+
+    def write(self, ksel: KernelSelection, kb: KernelBuilder, key: Key) -> None:
+        """As `generate`. The keys may be scratch memory that earlier dispatches fill. Where `store` follows
+        an even number of digits, the sorted bits are ``keys0`` and the elements' places ``places0``."""
         if any(each.name == "kp_rank_0" for each in ksel._value_args()):
             self._by_rank(ksel, kb, key)
         else:
