@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,14 +18,18 @@ from .._base.errors import (
     kind_of,
     shown,
 )
+from .._custom.op_custom import OpCustom
 from .._manager.default import manager as default_manager
+from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
-from .philox import DRAWS, RECORDED, categories_of, rows_of
+from ..ops._moving import ascontiguousarray, take
+from .chances import sums_of
+from .orders import ORDERS, RECORDED_ORDERS
+from .philox import DRAWS, RECORDED
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from .._custom.op_custom import OpCustom
     from .._manager.manager import Manager
 
     Numbers = Tensor | np.ndarray[Any, Any]
@@ -32,6 +37,10 @@ if TYPE_CHECKING:
 _NAME = "Philox4x32-10"
 _FLOATS = ("float16", "float32", "float64")
 _INTEGERS = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+_DRAWS = {**DRAWS, **ORDERS}
+_RECORDED = {**RECORDED, **RECORDED_ORDERS}
+_PER_COUNTER = {"order": 2, "race": 1, "categories": 2}
+"""Elements that share a counter, where it is not 128 bits over the bits of one."""
 _CHILDREN = 2**20
 _POSITIONS, _JUMPS = 2**64, 2**32
 
@@ -224,24 +233,53 @@ class Generator:
         words = _span(low, high, kind, to_flag(endpoint, "endpoint"))
         return self._drawn("integers", size, dtype, out, _INTEGERS, *words)
 
-    def permutation(self, x: int | Numbers) -> Any:
-        """The numbers below `x` in random order (int32), or the rows of `x` along its first axis: a new array
-        or Tensor. All orders are equally likely.
+    def permutation(self, x: int | Numbers, axis: int = 0) -> Any:
+        """The numbers below `x` in random order (int32), or `x` with its parts along `axis` in random order:
+        a new array or Tensor. All orders are equally likely.
 
-        The order is that of random keys of 64 bits, which the host sorts. Raises InvalidArgumentError for a
-        negative number or an array without axes, ArgumentTypeError for other types.
+        The order is that of random keys of 64 bits, which the device sorts; it takes scratch memory of about
+        30 bytes for each part.
+
+        Raises InvalidArgumentError for a negative number, an array without axes, an axis that it does not
+        have, and more parts than shaders reach through one binding; OutOfRangeError from 2**31 parts on;
+        ArgumentTypeError for other types.
+
+        >>> generator = kp.random.Generator(7)
+        >>> sorted(generator.permutation(5).tolist())
+        [0, 1, 2, 3, 4]
+        >>> generator.permutation(mgr.tensor([[1, 2], [3, 4]]), axis=1).shape
+        (2, 2)
         """
-        if isinstance(x, (Tensor, np.ndarray)):
-            if not x.shape:
-                raise InvalidArgumentError("permutation shuffles along the first axis; x has none")
-            order = self._order(x.shape[0])
-            if isinstance(x, np.ndarray):
-                return x[order]
-            return rows_of(x, x.manager.tensor_t(order))
+        if isinstance(x, (Tensor, StridedView, np.ndarray)):
+            axis = _axis_of(axis, x, "permutation")
+            return _parts_at(x, self._order(x.shape[axis], self._owner(x)), axis)
         count = as_index(x, "x")
+        as_index(axis, "axis")
         if count < 0:
             raise InvalidArgumentError(f"permutation takes a number from 0, not {count}")
-        return self._device().tensor_t(self._order(count))
+        return self._order(count, self._device())
+
+    def shuffle(self, x: Numbers, axis: int = 0) -> None:
+        """Brings the parts of `x` along `axis` into random order, in place. All orders are equally likely.
+
+        A Tensor stays on its device. Raises ArgumentTypeError for anything but a Tensor or an array,
+        InvalidArgumentError for a read-only array, and the errors of `permutation`.
+
+        >>> x = mgr.tensor([1, 2, 3])
+        >>> kp.random.Generator(7).shuffle(x)
+        >>> sorted(x.tolist())
+        [1.0, 2.0, 3.0]
+        """
+        if not isinstance(x, (Tensor, np.ndarray)):
+            raise ArgumentTypeError(f"shuffle takes a Tensor or an array, not {kind_of(x)}")
+        axis = _axis_of(axis, x, "shuffle")
+        if isinstance(x, np.ndarray) and not x.flags.writeable:
+            raise InvalidArgumentError("shuffle writes the array in place, and it is read-only")
+        order = self._order(x.shape[axis], self._owner(x))
+        if isinstance(x, np.ndarray):
+            x[...] = _parts_at(x, order, axis)
+        elif x.size():
+            take(x, order, axis, "clip", out=x)
 
     def choice(
         self,
@@ -249,42 +287,46 @@ class Generator:
         size: int | Iterable[int] | None = None,
         replace: bool = True,
         p: Any = None,
+        axis: int = 0,
+        shuffle: bool = True,
     ) -> Any:
-        """Elements of `a` (rows, if it has several axes), or numbers below `a`.
+        """Parts of `a` along `axis`, or numbers below `a`: so many as the shape `size` has elements, which
+        stands in the result in the place of `axis`.
 
-        With `replace`, an element may be drawn several times. `p` has the probability of each; they are
-        rounded to multiples of 2**-32. Raises InvalidArgumentError if `a` is empty, if `p` does not fit or
-        does not sum to 1 within 1e-6, if more are asked for than there are without `replace`, and for `p`
-        without `replace`.
+        With `replace`, a part may be chosen several times. `p` has the probability of each; they count as
+        multiples of 2**-62. Without `replace`, parts that are chosen one after the other have the
+        probabilities `p` among those that are left, rounded to 24 bits: those with the least of exponential
+        numbers divided by `p` (Efraimidis and Spirakis, 2006). The order is random whatever `shuffle` is.
+
+        What is a Tensor stays on its device, also `p`: 16 bytes of its sums are read, to check it. The sum of
+        `p` may differ from 1 by 1e-6, or by the root of the epsilon of its dtype.
+
+        Raises InvalidArgumentError if `a` is empty or does not have the axis, if `p` has another shape,
+        elements that are negative or not finite, or another sum than 1, and without `replace` if more are
+        asked for than there are, or have a probability; ArgumentTypeError for other types.
+
+        >>> generator = kp.random.Generator(7)
+        >>> generator.choice(3, 4, p=[0, 1, 0]).tolist()
+        [1, 1, 1, 1]
+        >>> sorted(generator.choice(mgr.tensor([5, 6, 7]), 3, replace=False).tolist())
+        [5.0, 6.0, 7.0]
         """
-        many = isinstance(a, (Tensor, np.ndarray))
-        if many and not a.shape:  # type: ignore[union-attr]
-            raise InvalidArgumentError("choice takes elements along the first axis; a has no axis")
-        count = a.shape[0] if many else as_index(a, "a")  # type: ignore[union-attr, arg-type]
         shape = () if size is None else as_shape(size)
-        wanted = int(np.prod(shape))
-        if count < 1 and wanted:
-            raise InvalidArgumentError("choice has nothing to choose from")
-        owner = a.manager if isinstance(a, Tensor) else self._device()
-        if not to_flag(replace, "replace"):
-            if p is not None:
-                raise InvalidArgumentError("choice takes p with replace=True only")
-            if wanted > count:
-                raise InvalidArgumentError(f"choice takes {wanted} of {count} without replace; take fewer")
-            rows = owner.tensor_t(self._order(count)[:wanted].reshape(shape))
-        elif p is not None:
-            thresholds = owner.tensor_t(_thresholds(p, count))
-            words = owner.empty(shape, np.uint32)
-            self._fill("words", words)
-            rows = categories_of(words, thresholds).view(np.int32)
-        else:
+        count, axis = _count_of(a, axis)
+        owner = self._owner(a, p)
+        again = to_flag(replace, "replace")
+        to_flag(shuffle, "shuffle")
+        sums = _checked(count, math.prod(shape), again, p, owner)
+        if again:
             rows = owner.empty(shape, np.int32)
-            self._fill("integers", rows, *_span(0, max(count, 1), rows.dtype, False))
-        if not many:
-            return rows if size is not None else rows.read().item()
-        if isinstance(a, np.ndarray):
-            return a[rows.read()]
-        return rows_of(a, rows)
+            self._fill(*_choosing(rows, count, sums))
+        else:
+            order = owner.empty(count, np.int32)
+            self._fill("order" if sums is None else "race", order, *(() if sums is None else (sums,)))
+            rows = order[: math.prod(shape)].reshape(shape)
+        if isinstance(a, (Tensor, StridedView, np.ndarray)):
+            return _parts_at(a, rows, axis)
+        return rows if size is not None else rows.read().item()
 
     # -- recorded draws --------------------------------------------------------------------------------------
 
@@ -315,10 +357,97 @@ class Generator:
         words = _span(low, high, _tensor(out).dtype, to_flag(endpoint, "endpoint"))
         return self._operation("integers", out, _INTEGERS, *words)
 
+    def permutation_op(self, out: Tensor) -> OpCustom:
+        """The numbers below the length of `out` in random order, written to `out` (int32, one axis), to
+        record: each evaluation makes another order.
+
+        Raises ArgumentTypeError unless `out` is a Tensor of int32, InvalidArgumentError unless it has one
+        axis, and for more elements than shaders reach through one binding.
+
+        >>> generator, order = kp.random.Generator(1), mgr.zeros(4, "int32")
+        >>> sequence = mgr.sequence().record(generator.permutation_op(order)).eval()
+        >>> sorted(order.tolist())
+        [0, 1, 2, 3]
+        """
+        numbers = _tensor(out)
+        if numbers.dtype != np.int32:
+            raise ArgumentTypeError(f"A recorded order is of int32, not {numbers.dtype}")
+        if len(numbers.shape) != 1:
+            raise InvalidArgumentError(f"A recorded order has one axis; out has the shape {numbers.shape}")
+        return self._recorded("order", numbers)
+
+    def shuffle_op(self, x: Tensor, axis: int = 0) -> OpCustom:
+        """`shuffle` of a Tensor, to record: each evaluation brings its parts into another order.
+
+        Raises the errors of `shuffle` and `random_op`.
+        """
+        axis = _axis_of(axis, _tensor(x), "shuffle")
+        order = x.manager.empty(x.shape[axis], np.int32)
+        drawn = self._recorded("order", order)
+        if not x.size():
+            return drawn
+        return OpCustom._joined("shuffle", (drawn, take.op(x, order, axis, "clip", out=x)), (x,))
+
+    def choice_op(
+        self, out: Tensor, a: int | Tensor, replace: bool = True, p: Any = None, axis: int = 0
+    ) -> OpCustom:
+        """`choice` into `out`, to record: each evaluation chooses anew. The shape of `out` says how many: for
+        a number `a`, `out` is of int32; for a Tensor, it has the dtype of `a`, and any number of axes in the
+        place of `axis`. `p` is read now; later changes of a Tensor do not count.
+
+        Raises InvalidArgumentError if the shape of `out` does not fit, ArgumentTypeError for another dtype,
+        and the errors of `choice` and `random_op`.
+
+        >>> rows = mgr.zeros((2, 3))
+        >>> operation = kp.random.Generator(1).choice_op(rows, mgr.tensor([[1, 1, 1], [2, 2, 2], [3, 3, 3]]))
+        >>> mgr.sequence().record(operation).eval()
+        <kp.Sequence ...>
+        >>> set(rows.read().ravel().tolist()) <= {1, 2, 3}
+        True
+        """
+        numbers = _tensor(out)
+        if isinstance(a, (StridedView, np.ndarray)):
+            raise ArgumentTypeError(f"A recorded choice is of a number or a Tensor, not {kind_of(a)}")
+        count, axis = _count_of(a, axis)
+        shape, many = tuple(numbers.shape), isinstance(a, Tensor)
+        dtype = a.dtype if isinstance(a, Tensor) else np.dtype(np.int32)
+        if numbers.dtype != dtype:
+            raise ArgumentTypeError(f"out is of {numbers.dtype}; these elements are {dtype}")
+        if isinstance(a, Tensor):
+            before, after = a.shape[:axis], a.shape[axis + 1 :]
+            end = len(shape) - len(after)
+            if end < axis or shape[:axis] != before or shape[end:] != after:
+                raise InvalidArgumentError(
+                    f"out has the shape {shape}; parts of {tuple(a.shape)} along axis {axis} have "
+                    f"{(*before, '...', *after)}"
+                )
+            shape = shape[axis:end]
+        owner, again = numbers.manager, to_flag(replace, "replace")
+        wanted: int = math.prod(shape)
+        sums = _checked(count, wanted, again, p, owner)
+        if again:
+            rows = owner.empty(shape, np.int32) if many else numbers
+            operations = [self._recorded(*_choosing(rows, count, sums))]
+        else:
+            order = owner.empty(count, np.int32)
+            name = "order" if sums is None else "race"
+            operations = [self._recorded(name, order, *(() if sums is None else (sums,)))]
+            rows = order[:wanted].reshape(shape)
+        if isinstance(a, Tensor):
+            operations.append(take.op(a, rows, axis, "clip", out=numbers))
+        elif not again and wanted:
+            operations.append(ascontiguousarray.op(rows, out=numbers))
+        return OpCustom._joined("choice", operations, (numbers,))
+
     # -- inside ----------------------------------------------------------------------------------------------
 
     def _device(self) -> Manager:
         return self._manager or default_manager()
+
+    def _owner(self, *values: Any) -> Manager:
+        """The Manager of the first Tensor."""
+        tensors = (each for each in values if isinstance(each, (Tensor, StridedView)))
+        return next((each.manager for each in tensors), None) or self._device()
 
     def _drawn(
         self, kind: str, size: Any, dtype: Any, out: Any, dtypes: tuple[str, ...], *parameters: Any
@@ -335,8 +464,8 @@ class Generator:
         return numbers.read().item() if size is None and out is None else numbers
 
     def _fill(self, kind: str, numbers: Numbers, *parameters: Any) -> None:
-        each = 2 if numbers.dtype.itemsize == 8 else 4
-        blocks = -(-int(np.prod(numbers.shape)) // each)
+        each = _PER_COUNTER.get(kind, 2 if numbers.dtype.itemsize == 8 else 4)
+        blocks = -(-math.prod(numbers.shape) // each)
         with self._lock:
             position = self._position
             if position + blocks > _POSITIONS:
@@ -344,28 +473,28 @@ class Generator:
             self._position = position + blocks
         words = map(_signed, (*self._key, position & 0xFFFFFFFF, position >> 32, self._jump))
         if isinstance(numbers, Tensor):
-            DRAWS[kind](numbers, *words, *parameters)
+            _DRAWS[kind](numbers, *words, *parameters)
         else:
             drawn = self._device().empty(numbers.shape, numbers.dtype)
-            DRAWS[kind](drawn, *words, *parameters)
+            _DRAWS[kind](drawn, *words, *parameters)
             np.copyto(numbers, drawn.read())
 
     def _operation(self, kind: str, out: Tensor, dtypes: tuple[str, ...], *parameters: Any) -> OpCustom:
         numbers = _tensor(out)
         _check_dtype(numbers.dtype, dtypes)
+        return self._recorded(kind, numbers, *parameters)
+
+    def _recorded(self, kind: str, numbers: Tensor, *parameters: Any) -> OpCustom:
         own = self.spawn(1)[0]
         state = numbers.manager.zeros(2, np.uint32)
-        return RECORDED[kind].op(numbers, state, *map(_signed, (*own._key, 0)), *parameters)
+        return _RECORDED[kind].op(numbers, state, *map(_signed, (*own._key, 0)), *parameters)
 
-    def _order(self, count: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+    def _order(self, count: int, owner: Manager) -> Tensor:
         """A random order of the numbers below `count`."""
-        if count > 2**31 - 1:
-            raise OutOfRangeError(f"Orders have at most {2**31 - 1} numbers, not {count}")
-        words = self._device().empty((count, 2), np.uint32)
-        self._fill("words", words)
-        keys = words.read().astype(np.uint64)
-        order = np.argsort(keys[:, 0] << np.uint64(32) | keys[:, 1], kind="stable")
-        return order.astype(np.int32)
+        _check_count(count)
+        order = owner.empty(count, np.int32)
+        self._fill("order", order)
+        return order
 
 
 def _restored(state: Any, seeds: Any) -> Generator:
@@ -471,19 +600,62 @@ def _span(low: Any, high: Any, dtype: np.dtype[Any], endpoint: bool) -> tuple[in
     return first, second, third, fourth
 
 
-def _thresholds(p: Any, count: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
-    """For each category but the last that can occur, the first word that is beyond it."""
-    try:
-        chances = np.asarray(p.read() if isinstance(p, Tensor) else p, np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ArgumentTypeError(f"p has a probability for each element, not {kind_of(p)}") from None
-    if chances.shape != (count,):
-        raise InvalidArgumentError(f"p has the shape {chances.shape}; give one number for each of {count}")
-    if not (chances >= 0).all() or not abs(chances.sum() - 1) < 1e-6:
-        raise InvalidArgumentError("p has probabilities: from 0, with the sum 1")
-    last = int(chances.nonzero()[0][-1])
-    ends = np.round(np.cumsum(chances)[:last] / chances.sum() * 2.0**32)
-    return np.minimum(ends, 2.0**32 - 1).astype(np.uint32)
+def _check_count(count: int) -> None:
+    if count > 2**31 - 1:
+        raise OutOfRangeError(f"Orders have at most {2**31 - 1} numbers, not {count}")
+
+
+def _axis_of(axis: Any, x: Any, what: str) -> int:
+    """The axis from 0 on."""
+    found, count = as_index(axis, "axis"), len(x.shape)
+    if not count:
+        raise InvalidArgumentError(f"{what} goes along an axis, by default the first axis; x has none")
+    if not -count <= found < count:
+        raise InvalidArgumentError(f"{what}: axis is {found}, and x has {count} axes")
+    return found % count
+
+
+def _count_of(a: Any, axis: Any) -> tuple[int, int]:
+    """How many parts there are to choose from, and the axis from 0 on."""
+    if isinstance(a, (Tensor, StridedView, np.ndarray)):
+        found = _axis_of(axis, a, "choice")
+        return a.shape[found], found
+    count, axis = as_index(a, "a"), as_index(axis, "axis")
+    if count < 0:
+        raise InvalidArgumentError(f"choice takes numbers below a: {count} is negative")
+    return count, axis
+
+
+def _checked(count: int, wanted: int, again: bool, p: Any, owner: Manager) -> Tensor | None:
+    """The sums of the probabilities. Raises for a choice that there is not."""
+    if not count and wanted:
+        raise InvalidArgumentError("choice has nothing to choose from")
+    if not again or p is not None:
+        _check_count(count)
+    if not again and wanted > count:
+        raise InvalidArgumentError(f"choice takes {wanted} of {count} without replace; take fewer")
+    if p is None:
+        return None
+    sums, possible = sums_of(p, count, owner)
+    if not again and wanted > possible:
+        raise InvalidArgumentError(
+            f"choice takes {wanted} without replace, and p has {possible} elements above 0; take fewer"
+        )
+    return sums
+
+
+def _choosing(rows: Tensor, count: int, sums: Tensor | None) -> tuple[Any, ...]:
+    """The draw of the parts that are chosen with replacement: its name and arguments."""
+    if sums is None:
+        return ("integers", rows, *_span(0, max(count, 1), rows.dtype, False))
+    return "categories", rows, sums
+
+
+def _parts_at(x: Any, rows: Tensor, axis: int) -> Any:
+    """The parts of `x` along `axis` with these numbers, where `x` is."""
+    if isinstance(x, np.ndarray):
+        return np.take(x, rows.read(), axis)
+    return take(x, rows, axis, "clip")
 
 
 _default: Generator | None = None

@@ -87,7 +87,7 @@ dvec2 normals(uvec4 w) {
     return n;
 }"""
 
-_KEYS = "int key0, int key1, int low, int high, int jump"
+KEYS = "int key0, int key1, int low, int high, int jump"
 
 
 class _Draw(CustomOp):
@@ -148,7 +148,7 @@ class _Draw(CustomOp):
 
 
 class _Words(_Draw):
-    """The words themselves, for permutations and tests."""
+    """The words themselves, for tests."""
 
     def values(self, kb: KernelBuilder, dtype: str) -> list[str]:
         return ["w.x", "w.y", "w.z", "w.w"]
@@ -255,8 +255,46 @@ uint within(uvec4 counter, uvec2 key, uint w, uint lane, uint span) {
         return [f"{kind}({number.format(part, lane)})" for lane, part in enumerate("xyzw")]
 
 
+class _Categories(_Draw):
+    """For each element a number of 64 bits below the last of `sums`: how many of these are at most as large.
+
+    `sums` has two words for each category, the lower one first.
+    """
+
+    def parameters(self, ksel: KernelSelection, dtype: str) -> None:
+        ksel.arg_tensor("sums")
+
+    def values(self, kb: KernelBuilder, dtype: str) -> list[str]:
+        kb.declare("""
+uvec2 below(uvec2 u, uvec2 end) {
+    uint none, carry, more, a, b, c, d, e, f, middle;
+    umulExtended(u.y, end.y, middle, none);
+    umulExtended(u.x, end.y, b, a);
+    umulExtended(u.y, end.x, d, c);
+    umulExtended(u.x, end.x, f, e);
+    middle = uaddCarry(middle, a, carry);
+    middle = uaddCarry(middle, c, more);
+    carry += more;
+    e = uaddCarry(e, b, more); f += more;
+    e = uaddCarry(e, d, more); f += more;
+    e = uaddCarry(e, carry, more); f += more;
+    return uvec2(f, e);
+}
+int category(uint word, uint next) {
+    uint from = 0u, to = sums_size / 2u;
+    uvec2 r = below(uvec2(word, next), uvec2(sums_load(2u * to - 1u), sums_load(2u * to - 2u)));
+    while (from < to) {
+        uint middle = from + (to - from) / 2u;
+        uvec2 t = uvec2(sums_load(2u * middle + 1u), sums_load(2u * middle));
+        if (t.x < r.x || (t.x == r.x && t.y <= r.y)) from = middle + 1u; else to = middle;
+    }
+    return int(from);
+}""")
+        return ["category(w.x, w.y)", "category(w.z, w.w)"]
+
+
 def _operation(base: type[_Draw], name: str, parameters: str, recorded: bool) -> Operation:
-    place = "int key0, int key1, int jump" if recorded else _KEYS
+    place = "int key0, int key1, int jump" if recorded else KEYS
     members = {
         "__doc__": base.__doc__,
         "recorded": recorded,
@@ -272,6 +310,7 @@ _KINDS: dict[str, tuple[type[_Draw], str]] = {
     "uniform": (_Uniform, "float least, float width"),
     "normal": (_Normal, "float mean, float deviation"),
     "integers": (_Integers, "int least0, int least1, int span0, int span1"),
+    "categories": (_Categories, "Tensor sums"),
 }
 DRAWS: dict[str, Operation] = {
     kind: _operation(base, kind, parameters, False) for kind, (base, parameters) in _KINDS.items()
@@ -281,47 +320,3 @@ RECORDED: dict[str, Operation] = {
     kind: _operation(base, kind, parameters, True) for kind, (base, parameters) in _KINDS.items()
 }
 """The same from a position in memory, which each run moves on."""
-
-
-class _RowsOf(CustomOp):
-    """The rows of `x` along its first axis whose numbers are in `rows`."""
-
-    signature = "rows_of(Tensor x, Tensor rows) -> Tensor"
-
-    def select(self, ksel: KernelSelection) -> None:
-        x, rows = ksel.arg_tensor("x"), ksel.arg_tensor("rows")
-        ksel.return_new_tensor((*rows.shape, *x.shape[1:]), x.dtype)
-
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        kb.yield_results(
-            "x_load(rows_load(i / (x_size / x_dim0)) * (x_size / x_dim0) + i % (x_size / x_dim0))"
-        )
-
-
-class _CategoriesOf(CustomOp):
-    """For each word the number of thresholds that are at most as large."""
-
-    signature = "categories_of(Tensor words, Tensor thresholds) -> Tensor"
-
-    def select(self, ksel: KernelSelection) -> None:
-        words = ksel.arg_tensor("words")
-        ksel.arg_tensor("thresholds")
-        ksel.return_new_tensor(words.shape, "uint32")
-
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        kb.declare("""
-uint category(uint w) {
-    uint from = 0, to = thresholds_size;
-    while (from < to) {
-        uint middle = from + (to - from) / 2;
-        if (thresholds_load(middle) <= w) from = middle + 1; else to = middle;
-    }
-    return from;
-}""")
-        kb.yield_results("category(words_load(i))")
-
-
-rows_of: Operation = CustomOp.register(_RowsOf)
-"""``rows_of(x, rows)``: the rows of `x` along its first axis whose numbers are in `rows`."""
-categories_of: Operation = CustomOp.register(_CategoriesOf)
-"""``categories_of(words, thresholds)``: for each word the number of thresholds that are at most as large."""

@@ -251,13 +251,6 @@ def test_bits_are_fair(generator):
     assert np.abs(correlation).max() < 6 / math.sqrt(len(words))
 
 
-def test_all_orders_are_equally_likely(generator):
-    orders = [tuple(generator.permutation(4).read().tolist()) for _ in range(1200)]
-    counts = np.array([orders.count(each) for each in set(orders)])
-    assert len(counts) == 24
-    assert ((counts - 50) ** 2 / 50).sum() < 23 + 6 * math.sqrt(46)
-
-
 # -- shapes and ways -----------------------------------------------------------------------------------------
 
 
@@ -325,34 +318,6 @@ def test_the_recorded_position_carries(mgr, generator):
     state.write(np.array([2**32 - 5, 6], np.uint32))
     mgr.sequence().record(operation).eval()
     assert state.read().tolist() == [5, 7]
-
-
-def test_choice(mgr, generator):
-    p = [0.0, 0.5, 0.0, 0.25, 0.25, 0.0]
-    numbers = generator.choice(6, 40_000, p=p).read()
-    counts = np.bincount(numbers, minlength=6) / 40_000
-    assert np.abs(counts - p).max() < 0.015
-    assert counts[[0, 2, 5]].sum() == 0
-    assert generator.choice(1, 5, p=[1.0]).read().tolist() == [0] * 5
-    array = np.arange(12).reshape(4, 3)
-    rows = generator.choice(array, (5, 2))
-    assert rows.shape == (5, 2, 3)
-    assert ((rows[..., 1:] - rows[..., :-1]) == 1).all()
-    tensor = mgr.tensor_t(array.astype(np.float32))
-    chosen = generator.choice(tensor, 4, replace=False)
-    assert sorted(chosen.read()[:, 0].tolist()) == [0, 3, 6, 9]
-    assert sorted(generator.choice(9, 9, replace=False).read().tolist()) == list(range(9))
-    assert generator.choice(3) in range(3)
-
-
-def test_permutation(mgr, generator):
-    assert sorted(generator.permutation(1000).read().tolist()) == list(range(1000))
-    assert generator.permutation(0).shape == (0,)
-    array = np.arange(20).reshape(10, 2)
-    shuffled = generator.permutation(array)
-    assert sorted(map(tuple, shuffled.tolist())) == sorted(map(tuple, array.tolist()))
-    tensor = generator.permutation(mgr.tensor_t(array.astype(np.int32)))
-    assert sorted(map(tuple, tensor.read().tolist())) == sorted(map(tuple, array.tolist()))
 
 
 # -- streams and state ---------------------------------------------------------------------------------------
@@ -424,13 +389,6 @@ def test_seeds():
         (lambda g: g.random(3, out=np.zeros(4, np.float32)), kp.InvalidArgumentError, "out has the shape"),
         (lambda g: g.random(out=[1.0]), kp.ArgumentTypeError, "out is a Tensor or an array"),
         (lambda g: g.random_op(np.zeros(3)), kp.ArgumentTypeError, "writes a Tensor"),
-        (lambda g: g.choice(3, 4, replace=False), kp.InvalidArgumentError, "take fewer"),
-        (lambda g: g.choice(0, 4), kp.InvalidArgumentError, "nothing to choose"),
-        (lambda g: g.choice(2, 4, p=[0.5, 0.6]), kp.InvalidArgumentError, "sum 1"),
-        (lambda g: g.choice(2, 4, p="ab"), kp.ArgumentTypeError, "probability for each"),
-        (lambda g: g.choice(2, 4, p=[1.0]), kp.InvalidArgumentError, "one number for each of 2"),
-        (lambda g: g.permutation(-1), kp.InvalidArgumentError, "from 0"),
-        (lambda g: g.permutation(np.zeros(())), kp.InvalidArgumentError, "first axis"),
         (lambda g: g.jumped(0), kp.InvalidArgumentError, "once or more"),
         (lambda g: g.jumped(2**32), kp.OutOfRangeError, "jumps"),
         (lambda g: g.spawn(-1), kp.InvalidArgumentError, "0 to 1048576"),
