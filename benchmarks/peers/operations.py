@@ -21,6 +21,7 @@ TASKS = {
         Task("fft", "Fourier transform of 1 M complex64", "operation", "fft"),
         Task("rfft", "Fourier transform of 1 M float32", "operation", "rfft"),
         Task("normal", "16 M normal numbers of float32", "operation", "normal"),
+        Task("permutation", "random order of 1 M numbers", "operation", "permutation"),
         Task("sum", "sum of 16 M float32", "operation", "sum"),
         Task("cumsum", "running sums of 16 M float32", "operation", "cumsum"),
     )

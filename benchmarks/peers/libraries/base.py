@@ -162,6 +162,6 @@ class Library(ABC):
 
     def operation(self, name: str, arrays: list[np.ndarray]) -> Operation:
         """The function of this name over `arrays`, which are in the library's memory before; its result stays
-        there. For "normal", an array of the result's size.
+        there. For "normal" and "permutation", an array of the result's size.
         """
         raise NotOfferedError

@@ -142,6 +142,8 @@ def _operation(library: Library, name: str) -> Work:
     arrays = [rng.random(1 << 24, np.float32)]
     if name == "sort":
         arrays = [rng.integers(-(2**31), 2**31, 1 << 20, np.int32)]
+    elif name == "permutation":
+        arrays = [np.zeros(1 << 20, np.int32)]
     elif name == "matmul":
         arrays = list(rng.standard_normal((2, 512, 512), np.float32))
     elif name in ("fft", "rfft"):
@@ -165,6 +167,8 @@ def _operation(library: Library, name: str) -> Work:
             moments = [np.power(got, n).mean(dtype=np.float64) for n in range(1, 5)]
             if not np.allclose(moments, [0, 1, 0, 3], atol=0.02):
                 raise RuntimeError(f"the library gives wrong numbers: their moments are {moments}")
+        elif name == "permutation":
+            _check(np.sort(got), np.arange(1 << 20))
         elif name == "sum":
             _near(got.reshape(-1), arrays[0].sum(dtype=np.float64).reshape(1))
         else:

@@ -112,6 +112,10 @@ class KomputePy(Library):
             numbers = manager.empty(arrays[0].shape)
             drawn = manager.sequence().record(kp.random.Generator(0).normal_op(numbers))
             return Operation(drawn.eval, numbers.read)
+        if name == "permutation":
+            order = manager.empty(arrays[0].shape, np.int32)
+            drawn = manager.sequence().record(kp.random.Generator(0).permutation_op(order))
+            return Operation(drawn.eval, order.read)
         made = getattr(kp.ops, name).op(*map(manager.tensor_t, arrays))
         return Operation(manager.sequence().record(made).eval, made.results[0].read)
 

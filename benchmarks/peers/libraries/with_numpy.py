@@ -62,6 +62,8 @@ class NumPy(Library):
                 np.matmul(*arrays, out=out)
             elif name == "normal":
                 rng.standard_normal(dtype=np.float32, out=out)
+            elif name == "permutation":
+                made[0] = rng.permutation(len(first))
             elif name == "cumsum":
                 np.cumsum(first, out=out)
             else:

@@ -71,6 +71,7 @@ class Torch(Library):
             "fft": lambda: torch.fft.fft(given[0]),
             "rfft": lambda: torch.fft.rfft(given[0]),
             "normal": lambda: torch.randn(given[0].shape, out=out),
+            "permutation": lambda: torch.randperm(len(given[0])),
             "sum": lambda: torch.sum(given[0]),
             "cumsum": lambda: torch.cumsum(given[0], 0, out=out),
         }
