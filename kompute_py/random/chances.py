@@ -19,6 +19,8 @@ from .._memory.tensor import Tensor
 from ..ops._elements import astype
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .._custom.builder import KernelBuilder
     from .._custom.selection import KernelSelection
     from .._manager.manager import Manager
@@ -180,21 +182,27 @@ def sums_of(p: Any, count: int, owner: Manager) -> tuple[Tensor, int]:
     """
     if isinstance(p, (Tensor, StridedView)):
         return _on_device(p, count, owner)
+    if isinstance(p, range):  # before its numbers take memory
+        _check_shape((max(0, -((p.start - p.stop) // p.step)),), count)
     refuse_mask(p, "p")
-    try:
-        given = np.asarray(p)
-        if given.dtype.kind == "c":
-            raise TypeError
-        chances = given.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ArgumentTypeError(f"p has a probability for each element, not {kind_of(p)}") from None
-    _check_shape(chances.shape, count)
+    given = _converted(np.asarray, p, p)
+    if given.dtype.kind in "cSU":
+        raise ArgumentTypeError(f"p has a probability for each element, not {kind_of(p)}")
+    _check_shape(given.shape, count)
+    chances = _converted(lambda array: array.astype(np.float64), given, p)
     wrong = ~((chances >= 0) & (chances < np.inf))
     _check(int(wrong.sum()), 0.0 if wrong.any() else float(chances.sum()), given.dtype)
     multiples = np.floor(chances * _ONE).astype(np.uint64)
     sums = np.cumsum(np.maximum(multiples, chances > 0), dtype=np.uint64)
     words = sums.astype("<u8").view("<u4").astype(np.uint32).reshape(count, 2)
     return owner.tensor_t(words), int((chances > 0).sum())
+
+
+def _converted(function: Callable[[Any], Any], value: Any, p: Any) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(function(value))
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentTypeError(f"p has a probability for each element, not {kind_of(p)}") from None
 
 
 def _on_device(p: Tensor | StridedView, count: int, owner: Manager) -> tuple[Tensor, int]:

@@ -326,6 +326,9 @@ class Generator:
             rows = order[: math.prod(shape)].reshape(shape)
         if isinstance(a, (Tensor, StridedView, np.ndarray)):
             return _parts_at(a, rows, axis)
+        if not again and size is not None:
+            # In memory of its own, so that the rest of the order is let go of.
+            rows = ascontiguousarray(rows, out=owner.empty(shape, np.int32))
         return rows if size is not None else rows.read().item()
 
     # -- recorded draws --------------------------------------------------------------------------------------

@@ -283,6 +283,10 @@ def test_nothing_to_order(mgr, generator):
     assert generator.choice(0, (2, 0), replace=False).shape == (2, 0)
     assert generator.choice(mgr.zeros((0, 4)), 0).shape == (0, 4)
     assert generator.choice(3, 0, p=[0.5, 0.25, 0.25]).shape == (0,)
+    assert generator.choice(3, 0, replace=False, p=mgr.tensor([0.5, 0.25, 0.25])).shape == (0,)
+    for p in ([], mgr.zeros(0)):
+        with pytest.raises(kp.InvalidArgumentError, match="sum 0"):
+            generator.choice(0, 0, p=p)
 
 
 def test_shapes_of_choices(mgr, generator):
@@ -432,6 +436,12 @@ INVALID, TYPE = kp.InvalidArgumentError, kp.ArgumentTypeError
         (lambda g, m: g.choice(m.zeros((0, 3)), 1), INVALID, "nothing to choose"),
         (lambda g, m: g.choice(m.zeros((2, 3)), 1, axis=-3), INVALID, "axis is -3"),
         (lambda g, m: g.choice(2, 4, p="ab"), TYPE, "probability for each"),
+        (lambda g, m: g.choice(2, 4, p=range(2**40)), INVALID, "one number for each of 2"),
+        (lambda g, m: g.choice(2, 4, p=range(2**80, 0, -3)), INVALID, "one number for each of 2"),
+        (lambda g, m: g.choice(2, 4, p=["a", None]), TYPE, "probability for each"),
+        (lambda g, m: g.choice(2, 4, p=[0.5, 10**400]), TYPE, "probability for each"),
+        (lambda g, m: g.choice(2, 4, p=np.broadcast_to(0.5, 2**40)), INVALID, "one number for each of 2"),
+        (lambda g, m: g.choice(2, 4, p=0.5), INVALID, "one number for each of 2"),
         (lambda g, m: g.choice(2, 4, p=np.ma.array([0.5, 0.5], mask=[0, 1])), TYPE, "masked"),
         (lambda g, m: g.choice(2**31 + 1, 4), INVALID, "out of bounds for int32"),
         (lambda g, m: g.choice(2**31, 4, replace=False), kp.OutOfRangeError, "at most"),
