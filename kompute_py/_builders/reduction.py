@@ -464,7 +464,7 @@ def combination(
             mapped = Formula(known.map).of(kp=mapped)
     elif reduce.isidentifier():
         raise InvalidArgumentError(
-            f"{what}: reduce is {reduce!r}{nearest(reduce, NAMES)}; the names are {', '.join(NAMES)}; or "
+            f"{what}: reduce is {reduce!r}{nearest(reduce, NAMES)} The names are {', '.join(NAMES)}; or "
             "give an expression of a and b"
         )
     both = as_formula(f"{what}: reduce", known.text if known else reduce, preamble)

@@ -203,3 +203,29 @@ def donated(declaration: Declaration, values: Sequence[Any], donate: Any) -> lis
         if all(each is not tensor for each in found):
             found.append(tensor)
     return found
+
+
+def answered(declaration: Declaration, answer: Any, outs: Sequence[Any]) -> Any:
+    """What a call returns for the answer of ``eager_execute``, which goes into `outs` if there are any.
+
+    Raises InvalidArgumentError for another number of results, and for another shape than that of `outs`.
+    """
+    count = len(declaration.results)
+    if not declaration.single and (not isinstance(answer, (tuple, list)) or len(answer) != count):
+        raise InvalidArgumentError(
+            f"{declaration.name}: eager_execute returned {shown(answer)}; it returns a tuple of {count} results"
+        )
+    if not outs:
+        return answer
+    answers = (answer,) if declaration.single else tuple(answer)
+    for given, each in zip(outs, answers, strict=True):
+        if np.shape(each) != tuple(given.shape):
+            raise InvalidArgumentError(
+                f"{declaration.name}: eager_execute returned a result of shape {np.shape(each)}; out has "
+                f"shape {tuple(given.shape)}"
+            )
+        if isinstance(given, (Tensor, Image)):
+            given.write(np.asarray(each))
+        else:
+            np.copyto(given, np.asarray(each))
+    return outs[0] if declaration.single else tuple(outs)

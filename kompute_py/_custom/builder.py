@@ -13,8 +13,10 @@ from .._base.arrays import as_index, to_array, to_dtype
 from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, kind_of, shown
 from .._base.text import nearest
 from .._formulas.elements import Element, element_of
+from .._formulas.words import GLSL_WORDS
 from .._shaders.module import ShaderModule, subgroups_of
 from .expressions import IntOrSize, Size, ceil_div, glsl, largest, product, smallest
+from .names import tensor_of_name
 from .selection import (
     ArgDesc,
     AttrArg,
@@ -261,15 +263,29 @@ class KernelBuilder:
         Raises InvalidArgumentError if `name` is no GLSL name or taken, ArgumentTypeError if `size` is neither
         an int nor a size, or for an unsupported dtype.
         """
-        if not isinstance(name, str) or not _NAME.fullmatch(name) or name.startswith(_RESERVED):
-            raise InvalidArgumentError(f"{self._who()}: {shown(name)} cannot name scratch memory in GLSL")
-        if name in self._tensors or name in self._values:
-            raise InvalidArgumentError(f"{self._who()}: {shown(name)} names something else already")
+        self._check_name(name, "scratch memory")
         _check_size(size, "The size of scratch memory")
         made = ScratchValue(name, to_dtype(dtype), (size,), self.selection._features)
         self._tensors[name] = made
         self._scratch[name] = made, size
         return made
+
+    def _check_name(self, name: Any, what: str) -> None:
+        if (
+            not isinstance(name, str)
+            or not _NAME.fullmatch(name)
+            or name.startswith(_RESERVED)
+            or name in GLSL_WORDS
+            or "__" in name
+        ):
+            raise InvalidArgumentError(f"{self._who()}: {shown(name)} cannot name {what} in GLSL")
+        known = [*self._tensors, *self._values]
+        if (
+            name in known
+            or tensor_of_name(name, self._tensors) is not None
+            or any(tensor_of_name(each, (name,)) is not None for each in known)
+        ):
+            raise InvalidArgumentError(f"{self._who()}: {shown(name)} names something else already")
 
     def constant(
         self,
@@ -301,10 +317,7 @@ class KernelBuilder:
         >>> primes(mgr.tensor([4, 0])).tolist()
         [11, 2]
         """
-        if not isinstance(name, str) or not _NAME.fullmatch(name) or name.startswith(_RESERVED):
-            raise InvalidArgumentError(f"{self._who()}: {shown(name)} cannot name a table in GLSL")
-        if name in self._tensors or name in self._values:
-            raise InvalidArgumentError(f"{self._who()}: {shown(name)} names something else already")
+        self._check_name(name, "a table")
         if callable(contents):
             if type(size) is not int or dtype is None:
                 raise ArgumentTypeError(

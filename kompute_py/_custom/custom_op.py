@@ -34,7 +34,7 @@ from .._memory.tensor import Tensor
 from .._recording.preload import report_built
 from .._shaders.signature import MISSING
 from .._sync.fence import Fence
-from .arguments import checked, donated, plain_types, python_signature, spec_of
+from .arguments import answered, checked, donated, plain_types, python_signature, spec_of
 from .declaration import Declaration, parse
 from .forming import made_of_specs, make_form, spare
 from .forms import (
@@ -304,7 +304,7 @@ class Operation:
         reused = None
         answer = self._op.eager_execute(*values) if self._eager else NotImplemented
         if answer is not NotImplemented:
-            results = self._answered(answer, out)
+            results = answered(self._declaration, answer, self._outs(out))
         else:
             outs = self._outs(out)
             if given_away:
@@ -359,7 +359,10 @@ class Operation:
         self._check_outs(selection, outs)
         if self._several:
             selection.variant = self._choice(selection, values, manager, calls)
-        program = self._program(selection, manager, calls)
+        if selection.results and not any(each.size for each in selection.results):
+            program = Program(self.__name__, (), ())  # nothing to compute, so generators need not think of it
+        else:
+            program = self._program(selection, manager, calls)
         check_numbers(program, selection)
         shared = self._shared(values, outs)
         if self._op.reads_parts:
@@ -775,15 +778,3 @@ class Operation:
             self._hits += 1
         programs[key] = found  # the newest is the last
         return found
-
-    def _answered(self, answer: Any, out: Any) -> Any:
-        if out is None:
-            return answer
-        outs = self._outs(out)
-        answers = (answer,) if self._declaration.single else tuple(answer)
-        for given, each in zip(outs, answers, strict=True):
-            if isinstance(given, (Tensor, Image)):
-                given.write(np.asarray(each))
-            else:
-                np.copyto(given, np.asarray(each))
-        return outs[0] if self._declaration.single else outs

@@ -20,12 +20,15 @@ from __future__ import annotations
 
 import ast
 import itertools
+import keyword
+import math
 import re
 from typing import Any, NamedTuple, NoReturn
 
 from .._base.errors import ArgumentTypeError, SignatureError, kind_of
 from .._formulas.words import GLSL_WORDS
 from .._shaders.signature import MISSING
+from .names import tensor_of_name
 
 _unique = itertools.count()
 _TOKEN = re.compile(
@@ -108,6 +111,8 @@ class _Parser:
             at = found.end()
         self.tokens.append(("end", "", end))
         self.next = 0
+        self.columns: dict[str, int] = {}
+        """Where the names of arguments and results stand."""
 
     def fail(self, message: str, column: int | None = None) -> NoReturn:
         if column is None:
@@ -148,6 +153,22 @@ class _Parser:
             self.fail(f"{name!r} is an argument of every call", column)
         if name in GLSL_WORDS or name.startswith(("gl_", "kp_")) or "__" in name:
             self.fail(f"{name!r} cannot be a name, because kernels use it and GLSL reserves it", column)
+        if keyword.iskeyword(name):
+            self.fail(f"{name!r} cannot be a name, because Python reserves it", column)
+        self.columns[name] = column
+
+    def check_kernel_names(self, parameters: list[Parameter], results: tuple[Result, ...]) -> None:
+        """No name is one that a tensor brings into kernels."""
+        lists = [each.name for each in parameters if each.type == "Tensor[]"]
+        tensors = [each.name for each in parameters if each.is_tensor and each.name not in lists]
+        tensors += [each.name for each in results if not each.alias]
+        for name in [*(each.name for each in parameters), *(each.name for each in results)]:
+            tensor = tensor_of_name(name, tensors, lists)
+            if tensor is not None:
+                self.fail(
+                    f"{name!r} cannot be a name, because it belongs to {tensor!r} in kernels",
+                    self.columns.get(name, self.columns.get(tensor)),
+                )
 
     # -- grammar ---------------------------------------------------------------------------------------------
 
@@ -174,6 +195,7 @@ class _Parser:
         results, single = self.results(parameters)
         if self.tokens[self.next][0] != "end":
             self.fail(f"{self.peek()!r} stands after the results")
+        self.check_kernel_names(parameters, results)
         return Declaration(name, tuple(parameters), results, single, self.text)
 
     def type(self) -> tuple[str, str]:
@@ -242,7 +264,11 @@ class _Parser:
         kind, text, _ = self.tokens[self.next]
         self.next += 1
         if kind == "number":
-            return int(text) if re.fullmatch(r"[-+]?\d+", text) else float(text)
+            number = int(text) if re.fullmatch(r"[-+]?\d+", text) else float(text)
+            if abs(number) >= 2**64 if type(number) is int else math.isinf(number) and "inf" not in text:
+                self.next -= 1
+                self.fail(f"{text} is beyond the numbers of kernels")
+            return number
         if kind == "text":
             return ast.literal_eval(text)
         if kind == "word" and text in _VALUES:

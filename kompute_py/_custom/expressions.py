@@ -79,20 +79,22 @@ class Size:
     def __rmod__(self, other: IntOrSize) -> Size:
         return _combined(other, self, "({} % {})", lambda a, b: a % b)
 
-    def __bool__(self) -> bool:
+    def _unknown(self, *_: object) -> Any:
         raise ArgumentTypeError(
-            f"The size {self.text} is not known when the kernel is generated, so Python cannot compare it. "
-            "Write the comparison in GLSL, or specialize the axis in select: arg.specialize_dims(...)"
+            f"The size {self.text} is not known when the kernel is generated, so Python cannot compare it, or "
+            "count with it. Write that in GLSL, or specialize the axis in select: arg.specialize_dims(...)"
         )
 
-    __index__ = __int__ = None  # type: ignore[assignment]
+    __bool__ = __index__ = __int__ = __float__ = __eq__ = __ne__ = _unknown
+    __lt__ = __le__ = __gt__ = __ge__ = _unknown
+    __hash__ = object.__hash__
 
 
 def ceil_div(a: IntOrSize, b: IntOrSize) -> IntOrSize:
     """`a` divided by `b`, rounded up."""
     if isinstance(a, int) and isinstance(b, int):
         return -(-a // b)
-    return _combined(a, b, "(({0} + {1} - 1u) / {1})", lambda x, y: -(-x // y))
+    return _combined(a, b, "({0} / {1} + uint({0} % {1} != 0u))", lambda x, y: -(-x // y))
 
 
 def smallest(a: IntOrSize, b: IntOrSize) -> IntOrSize:

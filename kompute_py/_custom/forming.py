@@ -17,7 +17,7 @@ from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .forms import FRESH, GIVEN, HOST, Copied, Facts, Form, Fresh, Host, flat
 from .pictures import first_image, picture_like, tensor_of
-from .program import Block, Program, check_indirect, groups_of, scratch_of
+from .program import Block, Program, check_indirect, groups_of, numbers_of, scratch_of
 from .selection import KernelSelection, TensorArg, TensorListArg
 from .specs import TensorSpec
 
@@ -270,7 +270,7 @@ class _Maker:
     # -- dispatches ------------------------------------------------------------------------------------------
 
     def _make_line(self) -> None:
-        numbers = self.selection._numbers()
+        numbers = numbers_of(self.program, self.selection)
         for name, tensor in scratch_of(self.program, numbers, self.manager):
             self.used[name] = tensor
             self.own.add(name)

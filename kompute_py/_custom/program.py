@@ -196,18 +196,34 @@ class Block:
         return bytes(block)
 
 
+def numbers_of(program: Program, selection: KernelSelection) -> Mapping[str, int]:
+    """The numbers that kernels get by name: those of the selection, and the sizes of scratch memory, which
+    kernels do not compute themselves, because uint wraps.
+
+    Raises InvalidArgumentError for a size that is negative or passes what kernels count with.
+    """
+    numbers = selection._numbers()
+    if not program.scratch:
+        return numbers
+    found = dict(numbers)
+    for name, size, _ in program.scratch:
+        count = _evaluated(size, numbers, f"{program.name}: {name}")
+        if not 0 <= count <= _MOST_ELEMENTS:
+            raise InvalidArgumentError(
+                f"{program.name}: {name} has {count} elements; "
+                + ("it cannot be negative" if count < 0 else "generated kernels count elements with 32 bits")
+            )
+        found[f"{name}_size"] = count
+    return found
+
+
 def scratch_of(
     program: Program, numbers: Mapping[str, int], manager: Manager
 ) -> Iterator[tuple[str, Tensor]]:
     """Scratch memory of a program, by name. All operations of a Manager share it."""
     if not program.scratch:
         return
-    sizes = []
-    for name, size, dtype in program.scratch:
-        count = _evaluated(size, numbers, f"{program.name}: {name}")
-        if count < 0:
-            raise InvalidArgumentError(f"{program.name}: {name} has {count} elements; it cannot be negative")
-        sizes.append((max(-(-count // 4) * 4, 4), dtype))
+    sizes = [(max(-(-numbers[f"{name}_size"] // 4) * 4, 4), dtype) for name, _, dtype in program.scratch]
     for (name, _, _), tensor in zip(program.scratch, parts_of(manager, sizes), strict=True):
         yield name, tensor
 
@@ -255,7 +271,7 @@ def _evaluated(size: IntOrSize, numbers: Mapping[str, int], what: str) -> int:
     except ZeroDivisionError:
         zeros = sorted(n for n in getattr(size, "uses", ()) if numbers[n] == 0)
         raise InvalidArgumentError(
-            f"{what} is {size}, which divides by zero: {', '.join(zeros)} is 0 in this call"
+            f"{what} is {size}, which divides by zero: {', '.join(zeros) or 'a divisor'} is 0 in this call"
         ) from None
 
 
@@ -274,7 +290,7 @@ def as_files(program: Program, selection: KernelSelection) -> tuple[dict[str, An
             f"{program.name}: its kernels read tables ({', '.join(each.name for each in program.tables)}), "
             "which files for programs without Python do not have"
         )
-    numbers = selection._numbers()
+    numbers = numbers_of(program, selection)
     dispatches, modules = [], []
     for number, step in enumerate(program.steps):
         block = Block(step.source, numbers, selection).fixed
@@ -310,8 +326,8 @@ def as_files(program: Program, selection: KernelSelection) -> tuple[dict[str, An
         for t in selection._tensors()
     ]
     scratch = [
-        {"name": name, "elements": _evaluated(size, numbers, name), "dtype": dtype.name}
-        for name, size, dtype in program.scratch
+        {"name": name, "elements": numbers[f"{name}_size"], "dtype": dtype.name}
+        for name, _, dtype in program.scratch
     ]
     return {
         "operation": program.name,

@@ -23,6 +23,7 @@ from .._formulas.words import GLSL_WORDS
 from .arguments import dtype_named
 from .declaration import Declaration, Parameter
 from .expressions import IntOrSize, Size
+from .names import tensor_of_name
 from .specs import TensorSpec
 
 if TYPE_CHECKING:
@@ -564,11 +565,9 @@ class KernelSelection:
             or name.startswith(("gl_", "_"))
         ):
             raise InvalidArgumentError(f"{self._who()}: {shown(name)} cannot name a value in GLSL")
-        if isinstance(of, str) or not isinstance(of, Iterable):
-            raise ArgumentTypeError(f"of is a list of arguments' names or positions, not {kind_of(of)}")
         declared = self._declaration
-        taken = [*(p.name for p in declared.parameters), *(r.name for r in declared.results)]
-        if name in taken or any(name == each.name for each in self._computed):
+        taken = [p.name for p in (*declared.parameters, *declared.results, *self._computed)]
+        if name in taken or tensor_of_name(name, [each.name for each in self._tensors()]) is not None:
             raise InvalidArgumentError(f"{self._who()}: {shown(name)} names something else already")
         if isinstance(of, (str, bytes)) or not isinstance(of, Iterable):
             raise ArgumentTypeError(

@@ -64,6 +64,8 @@ def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
     written = [line for line, _ in (*dispatch.outside, *dispatch.body)]
     words = set(_NAME.findall("\n".join(written)))
     macros: list[str] = []
+    computed: list[str] = []
+    """Numbers that the host computes for each call."""
     tensors: list[TensorValue] = []
     for value in builder._tensors.values():
         if words & {value.name, *(f"{value.name}_{each}" for each in _ACCESS)}:
@@ -82,11 +84,12 @@ def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
         for axis, length in enumerate(value.shape):
             if isinstance(length, int) and f"{value.name}_dim{axis}" in words:
                 macros.append(f"#define {value.name}_dim{axis} {length}u")
-        if f"{value.name}_size" in words and (isinstance(value, ScratchValue) or isinstance(value.size, int)):
-            size = value.shape[0] if isinstance(value, ScratchValue) else value.size
-            macros.append(f"#define {value.name}_size {glsl(size)}")
-            words |= set(_NAME.findall(glsl(size)))
-    numbers = builder.selection._numbers()
+        if f"{value.name}_size" in words:
+            if isinstance(value.size, int):
+                macros.append(f"#define {value.name}_size {glsl(value.size)}")
+            elif isinstance(value, ScratchValue):
+                computed.append(f"{value.name}_size")
+    numbers = [*builder.selection._numbers(), *computed]
     parameters = [(name, "uint") for name in numbers if name in words and name not in builder._values]
     taken = {line.split()[1].split("(")[0] for line in macros}
     parameters = [(name, kind) for name, kind in parameters if name not in taken]

@@ -1,0 +1,24 @@
+"""Names that a tensor brings into kernels: with `x` come ``x_load``, ``x_size``, ``x_dim0`` and others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_PART = re.compile(r"_(?:load4?|store4?|size|at|dim\d+|stride\d+)")
+_ITEM = re.compile(r"\d+")
+
+
+def tensor_of_name(name: str, tensors: Iterable[str], lists: Iterable[str] = ()) -> str | None:
+    """The tensor that brings `name` into kernels, or the list of tensors; None if none does.
+
+    The tensors of a list `x` are ``x0``, ``x1`` and so on.
+    """
+    for each in tensors:
+        if name.startswith(each) and _PART.fullmatch(name, len(each)):
+            return each
+    for each in lists:
+        item = _ITEM.match(name, len(each)) if name.startswith(each) else None
+        if item is not None and (item.end() == len(name) or _PART.fullmatch(name, item.end())):
+            return each
+    return None
