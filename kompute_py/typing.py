@@ -24,10 +24,7 @@ import numpy as np
 from ._base.public import publish
 from ._base.settings import Setting
 from ._base.types import MemoryTypes
-from ._custom.builder import ScratchValue, TensorValue
-from ._custom.custom_op import CacheInfo
-from ._custom.expressions import Size
-from ._custom.selection import (
+from ._custom.arg_descs import (
     ArgDesc,
     AttrArg,
     ComputedArg,
@@ -36,6 +33,9 @@ from ._custom.selection import (
     TensorListArg,
     ValueArg,
 )
+from ._custom.builder import ScratchValue, TensorValue
+from ._custom.expressions import Size
+from ._custom.op_custom import CacheInfo
 from ._custom.tuning import Tuning
 from ._device.names import DeviceInfo
 from ._shaders.signature import Binding, Parameter, PushConstants, Signature, SpecConstant

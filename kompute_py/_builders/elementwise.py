@@ -9,10 +9,11 @@ import numpy as np
 
 from .._base.arrays import to_dtype
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
+from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import CustomOp, Operation
 from .._custom.declaration import parse
 from .._custom.pictures import first_image, into_image, picture_like, tensor_of
-from .._custom.selection import KernelSelection, TensorArg
+from .._custom.selection import KernelSelection
 from .._custom.specs import PartSpec, TensorSpec
 from .._formulas.formula import Formula
 from .._formulas.typed import Typed, declarations_of

@@ -10,10 +10,12 @@ import numpy as np
 from .._base.arrays import to_dtype
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._base.text import nearest
+from .._base.types import is_small_float
+from .._custom.arg_descs import TensorArg, ValueArg
 from .._custom.custom_op import CustomOp, Operation
 from .._custom.declaration import parse
 from .._custom.expressions import IntOrSize
-from .._custom.selection import KernelSelection, TensorArg, ValueArg
+from .._custom.selection import KernelSelection
 from .._formulas.dtypes import castable, literal
 from .._formulas.elements import element_of
 from .._formulas.formula import Formula
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
 
 FLOAT32 = np.dtype(np.float32)
 _VARIANTS = ("run", "shared", "subgroup")
+_FEW_LINES = 256
+_FEW_ELEMENTS = 2**18
 _SUBGROUPS = frozenset(("basic", "ballot", "shuffle_relative"))
 
 
@@ -141,10 +145,15 @@ class CombiningOp(CustomOp):
         return tensors, shape, dtype
 
     def variants(self, ksel: KernelSelection) -> list[str]:
-        """Long runs on processors, workgroups elsewhere."""
+        """Long runs on processors, workgroups elsewhere. There, barriers take so long that only few,
+        short lines are worth a trial.
+        """
         found = ["run", "shared"]
         if ksel.device is None:
             return found
+        lines, total = ksel.notes.get("runs", (1, 0))
+        if ksel.device["type"] == "cpu" and (lines > _FEW_LINES or lines * total > _FEW_ELEMENTS):
+            return ["run"]
         _, reducer, _ = self.parts(ksel)
         if _SUBGROUPS.issubset(ksel.device["subgroup_operations"]) and reducer.kind in (
             "float",
@@ -218,7 +227,7 @@ class ReductionOp(CombiningOp):
         """The dtype of the result if combined values have this one."""
         if self.finish is None:
             return dtype
-        count = dtype if dtype.kind == "f" else _count_dtype(dtype, features)
+        count = dtype if dtype.kind == "f" or is_small_float(dtype) else _count_dtype(dtype, features)
         types = {name: dtype if name == "a" else count for name in self.finish.names}
         (found,) = self.finish.typed(types, features).dtypes.values()
         return found

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
+from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import Operation
-from .._custom.selection import KernelSelection, TensorArg
+from .._custom.selection import KernelSelection
 from .._formulas.dtypes import literal
 from .._formulas.elements import element_of
 from .reduction import CombiningOp, Plan, combination, made, plan_of

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
+from .._custom.arg_descs import TensorArg, ValueArg
 from .._custom.builder import KernelBuilder
 from .._custom.expressions import IntOrSize, Size
-from .._custom.selection import KernelSelection, TensorArg, ValueArg
+from .._custom.selection import KernelSelection
 from .._custom.specs import PartSpec
 from .._formulas.elements import element_of
 from .._formulas.formula import Formula
@@ -136,6 +137,7 @@ def check_sizes(ksel: KernelSelection) -> None:
 
 def tell(ksel: KernelSelection, walk: Walk) -> None:
     """Declares the walk's numbers as run-time values, and what the kernels depend on."""
+    ksel.notes["runs"] = walk.lines, walk.total
     pattern = []
     for letter, axes in (("k", walk.kept), ("a", walk.along)):
         for number, axis in enumerate(axes):

@@ -128,7 +128,12 @@ def _scalar(who: str, kind: str, value: Any) -> Any:
         and isinstance(value, (int, float, np.integer, np.floating))
         and not isinstance(value, bool)
     ):
-        return float(value)
+        try:
+            number = float(value)
+        except OverflowError:
+            raise InvalidArgumentError(f"{who} is {shown(value)}, beyond all floats") from None
+        # An int that no float has stays one: operations that make ints need it as it is.
+        return int(value) if isinstance(value, (int, np.integer)) and int(number) != value else number
     raise ArgumentTypeError(f"{who} is {kind_of(value)}; give {'an' if kind[0] in 'aeiou' else 'a'} {kind}")
 
 
@@ -206,14 +211,14 @@ def donated(declaration: Declaration, values: Sequence[Any], donate: Any) -> lis
 
 
 def answered(declaration: Declaration, answer: Any, outs: Sequence[Any]) -> Any:
-    """What a call returns for the answer of ``eager_execute``, which goes into `outs` if there are any.
+    """The results of a call for the answer of ``eager_execute``, which goes into `outs` if there are any.
 
     Raises InvalidArgumentError for another number of results, and for another shape than that of `outs`.
     """
     count = len(declaration.results)
     if not declaration.single and (not isinstance(answer, (tuple, list)) or len(answer) != count):
         raise InvalidArgumentError(
-            f"{declaration.name}: eager_execute returned {shown(answer)}; it returns a tuple of {count} results"
+            f"{declaration.name}: eager_execute returned {shown(answer)}, not a tuple of {count} results"
         )
     if not outs:
         return answer

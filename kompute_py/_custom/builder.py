@@ -15,17 +15,10 @@ from .._base.text import nearest
 from .._formulas.elements import Element, element_of
 from .._formulas.words import GLSL_WORDS
 from .._shaders.module import ShaderModule, subgroups_of
+from .arg_descs import ArgDesc, AttrArg, EmptyOptionalTensorArg, TensorArg, TensorListArg, ValueArg
 from .expressions import IntOrSize, Size, ceil_div, glsl, largest, product, smallest
 from .names import tensor_of_name
-from .selection import (
-    ArgDesc,
-    AttrArg,
-    EmptyOptionalTensorArg,
-    KernelSelection,
-    TensorArg,
-    TensorListArg,
-    ValueArg,
-)
+from .selection import KernelSelection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

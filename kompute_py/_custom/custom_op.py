@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
@@ -50,7 +50,7 @@ from .forms import (
     refuse_donated,
     require_alive,
 )
-from .op_custom import OpCustom
+from .op_custom import CacheInfo, OpCustom
 from .program import Program, as_files, check_numbers, compile_program, written
 from .repeated import RepeatedCalls, at_place, exactly_key
 from .selection import KernelSelection
@@ -68,22 +68,6 @@ _MOST_PROGRAMS = 256
 """Specializations that an operation keeps for each Manager."""
 _MOST_TABLES = 1 << 28
 """Bytes of tables that they keep, for each Manager."""
-
-
-class CacheInfo(NamedTuple):
-    """The size and use of an operation's caches."""
-
-    hits: int
-    """Calls with a specialization that was compiled already."""
-    misses: int
-    """Calls that generated and compiled kernels."""
-    specializations: int
-    """Compiled specializations, over all Managers."""
-    prepared: int
-    """Calls that are ready to run again with other memory of the same shapes and dtypes."""
-
-
-CacheInfo.__module__ = "kompute_py.typing"  # where users find it
 
 
 class CustomOp:
@@ -285,12 +269,15 @@ class Operation:
         if key is not None:
             found = self._repeated.get(key)
             if found is not None:
-                with self._lock:
-                    try:
-                        found.evaluate()
-                    except FailedPreconditionError:
-                        require_alive((*args, *named.values()))
-                        raise
+                if not found.busy.acquire(False):  # another thread waits for it
+                    return self._general(None, args, **named)
+                try:
+                    found.evaluate()
+                except FailedPreconditionError:
+                    require_alive((*args, *named.values()))
+                    raise
+                finally:
+                    found.busy.release()
                 if self._declaration.single:
                     return at_place(found.places[0], args, named)
                 return tuple(at_place(place, args, named) for place in found.places)
@@ -309,20 +296,24 @@ class Operation:
             outs = self._outs(out)
             if given_away:
                 refuse_donated(self.__name__, given_away, (*outs, *(values[n] for n in self._written)))
-            with self._lock:
-                given = self._memory(values, outs)
-                known, began = self._misses, time.perf_counter()
-                try:
+            given = self._memory(values, outs)
+            try:
+                with self._lock:
+                    known, began = self._misses, time.perf_counter()
                     form, push, manager = self._form(values, outs)
                     built = time.perf_counter() - began if self._misses > known else 0.0
+                try:  # without the lock: other threads may have to signal what this call waits for
                     reused = form.reused(given, places_of(given, given_away)) if given_away else None
                     results = form.run(given, manager, push, reused)
-                except FailedPreconditionError:
-                    require_alive(given)
-                    raise
-                if built:
-                    report_built(self.__name__, built, time.perf_counter() - began - built)
-                if exactly is not None and not self._eager:
+                finally:
+                    form.busy.release()
+            except FailedPreconditionError:
+                require_alive(given)
+                raise
+            if built:
+                report_built(self.__name__, built, time.perf_counter() - began - built)
+            if exactly is not None and not self._eager:
+                with self._lock:
                     self._kept.note(exactly, form, push, given, manager, (args, {**named, "out": out}))
             results = results[0] if self._declaration.single else tuple(results)
         kept = () if not reused else [id(given[place]) for place in reused.values()]
@@ -331,7 +322,10 @@ class Operation:
         return results
 
     def _form(self, values: list[Any], outs: tuple[Any, ...]) -> tuple[Form, list[bytes], Manager]:
-        """The form for a call, with the push constants of its dispatches, and the Manager."""
+        """A form for a call, with the push constants of its dispatches, and the Manager.
+
+        It is the caller's alone until ``form.busy`` is released. The lock is held.
+        """
         given = (*values, *outs)
         key, manager = look(self.__name__, given, self._op.reads_parts)
         if manager is None:
@@ -340,14 +334,24 @@ class Operation:
             key = (*key, self._shared(values, outs))
         calls = self._calls_of(manager)
         found = calls.find(key, given)
-        if found is not None:
+        free = None if found is None else found.free()
+        if free is not None:
             try:
-                return found, found.pushes(values), manager
-            except struct.error:
-                pass  # a number of another dtype
+                return free, free.pushes(values), manager
+            except struct.error:  # a number of another dtype
+                free.busy.release()
+                found = None
+            except BaseException:
+                free.busy.release()
+                raise
         form, decisive = self._made(values, outs, manager, calls)
-        calls.keep(key, given, decisive, form)
-        return form, form.pushes(values), manager
+        push = form.pushes(values)
+        form.busy.acquire()
+        if found is None:
+            calls.keep(key, given, decisive, form)
+        else:
+            found.keep_beside(form)
+        return form, push, manager
 
     def _made(
         self, values: list[Any], outs: tuple[Any, ...], manager: Manager, calls: Calls
@@ -546,6 +550,7 @@ class Operation:
             require_alive(given)
             known, began = self._misses, time.perf_counter()
             form, push, manager = self._form(values, outs)
+            form.busy.release()  # what is recorded needs what it has in common with others
             if self._misses > known:
                 report_built(self.__name__, time.perf_counter() - began)
             if form.private:
@@ -568,11 +573,14 @@ class Operation:
         >>> kp.ops.exp.preload(kp.TensorSpec((1000,)))
         """
         values, outs = made_of_specs(self._bind(args, named, meta=True)), self._outs(out)
+        given = self._memory(values, outs)
+        require_alive(given)
         with self._lock:
-            given = self._memory(values, outs)
-            require_alive(given)
             form, _, manager = self._form(values, outs)
+        try:
             form.warm_up(given, manager)
+        finally:
+            form.busy.release()
 
     def meta(self, /, *args: Any, **named: Any) -> Any:
         """The specs of the results for arguments of these specs; needs no device.
@@ -717,6 +725,8 @@ class Operation:
                 raise ArgumentTypeError(
                     f"{self.__name__}: out is {kind_of(each)}; give a Tensor, an Image or an array"
                 )
+            if not isinstance(each, np.ndarray):
+                each._require_init("be written")
         return outs
 
     def _check_outs(self, selection: KernelSelection, outs: tuple[Any, ...]) -> None:

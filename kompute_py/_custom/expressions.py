@@ -7,7 +7,7 @@ GLSL it is its text, and for the grid, and for the sizes of scratch memory, its 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Union
+from typing import Any, NoReturn, Union
 
 from .._base.errors import ArgumentTypeError, kind_of
 
@@ -79,15 +79,44 @@ class Size:
     def __rmod__(self, other: IntOrSize) -> Size:
         return _combined(other, self, "({} % {})", lambda a, b: a % b)
 
-    def _unknown(self, *_: object) -> Any:
+    def _unknown(self) -> NoReturn:
         raise ArgumentTypeError(
-            f"The size {self.text} is not known when the kernel is generated, so Python cannot compare it, or "
-            "count with it. Write that in GLSL, or specialize the axis in select: arg.specialize_dims(...)"
+            f"The size {self.text} is not known when the kernel is generated, so Python cannot compare it "
+            "or count with it. Write that in GLSL, or specialize the axis: arg.specialize_dims(...) in select"
         )
 
-    __bool__ = __index__ = __int__ = __float__ = __eq__ = __ne__ = _unknown
-    __lt__ = __le__ = __gt__ = __ge__ = _unknown
-    __hash__ = object.__hash__
+    def __eq__(self, other: object) -> bool:
+        self._unknown()
+
+    def __ne__(self, other: object) -> bool:
+        self._unknown()
+
+    def __lt__(self, other: object) -> bool:
+        self._unknown()
+
+    def __le__(self, other: object) -> bool:
+        self._unknown()
+
+    def __gt__(self, other: object) -> bool:
+        self._unknown()
+
+    def __ge__(self, other: object) -> bool:
+        self._unknown()
+
+    def __bool__(self) -> bool:
+        self._unknown()
+
+    def __int__(self) -> int:
+        self._unknown()
+
+    def __index__(self) -> int:
+        self._unknown()
+
+    def __float__(self) -> float:
+        self._unknown()
+
+    def __hash__(self) -> int:
+        return id(self)
 
 
 def ceil_div(a: IntOrSize, b: IntOrSize) -> IntOrSize:

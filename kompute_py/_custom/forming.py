@@ -15,10 +15,11 @@ from .._manager.default import manager as default_manager
 from .._memory.image import Image
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
+from .arg_descs import TensorArg, TensorListArg
 from .forms import FRESH, GIVEN, HOST, Copied, Facts, Form, Fresh, Host, flat
 from .pictures import first_image, picture_like, tensor_of
 from .program import Block, Program, check_indirect, groups_of, numbers_of, scratch_of
-from .selection import KernelSelection, TensorArg, TensorListArg
+from .selection import KernelSelection
 from .specs import TensorSpec
 
 if TYPE_CHECKING:

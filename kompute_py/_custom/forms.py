@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import random
+import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,6 +33,9 @@ _MOST_FORMS = 512
 """Forms that an operation keeps for each Manager."""
 _MOST_OWN = 1 << 28
 """Bytes of device memory that the forms of an operation keep for arrays and between dispatches."""
+_MOST_BESIDE = 16
+_MOST_OWN_BESIDE = 1 << 20
+"""Forms for one call that threads may have beside each other, and the bytes of own memory of each."""
 _ALIGNMENT = 256  # the largest minStorageBufferOffsetAlignment that Vulkan allows
 _VIEW = _native.BufferView
 _NUMBERS = (int, float, bool, complex, np.generic)
@@ -140,8 +144,8 @@ def refuse_donated(who: str, tensors: Sequence[Tensor], written: Sequence[Any]) 
 
 
 def _extent(tensor: Tensor) -> tuple[Any, int, int]:
-    """Whose addresses the next two are, and the first byte and that after the last. Two tensors over the
-    same memory of the process, such as two imports of an array, differ in all but these.
+    """An address space, the first byte in it and that after the last. Two tensors over the same memory of the
+    process, such as two imports of an array, differ in all but these.
     """
     address = tensor._native.host_address
     if address:
@@ -311,6 +315,22 @@ class Form:
         self.copied: list[Copied] = []
         self.results: list[tuple[int, int]] = []
         """(GIVEN, FRESH or HOST, its number) of each result."""
+        self.busy: threading.Lock = threading.Lock()
+        """Held from the moment that a call has it to the end of its run: its memory is that call's."""
+        self.beside: list[Form] = []
+        """Forms for the same calls, which threads have used while this one was busy."""
+
+    def free(self) -> Form | None:
+        """This form or one beside it, of which nobody makes use; it is busy then. None if all are busy."""
+        for form in (self, *self.beside):
+            if form.busy.acquire(False):
+                return form
+        return None
+
+    def keep_beside(self, form: Form) -> None:
+        """Keeps another form for the same calls, if it has little memory."""
+        if len(self.beside) < _MOST_BESIDE and form.own_bytes <= _MOST_OWN_BESIDE:
+            self.beside.append(form)
 
     def pushes(self, given: Sequence[Any]) -> list[bytes]:
         """The push constants of the dispatches for these arguments, of which lists are one. Raises

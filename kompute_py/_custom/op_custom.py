@@ -1,14 +1,30 @@
-"""OpCustom: a custom operation with its arguments bound, to be recorded."""
+"""What operations give beside results: one with its arguments bound, to be recorded, and facts of caches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._base.errors import ArgumentTypeError
 from .._memory.tensor import Tensor
 from .._recording.operations import OpBase
 from .forms import Form
+
+
+class CacheInfo(NamedTuple):
+    """The size and use of an operation's caches."""
+
+    hits: int
+    """Calls with a specialization that was compiled already."""
+    misses: int
+    """Calls that generated and compiled kernels."""
+    specializations: int
+    """Compiled specializations, over all Managers."""
+    prepared: int
+    """Calls that are ready to run again with other memory of the same shapes and dtypes."""
+
+
+CacheInfo.__module__ = "kompute_py.typing"  # where users find it
 
 
 class OpCustom(OpBase):

@@ -18,9 +18,10 @@ from .._base.types import MemoryTypes
 from .._memory.scratch import parts_of
 from .._memory.tensor import Tensor, buffer_tensor
 from .._shaders.module import ShaderModule
+from .arg_descs import ValueArg
 from .builder import Dispatch, Indirect, KernelBuilder
 from .expressions import IntOrSize, evaluate
-from .selection import KernelSelection, ValueArg
+from .selection import KernelSelection
 from .source import VALUES, Source, source_of
 
 if TYPE_CHECKING:
@@ -62,12 +63,24 @@ class Table:
                         f"Tensor with {self.size} elements of {self.dtype}"
                     )
             else:
-                made = manager.empty(self.size, self.dtype, "storage")
-                made.write(self._contents)
+                made = None
+            if made is None or made.nbytes % 4:
+                whole = manager.empty(self._words, self.dtype, "storage")
+                if made is None:
+                    whole[: self.size].write(self._contents)
+                else:
+                    whole[: self.size].copy_from(made)
+                made = whole
             self._made = made._native, made.memory_type()
             self._contents = None
         native, memory_type = self._made
-        return buffer_tensor(native, manager, (self.size,), self.dtype, self.size, memory_type)
+        count = native.nbytes // self.dtype.itemsize
+        return buffer_tensor(native, manager, (count,), self.dtype, count, memory_type)
+
+    @property
+    def _words(self) -> int:
+        """As many elements as fill whole words, which shaders of some devices bind."""
+        return -(-self.size // 4) * 4
 
 
 class Program(NamedTuple):
@@ -99,7 +112,8 @@ def compile_program(op: Any, selection: KernelSelection, setting: Any) -> Progra
     which names the generator's lines.
     """
     builder = KernelBuilder(selection, op.single_dispatch)
-    op.generate(selection, builder)
+    with selection._generating():
+        op.generate(selection, builder)
     name = selection._who()
     dispatches = builder._finish()
     steps = []
@@ -117,7 +131,8 @@ def compile_program(op: Any, selection: KernelSelection, setting: Any) -> Progra
 def written(op: Any, selection: KernelSelection) -> tuple[str, ...]:
     """The GLSL of the dispatches; "" for a module of SPIR-V."""
     builder = KernelBuilder(selection, op.single_dispatch)
-    op.generate(selection, builder)
+    with selection._generating():
+        op.generate(selection, builder)
     return tuple(source_of(builder, dispatch).text for dispatch in builder._finish())
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
+import threading
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from .._memory.tensor import Tensor
 from .forms import Form
@@ -28,6 +32,8 @@ class Repeated(NamedTuple):
     places: tuple[Place, ...]
     """Where its results stand among its arguments."""
     references: tuple[weakref.ref[Any], ...]
+    busy: threading.Lock
+    """Held while it runs."""
 
 
 class RepeatedCalls:
@@ -92,7 +98,7 @@ class RepeatedCalls:
                 watch()
 
         evaluate = stream.eval if watch is None else evaluate_and_report
-        self.calls[exactly] = Repeated(evaluate, places, references)
+        self.calls[exactly] = Repeated(evaluate, places, references, threading.Lock())
 
 
 def _result_places(
@@ -122,23 +128,41 @@ def exactly_key(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         kind = type(each)
         if kind is Tensor:
             key.append(id(each))
-        elif kind is int or kind is str or (kind is float and each):
+        elif kind is int or kind is str or (kind is float and each) or each is None or kind is bool:
             key.append((kind, each))
         else:
-            return None
+            plain = _plain_key(each)
+            if plain is None:
+                return None
+            key.append(plain)
     for name, each in named.items():
         kind = type(each)
         if name == "donate":
             return None
         if kind is Tensor:
             key += (name, id(each))
-        elif kind is int or kind is str or (kind is float and each):
+        elif kind is int or kind is str or (kind is float and each) or each is None or kind is bool:
             key += (name, (kind, each))
         elif kind is tuple and name == "out" and all(type(one) is Tensor for one in each):
             key += (name, tuple(map(id, each)))
         else:
-            return None
+            plain = _plain_key(each)
+            if plain is None:
+                return None
+            key += (name, plain)
     return tuple(key)
+
+
+def _plain_key(value: Any) -> Any:
+    """A key for a zero, a number of NumPy, or a tuple of ints; None for anything else."""
+    kind = type(value)
+    if kind is float:
+        return kind, value, math.copysign(1.0, value)  # 0.0 equals -0.0
+    if isinstance(value, np.generic):
+        return kind, value.tobytes()
+    if kind is tuple and all(type(each) is int for each in value):
+        return kind, value
+    return None
 
 
 def at_place(place: Place, args: tuple[Any, ...], named: dict[str, Any]) -> Any:

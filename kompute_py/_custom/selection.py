@@ -6,11 +6,10 @@ run, and what the results are. Two calls with the same `spec_key` run the same k
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from struct import Struct
-from struct import error as StructError
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -18,11 +17,21 @@ import numpy as np
 from .._base.arrays import as_shape, to_dtype
 from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, kind_of, shown
 from .._base.text import nearest
-from .._formulas.elements import element_of, name_of
 from .._formulas.words import GLSL_WORDS
+from .arg_descs import (
+    BOUNDS,
+    INT,
+    OF_PYTHON,
+    ArgDesc,
+    AttrArg,
+    ComputedArg,
+    EmptyOptionalTensorArg,
+    TensorArg,
+    TensorListArg,
+    ValueArg,
+)
 from .arguments import dtype_named
 from .declaration import Declaration, Parameter
-from .expressions import IntOrSize, Size
 from .names import tensor_of_name
 from .specs import TensorSpec
 
@@ -32,308 +41,7 @@ if TYPE_CHECKING:
     from .._device.names import DeviceInfo
 
 _Arg = TypeVar("_Arg", bound="ArgDesc")
-_INT, _FLOAT = np.dtype(np.int32), np.dtype(np.float32)
-_OF_PYTHON: dict[type, tuple[np.dtype[Any], ...]] = {
-    bool: (np.dtype(np.bool_),),
-    int: (_INT, np.dtype(np.int64), np.dtype(np.uint64)),
-    float: (_FLOAT,),
-    complex: (np.dtype(np.complex64),),
-}
-"""The dtypes that a number of Python may have in the kernels."""
-_BOUNDS = {
-    np.dtype(each): (int(np.iinfo(each).min), int(np.iinfo(each).max))
-    for each in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
-}
-_RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}  # of the kinds of dtypes
-
-
-class ArgDesc:
-    """An argument as `select` declared it. Its classes are `TensorArg`, `TensorListArg`, `ValueArg` and
-    `AttrArg`."""
-
-    __module__ = "kompute_py.typing"  # where users find it
-
-    ir_arity = 0
-    """The number of buffers or run-time values that the kernels get for it."""
-    is_list = False
-    """Whether it is a list of tensors."""
-
-    def __init__(self, index: int, parameter: Parameter, value: Any) -> None:
-        self.index: int = index
-        """The parameter's position in the signature."""
-        self.parameter = parameter
-        self.v: Any = value
-        """The caller's value: a number, a text, a list, or the spec of a tensor."""
-
-    @property
-    def name(self) -> str:
-        """The parameter's name."""
-        return self.parameter.name
-
-    @property
-    def maybe_tensor_value(self) -> TensorSpec | None:
-        """The shape and dtype of a tensor; None for others."""
-        return None
-
-    @property
-    def spec_key(self) -> str:
-        """Its part in the specialization, as text."""
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name}: {self.spec_key}>"
-
-
-class TensorArg(ArgDesc):
-    """A tensor: its dtype and number of axes specialize the kernels, and the axes that `specialize_dims`
-    names. The lengths of the others are values when the kernels run.
-    """
-
-    __module__ = "kompute_py.typing"  # where users find it
-
-    ir_arity = 1
-
-    def __init__(self, index: int, parameter: Parameter, spec: TensorSpec, name: str = "") -> None:
-        super().__init__(index, parameter, spec)
-        self._name = name or parameter.name
-        self.t: TensorSpec = spec
-        """Its shape and dtype."""
-        self.spec_dims: set[int] = set()
-        """The axes whose lengths specialize the kernels."""
-        self.strides: tuple[int, ...] | None = getattr(spec, "strides", None)
-        """For a part of a tensor that is not dense: elements from one to the next on each axis. Operations
-        with `reads_parts` get such; others get dense tensors, and None."""
-        self.offset: int = getattr(spec, "first", 0)
-        """The number of its first element in the memory."""
-        self.is_result = False
-        """Whether it is a new tensor that the operation makes."""
-        self._may_reuse: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """Its name in the generated source."""
-        return self._name
-
-    @property
-    def maybe_tensor_value(self) -> TensorSpec | None:
-        """Its shape and dtype."""
-        return self.t
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The lengths of the axes in this call."""
-        return self.t.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The elements' dtype."""
-        return self.t.dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return self.t.ndim
-
-    @property
-    def size(self) -> int:
-        """The number of elements in this call."""
-        return self.t.size
-
-    def specialize_dims(self, *axes: int) -> TensorArg:
-        """Makes the lengths of `axes` part of the specialization: constants in the kernels. Negative axes
-        count from the end. Returns itself.
-
-        Raises InvalidArgumentError for an axis that the tensor does not have.
-        """
-        for axis in axes:
-            if type(axis) is not int or not -self.ndim <= axis < self.ndim:
-                raise InvalidArgumentError(
-                    f"{self.name} has {self.ndim} axes; specialize_dims was given {shown(axis)}"
-                )
-            self.spec_dims.add(axis % self.ndim)
-        return self
-
-    def specialize_all_dims(self) -> TensorArg:
-        """Makes the lengths of all axes part of the specialization. Returns itself."""
-        self.spec_dims.update(range(self.ndim))
-        return self
-
-    def dim(self, axis: int) -> IntOrSize:
-        """The length of an axis in the kernels: an int if it is specialized, else a `Size`.
-
-        Raises InvalidArgumentError for an axis that the tensor does not have.
-        """
-        if not -self.ndim <= axis < self.ndim:
-            raise InvalidArgumentError(f"{self.name} has {self.ndim} axes; dim was given {shown(axis)}")
-        axis %= self.ndim
-        return self.shape[axis] if axis in self.spec_dims else Size.named(f"{self.name}_dim{axis}")
-
-    @property
-    def spec_key(self) -> str:
-        """Dtype, and for each axis its length or "?"."""
-        dims = ",".join(str(n) if i in self.spec_dims else "?" for i, n in enumerate(self.shape))
-        return f"{name_of(self.dtype)}[{dims}]"
-
-
-class TensorListArg(ArgDesc):
-    """A list of tensors: its length specializes the kernels, and what specializes each tensor."""
-
-    __module__ = "kompute_py.typing"  # where users find it
-
-    is_list = True
-
-    def __init__(self, index: int, parameter: Parameter, specs: Sequence[TensorSpec]) -> None:
-        super().__init__(index, parameter, list(specs))
-        self.items: tuple[TensorArg, ...] = tuple(
-            TensorArg(index, parameter, spec, f"{parameter.name}{number}")
-            for number, spec in enumerate(specs)
-        )
-        """The tensors, named after the parameter with numbers."""
-
-    @property
-    def ir_arity(self) -> int:  # type: ignore[override]
-        """The number of tensors."""
-        return len(self.items)
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __getitem__(self, position: int) -> TensorArg:
-        return self.items[position]
-
-    @property
-    def spec_key(self) -> str:
-        """The keys of the tensors."""
-        return f"({';'.join(item.spec_key for item in self.items)})"
-
-
-class EmptyOptionalTensorArg(ArgDesc):
-    """A ``Tensor?`` that was not given."""
-
-    __module__ = "kompute_py.typing"  # where users find it
-
-    @property
-    def spec_key(self) -> str:
-        """That it is absent."""
-        return "none"
-
-
-class ValueArg(ArgDesc):
-    """A number when the kernels run: a push constant. Its dtype specializes them, its value does not."""
-
-    __module__ = "kompute_py.typing"  # where users find it
-
-    ir_arity = 1
-
-    def __init__(
-        self, index: int, parameter: Parameter, value: Any, dtype: np.dtype[Any], weak: str = ""
-    ) -> None:
-        super().__init__(index, parameter, value)
-        self._decides = False
-        """Whether `select` looked at the value."""
-        self.weak: str = weak
-        """For a number without a dtype, such as Python's, which takes that of what it is combined with: its
-        kind, "bool", "int", "float" or "complex". "" for a number with a dtype, such as np.float32(2)."""
-        self.dtype: np.dtype[Any] = dtype
-        """The dtype that it has in the kernels. `cast` changes it."""
-        self._least, self._most = _BOUNDS.get(dtype, (0, 0))
-
-    @property
-    def glsl_type(self) -> str:
-        """Its type in the kernels: that of an element of such a tensor in expressions."""
-        return element_of(self.dtype).type
-
-    def cast(self, dtype: DTypeLike) -> ValueArg:
-        """Gives it another dtype in the kernels, as NumPy does when it promotes a number; it is not `weak`
-        any more. Returns itself.
-
-        Raises InvalidArgumentError if an int is out of the dtype's bounds, or if the dtype is of a lower kind
-        (an int for a float, a float for a complex number), UnimplementedError for a dtype that kernels do not
-        take, ArgumentTypeError for what is no dtype.
-        """
-        wanted = to_dtype(dtype)
-        element_of(wanted)
-        value = self._value
-        known = _OF_PYTHON.get(type(value))
-        if known is None:
-            raise ArgumentTypeError(f"{self.name} is {shown(value)}, which is no number of Python")
-        if _RANKS[wanted.kind] < _RANKS[known[0].kind]:
-            raise InvalidArgumentError(f"{self.name} is {shown(value)}, which is no {wanted}")
-        self._least, self._most = _BOUNDS.get(wanted, (0, 0))
-        if wanted.kind in "iu" and not self._least <= value <= self._most:
-            raise InvalidArgumentError(f"{self.name} is {shown(value)}, out of bounds for {wanted}")
-        self.dtype, self.weak = wanted, ""
-        return self
-
-    @property
-    def v(self) -> Any:
-        """The caller's number. A `select` that looks at it runs again for each other number."""
-        self._decides = True
-        return self._value
-
-    @v.setter
-    def v(self, value: Any) -> None:
-        self._value = value
-
-    def _of(self, given: Sequence[Any]) -> Any:
-        """Its value in a call with these arguments."""
-        return given[self.index]
-
-    def _packed(self, value: Any, how: Struct) -> bytes:
-        """A number of this kind and dtype for the kernels.
-
-        Raises struct.error for an int that does not fit: its call chooses another dtype, or raises.
-        """
-        if isinstance(value, np.generic):
-            value = value.item()
-        kind = self.dtype.kind
-        if kind == "c":
-            return how.pack(value.real, value.imag)
-        if kind in "iu" and not self._least <= value <= self._most:
-            raise StructError(f"{value} is out of bounds for {self.dtype}")
-        if kind == "f" and self.dtype.itemsize == 2:
-            with np.errstate(over="ignore"):
-                value = float(np.float16(value))
-        try:
-            return how.pack(value)
-        except OverflowError:  # of float32, which is infinite there
-            return how.pack(math.copysign(math.inf, value))
-
-    @property
-    def spec_key(self) -> str:
-        """Its kind, and its dtype in the kernels."""
-        return f"{self.weak or 'number'}:{name_of(self.dtype)}"
-
-
-class ComputedArg(ValueArg):
-    """A number when the kernels run that each call computes from the numbers of its arguments."""
-
-    __module__ = "kompute_py.typing"  # where users find it
-
-    def __init__(
-        self, parameter: Parameter, function: Callable[..., Any], places: list[int], values: Sequence[Any]
-    ) -> None:
-        self._function, self._places, self.parameter = function, places, parameter
-        super().__init__(-1, parameter, self._of(values), _INT)
-
-    def _of(self, given: Sequence[Any]) -> Any:
-        number = self._function(*[given[place] for place in self._places])
-        if isinstance(number, np.generic):
-            number = number.item()
-        if type(number) not in _OF_PYTHON:
-            raise ArgumentTypeError(f"{self.name} is computed as {kind_of(number)}; compute a number")
-        return number
-
-
-class AttrArg(ArgDesc):
-    """A value that decides what the kernels are. It specializes them and is no value in them."""
-
-    __module__ = "kompute_py.typing"  # where users find it
-
-    @property
-    def spec_key(self) -> str:
-        """The value."""
-        return repr(self.v)
+_FLOAT = np.dtype(np.float32)
 
 
 class KernelSelection:
@@ -387,7 +95,9 @@ class KernelSelection:
         self._values = values
         self._features = features
         self.notes: dict[str, Any] = {}
-        """Notes that `select` leaves for `generate`."""
+        """Notes that `select` leaves for `generate`. Their ``repr`` is part of `spec_key`."""
+        # The library's own operations take care themselves of what their kernels depend on.
+        self._guarded: bool = not type(op).__module__.startswith("kompute_py.")
         self._made = 0
         self._computed: list[ComputedArg] = []
         self._finished: list[TensorArg] | None = None  # what `_tensors` finds, once `select` has ended
@@ -442,7 +152,7 @@ class KernelSelection:
             raise InvalidArgumentError(
                 f"{self._who()}: {parameter.name} is {value}; the kernels take ints of 32 bits"
             )
-        return self._keep(ValueArg(index, parameter, value, _INT, "int"))
+        return self._keep(ValueArg(index, parameter, value, INT, "int"))
 
     def arg_float(self, argument: int | str) -> ValueArg:
         """A float that the kernels get when they run, rounded to float32.
@@ -485,8 +195,8 @@ class KernelSelection:
             return self._keep(TensorArg(index, parameter, value))
         if isinstance(value, np.generic):
             return self._keep(ValueArg(index, parameter, value.item(), value.dtype))
-        for dtype in _OF_PYTHON[type(value)]:
-            least, most = _BOUNDS.get(dtype, (value, value))
+        for dtype in OF_PYTHON[type(value)]:
+            least, most = BOUNDS.get(dtype, (value, value))
             if dtype.kind not in "iu" or least <= value <= most:
                 arg = ValueArg(index, parameter, value, dtype, type(value).__name__)
                 arg._decides = dtype.itemsize == 8 and dtype.kind != "c"  # another int may have int32
@@ -566,7 +276,8 @@ class KernelSelection:
         ):
             raise InvalidArgumentError(f"{self._who()}: {shown(name)} cannot name a value in GLSL")
         declared = self._declaration
-        taken = [p.name for p in (*declared.parameters, *declared.results, *self._computed)]
+        taken = [p.name for p in declared.parameters] + [r.name for r in declared.results]
+        taken += [each.name for each in self._computed]
         if name in taken or tensor_of_name(name, [each.name for each in self._tensors()]) is not None:
             raise InvalidArgumentError(f"{self._who()}: {shown(name)} names something else already")
         if isinstance(of, (str, bytes)) or not isinstance(of, Iterable):
@@ -659,7 +370,8 @@ class KernelSelection:
         results = ",".join(result.spec_key for result in self.results)
         variant = f"/{self.variant}" if self.variant else ""
         computed = "".join(f",{a.name}={a.spec_key}" for a in self._computed)
-        return f"{self._declaration.name}({arguments}{computed})->{results}{variant}"
+        notes = f"{self.notes}" if self.notes and self._guarded else ""
+        return f"{self._declaration.name}({arguments}{computed})->{results}{variant}{notes}"
 
     @property
     def digest(self) -> str:
@@ -734,6 +446,18 @@ class KernelSelection:
         raise InvalidArgumentError(
             f"{self._who()}: by the signature, result {position} ({expected.name!r}) is declared by {way}"
         )
+
+    @contextlib.contextmanager
+    def _generating(self) -> Iterator[None]:
+        """While `generate` writes kernels, what differs between the calls that they serve is out of reach."""
+        guarded: list[TensorArg | ValueArg] = [*self._tensors(), *self._value_args()] if self._guarded else []
+        for each in guarded:
+            each._generating = True
+        try:
+            yield
+        finally:
+            for each in guarded:
+                each._generating = False
 
     def _decisive(self) -> set[int]:
         """The places of the numbers that `select` looked at: the others may differ between its calls."""

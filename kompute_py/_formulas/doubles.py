@@ -1,10 +1,9 @@
 """GLSL functions of doubles, which the language lacks: exponentials, logarithms, trigonometry.
 
-The algorithms and coefficients of exp, log, log10, sin, cos, arctan, sinh, cosh and tanh are those of FDLIBM
-(Sun Microsystems, 1993). Large arguments of sine and cosine are reduced as M. Payne and R. Hanek describe
-("Radian reduction for trigonometric functions", 1983), with the bits of 2/pi that matter for the argument.
-    log1p
-and expm1 correct the rounding of 1 + x by W. Kahan's quotients.
+The algorithms and coefficients of erf, exp, log, log10, sin, cos, arctan, sinh, cosh and tanh are those
+of FDLIBM (Sun Microsystems, 1993). Large arguments of sine and cosine are reduced as M. Payne and R. Hanek
+describe ("Radian reduction for trigonometric functions", 1983), with the bits of 2/pi that matter for the
+argument. log1p and expm1 correct the rounding of 1 + x by W. Kahan's quotients.
 """
 
 from __future__ import annotations
@@ -136,6 +135,66 @@ double kp_dexpm1(double x) {
     if (u == 1.0lf) return x;
     if (d == -1.0lf) return d;
     return d * (x / kp_dlog(u));
+}""",
+    "kp_derf": """
+double kp_derf(double x) {
+    double m = abs(x), y;
+    if (kp_disnan(x) || m == 0.0lf) return x;
+    if (m < 0.84375lf) {
+        double z = x * x;
+double p = ((((-2.37630166566501626084e-05lf * z + -5.77027029648944159157e-03lf) * z +
+        -2.84817495755985104766e-02lf) * z + -3.25042107247001499370e-01lf) * z +
+        1.28379167095512558561e-01lf);
+double q = (((((-3.96022827877536812320e-06lf * z + 1.32494738004321644526e-04lf) * z +
+        5.08130628187576562776e-03lf) * z + 6.50222499887672944485e-02lf) * z +
+        3.97917223959155352819e-01lf) * z + 1.0lf);
+        return m < 3.7252902984619140625e-09lf ? x + 1.28379167095512586316e-01lf * x : x + x * (p / q);
+    }
+    if (m < 1.25lf) {
+        double s = m - 1.0lf;
+double p = ((((((-2.16637559486879084300e-03lf * s + 3.54783043256182359371e-02lf) * s +
+        -1.10894694282396677476e-01lf) * s + 3.18346619901161753674e-01lf) * s +
+        -3.72207876035701323847e-01lf) * s + 4.14856118683748331666e-01lf) * s +
+        -2.36211856075265944077e-03lf);
+double q = ((((((1.19844998467991074170e-02lf * s + 1.36370839120290507362e-02lf) * s +
+        1.26171219808761642112e-01lf) * s + 7.18286544141962662868e-02lf) * s +
+        5.40397917702171048937e-01lf) * s + 1.06420880400844228286e-01lf) * s + 1.0lf);
+        return kp_dsigned(8.45062911510467529297e-01lf + p / q, x);
+    }
+    if (m >= 6.0lf) return kp_dsigned(1.0lf, x);
+    double s = 1.0lf / (m * m), p, q;
+    if (m < 2.857142857142857lf) {
+p = (((((((-9.81432934416914548592e+00lf * s + -8.12874355063065934246e+01lf) * s +
+        -1.84605092906711035994e+02lf) * s + -1.62396669462573470355e+02lf) * s +
+        -6.23753324503260060396e+01lf) * s + -1.05586262253232909814e+01lf) * s +
+        -6.93858572707181764372e-01lf) * s + -9.86494403484714822705e-03lf);
+q = ((((((((-6.04244152148580987438e-02lf * s + 6.57024977031928170135e+00lf) * s +
+        1.08635005541779435134e+02lf) * s + 4.29008140027567833386e+02lf) * s +
+        6.45387271733267880336e+02lf) * s + 4.34565877475229228821e+02lf) * s +
+        1.37657754143519042600e+02lf) * s + 1.96512716674392571292e+01lf) * s + 1.0lf);
+    } else {
+p = ((((((-4.83519191608651397019e+02lf * s + -1.02509513161107724954e+03lf) * s +
+        -6.37566443368389627722e+02lf) * s + -1.60636384855821916062e+02lf) * s +
+        -1.77579549177547519889e+01lf) * s + -7.99283237680523006574e-01lf) * s +
+        -9.86494292470009928597e-03lf);
+q = (((((((-2.24409524465858183362e+01lf * s + 4.74528541206955367215e+02lf) * s +
+        2.55305040643316442583e+03lf) * s + 3.19985821950859553908e+03lf) * s +
+        1.53672958608443695994e+03lf) * s + 3.25792512996573918826e+02lf) * s +
+        3.03380607434824582924e+01lf) * s + 1.0lf);
+    }
+    double z = packDouble2x32(uvec2(0u, unpackDouble2x32(m).y));
+    precise double a = -z * z - 0.5625lf, b = (z - m) * (z + m) + p / q;
+    y = 1.0lf - kp_dexp(a) * kp_dexp(b) / m;
+    return kp_dsigned(y, x);
+}""",
+    # To odd: a rounding to fewer bits after it is right.
+    "kp_dodd": """
+float kp_dodd(double x) {
+    float f = float(x);
+    if (double(f) == x || kp_disnan(x)) return f;
+    uint bits = floatBitsToUint(f);
+    if (abs(double(f)) > abs(x)) --bits;
+    return uintBitsToFloat(bits | 1u);
 }""",
     "kp_dsinh": """
 double kp_dsinh(double x) {

@@ -80,6 +80,13 @@ def real_of(dtype: Dtype) -> Dtype:
     return dtype
 
 
+def real_promoted(values: list[Kind]) -> Dtype:
+    """The dtype of such functions for arguments of these: the smallest that each of them casts to."""
+    if not any(each in ("float", "complex") for each in values if isinstance(each, str)):
+        values = [each if isinstance(each, str) else real_of(each) for each in values]
+    return real_of(promoted(values))
+
+
 def literal(value: Any, dtype: Dtype) -> str:
     """A number as GLSL. Raises OverflowError if the dtype has none such."""
     kind = element_of(dtype).type
@@ -177,6 +184,8 @@ def converted(text: str, given: Dtype, wanted: Dtype) -> str:
     if target == "vec2":
         return text if source == "vec2" else f"vec2(float({text}), 0.0)"
     made = text if source == target else f"{target}({text})"
+    if given == FLOAT64 and wanted == FLOAT16:
+        return f"kp_dodd({text})"  # it is rounded once more
     if source == "int" and target in ("int64_t", "uint64_t"):
         # By parts: Mesa before 23.1 compares int64_t(int) with constants wrongly.
         made = f"packInt2x32(ivec2({text}, {text} >> 31))"

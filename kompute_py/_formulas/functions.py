@@ -26,6 +26,7 @@ REAL = {
     "exp": Real("kp_exp({0})", "kp_dexp({0})", complex="kp_cexp({0})"),
     "exp2": Real("kp_exp2({0})", "kp_dexp2({0})"),
     "expm1": Real("kp_expm1({0})", "kp_dexpm1({0})"),
+    "erf": Real("kp_erf({0})", "kp_derf({0})"),
     "log": Real("kp_log({0})", "kp_dlog({0})"),
     "log2": Real("kp_log2({0})", "kp_dlog2({0})"),
     "log10": Real("kp_log10({0})", "kp_dlog10({0})"),

@@ -483,8 +483,28 @@ float kp_pow_float(float a, float b) {
     if (m == 0.0 || kp_isinf_float(m)) r = (m == 0.0) == (b > 0.0) ? 0.0 : kp_inf_float();
     else if (a < 0.0 && !whole) return kp_nan_float();
     else if (m == 1.0) r = 1.0;
-    else r = kp_exp2(b * log2(m));
+    else if (whole && abs(b) <= 16.0) {
+        r = 1.0;
+        for (int n = int(abs(b)); n > 0; n >>= 1, m *= m) r *= (n & 1) != 0 ? m : 1.0;
+        if (b < 0.0) r = 1.0 / r;
+    } else r = kp_exp2(b * log2(m));
     return odd && kp_signbit_float(a) ? -r : r;
+}""",
+    # Near 0, x times a polynomial of x * x; elsewhere 1 - exp(polynomial of |x|). The coefficients are
+    # least-squares fits in Chebyshev nodes to erf(sqrt(s)) / sqrt(s) and to log(erfc(x)).
+    "kp_erf": """
+float kp_erf(float x) {
+    float a = abs(x), s = x * x;
+    if (a < 0.921875)
+return x * ((((((8.392181916860864e-05 * s + -0.0008148385677486658) * s + 0.0052015813998878) *
+        s + -0.026859642937779427) * s + 0.11283700168132782) * s + -0.37612634897232056) * s +
+        1.128379225730896);
+    if (a < 4.0)
+return sign(x) * (1.0 - exp((((((((((-3.921425317798821e-08 * a + 2.481107685525785e-06) * a +
+        -5.3901010687695816e-05) * a + 0.0006380006088875234) * a + -0.0048939744010567665) * a
+        + 0.026702556759119034) * a + -0.11045720428228378) * a + -0.6315153241157532) * a +
+        -1.130375862121582) * a + 0.0003476653073448688)));
+    return a >= 4.0 ? sign(x) : x;
 }""",
     "kp_cmul": """
 vec2 kp_cmul(vec2 a, vec2 b) {

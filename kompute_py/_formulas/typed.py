@@ -31,6 +31,7 @@ from .dtypes import (
     opaque,
     promoted,
     real_of,
+    real_promoted,
     rounded_to,
     wrapped,
 )
@@ -636,7 +637,7 @@ class _Typer:
 
     def real(self, node: Node, args: list[_Value]) -> _Value:
         found = REAL[node.op]
-        dtype = self.available(real_of(promoted([a.weak or a.dtype for a in args])), node)  # type: ignore[misc]
+        dtype = self.available(real_promoted([a.weak or a.dtype for a in args]), node)  # type: ignore[misc]
         text: str | None
         if dtype.kind == "c":
             text = found.complex

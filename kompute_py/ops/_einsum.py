@@ -17,8 +17,9 @@ import numpy as np
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._builders.reduction import ReductionOp, tell_runs
 from .._builders.walks import Axis, Elements, Reducer, Walk, check_sizes, merged, named, spread
+from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import CustomOp
-from .._custom.selection import KernelSelection, TensorArg
+from .._custom.selection import KernelSelection
 from .._formulas.dtypes import promoted
 from .._formulas.elements import element_of
 from .._formulas.formula import Formula

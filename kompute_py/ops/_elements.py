@@ -40,48 +40,6 @@ class _Function(NamedTuple):
     dtypes: str = _NUMBERS
     error: str = _EXACT
     more: str = ""
-    preamble: str = ""
-
-
-# The error function: near 0, x times a polynomial of x * x; elsewhere 1 - exp(polynomial of |x|). The
-# coefficients are least-squares fits in Chebyshev nodes to erf(sqrt(s)) / sqrt(s) and to log(erfc(x)).
-_NEAR = (
-    1.128379225730896,
-    -0.37612634897232056,
-    0.11283700168132782,
-    -0.026859642937779427,
-    0.0052015813998878,
-    -0.0008148385677486658,
-    8.392181916860864e-05,
-)
-_FAR = (
-    0.0003476653073448688,
-    -1.130375862121582,
-    -0.6315153241157532,
-    -0.11045720428228378,
-    0.026702556759119034,
-    -0.0048939744010567665,
-    0.0006380006088875234,
-    -5.3901010687695816e-05,
-    2.481107685525785e-06,
-    -3.921425317798821e-08,
-)
-
-
-def _polynomial(coefficients: tuple[float, ...], variable: str) -> str:
-    text = repr(coefficients[-1])
-    for each in coefficients[-2::-1]:
-        text = f"({text} * {variable} + {each!r})"
-    return text
-
-
-_ERF = f"""
-float kp_own_erf(float x) {{
-    float a = abs(x), s = x * x;
-    if (a < 0.921875) return x * {_polynomial(_NEAR, "s")};
-    if (a < 4.0) return sign(x) * (1.0 - exp({_polynomial(_FAR, "a")}));
-    return a >= 4.0 ? sign(x) : x;
-}}"""
 
 
 def _one(name: str, summary: str, given: Any, shown: str, *facts: str, **more: str) -> tuple[str, _Function]:
@@ -509,10 +467,8 @@ _TABLE: dict[str, _Function] = dict(
             "The error function of `x`: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to `x`.",
             [0, 1],
             "[0.0, 0.8427007794380188]",
-            _SINGLE,
+            _FLOATS,
             "8 ulp",
-            formula="kp_own_erf(x)",
-            preamble=_ERF,
         ),
         _one(
             "sigmoid",
@@ -521,7 +477,7 @@ _TABLE: dict[str, _Function] = dict(
             "[0.5, 0.7310585975646973]",
             _FLOATS,
             "8 ulp and one for each unit of `x`",
-            formula="_e = exp(-absolute(x)); where(x < 0, _e, 1) / (1 + _e)",
+            formula="_e = exp(-fabs(x)); where(x < 0, _e, 1) / (1 + _e)",
         ),
     ]
 )
@@ -654,6 +610,6 @@ def __getattr__(name: str) -> Elementwise:
             f":dtypes: {each.dtypes}\n:axes: by elements\n:error: {each.error}{_of_doubles(each)}",
         )
     )
-    made = elementwise(each.formula, name=name, doc=doc, preamble=each.preamble)
+    made = elementwise(each.formula, name=name, doc=doc)
     globals()[name] = made
     return made

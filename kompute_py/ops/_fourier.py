@@ -11,8 +11,9 @@ import numpy as np
 
 from .._base.errors import InvalidArgumentError, UnimplementedError
 from .._builders.walks import axes_of, check_sizes
+from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import CustomOp, Operation
-from .._custom.selection import KernelSelection, TensorArg
+from .._custom.selection import KernelSelection
 from ._moving import _Axis, _of, _Places
 from ._transforms import Geometry, Writer
 

@@ -1,4 +1,4 @@
-"""What functions that are no operations do with arguments of any kind."""
+"""Arguments of any kind, for functions that are no operations."""
 
 from __future__ import annotations
 

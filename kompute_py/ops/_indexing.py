@@ -13,8 +13,9 @@ import numpy as np
 
 from .._base.errors import InvalidArgumentError, UnimplementedError
 from .._builders.walks import axes_of, check_sizes, spread
+from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import CustomOp
-from .._custom.selection import KernelSelection, TensorArg
+from .._custom.selection import KernelSelection
 from .._formulas.dtypes import castable
 from .._formulas.elements import element_of
 from ._moving import check_indices, within

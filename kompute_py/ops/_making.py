@@ -29,9 +29,6 @@ __all__ = [
     "linspace",
 ]
 
-_EXACT = 2**53
-"""Ints up to this are exact as floats of Python, which the arguments are."""
-
 
 class _Making(CustomOp):
     """These operations have this in common."""
@@ -60,10 +57,8 @@ class _Making(CustomOp):
             ksel.value(f"kp_{name}", int(bool(value)), np.uint32)
             return
         whole = int(value) if math.isfinite(value) else None
-        if whole != value or abs(value) > _EXACT:
-            raise InvalidArgumentError(
-                f"{ksel._who()}: {name} is {value}, and dtype is {dtype}; give an int of at most 2**53"
-            )
+        if whole is None or whole != value:
+            raise InvalidArgumentError(f"{ksel._who()}: {name} is {value}, and dtype is {dtype}; give an int")
         limits = np.iinfo(dtype)
         if not limits.min <= value <= limits.max and name != "step":
             raise InvalidArgumentError(
@@ -157,7 +152,11 @@ class _Arange(_Making):
                 f"{ksel._who()}: start is {start}, stop {stop}, step {step}, dtype {dtype}; give finite "
                 "numbers, a step that is not 0, and a dtype of numbers"
             )
-        count = max(0, math.ceil((stop - start) / step))
+        if start == int(start) and stop == int(stop) and step == int(step):
+            start, stop, step = int(start), int(stop), int(step)  # which count exactly
+            count = max(0, -((start - stop) // step))
+        else:
+            count = max(0, math.ceil((stop - start) / step))
         if count >= 2**32:
             raise InvalidArgumentError(
                 f"{ksel._who()}: {count} elements; generated kernels count with 32 bits"
@@ -224,8 +223,10 @@ class _Linspace(_Making):
         """Each element from the nearer end, so that both ends are exact."""
         dtype = ksel.results[0].dtype
         kind = self.computing(dtype)
-        near = f"kp_start + (kp_stop - kp_start) * ({kind}(i) / {kind}(kp_parts))"
-        far = f"kp_stop - (kp_stop - kp_start) * ({kind}(kp_parts - i) / {kind}(kp_parts))"
+        # By halves, because the whole distance may be infinite.
+        half = f"(kp_stop * {kind}(0.5) - kp_start * {kind}(0.5))"
+        near = f"kp_start + {half} * ({kind}(2u * i) / {kind}(kp_parts))"
+        far = f"kp_stop - {half} * ({kind}(2u * (kp_parts - i)) / {kind}(kp_parts))"
         self.stored(kb, dtype, f"(i <= kp_parts / 2u ? {near} : {far})")
 
 

@@ -17,8 +17,9 @@ import numpy as np
 from .._base.errors import InvalidArgumentError, UnimplementedError
 from .._builders.elementwise import strides_of
 from .._builders.walks import check_sizes, named, spread
+from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import CustomOp, Operation
-from .._custom.selection import KernelSelection, TensorArg
+from .._custom.selection import KernelSelection
 from .._formulas.dtypes import promoted
 from .._formulas.elements import element_of
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from .._base.errors import ArgumentTypeError, InvalidArgumentError
 from .._builders.elementwise import strides_of
 from .._builders.walks import axes_of, check_sizes, spread
+from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import CustomOp, Operation
-from .._custom.selection import KernelSelection, TensorArg
+from .._custom.selection import KernelSelection
 from .._formulas.dtypes import converted, promoted
 from .._formulas.elements import element_of
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, ClassVar
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError
 from .._builders.elementwise import Elementwise, elementwise
 from .._builders.walks import axes_of, check_sizes, named, spread
+from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import CustomOp, Operation
-from .._custom.selection import KernelSelection, TensorArg
+from .._custom.selection import KernelSelection
 from .._formulas.elements import element_of
 
 if TYPE_CHECKING:

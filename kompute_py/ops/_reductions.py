@@ -11,10 +11,11 @@ import numpy as np
 from .._base.errors import ArgumentTypeError, InvalidArgumentError
 from .._builders.reduction import Lines, ReductionOp, TakesDtype, combination, made
 from .._builders.walks import Elements, Reducer, axes_of, broadcast, named, walk_of
+from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import Operation
 from .._custom.declaration import parse
 from .._custom.expressions import IntOrSize
-from .._custom.selection import KernelSelection, TensorArg
+from .._custom.selection import KernelSelection
 from .._formulas.elements import element_of
 from .._formulas.formula import Formula
 
@@ -489,5 +490,5 @@ dot: Operation = _operation(
         ":axes: vectors",
     ),
     "Tensor|Scalar a, Tensor|Scalar b",
-    **combination("kp.ops.dot", "a * b", "a + b", 0, None, ""),
+    **{**combination("kp.ops.dot", "a * b", "a + b", 0, None, ""), "wide": False},  # as np.dot
 )

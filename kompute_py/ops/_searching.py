@@ -10,8 +10,9 @@ import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError
 from .._builders.walks import check_sizes, named, spread
+from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import CustomOp, Operation
-from .._custom.selection import KernelSelection, TensorArg
+from .._custom.selection import KernelSelection
 from ._keys import key_of
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError
 from .._builders.walks import axes_of, check_sizes, named, spread
+from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import CustomOp, Operation
-from .._custom.selection import KernelSelection, TensorArg
+from .._custom.selection import KernelSelection
 from ._keys import Key, key_of
 
 if TYPE_CHECKING:

@@ -17,6 +17,10 @@ class softmax(kp.CustomOp):
         axis = ksel.attr_int("axis").v
         if not -x.ndim <= axis < x.ndim:
             raise kp.InvalidArgumentError(f"softmax: x has {x.ndim} axes; axis is {axis}")
+        if x.shape[axis] > 2**20:  # drivers of processors end longer loops
+            raise kp.InvalidArgumentError(f"softmax: axis {axis} has {x.shape[axis]} elements, above 2**20")
+        if x.dtype.kind in "biuc":
+            raise kp.ArgumentTypeError(f"softmax: x is of {x.dtype}; give floats")
         ksel.return_new_tensor(x.shape, x.dtype)
 
     def generate(self, ksel, kb):
