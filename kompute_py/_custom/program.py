@@ -28,6 +28,13 @@ if TYPE_CHECKING:
     from .._manager.manager import Manager
 
 _MOST_ELEMENTS = 2**32 - 1
+_NEEDS = {
+    "int64": ("shaderInt64", "int32"),
+    "uint64": ("shaderInt64", "uint32"),
+    "float64": ("shaderFloat64", "float32"),
+    "complex128": ("shaderFloat64", "complex64"),
+}
+"""For dtypes the feature of devices that have them, and a dtype that all devices have."""
 
 
 class Step(NamedTuple):
@@ -139,6 +146,7 @@ def written(op: Any, selection: KernelSelection) -> tuple[str, ...]:
 def _compiled(builder: KernelBuilder, dispatch: Dispatch, title: str, setting: Any) -> Step:
     source = source_of(builder, dispatch)
     assert dispatch.grid is not None
+    _check_dtypes(builder, source)
     if dispatch.module is not None:
         return Step(dispatch.module, source, dispatch.grid, dispatch.local_size, dispatch.indirect)
     try:
@@ -154,6 +162,27 @@ def _compiled(builder: KernelBuilder, dispatch: Dispatch, title: str, setting: A
     except ShaderCompileError as error:
         raise _at_the_generator(error, source, title) from None
     return Step(module, source, dispatch.grid, dispatch.local_size, dispatch.indirect)
+
+
+def _check_dtypes(builder: KernelBuilder, source: Source) -> None:
+    """Raises UnimplementedError if a tensor of the kernel has a dtype that the device lacks."""
+    features = builder.selection._features
+    if features is None:
+        return
+    results = {each.name for each in builder.selection.results}
+    for name in source.tensors:
+        dtype = builder._tensors[name].dtype
+        need = _NEEDS.get(dtype.name)
+        if need is None or need[0] in features:
+            continue
+        operation = builder.selection._who()
+        raise UnimplementedError(
+            f"{operation}: the result would be of {dtype}, which this device does not have ({need[0]}); give "
+            f"arguments of 32 bits, or use another device (kp.list_devices())"
+            if name in results
+            else f"{operation}: {name} is of {dtype}, which this device does not have ({need[0]}); convert it: "
+            f"{name}.astype(np.{need[1]}), or use another device (kp.list_devices())"
+        )
 
 
 def _at_the_generator(error: ShaderCompileError, source: Source, title: str) -> ShaderCompileError:

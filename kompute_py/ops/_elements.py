@@ -23,7 +23,7 @@ from .._formulas.typed import Typed
 if TYPE_CHECKING:
     from .._custom.selection import KernelSelection
 
-_NUMBERS = "all"
+_NUMBERS = "all but complex128"
 _ORDERED = "all but complex"
 _INTS = "bool and ints"
 _SINGLE = "floats up to 32 bits; ints and bools whose result is one"
@@ -45,6 +45,13 @@ class _Function(NamedTuple):
 def _one(name: str, summary: str, given: Any, shown: str, *facts: str, **more: str) -> tuple[str, _Function]:
     call = f"kp.ops.{name}(mgr.tensor({given}))"
     return name, _Function(more.pop("formula", f"{name}(x)"), summary, call, shown, *facts, **more)
+
+
+def _part(
+    name: str, summary: str, shown: str, error: str = _EXACT, formula: str = ""
+) -> tuple[str, _Function]:
+    call = f"kp.ops.{name}(mgr.tensor_t(np.array([3 + 4j], np.complex64)))"
+    return name, _Function(formula or f"{name}(x)", summary, call, shown, "all but complex128", error)
 
 
 def _two(name: str, summary: str, text: str, given: str, shown: str, *facts: str) -> tuple[str, _Function]:
@@ -101,7 +108,17 @@ _TABLE: dict[str, _Function] = dict(
         ),
         _one("negative", "Minus `x`.", [1, -2], "[-1.0, 2.0]"),
         _one("positive", "`x` itself, copied.", [1, -2], "[1.0, -2.0]"),
-        _one("absolute", "The absolute value of `x`.", [1, -2], "[1.0, 2.0]", _ORDERED),
+        _one("absolute", "The absolute value of `x`.", [1, -2], "[1.0, 2.0]", "all but complex128"),
+        _part("real", "The real part of `x`; a real `x` copied.", "[3.0]"),
+        _part("imag", "The imaginary part of `x`; zeros for a real `x`.", "[4.0]"),
+        _part("conjugate", "`x` with minus the imaginary part.", "[(3-4j)]"),
+        _part(
+            "angle",
+            "The angle of `x` in radians.",
+            "[0.9272952079772949]",
+            "8 ulp",
+            formula="arctan2(imag(x), real(x))",
+        ),
         _one("sign", "-1, 0 or 1: the sign of `x`; NaN of NaN.", [3, 0, -2], "[1.0, 0.0, -1.0]", _ORDERED),
         _one("square", "`x` times `x`.", [1, -2], "[1.0, 4.0]"),
         _one("reciprocal", "1 divided by `x`.", [1, -2], "[1.0, -0.5]", "floats", "3 ulp"),

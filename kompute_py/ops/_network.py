@@ -324,7 +324,8 @@ class _LayerNorm(_Norm):
 
     `axis` is the last axis or several last ones. `weight` and `bias` have the shape of these axes, or are
     None. The result has the shape and the dtype of `x`; smaller floats are computed in float32. `var` divides
-    by the number of elements, and is the mean of the squares of (x - mean).
+    by the number of elements, and is the mean of the squares of (x - mean): if these pass the range of the
+    dtype, for float32 beyond 1.8e19, the result is 0 or NaN.
 
     Raises InvalidArgumentError for axes that are not the last and for other shapes of `weight` and `bias`,
     ArgumentTypeError for ints.

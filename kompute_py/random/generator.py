@@ -98,7 +98,7 @@ class Generator:
 
         They are made from the children of the seed, as NumPy does (``SeedSequence.spawn``); a second call
         makes others. Raises InvalidArgumentError for a negative count or one above 1,048,576,
-        FailedPreconditionError after `state` was set: the seed is not part of it.
+        FailedPreconditionError after a `state` without its seed was set.
         """
         count = as_index(count, "count")
         if not 0 <= count <= _CHILDREN:
@@ -133,7 +133,8 @@ class Generator:
     @property
     def state(self) -> dict[str, Any]:
         """All that the next numbers depend on: the method's name, the key (two uint32), the position and the
-        jump. Can be saved as JSON, and set.
+        jump; and the seed, of which `spawn` and recorded draws make streams. Can be saved as JSON, and set.
+        The positions of recorded draws are on the device, and no part of it.
 
         Setting raises InvalidArgumentError for anything that is no such state.
         """
@@ -143,14 +144,16 @@ class Generator:
                 "key": list(self._key),
                 "position": self._position,
                 "jump": self._jump,
+                "seed": None if self._seeds is None else _seed_state(self._seeds),
             }
 
     @state.setter
     def state(self, value: dict[str, Any]) -> None:
         key, position, jump = _state_of(value)
+        seeds = _seeds_from(value.get("seed"), key)
         with self._lock:
-            if key != self._key:
-                self._seeds = None  # type: ignore[assignment]
+            if seeds is not None or key != self._key:
+                self._seeds = seeds  # type: ignore[assignment]
             self._key, self._position, self._jump = key, position, jump
 
     def __reduce__(self) -> Any:
@@ -183,9 +186,10 @@ class Generator:
         """Uniform numbers from `low` to `high`: low + (high - low) * ``random()``, rounded twice, so that
         `high` itself can occur.
 
-        Raises InvalidArgumentError if a bound is not finite, and the errors of `random`.
+        Raises InvalidArgumentError if a bound or the distance between them is not finite in the dtype, and
+        the errors of `random`.
         """
-        least, width = _bounds(low, high)
+        least, width = _bounds(low, high, _dtype_of(dtype, out))
         return self._drawn("uniform", size, dtype, out, _FLOATS, least, width)
 
     def standard_normal(
@@ -211,7 +215,7 @@ class Generator:
         finite. Raises InvalidArgumentError for a negative scale or a parameter that is not finite, and the
         errors of `random`.
         """
-        mean, deviation = _moments(loc, scale)
+        mean, deviation = _moments(loc, scale, _dtype_of(dtype, out))
         return self._drawn("normal", size, dtype, out, _FLOATS, mean, deviation)
 
     def integers(
@@ -347,12 +351,12 @@ class Generator:
 
     def uniform_op(self, out: Tensor, low: float = 0.0, high: float = 1.0) -> OpCustom:
         """`uniform` into `out`, to record. Raises the errors of `uniform` and `random_op`."""
-        least, width = _bounds(low, high)
+        least, width = _bounds(low, high, _tensor(out).dtype)
         return self._operation("uniform", out, _FLOATS, least, width)
 
     def normal_op(self, out: Tensor, loc: float = 0.0, scale: float = 1.0) -> OpCustom:
         """`normal` into `out`, to record. Raises the errors of `normal` and `random_op`."""
-        mean, deviation = _moments(loc, scale)
+        mean, deviation = _moments(loc, scale, _tensor(out).dtype)
         return self._operation("normal", out, _FLOATS, mean, deviation)
 
     def integers_op(self, out: Tensor, low: int, high: int | None = None, endpoint: bool = False) -> OpCustom:
@@ -516,6 +520,32 @@ def _seeds_of(seed: Any) -> np.random.SeedSequence:
         raise ArgumentTypeError(f"A seed is an int or a list of ints, not {kind_of(seed)}") from None
 
 
+def _seed_state(seeds: np.random.SeedSequence) -> dict[str, Any]:
+    entropy: Any = seeds.entropy
+    return {
+        "entropy": entropy
+        if isinstance(entropy, int) or entropy is None
+        else [int(each) for each in entropy],
+        "spawn_key": [int(each) for each in seeds.spawn_key],
+        "children": int(seeds.n_children_spawned),
+    }
+
+
+def _seeds_from(value: Any, key: tuple[int, int]) -> np.random.SeedSequence | None:
+    """The sequence that `_seed_state` describes; None for states without it, or with another one's key."""
+    if value is None:
+        return None
+    try:
+        found = np.random.SeedSequence(
+            value["entropy"],
+            spawn_key=tuple(value["spawn_key"]),
+            n_children_spawned=value["children"],
+        )
+        return found if tuple(found.generate_state(2, np.uint32).tolist()) == key else None
+    except (TypeError, ValueError, KeyError, OverflowError):
+        raise InvalidArgumentError(f"The state's seed is {shown(value)}, which is none") from None
+
+
 def _state_of(value: Any) -> tuple[tuple[int, int], int, int]:
     def whole(name: str, limit: int, number: Any) -> int:
         if type(number) is not int or not 0 <= number < limit:
@@ -571,17 +601,25 @@ def _number(value: Any, name: str) -> float:
     return number
 
 
-def _bounds(low: Any, high: Any) -> tuple[float, float]:
+def _bounds(low: Any, high: Any, dtype: np.dtype[Any]) -> tuple[float, float]:
     least, most = _number(low, "low"), _number(high, "high")
-    if not np.isfinite(most - least):
-        raise InvalidArgumentError(f"{least} to {most} is too wide for a float")
+    _check_dtype(dtype, _FLOATS)
+    largest = float(np.finfo(dtype).max)
+    if not max(abs(least), abs(most), abs(most - least)) <= largest:
+        raise InvalidArgumentError(f"{least} to {most} is too wide for {dtype}, which ends at {largest:g}")
     return least, most - least
 
 
-def _moments(loc: Any, scale: Any) -> tuple[float, float]:
+def _moments(loc: Any, scale: Any, dtype: np.dtype[Any]) -> tuple[float, float]:
     mean, deviation = _number(loc, "loc"), _number(scale, "scale")
     if deviation < 0:
         raise InvalidArgumentError(f"scale is {deviation}; it cannot be negative")
+    _check_dtype(dtype, _FLOATS)
+    largest = float(np.finfo(dtype).max)
+    if not max(abs(mean), deviation) <= largest:
+        raise InvalidArgumentError(
+            f"loc is {mean} and scale {deviation}; {dtype} ends at {largest:g}, so give smaller ones"
+        )
     return mean, deviation
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from kompute_py.errors import InvalidArgumentError
 from kompute_py.random.philox import DRAWS
 
 from . import philox
@@ -343,8 +344,7 @@ def test_states_can_be_saved(mgr, generator):
     other = kp.random.Generator(1, manager=mgr)
     other.state = saved
     np.testing.assert_array_equal(other.random(9).read(), expected)
-    with pytest.raises(kp.FailedPreconditionError, match="state was set"):
-        other.spawn(1)
+    np.testing.assert_array_equal(other.spawn(1)[0].random(9).read(), generator.spawn(1)[0].random(9).read())
 
 
 def test_threads_draw_different_numbers(generator):
@@ -415,3 +415,56 @@ def test_the_last_numbers(generator):
     generator.random(4)
     with pytest.raises(kp.OutOfRangeError, match="drawn all"):
         generator.random(1)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_bounds_beyond_the_dtype_are_refused(mgr, dtype):
+    generator, out = kp.random.Generator(1, manager=mgr), mgr.empty(64, dtype)
+    if dtype == "float64" and "shaderFloat64" not in mgr.enabled_features:
+        return
+    largest = float(np.finfo(dtype).max)
+    for low, high in (
+        (-largest, largest),
+        (0, largest * 1.01 if dtype != "float64" else np.inf),
+        (-np.inf, 0),
+    ):
+        for draw in (
+            lambda low=low, high=high: generator.uniform(low, high, 8, dtype),
+            lambda low=low, high=high: generator.uniform(low, high, out=out),
+            lambda low=low, high=high: generator.uniform_op(out, low, high),
+        ):
+            with pytest.raises(InvalidArgumentError):
+                draw()
+    for loc, scale in ((0, largest * 1.01), (-largest * 1.01, 1), (np.nan, 1)):
+        if dtype == "float64" and np.isfinite(loc):
+            continue
+        with pytest.raises(InvalidArgumentError):
+            generator.normal(loc, scale, 8, dtype)
+        with pytest.raises(InvalidArgumentError):
+            generator.normal_op(out, loc, scale)
+    drawn = generator.uniform(-largest / 2, largest / 2, 1000, dtype).read()
+    assert np.isfinite(drawn).all() and drawn.min() < -largest / 4 and drawn.max() > largest / 4
+
+
+def test_a_restored_generator_goes_on(mgr):
+    """Spawned generators and recorded draws are those that the saved one would have made."""
+    for seed in (7, [1, 2], np.random.SeedSequence(3, spawn_key=(4,))):
+        generator = kp.random.Generator(seed, manager=mgr)
+        generator.spawn(2), generator.random(5)
+        saved = json.loads(json.dumps(generator.state))
+        expected = [each.random(3).tolist() for each in generator.spawn(2)]
+        first, second = mgr.zeros(9), mgr.zeros(9)
+        mgr.sequence().eval(generator.normal_op(first))
+        other = kp.random.Generator(99, manager=mgr)
+        other.state = saved
+        assert [each.random(3).tolist() for each in other.spawn(2)] == expected
+        mgr.sequence().eval(other.normal_op(second))
+        assert first.tolist() == second.tolist()
+    del saved["seed"]
+    other = kp.random.Generator(99, manager=mgr)
+    other.state = saved
+    with pytest.raises(kp.FailedPreconditionError, match="seed"):
+        other.spawn(1)
+    for wrong in ({"entropy": "x"}, 3, {"entropy": 1, "spawn_key": 2, "children": 0}):
+        with pytest.raises(InvalidArgumentError, match="seed"):
+            other.state = {**generator.state, "seed": wrong}
