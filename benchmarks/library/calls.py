@@ -169,9 +169,9 @@ CALLS: dict[str, Call] = {
         name: Call(_floats(count), numpy)
         for names, count in (
             (
-                """negative positive absolute real imag conjugate angle sign square reciprocal floor ceil trunc
-                rint isnan isinf isfinite signbit logical_not exp exp2 expm1 sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh
-                arctanh radians degrees round""",
+                """negative positive absolute real imag conjugate angle sign square reciprocal floor ceil
+                trunc rint isnan isinf isfinite signbit logical_not exp exp2 expm1 sin cos tan arcsin arccos
+                arctan sinh cosh tanh arcsinh arctanh radians degrees round""",
                 1,
             ),
             (

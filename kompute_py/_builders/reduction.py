@@ -145,15 +145,10 @@ class CombiningOp(CustomOp):
         return tensors, shape, dtype
 
     def variants(self, ksel: KernelSelection) -> list[str]:
-        """Long runs on processors, workgroups elsewhere. There, barriers take so long that only few,
-        short lines are worth a trial.
-        """
+        """Long runs on processors, workgroups elsewhere."""
         found = ["run", "shared"]
         if ksel.device is None:
             return found
-        lines, total = ksel.notes.get("runs", (1, 0))
-        if ksel.device["type"] == "cpu" and (lines > _FEW_LINES or lines * total > _FEW_ELEMENTS):
-            return ["run"]
         _, reducer, _ = self.parts(ksel)
         if _SUBGROUPS.issubset(ksel.device["subgroup_operations"]) and reducer.kind in (
             "float",
@@ -162,6 +157,14 @@ class CombiningOp(CustomOp):
         ):
             found.append("subgroup")
         return found if ksel.device["type"] == "cpu" else found[::-1]
+
+    def trials(self, ksel: KernelSelection) -> list[str]:
+        """On processors only runs, but for few and short lines: barriers take too long there."""
+        lines, total = ksel.notes.get("runs", (1, 0))
+        many = lines > _FEW_LINES or lines * total > _FEW_ELEMENTS
+        if many and ksel.device is not None and ksel.device["type"] == "cpu":
+            return ["run"]
+        return self.variants(ksel)
 
 
 class TakesDtype(CombiningOp):
@@ -213,7 +216,8 @@ class ReductionOp(CombiningOp):
             result = walk.rest
         if not walk.total and self.neutral is None and self.empty is None and walk.lines:
             raise InvalidArgumentError(
-                f"{ksel._who()}: a reduction over no elements has no value here; give neutral="
+                f"{ksel._who()}: no elements have no such value; give elements, or make a reduction with a "
+                "value for none: kp.ops.reduction(..., neutral=...)"
             )
         ksel.return_new_tensor(result, self.result_dtype(dtype, ksel._features))
         tell_runs(ksel, walk)

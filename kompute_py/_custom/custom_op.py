@@ -167,6 +167,11 @@ class CustomOp:
             raise ArgumentTypeError(f"variants takes a KernelSelection, not {kind_of(ksel)}")
         return [ksel.variant]
 
+    def trials(self, ksel: KernelSelection) -> list[str]:
+        """Those of `variants` that the first call of a size measures, by default all of them. Leave out what
+        works but takes too long to try; `kp.tune` measures all."""
+        return self.variants(ksel)
+
     def eager_execute(self, *arguments: Any) -> Any:
         """The results of a call, computed in Python, or NotImplemented to run the kernels (the default)."""
         return NotImplemented
@@ -419,13 +424,14 @@ class Operation:
         if len(found) == 1:
             return found[0]
         mode = manager._setting("tuning")
-        if mode == "off":
-            return found[0]
+        tried = [each for each in self._op.trials(selection) if each in found]
+        if mode == "off" or len(tried) < 2:
+            return (tried or found)[0]
         choices = choices_of(calls.facts.properties, manager._setting("tuning_dir"))
         key = self._tuning_key(selection)
         kept = choices.find(key, found)
         if kept is None and mode == "auto" and all(each.size for each in selection._tensors()):
-            kept = self._measure(selection, found, values, manager, calls, False).variant
+            kept = self._measure(selection, tried, values, manager, calls, False).variant
             choices.keep(key, kept)
         return kept or found[0]
 

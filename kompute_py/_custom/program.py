@@ -175,13 +175,12 @@ def _check_dtypes(builder: KernelBuilder, source: Source) -> None:
         need = _NEEDS.get(dtype.name)
         if need is None or need[0] in features:
             continue
-        operation = builder.selection._who()
+        title, advice = f"{name} is", f"convert it: {name}.astype(np.{need[1]})"
+        if name in results:
+            title, advice = "the result would be", "give arguments of 32 bits"
         raise UnimplementedError(
-            f"{operation}: the result would be of {dtype}, which this device does not have ({need[0]}); give "
-            f"arguments of 32 bits, or use another device (kp.list_devices())"
-            if name in results
-            else f"{operation}: {name} is of {dtype}, which this device does not have ({need[0]}); convert it: "
-            f"{name}.astype(np.{need[1]}), or use another device (kp.list_devices())"
+            f"{builder.selection._who()}: {title} of {dtype}, which this device does not have ({need[0]}); "
+            f"{advice}, or use another device (kp.list_devices())"
         )
 
 

@@ -158,6 +158,6 @@ def test_first_calls_try_nothing_dear_on_processors(mgr: kp.Manager, shape: tupl
         np.testing.assert_allclose(
             operation(mgr.tensor(x), axis=0).read(), getattr(np, name)(x, axis=0), rtol=1e-3
         )
-        if shape[0] == 3:
-            with pytest.raises(InvalidArgumentError, match="has no variant 'shared'"):
-                operation.variant("shared")(mgr.tensor(x), axis=0)
+        if name != "argmax" and shape[0] == 3:  # as told
+            found = operation.variant("shared")(mgr.tensor(x[:, :500]), axis=0).read()
+            np.testing.assert_allclose(found, getattr(np, name)(x[:, :500], axis=0), rtol=1e-3)
