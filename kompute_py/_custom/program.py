@@ -18,11 +18,11 @@ from .._base.types import MemoryTypes
 from .._memory.scratch import parts_of
 from .._memory.tensor import Tensor, buffer_tensor
 from .._shaders.module import ShaderModule
-from .arg_descs import ValueArg
+from .arg_descs import TensorListArg, ValueArg
 from .builder import Dispatch, Indirect, KernelBuilder
 from .expressions import IntOrSize, evaluate
 from .selection import KernelSelection
-from .source import VALUES, Source, source_of
+from .source import VALUES, Source, alike, source_of
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -149,9 +149,19 @@ def _compiled(builder: KernelBuilder, dispatch: Dispatch, title: str, setting: A
     _check_dtypes(builder, source)
     if dispatch.module is not None:
         return Step(dispatch.module, source, dispatch.grid, dispatch.local_size, dispatch.indirect)
-    try:
-        module = ShaderModule(
-            source.text,
+    text = source.text
+    items = [
+        each.name
+        for desc in builder.selection.arg_descs
+        if isinstance(desc, TensorListArg)
+        for each in desc.items
+    ]
+    if items and len(builder._dispatches) > 1:
+        text = alike(source, items)
+
+    def compiled(text: str) -> ShaderModule:
+        return ShaderModule(
+            text,
             name=title,
             language="glsl",
             subgroup_size=dispatch.subgroup_size,
@@ -159,8 +169,14 @@ def _compiled(builder: KernelBuilder, dispatch: Dispatch, title: str, setting: A
             _setting=setting,
             _generated=True,
         )
-    except ShaderCompileError as error:
-        raise _at_the_generator(error, source, title) from None
+
+    try:
+        module = compiled(text)
+    except ShaderCompileError:
+        try:
+            module = compiled(source.text)  # its names are those of the generator
+        except ShaderCompileError as error:
+            raise _at_the_generator(error, source, title) from None
     return Step(module, source, dispatch.grid, dispatch.local_size, dispatch.indirect)
 
 

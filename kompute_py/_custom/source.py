@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from .._formulas.elements import element_of
@@ -12,6 +13,7 @@ from .builder import Dispatch, KernelBuilder, Origin, ScratchValue, TensorValue
 from .expressions import glsl, product
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 _ACCESS = ("load", "store", "load4", "store4")
 _MOST_PUSH = 128
 """Bytes of push constants that every device has."""
@@ -53,6 +55,24 @@ class Source(NamedTuple):
             found.append(end)
             end += size
         return found
+
+
+def alike(source: Source, items: Iterable[str]) -> str:
+    """The text with other names for the tensors of lists, and for numbers such as ``kp_n17``: kernels of
+    several items that differ by these only are the same text, which is compiled once.
+    """
+    items = set(items)
+    names = {
+        f"kp_{name}_buffer": f"kp_list{n}_buffer" for n, name in enumerate(source.tensors) if name in items
+    }
+    for number, name in enumerate(source.tensors):
+        if name in items:
+            names[name] = f"kp_list{number}"
+            names.update((f"{name}_{each}", f"kp_list{number}_{each}") for each in _ACCESS)
+    for number, (name, _) in enumerate(source.parameters):
+        if name.startswith("kp_") or any(name.startswith(f"{item}_") for item in items):
+            names[name] = f"kp_number{number}"
+    return _WORD.sub(lambda found: names.get(found[0], found[0]), source.text)
 
 
 def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:

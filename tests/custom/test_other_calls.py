@@ -214,3 +214,37 @@ def test_destroyed_results_are_refused(mgr: kp.Manager) -> None:
                 call(x, 1, out=out)
             with pytest.raises(FailedPreconditionError, match="destroyed"):
                 call(x.reshape(1, 3), 1, out=image)
+
+
+def test_kernels_of_items_are_compiled_once(tmp_path) -> None:
+    """Kernels that differ only by the item that they read are one module."""
+    specs = [kp.TensorSpec((3 + n % 4, 2), "int32" if n % 5 == 0 else "float32") for n in range(40)]
+    folder = tmp_path / "joined"
+    kp.ops.concatenate.aot(folder, specs)
+    modules = {path.read_bytes() for path in folder.glob("*.spv")}
+    assert len(list(folder.glob("*.spv"))) == 40 and len(modules) == 2
+
+
+def test_many_tensors_are_joined(mgr: kp.Manager) -> None:
+    arrays = [np.full((1 + n % 3, 2), n, np.float32) for n in range(150)]
+    for axis in (0, 1):
+        given = [each if axis == 0 else each.T.copy() for each in arrays]
+        found = kp.ops.concatenate([mgr.tensor_t(each) for each in given], axis=axis)
+        np.testing.assert_array_equal(found.read(), np.concatenate(given, axis))
+
+
+def test_errors_in_kernels_of_items_name_them(mgr: kp.Manager) -> None:
+    class Wrong(kp.CustomOp):
+        signature = "wrong@UNIQUE@(Tensor[] x) -> Tensor"
+
+        def select(self, ksel: kp.KernelSelection) -> None:
+            ksel.return_new_tensor(ksel.arg_tensor_list("x")[0].shape, "float32")
+
+        def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+            for number, each in enumerate(kb.arg_value("x")):
+                kb.begin_dispatch(f"part{number}")
+                kb.grid(each.size)
+                kb.emit(f"result_store(gl_GlobalInvocationID.x, {each}_load(0) + missing);")
+
+    with pytest.raises(kp.errors.ShaderCompileError, match=r"x0_load\(0\) \+ missing"):
+        kp.CustomOp.register(Wrong)([mgr.zeros(2), mgr.zeros(2)])
