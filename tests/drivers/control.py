@@ -69,7 +69,7 @@ class NullControl:
             "lose_device": (None, [u64]),
             "dispatches": (u64, []),
         }
-        for name in ("live_report", "last_failed", "violations", "commands", "barriers"):
+        for name in ("live_report", "last_failed", "called", "violations", "commands", "barriers"):
             signatures[name] = (size, [ctypes.c_char_p, size])
         for name, (result, arguments) in signatures.items():
             function = getattr(self._library, f"kpnull_{name}")
@@ -137,6 +137,10 @@ class NullControl:
     def total_calls(self) -> int:
         """Calls of entry points that can fail, since `clear`: `fail("*", n)` reaches n = 1 to this."""
         return int(self._call("total_calls"))
+
+    def called(self) -> list[str]:
+        """The entry points that can fail and were called since `clear`, sorted."""
+        return sorted(self._text("called").split())
 
     @property
     def armed_failures(self) -> int:

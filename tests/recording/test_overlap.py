@@ -18,7 +18,7 @@ from tests.support.child import run_child
 
 pytestmark = pytest.mark.own_driver
 
-TIME = 0.25  # seconds that each submission takes
+TIME = 0.2  # seconds that each submission takes
 CONFIG = f"gpu_us={int(TIME * 1e6)}"
 FAMILIES = [0, 0, 1]
 
@@ -27,6 +27,14 @@ def took(call):
     begin = time.monotonic()
     call()
     return time.monotonic() - begin
+
+
+def at_best(call, enough):
+    """The least time of some calls, up to the first that took less than `enough`: the machine may be busy."""
+    times = []
+    while len(times) < 5 and min(times, default=enough) >= enough:
+        times.append(took(call))
+    return min(times)
 
 
 def together(first, second):
@@ -49,9 +57,9 @@ def check_independent(first, second):
     # `a` is read by both, which is no reason to wait.
     other = mgr.sequence(second).record(kp.OpCopy([a, c]))
     together(one, other)
-    best = min(took(lambda: together(one, other)) for _ in range(3))
+    best = at_best(lambda: together(one, other), 1.6 * TIME)
     assert best < 1.6 * TIME, f"{best:.3f} s for two that take {TIME} s each"
-    host = min(took(lambda: (one.eval_async(), time.sleep(TIME), one.eval_await())) for _ in range(3))
+    host = at_best(lambda: (one.eval_async(), time.sleep(TIME), one.eval_await()), 1.6 * TIME)
     assert host < 1.6 * TIME, f"{host:.3f} s for a device and a host that take {TIME} s each"
     assert b.read()[0] == c.read()[0] == 0 and not null_control().violations()
 
@@ -114,16 +122,16 @@ def check_disjoint_parts(declared):
     second = mgr.sequence(2).record(kp.OpCopy([source, whole[64:]]))
     mgr.synchronize()
     together(first, second)
-    times = [took(lambda: together(first, second)) for _ in range(3)]
+    least = at_best(lambda: together(first, second), 1.6 * TIME if declared else float("inf"))
     if declared:
-        assert min(times) < 1.6 * TIME
+        assert least < 1.6 * TIME
         # What waits for the tensor waits for both, and held work does not hold the other back.
         gate = mgr.semaphore()
         first.eval_async(wait=(gate, 1))
         second.eval()
         gate.signal(1)
     else:
-        assert min(times) >= 1.99 * TIME
+        assert least >= 1.99 * TIME
     assert (whole.read() == 7).all()
     first.fence.wait()
     assert not null_control().violations()
@@ -225,8 +233,8 @@ def check_streaming():
             )
     # One by one they take three times each; the queue for transfers has two of these to do.
     one_by_one = 3 * len(frames) * STREAMED
-    times = [took(run) for _ in range(3)]
-    assert min(times) < 0.85 * one_by_one, f"{times} s for frames that take {one_by_one} s one by one"
+    best = at_best(run, 0.85 * one_by_one)
+    assert best < 0.85 * one_by_one, f"{best} s for frames that take {one_by_one} s one by one"
     assert not control.violations()
 
 

@@ -27,6 +27,7 @@ import kompute_py as kp
 from tests.differential.program import AFFINE
 from tests.drivers import PROFILES, null_control
 from tests.support.child import run_child
+from tests.support.sampling import sampled
 
 # Not from conftest: a child that imported it would be given the tests' own driver.
 RUNS_SHADERS = os.environ.get("KOMPUTE_PY_TEST_DRIVER", "lavapipe") != "null"
@@ -410,7 +411,7 @@ def explore_null(without=None):
     logging.getLogger("kompute_py").setLevel(logging.ERROR)
     mgr = kp.Manager(0, [0, 0, 1])
     kinds = [kind for kind in MEMORY_TYPES if kind.name != without]
-    explore(mgr, False, 200, st.lists(st.sampled_from(kinds), min_size=2, max_size=6))
+    explore(mgr, False, sampled(60, 200), st.lists(st.sampled_from(kinds), min_size=2, max_size=6))
     mgr.destroy()
     del mgr
     gc.collect()
@@ -418,6 +419,7 @@ def explore_null(without=None):
     return control.violations(), control.live(), kp.alive()
 
 
+@pytest.mark.sampled
 @pytest.mark.own_driver
 @pytest.mark.parametrize(
     "device",
@@ -433,6 +435,7 @@ def test_programs_on_other_memory(device):
     assert run_child(explore_null, driver="null", config=f"{device},gpu_us=20") == [[], 0, 0]
 
 
+@pytest.mark.sampled
 @pytest.mark.own_driver
 @pytest.mark.skipif(
     platform.machine() != "x86_64", reason="the null driver tells reads from writes on x86-64 alone"

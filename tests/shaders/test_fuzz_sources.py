@@ -44,10 +44,10 @@ def attempt(source, language, compiler, manager):
     if number == 7:
         raise ValueError("no KomputeError")
     if number == 9:
-        time.sleep(1.5)
+        time.sleep(0.8)
     if number == 11 and not os.path.exists(TRIED):  # the second time it is quick
         open(TRIED, "w").close()
-        time.sleep(1.5)
+        time.sleep(0.8)
     if number == 13:
         time.sleep(3600)
     return "yes"
@@ -62,7 +62,7 @@ fuzz_sources.main(sys.argv[1:])
 def test_faults_are_found_and_the_rest_is_tried(tmp_path, monkeypatch):
     program = FAULTY.replace("TRIED", repr(str(tmp_path / "tried")))
     monkeypatch.setattr(fuzz_sources, "CHILD", [sys.executable, "-c", program])
-    outcomes, problems = run_batch("glsl", 0, 16, seed=0, patience=1)
+    outcomes, problems = run_batch("glsl", 0, 16, seed=0, patience=0.5)
     assert dict(outcomes) == {"yes": 11}
     said = dict(each.split(": ", 1) for each in problems)
     assert list(said) == [f"glsl:{number}" for number in (3, 5, 7, 9, 13)]

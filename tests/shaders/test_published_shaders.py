@@ -15,7 +15,7 @@ from tests.corpus.judge import compare
 from tests.corpus.stock import missing_tools
 
 pytestmark = pytest.mark.own_driver
-_EVERY = 4  # of each archive's shaders; all of them take minutes
+_EVERY = 8  # of each archive's shaders; all of them take minutes
 
 
 def unavailable(why: str) -> None:

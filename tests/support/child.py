@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.drivers import environment
+from tests.support.sampling import sampled
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -37,7 +38,7 @@ def run_child(
     layer: str | None = None,
     config: str | None = None,
     env: dict[str, str] | None = None,
-    timeout: float = 100,
+    timeout: float = sampled(100, 1000),
 ) -> Any:
     """`function(*arguments)` in a new interpreter; arguments and the result pass through JSON.
 

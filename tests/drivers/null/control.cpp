@@ -329,6 +329,15 @@ KP_CONTROL uint64_t kpnull_calls(const char* entry) {
         if (same_entry(e->name, entry)) total += e->calls;
     return total;
 }
+// The entry points that can fail and were called since kpnull_clear, each on a line of its own.
+KP_CONTROL size_t kpnull_called(char* buffer, size_t size) {
+    State& s = state();
+    std::lock_guard lock(s.mutex);
+    std::string text;
+    for (EntryPoint* e = s.entries; e; e = e->next)
+        if (e->failable && e->calls) text += std::string(e->name) + "\n";
+    return copy_out(text, buffer, size);
+}
 KP_CONTROL int kpnull_knows(const char* entry) { return knows_entry_point(entry) ? 1 : 0; }
 KP_CONTROL uint64_t kpnull_total_calls() { return g_total_calls; }
 // Injected failures that have not happened yet.

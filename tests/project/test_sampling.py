@@ -1,0 +1,46 @@
+"""What the suite takes samples of, and what the drivers share."""
+
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+
+import pytest
+
+from tests.support import sampling
+from tests.support.sampling import groups, is_mine, sampled, spread
+
+pytestmark = pytest.mark.own_driver
+
+DTYPES, SHAPES, FLAGS = 12, 5, 2
+
+
+def case(dtype, shape, flag):
+    """A test's case as pytest describes it: two names in one mark share an index."""
+    marks = [pytest.mark.parametrize(names, []).mark for names in ("dtype", ("shape", "axis"), "flag")]
+    indices = {"dtype": dtype, "shape": shape, "axis": shape, "flag": flag}
+    return SimpleNamespace(iter_markers=lambda name: marks, callspec=SimpleNamespace(indices=indices))
+
+
+def test_each_case_has_one_driver_and_each_value_both():
+    every = list(itertools.product(range(DTYPES), range(SHAPES), range(FLAGS)))
+    shares = [{each for each in every if is_mine(case(*each), f"{n}/2")} for n in range(2)]
+    assert not shares[0] & shares[1] and sorted(shares[0] | shares[1]) == every
+    for share in shares:
+        # Any two values of two parameters meet on each driver.
+        for a, b in itertools.combinations(range(3), 2):
+            assert len({(each[a], each[b]) for each in share}) == len({(each[a], each[b]) for each in every})
+
+
+def test_alone_a_driver_runs_all():
+    assert all(is_mine(case(dtype, 0, 0), "") for dtype in range(DTYPES))
+    assert is_mine(SimpleNamespace(), "1/2")  # a test without parameters
+
+
+def test_samples(monkeypatch):
+    monkeypatch.setattr(sampling, "WHOLE", False)
+    assert spread(range(1, 11), 4) == [1, 5, 9, 10] and spread([7], 4) == [7] and spread([], 4) == []
+    assert sampled(3, 50) == 3
+    monkeypatch.setattr(sampling, "WHOLE", True)
+    assert spread(range(1, 11), 4) == list(range(1, 11)) and sampled(3, 50) == 50
+    assert groups([1, 2, 3], 2) == [[1, 2], [3]]

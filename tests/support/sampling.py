@@ -1,0 +1,52 @@
+"""The suite takes samples of what is long; `./dev whole` does all of it.
+
+A test that takes a sample has the mark `sampled`. Samples leave out repetitions, never a kind of case.
+
+A test with the mark `shared` has so many cases that the drivers share them: in the whole suite each case runs
+on one driver, and each value of each parameter on all. Without the suite (`./dev test FILE`) all cases run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+
+WHOLE = os.environ.get("KOMPUTE_PY_TEST_WHOLE", "") not in ("", "0")
+"""Whether the samples are to be whole."""
+
+
+def sampled(sample: _T, whole: _T) -> _T:
+    """What the suite takes, or all that there is: a number of examples, a list of cases."""
+    return whole if WHOLE else sample
+
+
+def spread(cases: Sequence[_T], every: int) -> list[_T]:
+    """The first and the last of `cases`, and one of `every` between; with `./dev whole` all of them."""
+    if WHOLE:
+        return list(cases)
+    return [case for n, case in enumerate(cases) if n % every == 0 or n == len(cases) - 1]
+
+
+def groups(cases: Sequence[_T], most: int) -> list[list[_T]]:
+    """`cases` in their order, in groups of at most `most`."""
+    return [list(cases[first : first + most]) for first in range(0, len(cases), most)]
+
+
+def turn(item: Any) -> int:
+    """A number of a test's case that alternates along each of its parameters."""
+    firsts = []
+    for mark in item.iter_markers("parametrize"):
+        names = mark.args[0]
+        firsts.append(names.split(",")[0].strip() if isinstance(names, str) else names[0])
+    return sum(item.callspec.indices[first] for first in firsts)
+
+
+def is_mine(item: Any, share: str) -> bool:
+    """Whether a case is of the share "0/2" or "1/2"; of "", and without parameters, each is."""
+    if not share or not hasattr(item, "callspec"):
+        return True
+    own, shares = map(int, share.split("/"))
+    return turn(item) % shares == own
