@@ -21,6 +21,7 @@ if str(ROOT) not in sys.path:
     sys.path.append(str(ROOT))
 
 from tests.drivers import DriverUnavailableError, environment  # noqa: E402
+from tests.support.sampling import is_mine  # noqa: E402
 
 # A shell that starts a command in the background may ignore SIGINT, and processes inherit that. Tests of
 # Ctrl-C need Python's handler; their child processes then start with the default action.
@@ -28,6 +29,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DRIVER = os.environ.get("KOMPUTE_PY_TEST_DRIVER", "lavapipe")
+SHARE = os.environ.get("KOMPUTE_PY_TEST_SHARE", "")
+"""Which part of the cases of `shared` tests to run, as "0/2"; all if it is empty. tools/passes.py sets it."""
 
 
 def _environment() -> dict[str, str]:
@@ -79,6 +82,15 @@ def pytest_runtest_makereport(item, call):
 
 
 _passed = pytest.StashKey[bool]()
+
+
+def pytest_collection_modifyitems(config, items):
+    """Keeps what is this pass's share of the cases that the drivers share (mark `shared`)."""
+    others = [item for item in items if item.get_closest_marker("shared") and not is_mine(item, SHARE)]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        gone = set(others)
+        items[:] = [item for item in items if item not in gone]
 
 
 @pytest.fixture

@@ -1,7 +1,9 @@
 """Runs the passes of the test suite, two at a time, each in a process of its own: `./dev test`.
 
-Tests that choose their driver, or need none, are a pass of their own. Output comes as lines that begin with
-the pass's name, and stands whole in build/logs/pytest-NAME.log. Exits with 1 if a pass fails.
+Tests that choose their driver, or need none, are a pass of their own. The drivers share the cases of tests
+with the mark `shared`: half of them run on lavapipe, the other half on SwiftShader, and with the next commit
+it is the other way round. Output comes as lines that begin with the pass's name, and stands whole in
+build/logs/pytest-NAME.log. Exits with 1 if a pass fails.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ _MARKED = {"own": "own_driver"}
 class Pass:
     """One run of pytest."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, share: str = "") -> None:
         self.name = name
+        self.share = share
         self.log = LOGS / f"pytest-{name}.log"
         self.status: int | None = None
         self.seconds = 0.0
@@ -41,7 +44,11 @@ class Pass:
         """Runs it; forwards its lines."""
         began = time.monotonic()
         driver = "lavapipe" if self.name in _MARKED else self.name
-        environment = {**os.environ, "KOMPUTE_PY_TEST_DRIVER": driver}
+        environment = {
+            **os.environ,
+            "KOMPUTE_PY_TEST_DRIVER": driver,
+            "KOMPUTE_PY_TEST_SHARE": self.share,
+        }
         with (
             self.log.open("w") as log,
             subprocess.Popen(
@@ -66,10 +73,24 @@ class Pass:
         self.seconds = time.monotonic() - began
 
 
+def commits() -> int:
+    """How many commits there are; 0 without git. By it the drivers exchange their shares."""
+    try:
+        counted = subprocess.run(
+            ["git", "rev-list", "--count", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+    return int(counted.stdout)
+
+
 def main(names: list[str]) -> int:
     """Runs the passes `names`: of drivers, and "own"."""
     LOGS.mkdir(parents=True, exist_ok=True)
-    passes = [Pass(name) for name in names]
+    drivers = [name for name in names if name not in _MARKED]
+    first = commits() if len(drivers) > 1 else 0
+    shares = {name: f"{(first + n) % len(drivers)}/{len(drivers)}" for n, name in enumerate(drivers)}
+    passes = [Pass(name, shares.get(name, "")) for name in names]
     waiting = list(passes)
     shown = threading.Lock()
 

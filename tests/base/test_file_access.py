@@ -20,7 +20,10 @@ from kompute_py._files import tensors as parameters
 from tests.hostile.files import make_hostile
 from tests.support.child import run_child
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners, modes and pipes as POSIX has them")
+pytestmark = [
+    pytest.mark.skipif(os.name != "posix", reason="owners, modes and pipes as POSIX has them"),
+    pytest.mark.shared,
+]
 
 SOURCE = (
     "#version 450\nlayout(local_size_x = 4) in;\nlayout(set = 0, binding = 0) buffer Data { float data[]; "

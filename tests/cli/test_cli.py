@@ -17,6 +17,9 @@ from kompute_py import _native
 from kompute_py.cli import main, progress
 from kompute_py.cli.capabilities import missing, validation_advice
 
+# What the commands print; test_demo.py runs the demo on each driver.
+pytestmark = pytest.mark.own_driver
+
 
 def python(*arguments, **environment):
     return subprocess.run(

@@ -68,6 +68,7 @@ def test_compile_options(folder):
     assert (folder / "out.bin").read_bytes() == expected and expected[4:8] == bytes((0, 2, 1, 0))
 
 
+@pytest.mark.own_driver
 def test_compile_through_pipes(folder):
     source = SOURCE.replace('#include "value.glsl"', "#define VALUE 1.0").encode()
     ran = piped("compile", "-", content=source)
@@ -241,6 +242,7 @@ def test_caches_that_are_off(capsys):
 # -- colour --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.own_driver
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals of this kind")
 @pytest.mark.parametrize(
     ("variables", "colored"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.shared
+
 TEXT = "a * x + y"
 MADE = kp.ops.elementwise(TEXT, name="made")
 SEVERAL = kp.ops.elementwise("s = x + y; d = x - y; _t = x * 2; p = _t * y")

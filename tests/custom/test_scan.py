@@ -10,6 +10,8 @@ from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.shared
+
 WAYS = [
     (exclusive, reverse, segments)
     for exclusive in (False, True)

@@ -23,6 +23,7 @@ from kompute_py._files.safetensors import (
     header_bytes,
     parse_header,
 )
+from tests.support.sampling import sampled
 
 pytestmark = pytest.mark.own_driver  # none at all
 
@@ -183,7 +184,8 @@ entries = st.fixed_dictionaries(
 headers = st.dictionaries(st.text(max_size=3) | st.just("__metadata__"), entries | json_values, max_size=3)
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.mark.sampled
+@settings(max_examples=sampled(100, 300), deadline=None)
 @given(headers.map(json.dumps).map(str.encode) | st.binary(max_size=60), st.integers(0, 60))
 def test_whatever_comes_is_read_or_refused_with_a_typed_error(text, data_bytes):
     try:

@@ -14,6 +14,8 @@ import kompute_py as kp
 from tests.drivers import PROFILES, null_control
 from tests.support.child import run_child
 
+pytestmark = pytest.mark.shared
+
 SHAPE = (4, 5, 6)
 KEYS = {
     "column": np.s_[:, 0],

@@ -19,6 +19,8 @@ import kompute_py as kp
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
+pytestmark = pytest.mark.own_driver  # what is drawn is the host's work
+
 SOURCE = """
 #version 450
 layout(local_size_x = 8, local_size_y = 8) in;

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.shared
+
 ops = kp.ops
 
 

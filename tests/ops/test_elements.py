@@ -12,6 +12,8 @@ import kompute_py as kp
 from kompute_py import ops
 from kompute_py.ops import _elements
 
+pytestmark = pytest.mark.shared
+
 TWO = [name for name, each in _elements._TABLE.items() if "x2" in each.formula]
 ONE = [name for name in _elements._TABLE if name not in (*TWO, "where", "clip")]
 FLOATS = np.array(

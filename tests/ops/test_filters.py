@@ -13,6 +13,8 @@ from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.shared
+
 EPS = 2.0**-24
 PADS = {
     "reflect": "symmetric",

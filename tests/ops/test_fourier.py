@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 import kompute_py as kp
 from kompute_py.ops import _transforms
 
+pytestmark = pytest.mark.shared
+
 ONE = ["fft", "ifft", "rfft", "irfft"]
 MANY = ["fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn"]
 

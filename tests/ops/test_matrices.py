@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.shared
+
 
 @kp.CustomOp.register
 class matmul_in_tiles(kp.ops.matmul.__wrapped__):

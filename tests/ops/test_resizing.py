@@ -9,6 +9,8 @@ import pytest
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.shared
+
 ops = kp.ops
 
 

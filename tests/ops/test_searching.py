@@ -10,6 +10,8 @@ from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.shared
+
 NAMES = ("searchsorted", "int_counts", "bin_counts", "nonzero_places", "selected", "run_starts")
 
 

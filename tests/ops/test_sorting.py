@@ -13,6 +13,8 @@ from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.shared
+
 
 @kp.CustomOp.register
 class sort_in_groups(kp.ops.sort.__wrapped__):

@@ -20,6 +20,8 @@ sys.path.append(str(ROOT / "tools"))
 
 from count_code import code_lines  # noqa: E402
 
+pytestmark = pytest.mark.shared
+
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 GALLERY = [path for path in sorted((ROOT / "examples" / "gallery").glob("*.py")) if path.stem != "__main__"]
 PAGES = ROOT / "docs" / "gallery"

@@ -15,11 +15,13 @@ pytestmark = pytest.mark.own_driver
 DTYPES, SHAPES, FLAGS = 12, 5, 2
 
 
-def case(dtype, shape, flag):
+def case(dtype, shape, flag, name="float32"):
     """A test's case as pytest describes it: two names in one mark share an index."""
     marks = [pytest.mark.parametrize(names, []).mark for names in ("dtype", ("shape", "axis"), "flag")]
     indices = {"dtype": dtype, "shape": shape, "axis": shape, "flag": flag}
-    return SimpleNamespace(iter_markers=lambda name: marks, callspec=SimpleNamespace(indices=indices))
+    return SimpleNamespace(
+        iter_markers=lambda name: marks, callspec=SimpleNamespace(indices=indices, id=name)
+    )
 
 
 def test_each_case_has_one_driver_and_each_value_both():
@@ -30,6 +32,17 @@ def test_each_case_has_one_driver_and_each_value_both():
         # Any two values of two parameters meet on each driver.
         for a, b in itertools.combinations(range(3), 2):
             assert len({(each[a], each[b]) for each in share}) == len({(each[a], each[b]) for each in every})
+
+
+def test_pairs_of_equal_and_of_odd_numbers_are_on_each_driver():
+    pairs = itertools.product(range(DTYPES), repeat=2)
+    mine = [pair for pair in pairs if is_mine(case(*pair, 0), "0/2")]
+    assert len({(a % 2, b % 2) for a, b in mine}) == 4 and len(mine) == DTYPES**2 // 2
+
+
+def test_numbers_of_64_bits_are_on_each_driver():
+    for name in ("int64-0", "3-uint64", "complex128", "float64"):
+        assert all(is_mine(case(dtype, 0, 0, name), f"{n}/2") for n in range(2) for dtype in range(2))
 
 
 def test_alone_a_driver_runs_all():

@@ -23,6 +23,7 @@ def classes_without_an_object() -> list[str]:
     return missing
 
 
+@pytest.mark.own_driver
 def test_every_public_class_has_an_object_to_call():
     assert run_child(classes_without_an_object) == []
 

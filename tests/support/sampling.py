@@ -9,6 +9,7 @@ on one driver, and each value of each parameter on all. Without the suite (`./de
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -16,6 +17,8 @@ _T = TypeVar("_T")
 
 WHOLE = os.environ.get("KOMPUTE_PY_TEST_WHOLE", "") not in ("", "0")
 """Whether the samples are to be whole."""
+
+_WIDE = re.compile(r"(int|float)64|complex128|double", re.IGNORECASE)
 
 
 def sampled(sample: _T, whole: _T) -> _T:
@@ -36,17 +39,25 @@ def groups(cases: Sequence[_T], most: int) -> list[list[_T]]:
 
 
 def turn(item: Any) -> int:
-    """A number of a test's case that alternates along each of its parameters."""
+    """A number of a test's case that alternates along its parameters.
+
+    Along the second parameter and the next ones it goes 0 1 1 0: among pairs of dtypes of which every second
+    has a sign, else all with one sign would be on one driver, and all with two signs on the other.
+    """
     firsts = []
     for mark in item.iter_markers("parametrize"):
         names = mark.args[0]
         firsts.append(names.split(",")[0].strip() if isinstance(names, str) else names[0])
-    return sum(item.callspec.indices[first] for first in firsts)
+    first, *others = (item.callspec.indices[name] for name in firsts or [next(iter(item.callspec.indices))])
+    return first + sum(index ^ (index >> 1) for index in others)
 
 
 def is_mine(item: Any, share: str) -> bool:
-    """Whether a case is of the share "0/2" or "1/2"; of "", and without parameters, each is."""
-    if not share or not hasattr(item, "callspec"):
+    """Whether a case is of the share "0/2" or "1/2"; of "", and without parameters, each is.
+
+    Numbers of 64 bits are of every share: SwiftShader lacks them, and would leave its share of them out.
+    """
+    if not share or not hasattr(item, "callspec") or _WIDE.search(item.callspec.id):
         return True
     own, shares = map(int, share.split("/"))
     return turn(item) % shares == own
