@@ -1,4 +1,4 @@
-"""Runs the passes of the test suite, two at a time, each in a process of its own: `./dev test`.
+"""Runs the passes of the test suite, a few at a time, each in a process of its own: `./dev test`.
 
 Tests that choose their driver, or need none, are a pass of their own. The drivers share the cases of tests
 with the mark `shared`: half of them run on lavapipe, the other half on SwiftShader, and with the next commit
@@ -17,7 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LOGS = ROOT / "build" / "logs"
-AT_A_TIME = 2
+AT_A_TIME = (os.cpu_count() or 1) + 1
+"""One more than there are processors: a pass waits for a part of its time, for timers and other processes."""
 _MARKED = {"own": "own_driver"}
 """The pass of tests with this mark; the passes of drivers have the others."""
 
@@ -102,7 +103,7 @@ def main(names: list[str]) -> int:
                 return
             each.run(shown)
 
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(min(AT_A_TIME, os.cpu_count() or 1))]
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(AT_A_TIME)]
     for thread in threads:
         thread.start()
     try:
