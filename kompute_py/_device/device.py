@@ -13,6 +13,7 @@ from .._base.errors import FailedPreconditionError, InvalidArgumentError, OutOfR
 from .._base.settings import ConfigReport, Setting
 from .devices import family_indices, list_devices, selection, warn_of
 from .diagnostics import Diagnostics
+from .forked import check_driver
 from .names import DeviceInfo
 from .options import options_of, preferred_devices, settings, string_tuple
 
@@ -92,6 +93,11 @@ class Device:
             wait_mode=resolved.wait_mode,
         )
         info = native.info
+        try:
+            check_driver(info)
+        except FailedPreconditionError:
+            native.destroy()
+            raise
         warn_of(native.repeated_devices)
         self._native = native
         self._families = weakref.WeakSet()
