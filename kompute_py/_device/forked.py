@@ -26,8 +26,8 @@ def check_driver(info: Any) -> None:
     if driver in _inherited:
         raise FailedPreconditionError(
             f"{info['device_name']!r} cannot be used here: this process was forked from one that used it, "
-            f"and {driver}'s threads did not come along. Start the process by multiprocessing's 'spawn', fork "
-            "it before the first Manager is made, or use another device"
+            f"and {driver}'s threads did not come along. Start the process by multiprocessing's 'spawn', "
+            "fork it before the first Manager is made, or use another device"
         )
     _opened.add(driver)
 
