@@ -3,6 +3,8 @@
 // instance).
 #include "entry_points.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <cstdarg>
@@ -40,9 +42,31 @@ struct State {
         uint64_t count = 0;
     } live[size_t(Kind::Count)];
 };
+// A child of a fork must not find a lock that a thread of its parent held.
+State* made_state();
 State& state() {
-    static State* instance = new State;
+    static State* instance = made_state();
     return *instance;
+}
+State* made_state() {
+    static auto* made = new State;
+    pthread_atfork(
+        [] {
+            for (State::Live& live : made->live) live.mutex.lock();
+            made->mutex.lock();
+            made->log_mutex.lock();
+        },
+        [] {
+            made->log_mutex.unlock();
+            made->mutex.unlock();
+            for (State::Live& live : made->live) live.mutex.unlock();
+        },
+        [] {
+            made->log_mutex.unlock();
+            made->mutex.unlock();
+            for (State::Live& live : made->live) live.mutex.unlock();
+        });
+    return made;
 }
 std::atomic<bool> g_counting{false};
 std::atomic<uint64_t> g_total_calls{0};
