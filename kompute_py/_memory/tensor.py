@@ -95,8 +95,20 @@ class Tensor(Memory, _native.BufferExporter):
         Raises OutOfRangeError for an index beyond its axis, ArgumentTypeError for lists, arrays and masks,
         FailedPreconditionError if the tensor is destroyed.
         """
+        shape = self._shape
+        if type(key) is slice and key.step is None and len(shape) == 1 and self._is_init():
+            # The common case, without the general path below.
+            if type(key.start) in _PLAIN and type(key.stop) in _PLAIN:
+                start, stop, _ = key.indices(shape[0])
+                count, dtype = max(stop - start, 0), self._dtype
+                size = dtype.itemsize
+                part = Tensor.__new__(Tensor)
+                native = _native.view(self._native, start * size, count * size)
+                part._adopt(native, self._manager, (count,), dtype, count, self._memory_type)
+                part._base = self
+                return part
         self._require_init("be viewed")
-        first, shape, strides = locate(self._shape, key, self._describe)
+        first, shape, strides = locate(shape, key, self._describe)
         if strides is not None:
             return self._strided(first, shape, strides)
         return self._part(first * self._dtype.itemsize, shape, self._dtype)
@@ -457,6 +469,7 @@ def buffer_tensor(
     return tensor
 
 
+_PLAIN = (int, type(None))  # bounds of slices that need no conversion
 _PATTERNS = (1, 2, 4, 8)  # lengths in bytes
 
 
