@@ -240,8 +240,11 @@ class KernelSelection:
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """The value of an attribute that `select` has declared, by the parameter's name: what `generate` asks
-        for. `default` if the signature has no attribute of that name.
+        for. `default` if the signature has no attribute of that name. Raises ArgumentTypeError unless the
+        name is a str.
         """
+        if not isinstance(name, str):
+            raise ArgumentTypeError(f"{self._who()}: an attribute is named by a str, not by {kind_of(name)}")
         attributes = (a for a in self.arg_descs if isinstance(a, AttrArg))
         return next((a.v for a in attributes if a.name == name), default)
 
