@@ -103,7 +103,7 @@ class Tensor(Memory, _native.BufferExporter):
                 count, dtype = max(stop - start, 0), self._dtype
                 size = dtype.itemsize
                 part = Tensor.__new__(Tensor)
-                native = _native.view(self._native, start * size, count * size)
+                native: Any = _native.view(self._native, start * size, count * size)
                 part._adopt(native, self._manager, (count,), dtype, count, self._memory_type)
                 part._base = self
                 return part
