@@ -12,7 +12,7 @@ from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, sho
 from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import CustomOp, Operation
 from .._custom.declaration import parse
-from .._custom.pictures import first_image, into_image, picture_like, tensor_of
+from .._custom.pictures import first_image, picture_like, tensor_of
 from .._custom.selection import KernelSelection
 from .._custom.specs import PartSpec, TensorSpec
 from .._formulas.formula import Formula
@@ -361,7 +361,7 @@ class Elementwise(Operation):
         self._in_parts(given, made, error)
         for tensor, each in zip(made, wanted, strict=True):
             if isinstance(each, Image):
-                into_image(tensor, each)
+                each.copy_from(tensor).wait()
         return wanted[0] if self._declaration.single else wanted
 
     def _fused(self, args: tuple[Any, ...], named: dict[str, Any]) -> Elementwise:

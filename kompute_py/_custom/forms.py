@@ -80,16 +80,16 @@ def overlapping(
     if not memory or _surely_apart(given, outs):
         return ()
     found = []
-    extents = [(out, *_extent(out)) for out in memory if out.nbytes]
+    extents = [(out, _extent(out)) for out in memory if out.nbytes]
     for place, value in enumerate(given):
         base = value.base if type(value) is StridedView else value
         if place in written or not isinstance(base, Tensor) or not base.nbytes:
             continue
-        space, start, end = _extent(base)
-        for out, other, first, last in extents:
-            if space != other or start >= last or first >= end:
+        own = _extent(base)
+        for out, theirs in extents:
+            if not _meet(own, theirs):
                 continue
-            same = start == first and value.shape == out.shape and value.itemsize == out.itemsize
+            same = own[1] == theirs[1] and value.shape == out.shape and value.itemsize == out.itemsize
             if not (in_place and same and base is value):
                 found.append(place)
                 break
@@ -117,8 +117,7 @@ def _require_apart(who: str, targets: Sequence[Any]) -> None:
             if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
                 apart = not np.may_share_memory(one, other) or not np.shares_memory(one, other)
             elif isinstance(one, Tensor) and isinstance(other, Tensor) and one.nbytes and other.nbytes:
-                (space, start, end), (theirs, first, last) = _extent(one), _extent(other)
-                apart = space != theirs or start >= last or first >= end
+                apart = not _meet(_extent(one), _extent(other))
             else:
                 apart = one is not other
             if not apart:
@@ -134,13 +133,16 @@ def refuse_donated(who: str, tensors: Sequence[Tensor], written: Sequence[Any]) 
     """
     for tensor in tensors:
         for each in written:
-            if isinstance(each, Tensor) and _extent(tensor)[0] == _extent(each)[0]:
-                (_, start, end), (_, first, last) = _extent(tensor), _extent(each)
-                if tensor is each or (start < last and first < end):
-                    raise InvalidArgumentError(
-                        f"{who}: the donated {tensor._describe()} shares memory with a result, which would "
-                        "end with it: donate nothing, the result is in its memory already"
-                    )
+            if isinstance(each, Tensor) and (tensor is each or _meet(_extent(tensor), _extent(each))):
+                raise InvalidArgumentError(
+                    f"{who}: the donated {tensor._describe()} shares memory with a result, which would "
+                    "end with it: donate nothing, the result is in its memory already"
+                )
+
+
+def _meet(one: tuple[Any, int, int], other: tuple[Any, int, int]) -> bool:
+    """Whether two extents share bytes."""
+    return bool(one[0] == other[0]) and one[1] < other[2] and other[1] < one[2]
 
 
 def _extent(tensor: Tensor) -> tuple[Any, int, int]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .. import _native
 from .._base.errors import InvalidArgumentError
 from .._base.texels import ImageFormat, ImageSize, parse_format, plain_format, size_of
 from .._memory.image import Image
@@ -66,22 +65,10 @@ def _format_like(given: ImageFormat, component: str, channels: int) -> ImageForm
 
 
 def tensor_of(image: Image) -> Tensor:
-    """A new tensor with the device's contents of an image. Waits for the copy."""
-    manager = image._manager
-    tensor = manager._made(image._shape, image._dtype, image._memory_type, None)
-    _copy(manager, image, tensor)
+    """A new tensor with the device's contents of an image."""
+    tensor = image._manager._made(image._shape, image._dtype, image._memory_type, None)
+    tensor.copy_from(image).wait()
     return tensor
-
-
-def into_image(tensor: Tensor, image: Image) -> None:
-    """Copies the contents of a tensor into an image. Waits for the copy."""
-    _copy(image._manager, tensor, image)
-
-
-def _copy(manager: Manager, source: Any, target: Any) -> None:
-    stream = manager._native.stream(0, 0, ())
-    stream.record(_native.op_copy([source._native, target._native]))
-    stream.eval()
 
 
 def first_image(given: Sequence[Any]) -> Image | None:

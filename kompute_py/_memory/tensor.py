@@ -100,18 +100,9 @@ class Tensor(Memory, _native.BufferExporter):
             # The common case, without the general path below.
             if type(key.start) in _PLAIN and type(key.stop) in _PLAIN:
                 start, stop, _ = key.indices(shape[0])
-                count, dtype = max(stop - start, 0), self._dtype
-                size = dtype.itemsize
-                part = Tensor.__new__(Tensor)
-                native: Any = _native.view(self._native, start * size, count * size)
-                part._adopt(native, self._manager, (count,), dtype, count, self._memory_type)
-                part._base = self
-                return part
+                return self._at(start, (max(stop - start, 0),), None)
         self._require_init("be viewed")
-        first, shape, strides = locate(shape, key, self._describe)
-        if strides is not None:
-            return self._strided(first, shape, strides)
-        return self._part(first * self._dtype.itemsize, shape, self._dtype)
+        return self._at(*locate(shape, key, self._describe))
 
     def _at(self, first: int, shape: tuple[int, ...], strides: tuple[int, ...] | None) -> Any:
         """The view that `locate` describes."""
