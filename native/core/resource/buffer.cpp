@@ -19,16 +19,36 @@ namespace {
 constexpr char poison_bytes[] = {std::to_integer<char>(poison_value)};
 constexpr std::string_view poison(poison_bytes, 1);
 
-// memcpy, without a call for the sizes of elements.
-void copy_run(std::byte* to, const std::byte* from, uint64_t bytes) noexcept {
+// `count` copies of `bytes`, each so far from the one before on either side.
+template <uint64_t bytes>
+void copy_row(std::byte* to, uint64_t to_stride, const std::byte* from, uint64_t from_stride,
+              uint64_t count) noexcept {
+    for (uint64_t at = 0; at < count; ++at) std::memcpy(to + at * to_stride, from + at * from_stride, bytes);
+}
+
+// The same for any size; those of elements need no call for each.
+void copy_row(std::byte* to, uint64_t to_stride, const std::byte* from, uint64_t from_stride, uint64_t bytes,
+              uint64_t count) noexcept {
     switch (bytes) {
-    case 1: *to = *from; return;
-    case 2: std::memcpy(to, from, 2); return;
-    case 4: std::memcpy(to, from, 4); return;
-    case 8: std::memcpy(to, from, 8); return;
-    case 16: std::memcpy(to, from, 16); return;
-    default: std::memcpy(to, from, bytes);
+    case 1: return copy_row<1>(to, to_stride, from, from_stride, count);
+    case 2: return copy_row<2>(to, to_stride, from, from_stride, count);
+    case 4: return copy_row<4>(to, to_stride, from, from_stride, count);
+    case 8: return copy_row<8>(to, to_stride, from, from_stride, count);
+    case 16: return copy_row<16>(to, to_stride, from, from_stride, count);
+    default:
+        for (uint64_t at = 0; at < count; ++at)
+            std::memcpy(to + at * to_stride, from + at * from_stride, bytes);
     }
+}
+
+// Copies `size` packed bytes of the runs from `begin` to their places in `host`. `contents` begins with the
+// buffer's byte `first`.
+void pick(const Runs& runs, uint64_t begin, uint64_t size, const std::byte* contents, uint64_t first,
+          std::byte* host) {
+    runs.each_row(begin, size,
+                  [&](uint64_t place, uint64_t packed, uint64_t bytes, uint64_t stride, uint64_t count) {
+                      copy_row(host + packed, bytes, contents + (place - first), stride, bytes, count);
+                  });
 }
 
 }  // namespace
@@ -239,9 +259,7 @@ void Buffer::read_runs(void* out, const Runs& runs) {
             stage(false, host, runs);
             return;
         }
-        runs.each(0, runs.bytes(), [&](uint64_t place, uint64_t packed, uint64_t bytes) {
-            copy_run(host + packed, direct_ + place, bytes);
-        });
+        pick(runs, 0, runs.bytes(), direct_, 0, host);
     });
 }
 
@@ -254,9 +272,10 @@ void Buffer::write_runs(const void* data, const Runs& runs) {
             stage(true, const_cast<std::byte*>(host), runs);
             return;
         }
-        runs.each(0, runs.bytes(), [&](uint64_t place, uint64_t packed, uint64_t bytes) {
-            copy_run(direct_ + place, host + packed, bytes);
-        });
+        runs.each_row(0, runs.bytes(),
+                      [&](uint64_t place, uint64_t packed, uint64_t bytes, uint64_t stride, uint64_t count) {
+                          copy_row(direct_ + place, stride, host + packed, bytes, bytes, count);
+                      });
     });
 }
 
@@ -272,15 +291,12 @@ bool Buffer::read_between(const Runs& runs) const noexcept {
 void Buffer::stage(bool up, std::byte* host, const Runs& runs) {
     if (runs.bytes() == 0) return;
     if (!up && read_between(runs)) {
-        device().staging().download(
-            buffer_, runs.offset(), runs.extent(),
-            [&](const std::byte* landed, uint64_t begin, uint64_t size) {
-                const uint64_t first = runs.packed(runs.offset() + begin);
-                const uint64_t end = runs.packed(runs.offset() + begin + size);
-                runs.each(first, end - first, [&](uint64_t place, uint64_t packed, uint64_t bytes) {
-                    copy_run(host + packed, landed + (place - runs.offset() - begin), bytes);
-                });
-            });
+        device().staging().download(buffer_, runs.offset(), runs.extent(),
+                                    [&](const std::byte* landed, uint64_t begin, uint64_t size) {
+                                        const uint64_t first = runs.packed(runs.offset() + begin);
+                                        const uint64_t end = runs.packed(runs.offset() + begin + size);
+                                        pick(runs, first, end - first, landed, runs.offset() + begin, host);
+                                    });
         return;
     }
     // A command buffer holds a limited number of copies, whatever the size of the runs.

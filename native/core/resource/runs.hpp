@@ -64,10 +64,11 @@ public:
         return run * length_ + std::min(rest, length_);
     }
 
-    // Calls piece(place in the buffer, packed place, size) for each piece of a run among `size` packed bytes
-    // from `begin`. Packed, the runs follow each other, the last axis fastest.
-    template <typename Piece>
-    void each(uint64_t begin, uint64_t size, const Piece& piece) const {
+    // Calls row(place in the buffer, packed place, bytes of each, stride, count) for the pieces of runs among
+    // `size` packed bytes from `begin`: `count` pieces with `stride` bytes from one place to the next.
+    // Packed, all pieces follow each other, the last axis fastest.
+    template <typename Row>
+    void each_row(uint64_t begin, uint64_t size, const Row& row) const {
         if (size == 0) return;
         uint64_t rest = begin / length_;
         uint64_t within = begin % length_;
@@ -78,18 +79,34 @@ public:
             rest /= axes_[axis].count;
             place += at[axis] * axes_[axis].stride;
         }
+        const uint64_t stride = axes_.empty() ? 0 : axes_.back().stride;
         for (uint64_t packed = begin, end = begin + size; packed < end;) {
-            const uint64_t bytes = std::min(length_ - within, end - packed);
-            piece(place + within, packed, bytes);
-            packed += bytes;
+            uint64_t bytes = length_ - within;
+            uint64_t count = 1;
+            if (within != 0 || end - packed < length_)
+                bytes = std::min(bytes, end - packed);
+            else if (!axes_.empty())
+                count = std::min(axes_.back().count - at.back(), (end - packed) / length_);
+            row(place + within, packed, bytes, stride, count);
+            packed += bytes * count;
             within = 0;
-            for (size_t axis = axes_.size(); axis-- > 0;) {
-                place += axes_[axis].stride;
-                if (++at[axis] < axes_[axis].count) break;
+            for (size_t axis = axes_.size(), steps = count; axis-- > 0; steps = 1) {
+                place += steps * axes_[axis].stride;
+                if ((at[axis] += steps) < axes_[axis].count) break;
                 place -= at[axis] * axes_[axis].stride;
                 at[axis] = 0;
             }
         }
+    }
+
+    // Calls piece(place in the buffer, packed place, size) for each of these pieces.
+    template <typename Piece>
+    void each(uint64_t begin, uint64_t size, const Piece& piece) const {
+        each_row(begin, size,
+                 [&](uint64_t place, uint64_t packed, uint64_t bytes, uint64_t stride, uint64_t count) {
+                     for (uint64_t at = 0; at < count; ++at)
+                         piece(place + at * stride, packed + at * bytes, bytes);
+                 });
     }
 
 private:

@@ -39,6 +39,32 @@ TEST_CASE("packed() counts the bytes before a place") {
             }
 }
 
+TEST_CASE("pieces from any byte to any other are at the places of these bytes") {
+    for (const uint64_t length : {1, 3})
+        for (const auto& axes : {std::vector<Runs::Axis>{},
+                                 {{4, 3}},
+                                 {{3, 40}, {4, 7}},
+                                 {{4, 7}, {3, 40}},
+                                 {{2, 200}, {1, 1}, {3, 50}, {2, 9}}}) {
+            const Runs runs(5, length, axes);
+            const auto bytes = places(runs);
+            REQUIRE(bytes.size() == runs.bytes());
+            for (uint64_t begin = 0; begin <= runs.bytes(); ++begin)
+                for (uint64_t end = begin; end <= runs.bytes(); ++end) {
+                    std::vector<uint64_t> found;
+                    runs.each_row(
+                        begin, end - begin,
+                        [&](uint64_t place, uint64_t packed, uint64_t size, uint64_t stride, uint64_t count) {
+                            CHECK(packed == begin + found.size());
+                            for (uint64_t at = 0; at < count; ++at)
+                                for (uint64_t i = 0; i < size; ++i) found.push_back(place + at * stride + i);
+                        });
+                    CHECK(found == std::vector(bytes.begin() + static_cast<std::ptrdiff_t>(begin),
+                                               bytes.begin() + static_cast<std::ptrdiff_t>(end)));
+                }
+        }
+}
+
 TEST_CASE("runs ascend if no later one begins before an earlier one ends") {
     CHECK(Runs(0, 4, {}).ascending());
     CHECK(Runs(0, 4, {{3, 4}}).ascending());
