@@ -15,6 +15,7 @@ import numpy as np
 import kompute_py as kp
 
 from ..bench import SHADER, Bench
+from ..rows_operations import scale
 
 SCALE = """#version 450
 layout(local_size_x = 64) in;
@@ -212,6 +213,41 @@ def _kernel_submit(bench: Bench) -> Callable[[], object]:
     return lambda: kernel.submit(*tensors).wait()
 
 
+def _operation(bench: Bench) -> Callable[[], object]:
+    x, y = bench.tensors[:2]
+    return lambda: scale(x, out=y)
+
+
+def _operation_of_new_numbers(bench: Bench) -> Callable[[], object]:
+    (x, y), numbers = bench.tensors[:2], itertools.count(1)
+    return lambda: scale(x, next(numbers) / 7, out=y)
+
+
+def _operation_of_results(bench: Bench) -> Callable[[], object]:
+    x = bench.tensors[0]
+    return lambda: scale(x)
+
+
+def _operation_of_sets(bench: Bench) -> Callable[[], object]:
+    turn = itertools.cycle([tuple(bench.manager.zeros(16) for _ in range(2)) for _ in range(100)])
+
+    def work() -> None:
+        x, y = next(turn)
+        scale(x, out=y)
+
+    return work
+
+
+def _operation_recorded(bench: Bench) -> Callable[[], object]:
+    x, y = bench.tensors[:2]
+    return bench.manager.sequence().record(scale.op(x, out=y)).eval
+
+
+def _operation_made(bench: Bench) -> Callable[[], object]:
+    x, y = bench.tensors[:2]
+    return lambda: scale.op(x, out=y)
+
+
 WORKS: dict[str, Work] = {
     "nothing": Work("call an empty Python function (the others include such a call)", _nothing, 480),
     "floor": Work("submit and wait in C, called through ctypes", _floor, 9_000),
@@ -244,4 +280,10 @@ WORKS: dict[str, Work] = {
     "kernel-sets": Work("call a kernel with one of 1,000 sets of tensors in turn", _kernel_of_sets, 18_000),
     "kernel-bind": Work("bind a kernel", _kernel_bind, 37_000),
     "kernel-submit": Work("submit a kernel and wait", _kernel_submit, 18_000),
+    "operation": Work("call a custom operation on prepared memory", _operation, 15_000),
+    "operation-number": Work("the same with another number each time", _operation_of_new_numbers, 160_000),
+    "operation-sets": Work("the same with one of 100 sets of tensors in turn", _operation_of_sets, 58_000),
+    "operation-result": Work("call a custom operation that makes its result", _operation_of_results, 132_000),
+    "operation-recorded": Work("eval of a recorded custom operation", _operation_recorded, 1_900),
+    "operation-made": Work("make a custom operation's .op to record", _operation_made, 142_000),
 }
