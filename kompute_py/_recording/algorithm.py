@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from .._memory.tensor import Tensor
 from .._shaders.constants import NO_SPECIALIZATION, Specialization, is_given
 from .._shaders.spirv import chosen_entry, to_spirv
 from .binding import check_argument
-from .preload import Ahead
+from .preload import Ahead, is_reported, report_made
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -208,6 +209,9 @@ class Algorithm:
             special,
         )
 
+        began: float | None = None
+        if is_reported() and not manager._native.knows_pipeline(shader, special.data, special.entries):
+            began = time.perf_counter()
         native = manager._native.algorithm(
             shader,
             [memory._native for memory in bound[: signature.top]],
@@ -216,6 +220,9 @@ class Algorithm:
             special.entries,
             push,
         )
+        # Of arrays of run-time length, it is not known whether their pipeline is.
+        if began is not None and all(each.descriptors for each in signature.parameters):
+            report_made(len(bound), signature.entry, time.perf_counter() - began)
         if counted and groups[0]:
             _remind_of_local_size(native.local_size, groups[0])
         self._native = native

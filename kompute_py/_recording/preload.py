@@ -18,11 +18,14 @@ from .._base.types import MemoryTypes
 from .._shaders.layout import BUFFERS
 
 if TYPE_CHECKING:
+    import logging
+
     from .._manager.manager import Manager
     from .._shaders.constants import Specialization
     from .._shaders.signature import Signature
 
 _MOST_THREADS = 16
+_MORE = "drivers may compile more in its first run"
 
 
 class Ahead(NamedTuple):
@@ -98,17 +101,35 @@ def _in_parallel(
     return made
 
 
+_log: logging.Logger | None = None
+
+
+def is_reported() -> bool:
+    """Whether anything reads what this module logs. A program that has not imported logging does not."""
+    global _log
+    if _log is None:
+        if "logging" not in sys.modules:
+            return False
+        _log = sys.modules["logging"].getLogger("kompute_py")
+    return _log.isEnabledFor(20)  # INFO
+
+
 def report_built(name: str, seconds: float, first_run: float | None = None) -> None:
     """Logs that a call had to build a pipeline first, and how long its first run took, in which some drivers
-    compile; None: it has not run yet. A program that has not imported logging reads no log.
+    compile; None: it has not run yet.
     """
-    logging = sys.modules.get("logging")
-    if logging is not None and (log := logging.getLogger("kompute_py")).isEnabledFor(logging.INFO):
-        log.info(
-            "%s: its pipeline was built first, in %.1f ms%s. To build it ahead: preload()",
-            name,
-            1000 * seconds,
-            "; drivers may compile more in its first run"
-            if first_run is None
-            else f"; its first run took {1000 * first_run:.1f} ms",
-        )
+    more = _MORE if first_run is None else f"its first run took {1000 * first_run:.1f} ms"
+    _report(f"{name}: its pipeline was built first, in {1000 * seconds:.1f} ms; {more}. To build it ahead")
+
+
+def report_made(tensors: int, entry: str, seconds: float) -> None:
+    """Logs that making an algorithm built its pipeline."""
+    of = f"Algorithm of {tensors} tensors, entry point {entry!r}"
+    _report(
+        f"{of}: its pipeline was built, in {1000 * seconds:.1f} ms; {_MORE}. To have all of it built ahead"
+    )
+
+
+def _report(text: str) -> None:
+    if is_reported() and _log is not None:
+        _log.info("%s: preload()", text)

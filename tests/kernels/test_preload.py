@@ -36,6 +36,15 @@ void main() { many[0].x[0] += 1.0; many[1].x[0] += 2.0; }
 """
 
 
+OF_TWO = """#version 450
+layout(local_size_x = 4) in;
+layout(constant_id = 0) const uint FACTOR = 2;
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) buffer Y { float y[]; };
+void main() { y[gl_GlobalInvocationID.x] = FACTOR * x[gl_GlobalInvocationID.x]; }
+"""
+
+
 @pytest.fixture
 def own(needs):
     """A Manager that knows no pipelines yet."""
@@ -83,6 +92,25 @@ def test_bind_and_submit_say_so(own, said, call):
     for _ in range(2):
         getattr(kernel, call)(*tensors, factor=1)
         assert len(said()) == 1
+
+
+def test_an_algorithm_that_builds_its_pipeline_says_so(own, said):
+    spirv = kp.compile(OF_TWO)
+    tensors = [own.zeros(4), own.zeros(4)]
+    algorithm = own.algorithm(tensors, spirv, (1, 1, 1))
+    (line,) = said()
+    assert line.startswith("Algorithm of 2 tensors, entry point 'main': its pipeline was built, in ")
+    assert "drivers may compile more in its first run" in line
+    assert line.endswith("preload()")
+    own.algorithm(tensors, spirv, (2, 1, 1))
+    algorithm.preload()
+    own.sequence().record(kp.OpAlgoDispatch(algorithm)).eval()
+    assert len(said()) == 1
+    algorithm.rebuild(spec_consts=[8])
+    assert len(said()) == 2
+    kernel = own.kernel(source(1))
+    kernel.preload()
+    assert len(said()) == 2
 
 
 def test_nothing_is_built_after_preload(own, said):
