@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+import random
 from collections.abc import Callable
 
 import numpy as np
@@ -125,11 +127,15 @@ def kernel_zero(bench: Bench) -> Measured:
 )
 def kernel_new_shape(bench: Bench) -> Measured:
     multiply = bench.manager.kernel(SHADER)
-    arrays, lengths = _arrays(1 << 20), itertools.cycle(range(64, 1 << 16))
+    # 65,536 shapes of a few KiB, in no order: one axis that grows would measure ever larger copies.
+    shapes = list(itertools.product(range(1, 5), repeat=8))
+    random.Random(0).shuffle(shapes)
+    arrays, turn = _arrays(1 << 16), itertools.cycle(shapes)
 
     def work() -> None:
-        length = next(lengths)
-        multiply(*[array[:length] for array in arrays])
+        shape = next(turn)
+        length = math.prod(shape)
+        multiply(*[array[:length].reshape(shape) for array in arrays])
 
     return _measured(bench, work, times=200)
 
