@@ -397,6 +397,19 @@ class FormulaError(SignatureError):
     """
 
 
+class NumberRangeError(InvalidArgumentError, OverflowError):
+    """A number of Python that the dtype does not have to which NumPy's rules convert it.
+
+    >>> try:
+    ...     kp.ops.add(np.uint8([1, 2]), 300)
+    ... except OverflowError as error:
+    ...     print(type(error).__name__)
+    NumberRangeError
+    """
+
+    code = ErrorCode.OUT_OF_RANGE
+
+
 class CompileTimeoutError(ShaderCompileError, TimeoutError):
     """The compiler exceeded its time limit; see the `timeout` of `kompute_py.compile`."""
 

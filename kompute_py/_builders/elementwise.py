@@ -20,6 +20,7 @@ from .._formulas.typed import Typed, declarations_of
 from .._memory.image import Image
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
+from .walks import declare_values
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -109,13 +110,12 @@ class ElementwiseOp(CustomOp):
 
     def select(self, ksel: KernelSelection) -> None:
         """Finds the results' shape and dtypes, and where the arguments' elements are."""
-        args = [ksel.arg_tensor_or_value(name) for name in self.formula.names]
+        formula = self.formula_of(ksel)
+        args = [ksel._part_of_formula(name) for name in formula.names]
         tensors = [each for each in args if isinstance(each, TensorArg)]
         shape = _broadcast(ksel, tensors)
         types = {a.name: a.dtype if isinstance(a, TensorArg) else a.weak or a.dtype for a in args}
-        typed = self.typed(ksel, types)
-        for value in typed.values:
-            ksel.value(value.name, value.compute, value.dtype, of=value.names)
+        typed = declare_values(ksel, lambda: self.typed(ksel, types))
         layout = layout_of(shape, tensors)
         if len(layout.dense) < len(tensors):
             for number, length in enumerate(layout.lengths, 1):
@@ -130,14 +130,19 @@ class ElementwiseOp(CustomOp):
                     ksel.value(f"kp_o{place}", tensor.offset, "uint32")
         ksel.variant = layout.pattern
         ksel.notes["typed"], ksel.notes["layout"] = typed, layout
-        for name in self.formula.results:
+        for name in formula.results:
             ksel.return_new_tensor(shape, typed.dtypes[name])
         if ksel.device is not None:
             self._check_sizes(ksel, tensors)
 
+    def formula_of(self, ksel: KernelSelection) -> Formula:
+        """The formula for this call; its names are among those of `formula`."""
+        return self.formula
+
     def typed(self, ksel: KernelSelection, types: dict[str, Any]) -> Typed:
         """The formula for arguments of these types."""
-        return self.formula.typed(types, ksel._features, self.dtype)
+        beyond = ksel.notes.get("beyond", False)
+        return self.formula_of(ksel).typed(types, ksel._features, self.dtype, beyond)
 
     def _check_sizes(self, ksel: KernelSelection, tensors: list[TensorArg]) -> None:
         assert ksel.device is not None
@@ -164,7 +169,8 @@ class ElementwiseOp(CustomOp):
         size = kb.result(0).size
         tensors = [a for a in ksel.arg_descs if isinstance(a, TensorArg)]
         four = _by_four(typed, layout, [*(t.dtype for t in tensors), *typed.dtypes.values()])
-        loads = {name: name for name in self.formula.names}
+        formula = self.formula_of(ksel)
+        loads = {name: name for name in formula.names}
         for place, tensor in enumerate(tensors):
             loads[tensor.name] = f"{tensor.name}_load({_index(place, tensor.name, layout)})"
         statements, results = typed.glsl(loads)
@@ -173,7 +179,7 @@ class ElementwiseOp(CustomOp):
             coordinates.append("uint kp_c0 = i;")
             for number in range(len(layout.lengths), 0, -1):
                 coordinates.append(f"uint kp_c{number} = kp_c0 % kp_n{number}; kp_c0 /= kp_n{number};")
-        stores = [f"{name}_store(i, {results[name]});" for name in self.formula.results]
+        stores = [f"{name}_store(i, {results[name]});" for name in formula.results]
         each = " ".join((*coordinates, *statements, *stores))
         if not four:
             kb.groups(kb.smallest(kb.ceil_div(size, _GROUP), _MOST_GROUPS))
@@ -189,14 +195,14 @@ class ElementwiseOp(CustomOp):
             return
         dense = [(t.name, _FOUR[t.dtype.name]) for t in tensors if t.name in layout.dense]
         reads = " ".join(f"{kind} kp_{name}_ = {name}_load4(kp_q);" for name, kind in dense)
-        makes = " ".join(f"{_FOUR[typed.dtypes[name].name]} kp_{name}_;" for name in self.formula.results)
+        makes = " ".join(f"{_FOUR[typed.dtypes[name].name]} kp_{name}_;" for name in formula.results)
         parts = []
         for k in range(4):
             inner = {**loads, **{name: f"kp_{name}_[{k}]" for name, _ in dense}}
             statements, results = typed.glsl(inner)
-            sets = (f"kp_{name}_[{k}] = {results[name]};" for name in self.formula.results)
+            sets = (f"kp_{name}_[{k}] = {results[name]};" for name in formula.results)
             parts.append(f"{{ {' '.join((*statements, *sets))} }}")
-        writes = " ".join(f"{name}_store4(kp_q, kp_{name}_);" for name in self.formula.results)
+        writes = " ".join(f"{name}_store4(kp_q, kp_{name}_);" for name in formula.results)
         kb.groups(kb.smallest(kb.ceil_div(size, 4 * _GROUP), _MOST_GROUPS))
         newline = "\n                        "
         kb.emit(f"""

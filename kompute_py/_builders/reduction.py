@@ -30,6 +30,7 @@ from .walks import (
     axes_of,
     broadcast,
     check_sizes,
+    declare_values,
     declared_args,
     named,
     spread,
@@ -128,7 +129,7 @@ class CombiningOp(CustomOp):
             if isinstance(a, (TensorArg, ValueArg)) and a.name in self.formula.names
         }
         acc, _ = self.acc_of(types, ksel._features, self.wanted(ksel))
-        map_ = self.formula.typed(types, ksel._features, acc)
+        map_ = self.formula.typed(types, ksel._features, acc, ksel.notes.get("beyond", False))
         both = self.reduce.typed(dict.fromkeys(self.reduce.names, acc), ksel._features, acc)
         return map_, Reducer(both, acc), acc
 
@@ -137,11 +138,7 @@ class CombiningOp(CustomOp):
         tensors, types = declared_args(ksel, self.formula.names)
         shape = broadcast(ksel, tensors)
         _, dtype = self.acc_of(types, ksel._features, self.wanted(ksel))
-        map_, reducer, acc = self.parts(ksel)
-        (got,) = reducer.typed.dtypes.values()
-        assert got == acc
-        for value in map_.values:
-            ksel.value(value.name, value.compute, value.dtype, of=value.names)
+        declare_values(ksel, lambda: self.parts(ksel)[0])
         return tensors, shape, dtype
 
     def variants(self, ksel: KernelSelection) -> list[str]:

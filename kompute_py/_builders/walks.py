@@ -7,13 +7,13 @@ in total, so an invocation takes at most `MOST_RUN` elements, eight in a turn.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
-from .._custom.arg_descs import TensorArg, ValueArg
+from .._custom.arg_descs import BOUNDS, TensorArg, ValueArg
 from .._custom.builder import KernelBuilder
 from .._custom.expressions import IntOrSize, Size
 from .._custom.selection import KernelSelection
@@ -375,8 +375,26 @@ def as_formula(what: str, given: Any, preamble: str = "") -> Formula:
     return found
 
 
+def declare_values(ksel: KernelSelection, make: Callable[[], Typed]) -> Typed:
+    """Declares the run-time values of the formula that `make` types. If a number that it compares is out of
+    the bounds of the dtype, it is typed again, for such: the note "beyond" says so.
+    """
+    typed = make()
+    for value in typed.values:
+        least, most = BOUNDS.get(value.dtype, (0, 0))
+        if value.compared:
+            number = value.compute(*(ksel._values[ksel._place(name)] for name in value.names))
+            if not least <= number <= most:
+                ksel.notes["beyond"] = True
+                typed = make()
+                break
+    for value in typed.values:
+        ksel.value(value.name, value.compute, value.dtype, of=value.names)
+    return typed
+
+
 def declared_args(ksel: KernelSelection, names: Iterable[str]) -> tuple[list[TensorArg], dict[str, Any]]:
     """Declares the arguments of a formula: the tensors, and the type of each name."""
-    args = [ksel.arg_tensor_or_value(name) for name in names]
+    args = [ksel._part_of_formula(name) for name in names]
     types = {a.name: (a.weak or a.dtype) if isinstance(a, ValueArg) else a.dtype for a in args}
     return [a for a in args if isinstance(a, TensorArg)], types

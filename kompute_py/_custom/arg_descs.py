@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from .._base.arrays import to_dtype
-from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, kind_of, shown
+from .._base.errors import (
+    ArgumentTypeError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NumberRangeError,
+    kind_of,
+    shown,
+)
 from .._formulas.elements import element_of, name_of
 from .declaration import Parameter
 from .expressions import IntOrSize, Size
@@ -286,9 +293,9 @@ class ValueArg(ArgDesc):
         """Gives it another dtype in the kernels, as NumPy does when it promotes a number; it is not `weak`
         any more. Returns itself.
 
-        Raises InvalidArgumentError if an int is out of the dtype's bounds, or if the dtype is of a lower kind
-        (an int for a float, a float for a complex number), UnimplementedError for a dtype that kernels do not
-        take, ArgumentTypeError for what is no dtype.
+        Raises NumberRangeError if an int is out of the dtype's bounds, InvalidArgumentError if the dtype is
+        of a lower kind (an int for a float, a float for a complex number), UnimplementedError for a dtype
+        that kernels do not take, ArgumentTypeError for what is no dtype.
         """
         wanted = to_dtype(dtype)
         element_of(wanted)
@@ -300,7 +307,7 @@ class ValueArg(ArgDesc):
             raise InvalidArgumentError(f"{self.name} is {shown(value)}, which is no {wanted}")
         self._least, self._most = BOUNDS.get(wanted, (0, 0))
         if wanted.kind in "iu" and not self._least <= value <= self._most:
-            raise InvalidArgumentError(f"{self.name} is {shown(value)}, out of bounds for {wanted}")
+            raise NumberRangeError(f"{self.name} is {shown(value)}, out of bounds for {wanted}")
         self.dtype, self.weak = wanted, ""
         return self
 

@@ -27,8 +27,9 @@ def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
     ArgumentTypeError, naming `who`, for any other type.
     """
     kind = parameter.type
-    if kind == "Tensor?" and value is None:
+    if value is None and kind in ("Tensor?", "Tensor|Scalar?"):
         return None
+    kind = "Tensor|Scalar" if kind == "Tensor|Scalar?" else kind
     if kind == "Tensor[]":
         if not isinstance(value, (list, tuple)):
             raise ArgumentTypeError(f"{who} is {kind_of(value)}; give a list of tensors or arrays")
@@ -75,8 +76,9 @@ def plain_types(parameter: Parameter) -> frozenset[type]:
     kind = parameter.type
     if kind in ("Tensor", "Tensor?"):
         return frozenset((Tensor, np.ndarray) if kind == "Tensor" else (Tensor, np.ndarray, type(None)))
-    if kind == "Tensor|Scalar":
-        return frozenset((Tensor, np.ndarray, bool, int, float, complex))
+    if kind in ("Tensor|Scalar", "Tensor|Scalar?"):
+        nothing = (type(None),) if kind[-1] == "?" else ()
+        return frozenset((Tensor, np.ndarray, bool, int, float, complex, *nothing))
     if kind == "dtype?":
         return frozenset((type(None),))
     return frozenset({"int": (int,), "float": (float,), "bool": (bool,), "str": (str,)}.get(kind, ()))
@@ -144,7 +146,7 @@ def python_signature(declaration: Declaration) -> inspect.Signature:
             each.name,
             inspect.Parameter.KEYWORD_ONLY if each.by_name else inspect.Parameter.POSITIONAL_OR_KEYWORD,
             default=None
-            if each.type == "Tensor?" and each.default is MISSING
+            if each.type in ("Tensor?", "Tensor|Scalar?") and each.default is MISSING
             else inspect.Parameter.empty
             if each.default is MISSING
             else each.default,

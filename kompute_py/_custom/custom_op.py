@@ -243,7 +243,7 @@ class Operation:
         self._names = tuple(each.name for each in declaration.parameters)
         self._at = {name: place for place, name in enumerate(self._names)}
         self._defaults = [
-            None if each.type == "Tensor?" and each.default is MISSING else each.default
+            None if each.type in ("Tensor?", "Tensor|Scalar?") and each.default is MISSING else each.default
             for each in declaration.parameters
         ]
         self._written = [n for n, each in enumerate(declaration.parameters) if each.alias]

@@ -5,15 +5,16 @@ The grammar is that of PyTorch's operator schemas, without its aliases for views
     declaration = NAME "(" [ parameter { "," parameter } ] ")" "->" results
     parameter   = type NAME [ "=" value ]  |  "*"
     type        = "Tensor" | "Tensor(a!)" | "Tensor?" | "Tensor[]" | "Tensor|Scalar"
-                | "int" | "float" | "bool" | "str" | "dtype" | "dtype?" | "int[]" | "int[]?" | "float[]"
+                | "Tensor|Scalar?" | "int" | "float" | "bool" | "str" | "dtype" | "dtype?"
+                | "int[]" | "int[]?" | "float[]"
     results     = "()" | result | "(" result { "," result } ")"
     result      = ( "Tensor" | "Tensor(a!)" ) [ NAME ]
     value       = a number | True | False | None | a quoted text | a list of numbers
 
 ``Tensor(a!)`` is an argument that the operation writes, and among the results the same argument; the letter
-tells several of them apart. ``Tensor|Scalar`` takes a tensor or a number, ``dtype`` all that NumPy takes as a
-dtype; its default is a name. Parameters after ``*`` are given by
-name only. ``@UNIQUE@`` in the name stands for a number that no other operation has.
+tells several of them apart. ``Tensor|Scalar`` takes a tensor or a number, with ``?`` also None. ``dtype``
+takes all that NumPy takes as a dtype; its default is a name. Parameters after ``*`` are given by name only.
+``@UNIQUE@`` in the name stands for a number that no other operation has.
 """
 
 from __future__ import annotations
@@ -211,11 +212,12 @@ class _Parser:
                 return "Tensor?", ""
             if self.take("|"):
                 self.need("Scalar", "a tensor or a number, Tensor|Scalar,")
-                return "Tensor|Scalar", ""
+                return "Tensor|Scalar?" if self.take("?") else "Tensor|Scalar", ""
         elif name not in SCALARS:
             self.fail(
                 f"{name!r} is no type; the types are Tensor, Tensor?, Tensor[], Tensor(a!), "
-                "Tensor|Scalar, int, float, bool, str, dtype, dtype?, int[], int[]? and float[]",
+                "Tensor|Scalar, Tensor|Scalar?, int, float, bool, str, dtype, dtype?, int[], int[]? and "
+                "float[]",
                 column,
             )
         elif name == "dtype" and self.take("?"):
@@ -318,9 +320,9 @@ class _Parser:
 
 
 def _fits(value: Any, kind: str) -> bool:
-    if kind == "Tensor?":
-        return value is None
-    if kind == "Tensor|Scalar":
+    if kind in ("Tensor?", "Tensor|Scalar?") and value is None:
+        return True
+    if kind in ("Tensor|Scalar", "Tensor|Scalar?"):
         return isinstance(value, (bool, int, float))
     if kind == "bool":
         return isinstance(value, bool)

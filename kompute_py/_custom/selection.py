@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from .._base.arrays import as_shape, to_dtype
-from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, kind_of, shown
+from .._base.errors import (
+    ArgumentTypeError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NumberRangeError,
+    kind_of,
+    shown,
+)
 from .._base.text import nearest
 from .._formulas.words import GLSL_WORDS
 from .arg_descs import (
@@ -165,13 +172,14 @@ class KernelSelection:
 
     def arg_tensor_or_value(self, argument: int | str) -> TensorArg | ValueArg:
         """A tensor or a number, of type ``Tensor|Scalar``: a `TensorArg`, or a `ValueArg`, which the kernels
-        get when they run.
+        get when they run. For ``Tensor|Scalar?`` use `arg_optional_tensor_or_value`.
 
         A number of NumPy has its dtype. Python's has none: `weak` is its kind, and its `dtype` is the first
         of bool, int32, int64, uint64, float32 and complex64 that fits it, unless `select` says another:
         ``arg.cast(dtype)``. In the kernels it is its name, of the type that elements have in expressions.
 
-        Raises InvalidArgumentError if the signature says otherwise, or for an int that fits no dtype.
+        Raises InvalidArgumentError if the signature says otherwise, NumberRangeError for an int that fits no
+        dtype.
 
         >>> @kp.CustomOp.register
         ... class plus(kp.CustomOp):
@@ -190,6 +198,30 @@ class KernelSelection:
         """
         index, parameter = self._parameter(argument)
         self._expect(parameter, ("Tensor|Scalar",), "arg_tensor_or_value")
+        return self._tensor_or_value(index, parameter)
+
+    def arg_optional_tensor_or_value(self, argument: int | str) -> TensorArg | ValueArg | None:
+        """As `arg_tensor_or_value`, of type ``Tensor|Scalar?``; None if it was not given.
+
+        Raises InvalidArgumentError if the signature says otherwise, NumberRangeError for an int that fits no
+        dtype.
+        """
+        index, parameter = self._parameter(argument)
+        self._expect(parameter, ("Tensor|Scalar?",), "arg_optional_tensor_or_value")
+        if self._values[index] is None:
+            self._keep(EmptyOptionalTensorArg(index, parameter, None))
+            return None
+        return self._tensor_or_value(index, parameter)
+
+    def _part_of_formula(self, argument: int | str) -> TensorArg | ValueArg:
+        """A tensor or a number of a formula, which tells itself which ints it takes."""
+        index, parameter = self._parameter(argument)
+        self._expect(parameter, ("Tensor|Scalar", "Tensor|Scalar?"), "arg_tensor_or_value")
+        return self._tensor_or_value(index, parameter, True)
+
+    def _tensor_or_value(
+        self, index: int, parameter: Parameter, any_int: bool = False
+    ) -> TensorArg | ValueArg:
         value = self._values[index]
         if isinstance(value, TensorSpec):
             return self._keep(TensorArg(index, parameter, value))
@@ -201,7 +233,11 @@ class KernelSelection:
                 arg = ValueArg(index, parameter, value, dtype, type(value).__name__)
                 arg._decides = dtype.itemsize == 8 and dtype.kind != "c"  # another int may have int32
                 return self._keep(arg)
-        raise InvalidArgumentError(f"{self._who()}: {parameter.name} is {shown(value)}; no dtype has it")
+        if any_int:
+            arg = ValueArg(index, parameter, value, _FLOAT, "int")
+            arg._decides = True
+            return self._keep(arg)
+        raise NumberRangeError(f"{self._who()}: {parameter.name} is {shown(value)}; no dtype has it")
 
     def attr_int(self, argument: int | str) -> AttrArg:
         """An int that decides what the kernels are; `v` is its value."""
@@ -480,6 +516,7 @@ class KernelSelection:
                         "Tensor?": "arg_optional_tensor",
                         "Tensor[]": "arg_tensor_list",
                         "Tensor|Scalar": "arg_tensor_or_value",
+                        "Tensor|Scalar?": "arg_optional_tensor_or_value",
                     }.get(parameter.type, "arg_tensor")
                     if parameter.is_tensor
                     else f"attr_list_{kind}"

@@ -139,21 +139,23 @@ class Formula:
         types: Mapping[str, Kind],
         features: frozenset[str] | None = None,
         dtype: np.dtype[Any] | None = None,
+        beyond: bool = False,
     ) -> Typed:
         """The formula for arguments of these types, on a device with these features (None: with all).
 
         A type is a dtype, or for a number without one its kind: "bool", "int", "float" or "complex". `dtype`
-        is that of the results instead of their own.
+        is that of the results instead of their own. With `beyond`, ints that are compared may be out of
+        bounds of what they are compared with; this takes longer.
 
         Raises ArgumentTypeError if types do not fit, InvalidArgumentError for a number that does not,
         UnimplementedError for what the device or GLSL lacks; all name the column.
         """
-        key = (tuple(types[name] for name in self.names), features, dtype)
+        key = (tuple(types[name] for name in self.names), features, dtype, beyond)
         found = self._typed.get(key)
         if found is None:
             if len(self._typed) >= 256:
                 self._typed.clear()
-            found = self._typed[key] = typed(self.outputs, self.preamble, types, features, dtype)
+            found = self._typed[key] = typed(self.outputs, self.preamble, types, features, dtype, beyond)
         return found
 
 
@@ -341,6 +343,8 @@ class _Reader:
             self.fail("a function is called by its name", tree)
         if tree.keywords or any(isinstance(each, ast.Starred) for each in tree.args):
             self.fail(f"{name} takes arguments by position only", tree)
+        if name == "clip" and name not in self.own:
+            return self.clip(tree)
         args = [self.node(each) for each in tree.args]
         if name in self.own:
             own = self.own[name]
@@ -351,10 +355,16 @@ class _Reader:
             known = (*ARITY, *SYNONYMS, *self.own)
             self.fail(f"there is no function {name!r}{nearest(name, known)}", tree)
         self.count(name, ARITY[op], len(args), tree)
-        if op == "clip":
-            low = self.made("maximum", tree, args[0], args[1])
-            return self.made("minimum", tree, low, args[2])
         return self.made(op, tree, *args)
+
+    def clip(self, tree: ast.Call) -> Node:
+        """A bound of None is left out."""
+        self.count("clip", ARITY["clip"], len(tree.args), tree)
+        found = self.node(tree.args[0])
+        for op, bound in zip(("maximum", "minimum"), tree.args[1:], strict=True):
+            if not (isinstance(bound, ast.Constant) and bound.value is None):
+                found = self.made(op, tree, found, self.node(bound), value="clip")
+        return found
 
     def count(self, name: str, wanted: int, given: int, tree: Any) -> None:
         if wanted != given:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError
-from .._base.types import is_small_float
 from .dtypes import (
     BOOL,
     COMPLEX64,
@@ -17,7 +15,6 @@ from .dtypes import (
     FLOAT32,
     FLOAT64,
     INT8,
-    INT32,
     INT64,
     UINT64,
     WEAK,
@@ -25,8 +22,6 @@ from .dtypes import (
     Kind,
     cast_dtype,
     castable,
-    converted,
-    fitting,
     literal,
     opaque,
     promoted,
@@ -38,48 +33,11 @@ from .dtypes import (
 from .elements import element_of
 from .functions import CASTS, REAL
 from .glsl import functions_in
+from .host_values import HostValue, NotConstant, Value
 from .nodes import Node, marked, nodes_of
+from .weak_numbers import COMPARE, Numbers
 
 _DEFAULT = {"bool": BOOL, "int": INT64, "float": FLOAT64, "complex": COMPLEX64}
-_COMPARE = {
-    "less": "<",
-    "less_equal": "<=",
-    "greater": ">",
-    "greater_equal": ">=",
-    "equal": "==",
-    "not_equal": "!=",
-}
-_TYPES = [bool, int, float, complex]
-_PYTHON: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "divide": operator.truediv,
-    "floor_divide": operator.floordiv,
-    "remainder": operator.mod,
-    "power": operator.pow,
-    "negative": operator.neg,
-    "positive": operator.pos,
-    "invert": lambda a: not a if isinstance(a, bool) else ~a,
-    "bitwise_and": operator.and_,
-    "bitwise_or": operator.or_,
-    "bitwise_xor": operator.xor,
-    "left_shift": operator.lshift,
-    "right_shift": operator.rshift,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-    "logical_and": lambda a, b: bool(a) and bool(b),
-    "logical_or": lambda a, b: bool(a) or bool(b),
-    "logical_xor": lambda a, b: bool(a) != bool(b),
-    "logical_not": operator.not_,
-    "absolute": abs,
-    # Of the higher kind of both, as NumPy's.
-    "where": lambda c, a, b: max(type(a), type(b), key=_TYPES.index)(a if c else b),
-}
 _OWN_DTYPES = {
     "float": FLOAT32,
     "double": FLOAT64,
@@ -90,19 +48,6 @@ _OWN_DTYPES = {
     "bool": BOOL,
     "vec2": COMPLEX64,
 }
-
-
-class HostValue(NamedTuple):
-    """A part of a formula of numbers without dtypes only: Python computes it for each call."""
-
-    name: str
-    """Its name in the kernels."""
-    dtype: Dtype
-    """Its dtype there."""
-    names: tuple[str, ...]
-    """The numbers that it depends on."""
-    compute: Callable[..., Any]
-    """Its value, from those of `names`. Raises InvalidArgumentError if the dtype has no such."""
 
 
 class Typed(NamedTuple):
@@ -153,54 +98,22 @@ def typed(
     types: Mapping[str, Kind],
     features: frozenset[str] | None,
     dtype: Dtype | None,
+    beyond: bool = False,
 ) -> Typed:
     """As `Formula.typed`."""
-    return _Typer(outputs, preamble, types, features).whole(dtype)
+    return _Typer(outputs, preamble, types, features, beyond).whole(dtype)
 
 
-class _Value(NamedTuple):
-    """A typed part: a temporary of a dtype, or a number without one."""
-
-    node: Node
-    dtype: Dtype | None
-    weak: str
-    text: str
-
-    @property
-    def kind(self) -> str:
-        return self.weak if self.dtype is None else str(self.dtype)
-
-
-class _NotConstant(Exception):
-    pass
-
-
-def evaluated(node: Node, numbers: Mapping[str, Any] | None) -> Any:
-    """A part in Python. Without `numbers`, raises _NotConstant at an argument."""
-    if node.op == "number":
-        return node.value
-    if node.op == "name":
-        if numbers is None or node.value not in numbers:
-            raise _NotConstant
-        return numbers[node.value]
-    if node.op == "call":
-        raise _NotConstant
-    args = [evaluated(each, numbers) for each in node.args]
-    if node.op in _PYTHON:
-        return _PYTHON[node.op](*args)
-    with np.errstate(all="ignore"):
-        found = getattr(np, node.op)(*args)
-    return found.item() if isinstance(found, (np.generic, np.ndarray)) else found
-
-
-class _Typer:
+class _Typer(Numbers):
     def __init__(
         self,
         outputs: Mapping[str, Node],
         preamble: str,
         types: Mapping[str, Kind],
         features: frozenset[str] | None,
+        beyond: bool,
     ) -> None:
+        self.beyond = beyond
         self.roots = outputs
         self.preamble = preamble
         self.types = types
@@ -208,8 +121,8 @@ class _Typer:
         self.loads: list[tuple[str, str, str]] = []
         self.lines: list[tuple[str, str, str]] = []
         self.same: dict[str, str] = {}
-        self.values: dict[tuple[Node, Dtype], HostValue] = {}
-        self.done: dict[Node, _Value] = {}
+        self.values: dict[tuple[Node, Dtype, str], HostValue] = {}
+        self.done: dict[Node, Value] = {}
         self.extensions: dict[str, None] = {}
         self.count = 0
         self.owned = False
@@ -273,7 +186,7 @@ class _Typer:
 
     # -- parts -----------------------------------------------------------------------------------------------
 
-    def new(self, node: Node, dtype: Dtype, text: str) -> _Value:
+    def new(self, node: Node, dtype: Dtype, text: str) -> Value:
         kind = element_of(dtype).type
         if kind in ("int64_t", "uint64_t"):
             self.need_int64(node, str(dtype))
@@ -282,33 +195,33 @@ class _Typer:
             name = self.same[f"{kind} {text}"] = f"kp_t{self.count}_"
             self.count += 1
             self.lines.append((kind, name, text))
-        return _Value(node, dtype, "", name)
+        return Value(node, dtype, "", name)
 
-    def value(self, node: Node) -> _Value:
+    def value(self, node: Node) -> Value:
         if node.op == "name":
             return self.argument(node)
         if node.op == "number":
-            return _Value(node, None, type(node.value).__name__, "")
+            return Value(node, None, type(node.value).__name__, "")
         args = [self.done[each] for each in node.args]
         if node.op != "call" and node.op not in CASTS and all(each.dtype is None for each in args):
-            return _Value(node, None, self.weak(node, args), "")
+            return Value(node, None, self.weak(node, args), "")
         method: Any = getattr(self, f"on_{node.op}", None)
         if method is None:
             if node.op in REAL:
                 method = self.real
             elif node.op in CASTS:
                 method = self.cast
-            elif node.op in _COMPARE:
+            elif node.op in COMPARE:
                 method = self.compare
             else:
                 method = {"b": self.bits, "l": self.logic}[node.op[0]]
-        found: _Value = method(node, args)
+        found: Value = method(node, args)
         return found
 
-    def argument(self, node: Node) -> _Value:
+    def argument(self, node: Node) -> Value:
         kind = self.types[node.value]
         if isinstance(kind, str):
-            return _Value(node, None, kind, "")
+            return Value(node, None, kind, "")
         if kind in (INT64, UINT64):
             self.need_int64(node, f"{node.value} of {kind}")
         if kind == FLOAT64 and self.available(kind, node) != kind:
@@ -318,15 +231,15 @@ class _Typer:
         element = element_of(kind)
         self.loads.append((element.type, name, node.value))
         # What float16 and smaller floats are in kernels: float32, which holds each of their values.
-        return _Value(node, kind, "", name)
+        return Value(node, kind, "", name)
 
-    def weak(self, node: Node, args: list[_Value]) -> str:
+    def weak(self, node: Node, args: list[Value]) -> str:
         """The kind of a part of numbers without dtypes."""
         try:
             return type(self.constant(node)).__name__
-        except _NotConstant:
+        except NotConstant:
             pass
-        if node.op in _COMPARE or node.op[:5] in ("logic", "isnan", "isinf", "isfin", "signb"):
+        if node.op in COMPARE or node.op[:5] in ("logic", "isnan", "isinf", "isfin", "signb"):
             return "bool"
         kinds = [WEAK.index(each.weak) for each in args]
         if node.op == "where":
@@ -342,63 +255,7 @@ class _Typer:
             most = 2
         return WEAK[most]
 
-    def constant(self, node: Node) -> Any:
-        try:
-            value = evaluated(node, None)
-        except (ArithmeticError, ValueError, TypeError) as error:
-            raise InvalidArgumentError(
-                marked(f"The formula cannot be computed: {error}", node.text, node.column)
-            ) from None
-        return value
-
-    def operand(self, value: _Value, dtype: Dtype, node: Node) -> str:
-        """A part as `dtype`, in GLSL."""
-        if value.dtype is not None:
-            return converted(value.text, value.dtype, dtype)
-        try:
-            number = self.constant(value.node)
-        except _NotConstant:
-            return self.host_value(value.node, dtype)
-        try:
-            return literal(fitting(number, dtype), dtype)
-        except (OverflowError, ValueError, TypeError):
-            raise InvalidArgumentError(
-                marked(
-                    f"The formula does not fit its arguments: {number} is out of bounds for {dtype}",
-                    value.node.text,
-                    value.node.column,
-                )
-            ) from None
-
-    def host_value(self, node: Node, dtype: Dtype) -> str:
-        found = self.values.get((node, dtype))
-        if found is None:
-            names = tuple(dict.fromkeys(each.value for each in nodes_of([node]) if each.op == "name"))
-            small = is_small_float(dtype)
-
-            def compute(*numbers: Any) -> Any:
-                try:
-                    number = evaluated(node, dict(zip(names, numbers, strict=True)))
-                    value = fitting(number, dtype)
-                    if small:
-                        return float(dtype.type(value))
-                    if dtype.kind in "iu":
-                        literal(value, dtype)
-                    return value
-                except OverflowError:
-                    message = f"{number} is out of bounds for {dtype}"
-                except (ArithmeticError, ValueError, TypeError) as error:
-                    message = str(error)
-                raise InvalidArgumentError(
-                    marked(f"The formula does not fit its arguments: {message}", node.text, node.column)
-                )
-
-            found = self.values[node, dtype] = HostValue(
-                f"kp_v{len(self.values)}", FLOAT32 if small else dtype, names, compute
-            )
-        return found.name
-
-    def both(self, node: Node, args: list[_Value]) -> tuple[Dtype, list[str]]:
+    def both(self, node: Node, args: list[Value]) -> tuple[Dtype, list[str]]:
         """The operands in their common dtype."""
         dtype = self.available(promoted([a.weak or a.dtype for a in args]), node)  # type: ignore[misc]
         return dtype, [self.operand(each, dtype, node) for each in args]
@@ -413,16 +270,16 @@ class _Typer:
         if dtype.kind == "c":
             self.misfit(node, f"{node.op} does not take complex numbers; take x.real, x.imag or abs(x)")
 
-    def on_add(self, node: Node, args: list[_Value]) -> _Value:
+    def on_add(self, node: Node, args: list[Value]) -> Value:
         dtype, (a, b) = self.both(node, args)
         return self.new(node, dtype, f"{a} || {b}" if dtype == BOOL else wrapped(f"{a} + {b}", dtype))
 
-    def on_subtract(self, node: Node, args: list[_Value]) -> _Value:
+    def on_subtract(self, node: Node, args: list[Value]) -> Value:
         dtype, (a, b) = self.both(node, args)
         self.no_bool(node, dtype, "use a ^ b")
         return self.new(node, dtype, wrapped(f"{a} - {b}", dtype))
 
-    def on_multiply(self, node: Node, args: list[_Value]) -> _Value:
+    def on_multiply(self, node: Node, args: list[Value]) -> Value:
         dtype, (a, b) = self.both(node, args)
         if dtype == BOOL:
             return self.new(node, dtype, f"{a} && {b}")
@@ -430,48 +287,48 @@ class _Typer:
             return self.new(node, dtype, f"kp_cmul({a}, {b})")
         return self.new(node, dtype, wrapped(f"{opaque(a)} * {opaque(b)}", dtype))
 
-    def on_divide(self, node: Node, args: list[_Value]) -> _Value:
+    def on_divide(self, node: Node, args: list[Value]) -> Value:
         dtype = promoted([a.weak or a.dtype for a in args])  # type: ignore[misc]
         dtype = self.available(FLOAT64 if dtype.kind in "biu" else dtype, node)
         a, b = (self.operand(each, dtype, node) for each in args)
         return self.quotient(node, dtype, opaque(a), opaque(b))
 
-    def quotient(self, node: Node, dtype: Dtype, a: str, b: str) -> _Value:
+    def quotient(self, node: Node, dtype: Dtype, a: str, b: str) -> Value:
         if dtype.kind == "c":
             return self.new(node, dtype, f"kp_cdiv({a}, {b})")
         if node.args[-1].op in ("name", "number"):
             return self.new(node, dtype, f"{a} / {b}")
         return self.new(node, dtype, f"kp_div_{element_of(dtype).type}({a}, {b})")
 
-    def division(self, node: Node, args: list[_Value], name: str) -> _Value:
+    def division(self, node: Node, args: list[Value], name: str) -> Value:
         dtype = promoted([a.weak or a.dtype for a in args])  # type: ignore[misc]
         dtype = self.available(INT8 if dtype == BOOL else dtype, node)
         self.no_complex(node, dtype)
         a, b = (opaque(self.operand(each, dtype, node)) for each in args)
         return self.new(node, dtype, wrapped(f"{name}_{element_of(dtype).type}({a}, {b})", dtype))
 
-    def on_floor_divide(self, node: Node, args: list[_Value]) -> _Value:
+    def on_floor_divide(self, node: Node, args: list[Value]) -> Value:
         return self.division(node, args, "kp_floordiv")
 
-    def on_remainder(self, node: Node, args: list[_Value]) -> _Value:
+    def on_remainder(self, node: Node, args: list[Value]) -> Value:
         return self.division(node, args, "kp_mod")
 
-    def on_fmod(self, node: Node, args: list[_Value]) -> _Value:
+    def on_fmod(self, node: Node, args: list[Value]) -> Value:
         return self.division(node, args, "kp_fmod")
 
-    def on_gcd(self, node: Node, args: list[_Value]) -> _Value:
+    def on_gcd(self, node: Node, args: list[Value]) -> Value:
         dtype, _ = self.both(node, args)
         if dtype.kind not in "iu":
             self.misfit(node, f"gcd takes ints, not {dtype}")
         return self.division(node, args, "kp_gcd")
 
-    def on_power(self, node: Node, args: list[_Value]) -> _Value:
+    def on_power(self, node: Node, args: list[Value]) -> Value:
         base, power = args
         number = None
         if power.dtype is None:
             try:
                 number = self.constant(power.node)
-            except _NotConstant:
+            except NotConstant:
                 pass
         dtype = promoted([a.weak or a.dtype for a in args])  # type: ignore[misc]
         small = dtype == BOOL or (base.dtype == BOOL and number == 2)  # as NumPy's square
@@ -508,7 +365,7 @@ class _Typer:
     def product(self, a: str, b: str, dtype: Dtype) -> str:
         return f"kp_cmul({a}, {b})" if dtype.kind == "c" else wrapped(f"{a} * {b}", dtype)
 
-    def on_negative(self, node: Node, args: list[_Value]) -> _Value:
+    def on_negative(self, node: Node, args: list[Value]) -> Value:
         dtype, (a,) = self.both(node, args)
         self.no_bool(node, dtype, "use ~a")
         zero = (
@@ -516,11 +373,11 @@ class _Typer:
         )
         return self.new(node, dtype, wrapped(f"{zero}{a}", dtype))
 
-    def on_positive(self, node: Node, args: list[_Value]) -> _Value:
+    def on_positive(self, node: Node, args: list[Value]) -> Value:
         self.no_bool(node, args[0].dtype or INT64, "leave it out")
         return args[0]
 
-    def on_invert(self, node: Node, args: list[_Value]) -> _Value:
+    def on_invert(self, node: Node, args: list[Value]) -> Value:
         dtype, (a,) = self.both(node, args)
         if dtype == BOOL:
             return self.new(node, dtype, self.negated(a))
@@ -532,7 +389,7 @@ class _Typer:
         # As a number: compilers turn !(a < b) into a >= b, which differs for NaN.
         return f"((({text}) ? 1u : 0u) ^ 1u) != 0u"
 
-    def bits(self, node: Node, args: list[_Value]) -> _Value:
+    def bits(self, node: Node, args: list[Value]) -> Value:
         dtype, (a, b) = self.both(node, args)
         sign = {"and": "&", "_or": "|", "xor": "^"}[node.op[-3:]]
         if dtype == BOOL:
@@ -541,7 +398,7 @@ class _Typer:
             self.misfit(node, f"{sign} takes ints and bools, not {args[0].kind} and {args[1].kind}")
         return self.new(node, dtype, f"{a} {sign} {b}")
 
-    def shift(self, node: Node, args: list[_Value], sign: str) -> _Value:
+    def shift(self, node: Node, args: list[Value], sign: str) -> Value:
         dtype = promoted([a.weak or a.dtype for a in args])  # type: ignore[misc]
         dtype = self.available(INT8 if dtype == BOOL else dtype, node)
         if dtype.kind not in "iu":
@@ -555,75 +412,24 @@ class _Typer:
         fits = f"{low}{b} < {literal(bits, dtype)}"
         return self.new(node, dtype, f"{fits} ? {wrapped(f'{a} {sign} int({b})', dtype)} : {beyond}")
 
-    def on_left_shift(self, node: Node, args: list[_Value]) -> _Value:
+    def on_left_shift(self, node: Node, args: list[Value]) -> Value:
         return self.shift(node, args, "<<")
 
-    def on_right_shift(self, node: Node, args: list[_Value]) -> _Value:
+    def on_right_shift(self, node: Node, args: list[Value]) -> Value:
         return self.shift(node, args, ">>")
 
-    def compare(self, node: Node, args: list[_Value]) -> _Value:
-        sign = _COMPARE[node.op]
-        a, b = args
-        if a.dtype is not None and b.dtype is not None and {a.dtype.kind, b.dtype.kind} == {"i", "u"}:
-            return self.new(node, BOOL, self.mixed(a, b, sign, node))
-        for weak, other, flipped in ((b, a, False), (a, b, True)):
-            if weak.dtype is None and weak.weak in ("bool", "int") and other.dtype is not None:
-                fixed = self.beyond(weak, other.dtype, sign, flipped)
-                if fixed is not None:
-                    return self.new(node, BOOL, fixed)
-        if {a.dtype or a.weak, b.dtype or b.weak} == {BOOL, "int"}:  # NumPy's int64 is not needed for it
-            dtype = INT32
-            x, y = (self.operand(each, dtype, node) for each in args)
-        else:
-            dtype, (x, y) = self.both(node, args)
-        if dtype.kind == "c" and sign not in ("==", "!="):
-            self.no_complex(node, dtype)
-        if dtype == BOOL and sign not in ("==", "!="):
-            x, y = f"uint({x})", f"uint({y})"
-        return self.new(node, BOOL, f"{x} {sign} {y}")
-
-    def beyond(self, weak: _Value, dtype: Dtype, sign: str, flipped: bool) -> str | None:
-        """A comparison with a number that is out of the dtype's bounds."""
-        if dtype.kind not in "iu":
-            return None
-        try:
-            number = self.constant(weak.node)
-        except _NotConstant:
-            return None
-        limits = np.iinfo(dtype)
-        if limits.min <= number <= limits.max:
-            return None
-        element = 0  # any that the dtype has
-        left, right = (number, element) if flipped else (element, number)
-        holds = {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}
-        holds |= {"==": False, "!=": True}
-        return "true" if holds[sign] else "false"
-
-    def mixed(self, a: _Value, b: _Value, sign: str, node: Node) -> str:
-        """Signed with unsigned, by their numbers."""
-        assert a.dtype is not None and b.dtype is not None
-        signed = a if a.dtype.kind == "i" else b
-        width = 8 if 8 in (a.dtype.itemsize, b.dtype.itemsize) else 4
-        wide = np.dtype(f"u{width}")
-        x, y = (self.operand(each, wide, node) for each in (a, b))
-        assert signed.dtype is not None
-        negative = f"{signed.text} < {literal(0, signed.dtype)}"
-        # A negative number is below each unsigned one.
-        holds = (sign in ("<", "<=")) == (signed is a) if sign not in ("==", "!=") else sign == "!="
-        return f"{negative} ? {'true' if holds else 'false'} : {x} {sign} {y}"
-
-    def truth(self, value: _Value, node: Node) -> str:
+    def truth(self, value: Value, node: Node) -> str:
         return self.operand(value, BOOL, node)
 
-    def logic(self, node: Node, args: list[_Value]) -> _Value:
+    def logic(self, node: Node, args: list[Value]) -> Value:
         sign = {"logical_and": "&&", "logical_or": "||", "logical_xor": "^^"}[node.op]
         a, b = (self.truth(each, node) for each in args)
         return self.new(node, BOOL, f"{a} {sign} {b}")
 
-    def on_logical_not(self, node: Node, args: list[_Value]) -> _Value:
+    def on_logical_not(self, node: Node, args: list[Value]) -> Value:
         return self.new(node, BOOL, self.negated(self.truth(args[0], node)))
 
-    def on_where(self, node: Node, args: list[_Value]) -> _Value:
+    def on_where(self, node: Node, args: list[Value]) -> Value:
         condition = self.truth(args[0], node)
         if args[1].dtype is None and args[2].dtype is None:
             kind = WEAK[max(WEAK.index(args[1].weak), WEAK.index(args[2].weak))]
@@ -635,7 +441,7 @@ class _Typer:
 
     # -- functions -------------------------------------------------------------------------------------------
 
-    def real(self, node: Node, args: list[_Value]) -> _Value:
+    def real(self, node: Node, args: list[Value]) -> Value:
         found = REAL[node.op]
         dtype = self.available(real_promoted([a.weak or a.dtype for a in args]), node)  # type: ignore[misc]
         text: str | None
@@ -659,7 +465,7 @@ class _Typer:
             text.replace("{T}", kind).format(*texts).replace("LF", "lf" if kind == "double" else ""),
         )
 
-    def cast(self, node: Node, args: list[_Value]) -> _Value:
+    def cast(self, node: Node, args: list[Value]) -> Value:
         dtype = cast_dtype(node.op)
         if dtype == FLOAT64 and self.available(dtype, node) != dtype:
             self.lacking(node, "the device has no shaderFloat64")
@@ -671,29 +477,31 @@ class _Typer:
             text = rounded_to(text, dtype)
         return self.new(node, dtype, text)
 
-    def extreme(self, node: Node, args: list[_Value], name: str) -> _Value:
-        dtype, (a, b) = self.both(node, args)
-        self.no_complex(node, dtype)
+    def extreme(self, node: Node, args: list[Value], name: str) -> Value:
         least = name.endswith("min")
+        limit = ("most" if least else "least") if node.value == "clip" else ""
+        dtype = self.available(promoted([a.weak or a.dtype for a in args]), node)  # type: ignore[misc]
+        a, b = (self.operand(each, dtype, node, limit if each is args[1] else "") for each in args)
+        self.no_complex(node, dtype)
         if dtype == BOOL:
             return self.new(node, dtype, f"{a} {'&&' if least else '||'} {b}")
         if dtype.kind in "iu":
             return self.new(node, dtype, f"{a} {'<' if least else '>'} {b} ? {a} : {b}")
         return self.new(node, dtype, f"{name}_{element_of(dtype).type}({a}, {b})")
 
-    def on_minimum(self, node: Node, args: list[_Value]) -> _Value:
+    def on_minimum(self, node: Node, args: list[Value]) -> Value:
         return self.extreme(node, args, "kp_min")
 
-    def on_maximum(self, node: Node, args: list[_Value]) -> _Value:
+    def on_maximum(self, node: Node, args: list[Value]) -> Value:
         return self.extreme(node, args, "kp_max")
 
-    def on_fmin(self, node: Node, args: list[_Value]) -> _Value:
+    def on_fmin(self, node: Node, args: list[Value]) -> Value:
         return self.extreme(node, args, "kp_fmin")
 
-    def on_fmax(self, node: Node, args: list[_Value]) -> _Value:
+    def on_fmax(self, node: Node, args: list[Value]) -> Value:
         return self.extreme(node, args, "kp_fmax")
 
-    def on_absolute(self, node: Node, args: list[_Value]) -> _Value:
+    def on_absolute(self, node: Node, args: list[Value]) -> Value:
         dtype, (a,) = self.both(node, args)
         if dtype.kind == "c":
             return self.new(node, FLOAT32, f"kp_hypot({a}.x, {a}.y)")
@@ -705,7 +513,7 @@ class _Typer:
             wrapped(f"abs({a})" if dtype.kind != "i" else f"{a} < {literal(0, dtype)} ? -{a} : {a}", dtype),
         )
 
-    def on_sign(self, node: Node, args: list[_Value]) -> _Value:
+    def on_sign(self, node: Node, args: list[Value]) -> Value:
         dtype, (a,) = self.both(node, args)
         self.no_bool(node, dtype, "use the value itself")
         if dtype.kind == "c":
@@ -716,33 +524,33 @@ class _Typer:
             return self.new(node, dtype, f"{a} > {zero} ? {one} : {negative}{zero}")
         return self.new(node, dtype, f"kp_sign_{element_of(dtype).type}({a})")
 
-    def on_square(self, node: Node, args: list[_Value]) -> _Value:
+    def on_square(self, node: Node, args: list[Value]) -> Value:
         value = args[0]
         if value.dtype == BOOL:
             value = self.new(node, INT8, self.operand(value, INT8, node))
         return self.on_multiply(node, [value, value])
 
-    def on_reciprocal(self, node: Node, args: list[_Value]) -> _Value:
+    def on_reciprocal(self, node: Node, args: list[Value]) -> Value:
         dtype, (a,) = self.both(node, args)
         if dtype.kind in "biu":
             self.misfit(node, f"the reciprocal of {dtype} would be cut off to an int; use 1 / x")
         return self.quotient(node, dtype, literal(1, dtype), a)
 
-    def rounded(self, node: Node, args: list[_Value], name: str) -> _Value:
+    def rounded(self, node: Node, args: list[Value], name: str) -> Value:
         dtype, (a,) = self.both(node, args)
         self.no_complex(node, dtype)
         return args[0] if dtype.kind in "biu" else self.new(node, dtype, f"{name}({a})")
 
-    def on_floor(self, node: Node, args: list[_Value]) -> _Value:
+    def on_floor(self, node: Node, args: list[Value]) -> Value:
         return self.rounded(node, args, "floor")
 
-    def on_ceil(self, node: Node, args: list[_Value]) -> _Value:
+    def on_ceil(self, node: Node, args: list[Value]) -> Value:
         return self.rounded(node, args, "ceil")
 
-    def on_trunc(self, node: Node, args: list[_Value]) -> _Value:
+    def on_trunc(self, node: Node, args: list[Value]) -> Value:
         return self.rounded(node, args, "trunc")
 
-    def classified(self, node: Node, args: list[_Value], name: str, join: str) -> _Value:
+    def classified(self, node: Node, args: list[Value], name: str, join: str) -> Value:
         dtype, (a,) = self.both(node, args)
         if dtype.kind == "c":
             return self.new(node, BOOL, f"{name}_float({a}.x) {join} {name}_float({a}.y)")
@@ -750,17 +558,17 @@ class _Typer:
             return self.new(node, BOOL, "false")
         return self.new(node, BOOL, f"{name}_{element_of(dtype).type}({a})")
 
-    def on_isnan(self, node: Node, args: list[_Value]) -> _Value:
+    def on_isnan(self, node: Node, args: list[Value]) -> Value:
         return self.classified(node, args, "kp_isnan", "||")
 
-    def on_isinf(self, node: Node, args: list[_Value]) -> _Value:
+    def on_isinf(self, node: Node, args: list[Value]) -> Value:
         return self.classified(node, args, "kp_isinf", "||")
 
-    def on_isfinite(self, node: Node, args: list[_Value]) -> _Value:
+    def on_isfinite(self, node: Node, args: list[Value]) -> Value:
         nan, inf = self.on_isnan(node, args), self.on_isinf(node, args)
         return self.new(node, BOOL, f"!({nan.text} || {inf.text})")
 
-    def on_signbit(self, node: Node, args: list[_Value]) -> _Value:
+    def on_signbit(self, node: Node, args: list[Value]) -> Value:
         dtype = real_of(args[0].dtype or FLOAT64)
         self.no_complex(node, dtype)
         dtype = self.available(dtype, node)
@@ -768,11 +576,11 @@ class _Typer:
             node, BOOL, f"kp_signbit_{element_of(dtype).type}({self.operand(args[0], dtype, node)})"
         )
 
-    def on_real(self, node: Node, args: list[_Value]) -> _Value:
+    def on_real(self, node: Node, args: list[Value]) -> Value:
         dtype, (a,) = self.both(node, args)
         return self.new(node, FLOAT32, f"{a}.x") if dtype.kind == "c" else args[0]
 
-    def on_imag(self, node: Node, args: list[_Value]) -> _Value:
+    def on_imag(self, node: Node, args: list[Value]) -> Value:
         dtype, (a,) = self.both(node, args)
         return (
             self.new(node, FLOAT32, f"{a}.y")
@@ -780,11 +588,11 @@ class _Typer:
             else self.new(node, dtype, literal(0, dtype))
         )
 
-    def on_conj(self, node: Node, args: list[_Value]) -> _Value:
+    def on_conj(self, node: Node, args: list[Value]) -> Value:
         dtype, (a,) = self.both(node, args)
         return self.new(node, dtype, f"vec2({a}.x, -{a}.y)") if dtype.kind == "c" else args[0]
 
-    def on_call(self, node: Node, args: list[_Value]) -> _Value:
+    def on_call(self, node: Node, args: list[Value]) -> Value:
         own = node.value
         self.owned = True
         texts = []

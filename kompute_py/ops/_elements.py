@@ -8,7 +8,7 @@ from __future__ import annotations
 import builtins
 import functools
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -299,16 +299,6 @@ _TABLE: dict[str, _Function] = dict(
                 "[7.0, 5.0]",
             ),
         ),
-        (
-            "clip",
-            _Function(
-                "clip(a, a_min, a_max)",
-                "`a`, but at least `a_min` and at most `a_max`.",
-                "kp.ops.clip(mgr.tensor([0, 5, 9]), 1, 8)",
-                "[1.0, 5.0, 8.0]",
-                _ORDERED,
-            ),
-        ),
         # -- exponentials and logarithms --
         _one(
             "exp",
@@ -500,6 +490,30 @@ _TABLE: dict[str, _Function] = dict(
 )
 
 
+class ClipOp(ElementwiseOp):
+    """Keeps elements within bounds, of which each may be left out."""
+
+    formula = Formula("clip(a, a_min, a_max)")
+    formulas: ClassVar[dict[tuple[bool, bool], Formula]] = {
+        (True, True): formula,
+        (True, False): Formula("clip(a, a_min, None)"),
+        (False, True): Formula("clip(a, None, a_max)"),
+        (False, False): Formula("a"),
+    }
+    signature = "clip(Tensor|Scalar a, Tensor|Scalar? a_min=None, Tensor|Scalar? a_max=None) -> Tensor"
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Leaves out bounds of None."""
+        for place in (1, 2):
+            if ksel._values[place] is None:
+                ksel.arg_optional_tensor_or_value(place)
+        super().select(ksel)
+
+    def formula_of(self, ksel: KernelSelection) -> Formula:
+        """That of the bounds that are given."""
+        return self.formulas[ksel._values[1] is not None, ksel._values[2] is not None]
+
+
 class AsTypeOp(ElementwiseOp):
     """Converts to a dtype that an argument names."""
 
@@ -561,6 +575,31 @@ def _operation(kind: type[ElementwiseOp], doc: str) -> Operation:
     declaration = parse(kind.signature)
     return Operation(type(declaration.name, (kind,), members)(), declaration)
 
+
+def _fused(kind: type[ElementwiseOp], doc: str) -> Elementwise:
+    members = {"__doc__": doc}
+    name = kind.signature.partition("(")[0]
+    return Elementwise(type(name, (kind,), members)(), kind.signature)
+
+
+clip: Elementwise = _fused(
+    ClipOp,
+    """`a`, but at least `a_min` and at most `a_max`, as ``np.clip``. A bound of None is left out.
+
+    The arguments broadcast, and the result has NumPy's dtype. An int of Python as a bound may be beyond the
+    dtype of `a`, so that no element is. Raises the errors of operations made by `kp.ops.elementwise`, and
+    NumberRangeError, an OverflowError, if each element of the dtype is beyond the bound.
+
+    >>> kp.ops.clip(mgr.tensor([0, 5, 9]), 1, 8).tolist()
+    [1.0, 5.0, 8.0]
+    >>> kp.ops.clip(np.uint8([1, 200]), None, 100).tolist()
+    [1, 100]
+
+    :dtypes: all but complex
+    :axes: by elements
+    :error: exact
+    """,
+)
 
 astype: Operation = _operation(
     AsTypeOp,

@@ -15,7 +15,7 @@ from kompute_py.ops import _elements
 pytestmark = pytest.mark.shared
 
 TWO = [name for name, each in _elements._TABLE.items() if "x2" in each.formula]
-ONE = [name for name in _elements._TABLE if name not in (*TWO, "where", "clip")]
+ONE = [name for name in _elements._TABLE if name not in (*TWO, "where")]
 FLOATS = np.array(
     [0.0, -0.0, 1, -1, 0.5, 2.5, -3.75, 1e-15, 7e8, np.inf, -np.inf, np.nan, 100.25, -0.001], np.float32
 )
@@ -190,3 +190,104 @@ def test_parameters_have_numpys_names():
     for name in (*ONE, *TWO):
         found = list(inspect.signature(getattr(kp.ops, name)).parameters)[: 2 if name in TWO else 1]
         assert found == (["x1", "x2"] if name in TWO else ["x"]), name
+
+
+BOUNDS = [
+    0,
+    5,
+    -1,
+    127,
+    128,
+    -128,
+    -129,
+    255,
+    256,
+    2**31 - 1,
+    2**31,
+    -(2**31),
+    -(2**31) - 1,
+    2**32 - 1,
+    2**32,
+]
+BOUNDS += [2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 2**64 - 1, 2**64, -(2**70), 2**70]
+
+
+def of_dtype(dtype):
+    limits = np.iinfo(dtype)
+    return np.array([limits.min, limits.max, 0, 5, 100], dtype)
+
+
+def same(name, *args):
+    """NumPy's result, or an OverflowError as NumPy's."""
+    try:
+        expected = getattr(np, name)(*args)
+    except OverflowError:
+        with pytest.raises(OverflowError) as caught:
+            getattr(kp.ops, name)(*args)
+        assert type(caught.value) is kp.errors.NumberRangeError and "out of bounds" in str(caught.value)
+        return
+    found = np.asarray(getattr(kp.ops, name)(*args))
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "uint32", "int64", "uint64"])
+def test_comparisons_with_ints_beyond_the_dtype(mgr, needs, dtype):
+    if dtype.endswith("64"):
+        needs(mgr, "shaderInt64")
+    x = of_dtype(dtype)
+    for name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
+        for bound in BOUNDS:
+            same(name, x, bound)
+            same(name, bound, x)
+    assert kp.ops.less(np.array([True, False]), 2**70).tolist() == [True, True]
+    between = kp.ops.elementwise("(x < a * b) & (x > 2 - a)")
+    for a in (3, 2**40, -(2**40), 7):  # one prepared call after the other
+        number = [int(each) for each in x]
+        assert between(x, a, 1).tolist() == [each < a and each > 2 - a for each in number]
+        below = kp.ops.reduction("x < n", "a + b", dtype="int32")(x, a)
+        assert below == sum(each < a for each in number)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint32", "int64"])
+def test_ints_beyond_the_dtype_elsewhere(mgr, needs, dtype):
+    if dtype == "int64":
+        needs(mgr, "shaderInt64")
+    x = of_dtype(dtype)
+    for bound in BOUNDS:
+        same("clip", x, bound, None)
+        same("clip", x, None, bound)
+        same("clip", x, 3, bound)
+        same("minimum", x, bound)
+        same("maximum", bound, x)
+        same("add", x, bound)
+    with pytest.raises(OverflowError, match="out of bounds"):
+        kp.ops.where(x, x, 2**70)
+    with pytest.raises(OverflowError, match="column 9"):
+        kp.ops.elementwise("clip(x, 2 ** 65, None)")(x)
+    assert kp.ops.elementwise("clip(x, None, 2 ** 65)")(x).tolist() == x.tolist()
+
+
+def test_ints_beyond_all_with_floats():
+    x = np.float32([1, 2.0**70])
+    assert kp.ops.less(x, 2**71).tolist() == [True, True] and kp.ops.equal(x, 2**70).tolist() == [False, True]
+    assert kp.ops.add(x, 2**130).tolist() == [np.inf, np.inf]
+    same("less", x, 10**400)
+
+
+def test_clip_with_one_bound(mgr):
+    t = mgr.tensor([-3.0, 0, 2, 9])
+    assert kp.ops.clip(t, 1).tolist() == [1, 1, 2, 9]
+    assert kp.ops.clip(t, a_max=1).tolist() == kp.ops.clip(t, None, 1).tolist() == [-3, 0, 1, 1]
+    assert kp.ops.clip(t).tolist() == t.tolist()
+    assert kp.ops.clip(t[::2], mgr.tensor([1, 1]), None).tolist() == [1, 2]
+    assert np.isnan(kp.ops.clip(t, None, np.nan).read()).all()
+    operation = kp.ops.clip.op(t, None, 2, out=t)
+    mgr.sequence().record(operation).eval()
+    assert t.tolist() == [-3, 0, 2, 2]
+    scaled = kp.ops.clip(kp.ops.elementwise("2 * x"), kp.ops.elementwise("low"), kp.ops.elementwise("high"))
+    assert scaled(t, -1, 3).tolist() == [-1, 0, 3, 3]
+    with pytest.raises(kp.errors.ArgumentTypeError):
+        kp.ops.clip(None, 1, 2)
+    with pytest.raises(kp.errors.ArgumentTypeError, match="complex"):
+        kp.ops.clip(np.array([1j], np.complex64), 1)
