@@ -23,7 +23,7 @@ import numpy as np
 from .._builders.walks import named, spread
 from .._custom.custom_op import CustomOp, Operation
 from ..ops._keys import Key, key_of
-from ..ops._sorting import SortOp
+from ..ops._radix import SortOp
 from .philox import KEYS, PHILOX
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ class _Order(SortOp):
     """The numbers below the length of `numbers` in random order, written to it."""
 
     keys = "upper"
+    merges = False
     recorded = False
     """Whether the position is read from memory, and moved on, in each run."""
     weighted = False

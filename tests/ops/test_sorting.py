@@ -32,6 +32,14 @@ class argsort_in_groups(kp.ops.argsort.__wrapped__):
         return ["subgroup"]
 
 
+@kp.CustomOp.register
+class segmented_in_groups(kp.ops.segmented_sort.__wrapped__):
+    """The same within segments."""
+
+    def variants(self, ksel):
+        return ["subgroup"]
+
+
 SORTS = {
     "run": (kp.ops.sort, kp.ops.argsort),
     "subgroup": (sort_in_groups, argsort_in_groups),
@@ -49,6 +57,7 @@ def default(mgr):
         getattr(kp.ops, name).cache_clear()
     sort_in_groups.cache_clear()
     argsort_in_groups.cache_clear()
+    segmented_in_groups.cache_clear()
 
 
 def numbers(dtype, shape, seed=0):
@@ -130,6 +139,36 @@ def test_long_lines_on_any_axis(variant, data):
     np.testing.assert_array_equal(argsort(x, axis, descending=True), highest_first(x, axis))
 
 
+@settings(max_examples=10, deadline=None)
+@given(data=st.data())
+def test_many_lines_are_merged(data):
+    n, lines = data.draw(st.sampled_from([1, 7, 8, 9, 100, 257, 1031])), data.draw(st.integers(16, 40))
+    shape = data.draw(st.sampled_from([(lines, n), (n, lines), (4, n, lines // 4)]))
+    axis = shape.index(n)
+    x = numbers(data.draw(st.sampled_from(["uint8", "int16", "float32"])), shape, n)
+    same(kp.ops.sort(x, axis), np.sort(x, axis, stable=True))
+    down = data.draw(st.booleans())
+    order = highest_first(x, axis) if down else np.argsort(x, axis, stable=True)
+    np.testing.assert_array_equal(kp.ops.argsort(x, axis, descending=down), order)
+    keys, places = kp.ops.sort_by_key(x, order.astype(np.int32), axis, descending=down)
+    same(keys, np.take_along_axis(x, order, axis))
+    np.testing.assert_array_equal(places, np.take_along_axis(order, order, axis))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "float16", "uint32", *WIDE])
+def test_dtypes_of_merged_lines(mgr, needs, dtype):
+    if dtype in WIDE:
+        needs(mgr, WIDE[dtype])
+    x = numbers(dtype, (17, 300))
+    same(kp.ops.sort(x), np.sort(x, stable=True))
+    np.testing.assert_array_equal(kp.ops.argsort(x), np.argsort(x, stable=True))
+
+
+def test_the_longest_merged_lines():
+    x = numbers("float32", (16, 4096))  # all turns of an invocation's loops count together
+    np.testing.assert_array_equal(kp.ops.argsort(x, 1), np.argsort(x, 1, stable=True))
+
+
 def test_views_and_out_and_in_place(mgr):
     x = mgr.tensor_t(numbers("float32", (40, 30)))
     array = x.read()
@@ -180,15 +219,22 @@ def test_values_of_other_dtypes_and_axes():
     np.testing.assert_array_equal(got[1], np.take_along_axis(values, order, 0))
 
 
+SEGMENTED = {"run": kp.ops.segmented_sort, "subgroup": segmented_in_groups}
+
+
+def sorted_parts(keys, ends):
+    return np.concatenate([np.sort(part, stable=True) for part in np.split(keys, ends)])
+
+
 @settings(max_examples=6, deadline=None)
 @given(data=st.data())
-def test_segments(data):
+@pytest.mark.parametrize("variant", SEGMENTED)
+def test_segments(variant, data):
     n = data.draw(st.integers(1, 3000))
     count = data.draw(st.sampled_from([1, 7, 254]))
     ends = np.sort(np.random.default_rng(n).integers(0, n + 1, count)).astype(np.int32)
     keys = numbers("int16", n)
-    want = np.concatenate([np.sort(part) for part in np.split(keys, ends)])
-    same(kp.ops.segmented_sort(keys, ends), want)
+    same(SEGMENTED[variant](keys, ends), sorted_parts(keys, ends))
 
 
 def test_many_segments_and_none():
@@ -196,6 +242,35 @@ def test_many_segments_and_none():
     ends = np.arange(0, 5001, 10, dtype=np.uint32)
     same(kp.ops.segmented_sort(keys, ends), np.sort(keys.reshape(-1, 10)).reshape(-1))
     same(kp.ops.segmented_sort(keys, np.zeros(0, np.int32)), np.sort(keys))
+
+
+@pytest.mark.parametrize(("variant", "dtype"), [("run", "float32"), ("run", "uint8"), ("subgroup", "int32")])
+def test_long_segments_beside_short_ones(variant, dtype):
+    rng = np.random.default_rng(5)
+    lengths = [3, 0, 6000, 1, 4096, 4097, 0, 5, 12_000, 70, *rng.integers(0, 90, 400)]
+    ends = np.cumsum(lengths).astype(np.uint16)
+    keys = numbers(dtype, int(ends[-1]) + 9)
+    same(SEGMENTED[variant](keys, ends), sorted_parts(keys, ends))
+
+
+def test_more_long_segments_than_a_digit_counts():
+    keys, ends = numbers("int32", 30_000), np.arange(0, 30_000, 100, dtype=np.int32)
+    same(segmented_in_groups(keys, ends), sorted_parts(keys, ends))
+
+
+def test_offsets_beyond_the_ends(mgr, needs):
+    needs(mgr, "shaderInt64")
+    keys = numbers("float32", 500)
+    ends = np.array([-(2**40), -1, 0, 20, 499, 500, 2**32 + 7, 2**60])
+    same(kp.ops.segmented_sort(keys, ends), sorted_parts(keys, np.clip(ends, 0, 500)))
+
+
+@pytest.mark.parametrize("n", [50, 9000])
+@pytest.mark.parametrize("variant", SEGMENTED)
+def test_offsets_that_do_not_ascend_lose_no_element(variant, n):
+    keys = numbers("float32", n)
+    got = SEGMENTED[variant](keys, np.int32([n // 2, 7, n // 3, -1, n]))
+    np.testing.assert_array_equal(np.sort(got), np.sort(keys))
 
 
 @settings(max_examples=10, deadline=None)
