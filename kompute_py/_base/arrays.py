@@ -245,6 +245,12 @@ def as_shape(shape: int | Iterable[int]) -> tuple[int, ...]:
     """
     if type(shape) is int and 0 <= shape < _HUGE:
         return (shape,)
+    if type(shape) is tuple and len(shape) <= _MOST_AXES:
+        for length in shape:
+            if type(length) is not int or not 0 <= length < _HUGE:
+                break
+        else:
+            return shape
     made = as_indices(shape, "The shape")
     if len(made) > _MOST_AXES:
         raise InvalidArgumentError(

@@ -260,14 +260,46 @@ def _compile(
         _bases({} if register_bases is None else register_bases),
         chosen,
     )
+    compiled = _warned(request, timeout, to_flag(cache, "cache"), setting, sought, stacklevel + 1)
+    return _Compiled(
+        compiled.spirv,
+        compiled.declared,
+        files + compiled.included,
+        [*sought, *compiled.sought],
+        language,
+        compiled.compiler,
+    )
+
+
+def compile_text(text: str, title: str, setting: Lookup) -> _Compiled:
+    """`_compile` of GLSL without options, as generators write it. `title` is its name in messages."""
+    request = _Request(_encoded("the source", text), text_name(title), *_PLAIN_GLSL)
+    compiled = _warned(request, None, True, setting, [], 4)
+    return _Compiled(
+        compiled.spirv,
+        compiled.declared,
+        list(compiled.included),
+        list(compiled.sought),
+        "glsl",
+        compiled.compiler,
+    )
+
+
+def _warned(
+    request: _Request,
+    timeout: float | None,
+    cache: bool,
+    setting: Lookup,
+    sought: list[tuple[str, bytes]],
+    stacklevel: int,
+) -> CachedShader:
+    """The compiler's result, or the cache's, with a Python warning for each of the compiler's."""
     try:
         seconds = time_limit(timeout, setting("compile_timeout") if timeout is None else 0)
-        compiled = (
-            _cached(request, seconds, setting) if to_flag(cache, "cache") else _run(request, seconds)[0]
-        )
+        compiled = _cached(request, seconds, setting) if cache else _run(request, seconds)[0]
     except ShaderCompileError as error:
         error._sought = [*sought, *error._sought]
-        if re.search(_GRAPHICS, text):
+        if re.search(_GRAPHICS, request.source):
             # The compiler complains about each line that only a graphics shader can have; this says what they
             # have in common.
             error.args = (
@@ -278,14 +310,7 @@ def _compile(
     for file, line, column, _, message, _ in compiled.warnings:
         place = ":".join(str(part) for part in (file, line, column) if part)
         warnings.warn(f"{place}: {message}", ShaderCompileWarning, stacklevel=stacklevel)
-    return _Compiled(
-        compiled.spirv,
-        compiled.declared,
-        files + compiled.included,
-        [*sought, *compiled.sought],
-        language,
-        compiled.compiler,
-    )
+    return compiled
 
 
 COMPILE_OPTIONS = tuple(compile.__kwdefaults__ or ())
@@ -336,6 +361,26 @@ class _Request(NamedTuple):
                 pack(part for name in sorted(self.includes) for part in (name.encode(), self.includes[name])),
             ]
         )
+
+
+_PLAIN_GLSL: tuple[Any, ...] = (
+    "glsl",
+    b"main",
+    [],
+    [],
+    {},
+    "performance",
+    False,
+    b"vulkan1.2",
+    b"",
+    b"",
+    False,
+    False,
+    False,
+    {},
+    choose_compiler("glsl", None),
+)
+"""The fields of a request after its source and name, if `compile` is given nothing else."""
 
 
 def _run(request: _Request, seconds: float) -> tuple[CachedShader, list[tuple[str, bytes | None]]]:

@@ -134,7 +134,7 @@ class TensorArg(ArgDesc):
         """The lengths of the axes in this call. In `generate`, those that are not specialized are sizes, as
         in ``kb.arg_value(...).shape``."""
         if self._generating:
-            return tuple(self.dim(axis) for axis in range(self.ndim))  # type: ignore[misc]
+            return self._dims()  # type: ignore[return-value]
         return self._spec.shape
 
     @property
@@ -210,13 +210,23 @@ class TensorArg(ArgDesc):
         """
         if not -self.ndim <= axis < self.ndim:
             raise InvalidArgumentError(f"{self.name} has {self.ndim} axes; dim was given {shown(axis)}")
-        axis %= self.ndim
-        return self._spec.shape[axis] if axis in self.spec_dims else Size.named(f"{self.name}_dim{axis}")
+        return self._dims()[axis]
+
+    def _dims(self) -> tuple[IntOrSize, ...]:
+        """`dim` of all axes."""
+        name, fixed = self._name, self.spec_dims
+        return tuple(
+            [
+                length if axis in fixed else Size.named(f"{name}_dim{axis}")
+                for axis, length in enumerate(self._spec.shape)
+            ]
+        )
 
     @property
     def spec_key(self) -> str:
         """Dtype, and for each axis its length or "?"."""
-        dims = ",".join(str(n) if i in self.spec_dims else "?" for i, n in enumerate(self._spec.shape))
+        fixed = self.spec_dims
+        dims = ",".join([str(n) if i in fixed else "?" for i, n in enumerate(self._spec.shape)])
         return f"{name_of(self.dtype)}[{dims}]{'' if self._strides is None else 'part'}"
 
 

@@ -161,6 +161,8 @@ def python_signature(declaration: Declaration) -> inspect.Signature:
 
 def spec_of(value: Any, parts: bool) -> TensorSpec:
     """The spec of a tensor, view, array or spec; with `parts`, of views their strides, too."""
+    if type(value) is Tensor:
+        return TensorSpec._of(value._shape, value._dtype)
     if parts and isinstance(value, StridedView):
         return PartSpec(value.shape, value.dtype, value._first, value._strides, value.base.nbytes)
     return value if isinstance(value, TensorSpec) else TensorSpec(tuple(value.shape), value.dtype)

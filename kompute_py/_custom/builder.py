@@ -82,9 +82,10 @@ class TensorValue:
     @property
     def size(self) -> IntOrSize:
         """The number of elements."""
-        if all(isinstance(n, int) for n in self.shape):
-            return product(self.shape)
-        return Size.named(f"{self.name}_size")
+        for length in self.shape:
+            if not isinstance(length, int):
+                return Size.named(f"{self.name}_size")
+        return product(self.shape)
 
     @property
     def type(self) -> str:
@@ -136,6 +137,8 @@ class Dispatch:
         """The tensors of `module`, by binding."""
         self.values: tuple[str, ...] = ()
         """The numbers in its push constants, in their order."""
+        self.words: frozenset[str] = frozenset()
+        """The names in the text, once it is complete."""
 
 
 class KernelBuilder:
@@ -190,10 +193,7 @@ class KernelBuilder:
         """The functions of `call`, with their numbers."""
         for tensor in selection._tensors():
             self._tensors[tensor.name] = TensorValue(
-                tensor.name,
-                tensor.dtype,
-                tuple(tensor.dim(axis) for axis in range(tensor.ndim)),
-                selection._features,
+                tensor.name, tensor.dtype, tensor._dims(), selection._features
             )
         for desc in selection._value_args():
             self._values[desc.name] = desc
@@ -356,8 +356,11 @@ class KernelBuilder:
     def begin_dispatch(self, name: str = "") -> None:
         """Begins the next dispatch. `name` is added to the operation's in errors and profiles.
 
-        Raises FailedPreconditionError if the operation says `single_dispatch` and has one.
+        Raises FailedPreconditionError if the operation says `single_dispatch` and has one, ArgumentTypeError
+        if the name is no str.
         """
+        if not isinstance(name, str):
+            raise ArgumentTypeError(f"{self._who()}: the name of a dispatch is a str, not {kind_of(name)}")
         if self._single and self._dispatches:
             raise FailedPreconditionError(
                 f"{self._who()} has single_dispatch = True, so generate may not begin another dispatch"
@@ -427,8 +430,10 @@ class KernelBuilder:
             raise ArgumentTypeError(f"{self._who()}: groups takes numbers, or indirect=")
         for size in (x, y, z):
             _check_size(size, "The number of groups")
-        i, j, k = self._dispatch().local_size
-        self.grid(*(product((size, local)) for size, local in ((x, i), (y, j), (z, k))))
+        dispatch = self._dispatch()
+        i, j, k = dispatch.local_size
+        dispatch.grid = product((x, i)), product((y, j)), product((z, k))
+        dispatch.indirect = None
 
     def _groups_of(self, value: Any, offset: Any) -> None:
         if not isinstance(value, TensorValue) or self._tensors.get(value.name) is not value:
@@ -641,10 +646,14 @@ class KernelBuilder:
                     f"{self._who()}: dispatch {number} has no grid: call kb.grid(...), kb.groups(...) or "
                     "kb.yield_results(values)"
                 )
-        text = "\n".join(line for d in self._dispatches for line, _ in (*d.outside, *d.body))
-        written = set(_NAME.findall(text)).union(*(dispatch.bindings for dispatch in self._dispatches))
+            lines = [line for line, _ in dispatch.outside + dispatch.body]
+            dispatch.words = frozenset(_NAME.findall("\n".join(lines)))
         for result in self._results:
-            if not written & {result.name, f"{result.name}_store"}:
+            name, store = result.name, f"{result.name}_store"
+            for dispatch in self._dispatches:
+                if store in dispatch.words or name in dispatch.words or name in dispatch.bindings:
+                    break
+            else:
                 raise InvalidArgumentError(
                     f"{self._who()}: no kernel writes the result {result.name!r}: store its elements with "
                     f"{result.name}_store(i, value), or call kb.yield_results(value, ...)"
@@ -677,10 +686,12 @@ def _lines(source: Any, depth: int) -> list[tuple[str, Origin]]:
         raise ArgumentTypeError(f"Kernels are written as text, not as {kind_of(source)}")
     call = _caller(depth)
     lines = source.split("\n")
+    if len(lines) == 1:
+        return [(source, call)]
     # In a text over several lines, they follow each other in the file, too. The call's line is that of its
     # first or last argument, according to the version of Python.
     for first in (call.line, call.line - len(lines) + 1):
         seen = [linecache.getline(call.file, first + number) for number in range(len(lines))]
-        if len(lines) > 1 and all(line.strip() in text for line, text in zip(lines, seen, strict=True)):
+        if all(line.strip() in text for line, text in zip(lines, seen, strict=True)):
             return [(line, Origin(call.file, first + number)) for number, line in enumerate(lines)]
     return [(line, call) for line in lines]

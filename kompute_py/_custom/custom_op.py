@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-import json
 import struct
 import threading
 import time
@@ -36,6 +35,7 @@ from .._shaders.signature import MISSING
 from .._sync.fence import Fence
 from .arguments import answered, checked, donated, plain_types, python_signature, spec_of
 from .declaration import Declaration, parse
+from .files import write_files
 from .forming import made_of_specs, make_form, spare
 from .forms import (
     GIVEN,
@@ -51,7 +51,7 @@ from .forms import (
     require_alive,
 )
 from .op_custom import CacheInfo, OpCustom
-from .program import Program, as_files, check_numbers, compile_program, written
+from .program import Program, check_numbers, compile_program, written
 from .repeated import RepeatedCalls, at_place, exactly_key
 from .selection import KernelSelection
 from .tuning import Tuning, check_variants, choices_of, measured, report
@@ -248,6 +248,12 @@ class Operation:
         ]
         self._written = [n for n, each in enumerate(declaration.parameters) if each.alias]
         """The places of the parameters that it writes."""
+        self._tensors = [
+            (place, each.type == "Tensor[]")
+            for place, each in enumerate(declaration.parameters)
+            if each.is_tensor
+        ]
+        """The places of the parameters that take tensors, and whether they take lists."""
         self._plain = [plain_types(each) for each in declaration.parameters]
         self._most_by_position = sum(not each.by_name for each in declaration.parameters)
         self._eager = type(op).eager_execute is not CustomOp.eager_execute
@@ -335,8 +341,10 @@ class Operation:
         key, manager = look(self.__name__, given, self._op.reads_parts)
         if manager is None:
             manager = default_manager()
+        shared: tuple[int, ...] = ()
         if outs or self._written:
-            key = (*key, self._shared(values, outs))
+            shared = self._shared(values, outs)
+            key = (*key, shared)
         calls = self._calls_of(manager)
         found = calls.find(key, given)
         free = None if found is None else found.free()
@@ -349,7 +357,7 @@ class Operation:
             except BaseException:
                 free.busy.release()
                 raise
-        form, decisive = self._made(values, outs, manager, calls)
+        form, decisive = self._made(values, outs, shared, manager, calls)
         push = form.pushes(values)
         form.busy.acquire()
         if found is None:
@@ -359,11 +367,19 @@ class Operation:
         return form, push, manager
 
     def _made(
-        self, values: list[Any], outs: tuple[Any, ...], manager: Manager, calls: Calls
+        self,
+        values: list[Any],
+        outs: tuple[Any, ...],
+        shared: tuple[int, ...],
+        manager: Manager,
+        calls: Calls,
     ) -> tuple[Form, set[int]]:
-        """A new form for a call, and the places of the numbers that it depends on."""
+        """A new form for a call, and the places of the numbers that it depends on. `shared` is what `_shared`
+        found.
+        """
         for parameter, value in zip(self._declaration.parameters, values, strict=True):
-            checked(f"{self.__name__}: {parameter.name}", parameter, value, False)
+            if isinstance(value, (Tensor, np.ndarray)):  # of which `_bind` did not look at the dtype
+                checked(f"{self.__name__}: {parameter.name}", parameter, value, False)
         selection = self._select(values, calls.facts)
         self._check_outs(selection, outs)
         if self._several:
@@ -373,7 +389,6 @@ class Operation:
         else:
             program = self._program(selection, manager, calls)
         check_numbers(program, selection)
-        shared = self._shared(values, outs)
         if self._op.reads_parts:
             values = bases(values)
         form = make_form(program, selection, manager, calls.facts, values, outs, shared)
@@ -561,7 +576,8 @@ class Operation:
                 report_built(self.__name__, time.perf_counter() - began)
             if form.private:
                 # Recordings run beside calls, so they have memory of their own.
-                form, _ = self._made(values, outs, manager, self._calls_of(manager))
+                shared = self._shared(values, outs)
+                form, _ = self._made(values, outs, shared, manager, self._calls_of(manager))
                 push = form.pushes(values)
             fresh = [each.made(manager) for each in form.fresh]
             parts = form.operations(given, fresh, push)
@@ -647,22 +663,7 @@ class Operation:
         and OSError if the files cannot be written.
         """
         selection = self._for_any_device(args, named)
-        description, modules = as_files(compile_program(self._op, selection, of_process), selection)
-        try:
-            folder = Path(path)
-        except TypeError:
-            raise ArgumentTypeError(f"{self.__name__}: path is {kind_of(path)}; give a path") from None
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except (FileExistsError, NotADirectoryError):
-            raise InvalidArgumentError(
-                f"{self.__name__}: aot writes into a folder; {shown(str(folder))} is a file, or is in one"
-            ) from None
-        for dispatch, module in zip(description["dispatches"], modules, strict=True):
-            (folder / dispatch["module"]).write_bytes(module)
-        target = folder / f"{self.__name__}.json"
-        target.write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
-        return target
+        return write_files(path, compile_program(self._op, selection, of_process), selection)
 
     def cache_info(self) -> CacheInfo:
         """The size and use of its caches."""
@@ -765,14 +766,13 @@ class Operation:
 
     def _select(self, values: list[Any], facts: Facts | None) -> KernelSelection:
         parts = self._op.reads_parts
-        specs = [
-            [spec_of(each, parts) for each in value]
-            if parameter.type == "Tensor[]"
-            else spec_of(value, parts)
-            if parameter.is_tensor and hasattr(value, "shape") and not isinstance(value, np.generic)
-            else value
-            for parameter, value in zip(self._declaration.parameters, values, strict=True)
-        ]
+        specs: list[Any] = list(values)
+        for place, several in self._tensors:
+            value = values[place]
+            if several:
+                specs[place] = [spec_of(each, parts) for each in value]
+            elif hasattr(value, "shape") and not isinstance(value, np.generic):
+                specs[place] = spec_of(value, parts)
         device, features = (None, None) if facts is None else facts[:2]
         selection = KernelSelection(self._op, self._declaration, specs, device, features)
         self._op.select(selection)

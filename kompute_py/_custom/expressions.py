@@ -7,6 +7,7 @@ GLSL it is its text, and for the grid, and for the sizes of scratch memory, its 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Any, NoReturn, Union
 
 from .._base.errors import ArgumentTypeError, kind_of
@@ -25,19 +26,32 @@ class Size:
 
     __slots__ = {
         "_compute": "",
-        "text": "The expression in GLSL, of type uint.",
+        "_text": "",
         "uses": "The names in it.",
     }
 
-    def __init__(self, text: str, uses: frozenset[str], compute: Callable[[Mapping[str, int]], int]) -> None:
-        self.text: str = text
+    def __init__(
+        self,
+        text: str | tuple[str, IntOrSize, IntOrSize],
+        uses: frozenset[str],
+        compute: Callable[[Mapping[str, int]], int],
+    ) -> None:
+        self._text = text  # a tuple until somebody asks: most sizes are only computed
         self.uses: frozenset[str] = uses
         self._compute = compute
 
     @staticmethod
     def named(name: str) -> Size:
         """The value of that name."""
-        return Size(name, frozenset((name,)), lambda values: values[name])
+        return Size(name, frozenset((name,)), itemgetter(name))
+
+    @property
+    def text(self) -> str:
+        """The expression in GLSL, of type uint."""
+        if type(self._text) is tuple:
+            pattern, a, b = self._text
+            self._text = pattern.format(glsl(a), glsl(b))
+        return self._text  # type: ignore[return-value]
 
     def value(self, values: Mapping[str, int]) -> int:
         """The number for these values of the names."""
@@ -165,7 +179,11 @@ def _combined(a: Any, b: Any, text: str, compute: Callable[[int, int], int]) -> 
     for each in (a, b):
         if type(each) is not int and not isinstance(each, Size):
             raise ArgumentTypeError(f"A size is combined with ints and sizes, not with {kind_of(each)}")
-    uses = frozenset().union(*(each.uses for each in (a, b) if isinstance(each, Size)))
-    return Size(
-        text.format(glsl(a), glsl(b)), uses, lambda values: compute(evaluate(a, values), evaluate(b, values))
-    )
+    if type(b) is int:
+        first = a._compute
+        return Size((text, a, b), a.uses, lambda values: compute(first(values), b))
+    second = b._compute
+    if type(a) is int:
+        return Size((text, a, b), b.uses, lambda values: compute(a, second(values)))
+    first = a._compute
+    return Size((text, a, b), a.uses | b.uses, lambda values: compute(first(values), second(values)))

@@ -10,15 +10,16 @@ import numpy as np
 from .. import _native
 from .._base.errors import InvalidArgumentError
 from .._base.types import is_small_float
-from .._formulas.elements import element_of
+from .._formulas.elements import element_of, whole_words
 from .._manager.default import manager as default_manager
 from .._memory.image import Image
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
+from .._shaders.constants import NO_SPECIALIZATION
 from .arg_descs import TensorArg, TensorListArg
 from .forms import FRESH, GIVEN, HOST, Copied, Facts, Form, Fresh, Host, flat
 from .pictures import first_image, picture_like, tensor_of
-from .program import Block, Program, check_indirect, groups_of, numbers_of, scratch_of
+from .program import Block, Program, Step, check_indirect, groups_of, numbers_of, scratch_of
 from .selection import KernelSelection
 from .specs import TensorSpec
 
@@ -193,7 +194,7 @@ class _Maker:
 
     def _copy_of_image(self, name: str, place: int, arg: TensorArg) -> None:
         """Memory of which the kernels think that it is the image."""
-        whole = self.used[name] = self.manager.empty(-(-arg.size // 4) * 4, arg.dtype, "storage")
+        whole = self.used[name] = self.manager.empty(whole_words(arg.size), arg.dtype, "storage")
         self.own.add(name)
         copy = whole[: arg.size]._native
         self.form.copied.append(Copied(place, copy, name not in self.results, name in self.written))
@@ -237,7 +238,7 @@ class _Maker:
                 or (tensor.nbytes % 4 and element_of(tensor.dtype, self.facts.features).words)
             ):
                 # Shaders cannot use a part that begins there or ends within a word: a copy takes its place.
-                whole = self.manager.empty(-(-tensor.size() // 4) * 4, tensor.dtype, "storage")
+                whole = self.manager.empty(whole_words(tensor.size()), tensor.dtype, "storage")
                 copy = whole[: tensor.size()]._native
                 if name in self.own:
                     if name not in self.results:
@@ -298,22 +299,17 @@ class _Maker:
                     self.common.add(name)
                 names.append(name)
             self.form.blocks.append(block)
-            bound = [_as_bound(self.used[name], name in step.source.words) for name in names]
             push = b"" if block.table is not None else block.fixed
-            algorithm = self.manager.algorithm(bound, step.module, grid, (), push)
-            algorithm.name = step.module.name
-            parts.append((algorithm._built("run"), names, grid, step.indirect))
+            parts.append((self._algorithm(step, names, grid, push), names, grid, step.indirect))
         if not parts:
             return
-        order = list(
-            dict.fromkeys(
-                name
-                for _, names, _, indirect in parts
-                for name in (*names, *(() if indirect is None else (indirect.tensor,)))
-            )
-        )
+        order: dict[str, None] = {}
+        for _, names, _, indirect in parts:
+            order.update(dict.fromkeys(names))
+            if indirect is not None:
+                order[indirect.tensor] = None
         theirs = [name for name in order if name not in self.own and name not in self.fresh]
-        own = [name for name in order if name in self.own]
+        own = [name for name in order if name in self.own] if self.own else []
         self.form.slots = [self.places[name] for name in theirs]
         self.form.own = [self.used[name]._native for name in own]
         every = {name: number for number, name in enumerate((*theirs, *self.fresh, *own))}
@@ -328,8 +324,29 @@ class _Maker:
                 for native, names, grid, indirect in parts
             ]
         )
-        if not any(block.fields for block in self.form.blocks):
-            self.form.push = [b"" if block.table is not None else block.fixed for block in self.form.blocks]
+        for block in self.form.blocks:
+            if block.fields:
+                return
+        self.form.push = [b"" if block.table is not None else block.fixed for block in self.form.blocks]
+
+    def _algorithm(self, step: Step, names: list[str], grid: tuple[int, int, int], push: bytes) -> Any:
+        """The native algorithm of a dispatch."""
+        manager, module = self.manager, step.module
+        if step.source.known:  # needs no reflection in Python
+            shader = module._on(manager._native)
+            manager._check_groups(grid, "workgroup", shader, NO_SPECIALIZATION)
+            natives = [self.used[name]._native for name in names]
+            try:
+                native = manager._native.algorithm(shader, natives, grid, b"", [], push)
+            except InvalidArgumentError:
+                pass  # the other way says it in terms of the shader
+            else:
+                native.name = module.name
+                return native
+        bound = [_as_bound(self.used[name], name in step.source.words) for name in names]
+        algorithm = manager.algorithm(bound, module, grid, (), push)
+        algorithm.name = module.name
+        return algorithm._built("run")
 
     def _finish(self) -> None:
         form = self.form

@@ -498,7 +498,10 @@ class Calls:
         whole = (key, *[repr(given[place]) for place in places]) if places else key
         self._drop(whole)
         # No form is the oldest, so that calls in turn do not drive each other out.
-        while self.forms and (len(self.forms) >= _MOST_FORMS or self._own_bytes + form.own_bytes > _MOST_OWN):
+        if len(self.forms) >= _MOST_FORMS:
+            for each in random.sample(list(self.forms), _MOST_FORMS // 16):
+                self._drop(each)
+        while self.forms and self._own_bytes + form.own_bytes > _MOST_OWN:
             self._drop(random.choice(list(self.forms)))
         self.forms[whole] = form
         self._own_bytes += form.own_bytes

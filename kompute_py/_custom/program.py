@@ -15,12 +15,13 @@ from .._base.errors import (
     shown,
 )
 from .._base.types import MemoryTypes
+from .._formulas.elements import whole_words
 from .._memory.scratch import parts_of
 from .._memory.tensor import Tensor, buffer_tensor
 from .._shaders.module import ShaderModule
 from .arg_descs import TensorListArg, ValueArg
 from .builder import Dispatch, Indirect, KernelBuilder
-from .expressions import IntOrSize, evaluate
+from .expressions import IntOrSize, Size, evaluate
 from .selection import KernelSelection
 from .source import VALUES, Source, alike, source_of
 
@@ -28,13 +29,6 @@ if TYPE_CHECKING:
     from .._manager.manager import Manager
 
 _MOST_ELEMENTS = 2**32 - 1
-_NEEDS = {
-    "int64": ("shaderInt64", "int32"),
-    "uint64": ("shaderInt64", "uint32"),
-    "float64": ("shaderFloat64", "float32"),
-    "complex128": ("shaderFloat64", "complex64"),
-}
-"""For dtypes the feature of devices that have them, and a dtype that all devices have."""
 
 
 class Step(NamedTuple):
@@ -72,7 +66,7 @@ class Table:
             else:
                 made = None
             if made is None or made.nbytes % 4:
-                whole = manager.empty(self._words, self.dtype, "storage")
+                whole = manager.empty(whole_words(self.size), self.dtype, "storage")
                 if made is None:
                     whole[: self.size].write(self._contents)
                 else:
@@ -83,11 +77,6 @@ class Table:
         native, memory_type = self._made
         count = native.nbytes // self.dtype.itemsize
         return buffer_tensor(native, manager, (count,), self.dtype, count, memory_type)
-
-    @property
-    def _words(self) -> int:
-        """As many elements as fill whole words, which shaders of some devices bind."""
-        return -(-self.size // 4) * 4
 
 
 class Program(NamedTuple):
@@ -107,8 +96,14 @@ class Program(NamedTuple):
 
     def decisive(self, selection: KernelSelection) -> set[int]:
         """The places of the run-time ints that grids and sizes of scratch memory depend on."""
-        sizes = [size for step in self.steps for size in step.grid] + [size for _, size, _ in self.scratch]
-        uses = frozenset().union(*(getattr(size, "uses", ()) for size in sizes))
+        uses: set[str] = set()
+        for step in self.steps:
+            for size in step.grid:
+                if isinstance(size, Size):
+                    uses |= size.uses
+        for _, size, _ in self.scratch:
+            if isinstance(size, Size):
+                uses |= size.uses
         return {d.index for d in selection.arg_descs if isinstance(d, ValueArg) and d.name in uses}
 
 
@@ -118,11 +113,8 @@ def compile_program(op: Any, selection: KernelSelection, setting: Any) -> Progra
     Raises what `generate` raises, InvalidArgumentError for a missing grid or result, and ShaderCompileError,
     which names the generator's lines.
     """
-    builder = KernelBuilder(selection, op.single_dispatch)
-    with selection._generating():
-        op.generate(selection, builder)
+    builder, dispatches = _generated(op, selection)
     name = selection._who()
-    dispatches = builder._finish()
     steps = []
     for number, dispatch in enumerate(dispatches):
         title = f"{name}.{dispatch.name or number}" if len(dispatches) > 1 else dispatch.name or name
@@ -137,10 +129,18 @@ def compile_program(op: Any, selection: KernelSelection, setting: Any) -> Progra
 
 def written(op: Any, selection: KernelSelection) -> tuple[str, ...]:
     """The GLSL of the dispatches; "" for a module of SPIR-V."""
+    builder, dispatches = _generated(op, selection)
+    return tuple(source_of(builder, dispatch).text for dispatch in dispatches)
+
+
+def _generated(op: Any, selection: KernelSelection) -> tuple[KernelBuilder, list[Dispatch]]:
     builder = KernelBuilder(selection, op.single_dispatch)
-    with selection._generating():
+    selection._guard(True)
+    try:
         op.generate(selection, builder)
-    return tuple(source_of(builder, dispatch).text for dispatch in builder._finish())
+    finally:
+        selection._guard(False)
+    return builder, builder._finish()
 
 
 def _compiled(builder: KernelBuilder, dispatch: Dispatch, title: str, setting: Any) -> Step:
@@ -150,31 +150,21 @@ def _compiled(builder: KernelBuilder, dispatch: Dispatch, title: str, setting: A
     if dispatch.module is not None:
         return Step(dispatch.module, source, dispatch.grid, dispatch.local_size, dispatch.indirect)
     text = source.text
-    items = [
-        each.name
-        for desc in builder.selection.arg_descs
-        if isinstance(desc, TensorListArg)
-        for each in desc.items
-    ]
-    if items and len(builder._dispatches) > 1:
-        text = alike(source, items)
-
-    def compiled(text: str) -> ShaderModule:
-        return ShaderModule(
-            text,
-            name=title,
-            language="glsl",
-            subgroup_size=dispatch.subgroup_size,
-            full_subgroups=dispatch.full_subgroups,
-            _setting=setting,
-            _generated=True,
-        )
-
+    if len(builder._dispatches) > 1:
+        items = [
+            each.name
+            for desc in builder.selection.arg_descs
+            if isinstance(desc, TensorListArg)
+            for each in desc.items
+        ]
+        if items:
+            text = alike(source, items)
+    subgroups = dispatch.subgroup_size, dispatch.full_subgroups
     try:
-        module = compiled(text)
+        module = ShaderModule._of_generated(text, title, subgroups, setting)
     except ShaderCompileError:
-        try:
-            module = compiled(source.text)  # its names are those of the generator
+        try:  # its names are those of the generator
+            module = ShaderModule._of_generated(source.text, title, subgroups, setting)
         except ShaderCompileError as error:
             raise _at_the_generator(error, source, title) from None
     return Step(module, source, dispatch.grid, dispatch.local_size, dispatch.indirect)
@@ -182,20 +172,17 @@ def _compiled(builder: KernelBuilder, dispatch: Dispatch, title: str, setting: A
 
 def _check_dtypes(builder: KernelBuilder, source: Source) -> None:
     """Raises UnimplementedError if a tensor of the kernel has a dtype that the device lacks."""
-    features = builder.selection._features
-    if features is None or builder.selection.device is None:
-        return  # files for a device that is not known
-    results = {each.name for each in builder.selection.results}
+    selection = builder.selection
     for name in source.tensors:
         dtype = builder._tensors[name].dtype
-        need = _NEEDS.get(dtype.name)
-        if need is None or need[0] in features:
+        need = selection._lacking(dtype)
+        if need is None:
             continue
-        title, advice = f"{name} is", f"convert it: {name}.astype(np.{need[1]})"
-        if name in results:
+        title, advice = f"{name} is", f"convert it: {name}.astype(np.{need.instead})"
+        if any(name == result.name for result in selection.results):
             title, advice = "the result would be", "give arguments of 32 bits"
         raise UnimplementedError(
-            f"{builder.selection._who()}: {title} of {dtype}, which this device does not have ({need[0]}); "
+            f"{selection._who()}: {title} of {dtype}, which this device does not have ({need.feature}); "
             f"{advice}, or use another device (kp.list_devices())"
         )
 
@@ -231,14 +218,16 @@ class Block:
         block = bytearray()
         self.fields: list[tuple[int, str, ValueArg]] = []
         """(offset, type in the kernels, argument) of the numbers of calls."""
-        for (name, kind), offset in zip(source.parameters, source.offsets(), strict=True):
-            block += bytes(offset - len(block))
+        for name, kind in source.parameters:
+            how = VALUES[kind]
+            if beyond := len(block) % how.size:
+                block += bytes(how.size - beyond)
             desc = values.get(name)
             if desc is None:
-                block += VALUES[kind].pack(numbers[name])
+                block += how.pack(numbers[name])
             else:
                 self.fields.append((len(block), kind, desc))
-                block += desc._packed(desc._value, VALUES[kind])
+                block += desc._packed(desc._value, how)
         self.fixed = bytes(block)
         """The block with the numbers of the call that it was made for."""
         self.table: Any = None
@@ -282,22 +271,24 @@ def scratch_of(
     """Scratch memory of a program, by name. All operations of a Manager share it."""
     if not program.scratch:
         return
-    sizes = [(max(-(-numbers[f"{name}_size"] // 4) * 4, 4), dtype) for name, _, dtype in program.scratch]
+    sizes = [(max(whole_words(numbers[f"{name}_size"]), 4), dtype) for name, _, dtype in program.scratch]
     for (name, _, _), tensor in zip(program.scratch, parts_of(manager, sizes), strict=True):
         yield name, tensor
 
 
 def groups_of(step: Step, numbers: Mapping[str, int]) -> tuple[int, int, int]:
     """The workgroups of a dispatch."""
-    grid = _grid_of(step, numbers)
+    x, y, z = grid = _grid_of(step, numbers)
     if min(grid) < 0:
         raise InvalidArgumentError(f"{step.module.name}: the grid is {grid}; it cannot be negative")
-    x, y, z = (-(-n // size) for n, size in zip(grid, step.local_size, strict=True))
-    return x, y, z
+    i, j, k = step.local_size
+    return -(-x // i), -(-y // j), -(-z // k)
 
 
 def check_indirect(program: Program, selection: KernelSelection) -> None:
     """Raises InvalidArgumentError for an argument that is too small for numbers of workgroups."""
+    if all(step.indirect is None for step in program.steps):
+        return
     sizes = {tensor.name: tensor.size for tensor in selection._tensors()}
     for step in program.steps:
         if step.indirect is None or step.indirect.tensor not in sizes:
@@ -308,10 +299,6 @@ def check_indirect(program: Program, selection: KernelSelection) -> None:
                 f"{program.name}: {name} has {sizes[name]} elements; {step.module.name} reads numbers of "
                 f"workgroups in x, y and z there, from element {offset} on"
             )
-
-
-def _indirect_file(indirect: Indirect | None) -> dict[str, Any] | None:
-    return None if indirect is None else {"tensor": indirect.tensor, "offset": 4 * indirect.offset}
 
 
 def check_numbers(program: Program, selection: KernelSelection) -> None:
@@ -325,6 +312,8 @@ def check_numbers(program: Program, selection: KernelSelection) -> None:
 
 
 def _evaluated(size: IntOrSize, numbers: Mapping[str, int], what: str) -> int:
+    if type(size) is int:
+        return size
     try:
         return evaluate(size, numbers)
     except ZeroDivisionError:
@@ -336,62 +325,5 @@ def _evaluated(size: IntOrSize, numbers: Mapping[str, int], what: str) -> int:
 
 def _grid_of(step: Step, numbers: Mapping[str, int]) -> tuple[int, int, int]:
     what = f"{step.module.name}: the grid"
-    x, y, z = (_evaluated(size, numbers, what) for size in step.grid)
-    return x, y, z
-
-
-def as_files(program: Program, selection: KernelSelection) -> tuple[dict[str, Any], Sequence[bytes]]:
-    """All that a program without this package needs to run it for these shapes: a description, and a SPIR-V
-    module for each dispatch.
-    """
-    if program.tables:
-        raise UnimplementedError(
-            f"{program.name}: its kernels read tables ({', '.join(each.name for each in program.tables)}), "
-            "which files for programs without Python do not have"
-        )
-    numbers = numbers_of(program, selection)
-    dispatches, modules = [], []
-    for number, step in enumerate(program.steps):
-        block = Block(step.source, numbers, selection).fixed
-        dispatches.append(
-            {
-                "module": f"{program.name}-{number}.spv",
-                "entry": step.module.signature.entry,
-                "bindings": step.source.tensors + ([] if step.source.pushed else ["parameters"]),
-                "groups": None if step.indirect else list(groups_of(step, numbers)),
-                "groups_in": _indirect_file(step.indirect),
-                "local_size": list(step.local_size),
-                "subgroup_size": step.module._subgroups[0] or None,
-                "full_subgroups": step.module._subgroups[1],
-                "parameters": [
-                    {"name": name, "type": kind, "offset": offset}
-                    for (name, kind), offset in zip(
-                        step.source.parameters, step.source.offsets(), strict=True
-                    )
-                ],
-                "parameters_in": "push constants" if step.source.pushed else "buffer",
-                "parameter_bytes": block.hex(),
-            }
-        )
-        modules.append(step.module.to_spirv())
-    tensors = [
-        {
-            "name": t.name,
-            "shape": list(t.shape),
-            "dtype": t.dtype.name,
-            "bound_as": "uint32" if any(t.name in s.source.words for s in program.steps) else t.dtype.name,
-            "result": t.is_result,
-        }
-        for t in selection._tensors()
-    ]
-    scratch = [
-        {"name": name, "elements": numbers[f"{name}_size"], "dtype": dtype.name}
-        for name, _, dtype in program.scratch
-    ]
-    return {
-        "operation": program.name,
-        "spec_key": selection.spec_key,
-        "tensors": tensors,
-        "scratch": scratch,
-        "dispatches": dispatches,
-    }, modules
+    x, y, z = step.grid
+    return _evaluated(x, numbers, what), _evaluated(y, numbers, what), _evaluated(z, numbers, what)

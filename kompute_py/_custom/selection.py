@@ -6,10 +6,9 @@ run, and what the results are. Two calls with the same `spec_key` run the same k
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -24,6 +23,7 @@ from .._base.errors import (
     shown,
 )
 from .._base.text import nearest
+from .._formulas.elements import Need, need_of
 from .._formulas.words import GLSL_WORDS
 from .arg_descs import (
     BOUNDS,
@@ -108,6 +108,7 @@ class KernelSelection:
         self._made = 0
         self._computed: list[ComputedArg] = []
         self._finished: list[TensorArg] | None = None  # what `_tensors` finds, once `select` has ended
+        self._finished_values: list[ValueArg] | None = None  # and what `_value_args` does
 
     # -- arguments -------------------------------------------------------------------------------------------
 
@@ -359,6 +360,8 @@ class KernelSelection:
         return result
 
     def _reusable(self, names: Any) -> tuple[str, ...]:
+        if type(names) is tuple and not names:
+            return names
         if not isinstance(names, (list, tuple, set, frozenset)) or not all(isinstance(n, str) for n in names):
             raise ArgumentTypeError(f"{self._who()}: may_reuse is a name or names, not {shown(names)}")
         known = [d.name for d in self.arg_descs if isinstance(d, TensorArg) and not d.parameter.alias]
@@ -398,6 +401,11 @@ class KernelSelection:
                 raise ArgumentTypeError(f"{self._who()}: a feature is a name, not {shown(feature)}")
         return self._features is not None and self._features.issuperset(features)
 
+    def _lacking(self, dtype: np.dtype[Any]) -> Need | None:
+        """The need of this dtype that the device does not meet; None if it meets all, or is not known."""
+        need = need_of(dtype)
+        return None if need is None or self.device is None or self.has(need.feature) else need
+
     def get_provided_arg_descs(self) -> list[ArgDesc]:
         """The arguments without the tensors that were not given."""
         return [a for a in self.arg_descs if a is not None and not isinstance(a, EmptyOptionalTensorArg)]
@@ -405,10 +413,10 @@ class KernelSelection:
     @property
     def spec_key(self) -> str:
         """All that the kernels depend on, as text: the same in every process and run."""
-        arguments = ",".join(f"{a.name}={a.spec_key}" for a in self.arg_descs if a is not None)
-        results = ",".join(result.spec_key for result in self.results)
+        arguments = ",".join([f"{a.name}={a.spec_key}" for a in self.arg_descs if a is not None])
+        results = ",".join([result.spec_key for result in self.results])
         variant = f"/{self.variant}" if self.variant else ""
-        computed = "".join(f",{a.name}={a.spec_key}" for a in self._computed)
+        computed = "".join([f",{a.name}={a.spec_key}" for a in self._computed])
         notes = f"{self.notes}" if self.notes and self._guarded else ""
         return f"{self._declaration.name}({arguments}{computed})->{results}{variant}{notes}"
 
@@ -421,7 +429,9 @@ class KernelSelection:
 
     def _value_args(self) -> list[ValueArg]:
         """The run-time values: arguments, and what `select` computed."""
-        return [*(each for each in self.arg_descs if isinstance(each, ValueArg)), *self._computed]
+        if self._finished_values is not None:
+            return self._finished_values
+        return [each for each in self.arg_descs if isinstance(each, ValueArg)] + self._computed
 
     def _who(self) -> str:
         return self._declaration.name
@@ -439,12 +449,13 @@ class KernelSelection:
     def _place(self, argument: int | str) -> int:
         parameters = self._declaration.parameters
         if isinstance(argument, str):
+            for index, each in enumerate(parameters):
+                if each.name == argument:
+                    return index
             names = [each.name for each in parameters]
-            if argument not in names:
-                raise InvalidArgumentError(
-                    f"{self._who()} has no parameter {shown(argument)}{nearest(argument, names)}"
-                )
-            return names.index(argument)
+            raise InvalidArgumentError(
+                f"{self._who()} has no parameter {shown(argument)}{nearest(argument, names)}"
+            )
         if type(argument) is int and 0 <= argument < len(parameters):
             return argument
         if type(argument) is int:
@@ -486,17 +497,13 @@ class KernelSelection:
             f"{self._who()}: by the signature, result {position} ({expected.name!r}) is declared by {way}"
         )
 
-    @contextlib.contextmanager
-    def _generating(self) -> Iterator[None]:
+    def _guard(self, generating: bool) -> None:
         """While `generate` writes kernels, what differs between the calls that they serve is out of reach."""
-        guarded: list[TensorArg | ValueArg] = [*self._tensors(), *self._value_args()] if self._guarded else []
-        for each in guarded:
-            each._generating = True
-        try:
-            yield
-        finally:
-            for each in guarded:
-                each._generating = False
+        if self._guarded:
+            for tensor in self._tensors():
+                tensor._generating = generating
+            for value in self._value_args():
+                value._generating = generating
 
     def _decisive(self) -> set[int]:
         """The places of the numbers that `select` looked at: the others may differ between its calls."""
@@ -534,6 +541,7 @@ class KernelSelection:
                 f"{'ksel.return_tensor(arg)' if missing.alias else 'ksel.return_new_tensor(shape, dtype)'}"
             )
         self._finished = self._tensors()
+        self._finished_values = self._value_args()
 
     def _tensors(self) -> list[TensorArg]:
         """The tensors that the kernels may use: arguments, then new results."""
@@ -551,9 +559,10 @@ class KernelSelection:
         """The lengths of all axes and the run-time ints, by their names in the kernels."""
         numbers: dict[str, int] = {}
         for tensor in self._tensors():
-            numbers[f"{tensor.name}_size"] = math.prod(tensor.shape)
-            for axis, length in enumerate(tensor.shape):
-                numbers[f"{tensor.name}_dim{axis}"] = length
+            name, shape = tensor._name, tensor._spec.shape
+            numbers[f"{name}_size"] = math.prod(shape)
+            for axis, length in enumerate(shape):
+                numbers[f"{name}_dim{axis}"] = length
         for desc in self.arg_descs:
             if isinstance(desc, ValueArg) and desc.dtype.kind in "iu":
                 numbers[desc.name] = desc._value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import NamedTuple
 
 from .._formulas.elements import element_of
@@ -15,6 +15,9 @@ from .expressions import glsl, product
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 _ACCESS = ("load", "store", "load4", "store4")
+_DECLARING = frozenset(("layout", "define", "include"))
+"""The words without which no line declares bindings or constants."""
+_OF_FOUR = {"float": "vec4", "int": "ivec4", "uint": "uvec4"}
 _MOST_PUSH = 128
 """Bytes of push constants that every device has."""
 VALUES = {
@@ -45,6 +48,8 @@ class Source(NamedTuple):
     """The tensors that are bound as arrays of uint."""
     pushed: bool
     """The values are push constants; else they are in a buffer after the tensors'."""
+    known: bool = False
+    """Its bindings and push constants are those above, because the generator cannot have declared others."""
 
     def offsets(self) -> list[int]:
         """The first byte of each run-time value, in std430."""
@@ -75,81 +80,115 @@ def alike(source: Source, items: Iterable[str]) -> str:
     return _WORD.sub(lambda found: names.get(found[0], found[0]), source.text)
 
 
+def _is_bound(name: str, words: Set[str]) -> bool:
+    """Whether a kernel with these names uses the elements of the tensor."""
+    return (
+        name in words
+        or f"{name}_load" in words
+        or f"{name}_store" in words
+        or f"{name}_load4" in words
+        or f"{name}_store4" in words
+    )
+
+
+def _index_macros(values: Iterable[TensorValue], words: Set[str]) -> list[str]:
+    """The definitions of ``x_at`` and ``x_stride0`` for the tensors of which a kernel uses one."""
+    macros: list[str] = []
+    text = " ".join(words)
+    if "_stride" not in text and "_at" not in text:
+        return macros
+    for value in values:
+        strides = [f"{value.name}_stride{axis}" for axis in range(value.ndim)]
+        at = f"{value.name}_at"
+        used = strides if at in words else [each for each in strides if each in words]
+        if not used and at not in words:
+            continue
+        for axis, stride in enumerate(strides):
+            if stride in used:
+                macros.append(f"#define {stride} {glsl(product(value.shape[axis + 1 :]))}")
+        names = [f"i{axis}" for axis in range(value.ndim)]
+        index = " + ".join(f"({name}) * {stride}" for name, stride in zip(names, strides, strict=True))
+        macros.append(f"#define {at}({', '.join(names)}) ({index or '0u'})")
+    return macros
+
+
 def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
     """The GLSL of one dispatch, or no text for a module of SPIR-V."""
     if dispatch.module is not None:
         kinds = {name: desc.glsl_type for name, desc in builder._values.items()}
         values = [(name, kinds.get(name, "uint")) for name in dispatch.values]
         return Source("", [], list(dispatch.bindings), values, frozenset(), True)
-    written = [line for line, _ in (*dispatch.outside, *dispatch.body)]
-    words = set(_NAME.findall("\n".join(written)))
-    macros: list[str] = []
+    words = dispatch.words
+    every = builder._tensors.values()
+    tensors = [value for value in every if _is_bound(value.name, words)]
+    macros = _index_macros(every, words)
+    if macros:
+        words = words.union(_NAME.findall(" ".join(macros)))
+    own: list[str] = []
+    """Lengths and sizes that are values when the kernels run, in the order of the arguments."""
     computed: list[str] = []
-    """Numbers that the host computes for each call."""
-    tensors: list[TensorValue] = []
-    for value in builder._tensors.values():
-        if words & {value.name, *(f"{value.name}_{each}" for each in _ACCESS)}:
-            tensors.append(value)
-    for value in builder._tensors.values():
-        strided = f"{value.name}_stride"
-        at = f"{value.name}_at" in words
-        if at or any(f"{strided}{axis}" in words for axis in range(value.ndim)):
-            for axis in range(value.ndim):
-                if at or f"{strided}{axis}" in words:
-                    macros.append(f"#define {strided}{axis} {glsl(product(value.shape[axis + 1 :]))}")
-            names = [f"i{axis}" for axis in range(value.ndim)]
-            index = " + ".join(f"({name}) * {strided}{axis}" for axis, name in enumerate(names)) or "0u"
-            macros.append(f"#define {value.name}_at({', '.join(names)}) ({index})")
-            words |= set(_NAME.findall(" ".join(macros)))
-        for axis, length in enumerate(value.shape):
-            if isinstance(length, int) and f"{value.name}_dim{axis}" in words:
-                macros.append(f"#define {value.name}_dim{axis} {length}u")
-        if f"{value.name}_size" in words:
-            if isinstance(value.size, int):
-                macros.append(f"#define {value.name}_size {glsl(value.size)}")
+    """Sizes of scratch memory, which the host computes for each call."""
+    for value in every:
+        name = f"{value.name}_size"
+        if name in words:
+            size = value.size
+            if isinstance(size, int):
+                macros.append(f"#define {name} {size}u")
             elif isinstance(value, ScratchValue):
-                computed.append(f"{value.name}_size")
-    numbers = [*builder.selection._numbers(), *computed]
-    parameters = [(name, "uint") for name in numbers if name in words and name not in builder._values]
-    taken = {line.split()[1].split("(")[0] for line in macros}
-    parameters = [(name, kind) for name, kind in parameters if name not in taken]
+                computed.append(name)
+            else:
+                own.append(name)
+        for axis, length in enumerate(value.shape):
+            name = f"{value.name}_dim{axis}"
+            if name not in words:
+                continue
+            if isinstance(length, int):
+                macros.append(f"#define {name} {length}u")
+            elif not isinstance(value, ScratchValue):
+                own.append(name)
+    parameters = [(name, "uint") for name in (*own, *computed)]
     used = {name: desc for name, desc in builder._values.items() if name in words}
     parameters += [(name, desc.glsl_type) for name, desc in used.items()]
-    parameters.sort(key=lambda each: -VALUES[each[1]].size)
-    pushed = sum(VALUES[kind].size for _, kind in parameters) <= _MOST_PUSH
+    widths = [VALUES[kind].size for _, kind in parameters]
+    if 8 in widths:
+        parameters.sort(key=lambda each: -VALUES[each[1]].size)
+    pushed = sum(widths) <= _MOST_PUSH
     extensions = [e for value in tensors for e in value.element.extensions] + dispatch.extensions
     for desc in used.values():
         if VALUES[desc.glsl_type].size == 8:
             extensions += element_of(desc.dtype).extensions
     head = ["#version 450", *(f"#extension {name} : require" for name in dict.fromkeys(extensions))]
-    sizes = ", ".join(
-        f"local_size_{axis} = {n}" for axis, n in zip("xyz", dispatch.local_size, strict=True) if n > 1
-    )
-    head.append(f"layout({sizes or 'local_size_x = 1'}) in;")
+    x, y, z = dispatch.local_size
+    sizes = f"local_size_x = {x}"
+    if y > 1 or z > 1:
+        sizes += f", local_size_y = {y}, local_size_z = {z}"
+    head.append(f"layout({sizes}) in;")
     # Variables, no macros: functions may have locals of the same name.
     flags = [f"bool {name} = kp_{name} != 0u;" for name, kind in parameters if kind == "bool"]
     if parameters:
         members = " ".join(
-            f"uint kp_{name};" if kind == "bool" else f"{kind} {name};" for name, kind in parameters
+            [f"uint kp_{name};" if kind == "bool" else f"{kind} {name};" for name, kind in parameters]
         )
         place = "push_constant" if pushed else f"binding = {len(tensors)}"
         qualifier = "uniform" if pushed else "readonly buffer"
         head.append(f"layout({place}) {qualifier} kp_parameters {{ {members} }};")
-    arguments = {desc.name for desc in builder.selection._tensors() if not desc.is_result}
-    tied = {desc.name for desc in builder.selection.inplace_tied_arg_descs}
-    conversions = " ".join(value.element.load + value.element.store for value in tensors)
-    for text in functions_in(conversions).values():
-        head += text.split("\n")
+    selection = builder.selection
+    written = {*builder._scratch, *[each.name for each in selection.results]}
+    written.update([each.name for each in selection.inplace_tied_arg_descs])
+    conversions = " ".join([value.element.load + value.element.store for value in tensors])
+    if "kp_" in conversions:
+        for text in functions_in(conversions).values():
+            head += text.split("\n")
     for binding, value in enumerate(tensors):
-        element = value.element
-        fixed = value.name in builder._constants or (value.name in arguments and value.name not in tied)
+        element, name = value.element, value.name
+        fixed = name not in written
         head.append(
-            f"layout(binding = {binding}) {'readonly ' if fixed else ''}buffer kp_{value.name}_buffer "
-            f"{{ {element.stored} {value.name}[]; }};"
+            f"layout(binding = {binding}) {'readonly ' if fixed else ''}buffer kp_{name}_buffer "
+            f"{{ {element.stored} {name}[]; }};"
         )
         if element.words:
             bits = value.dtype.itemsize * 8
-            word, shift = f"{value.name}[i / {32 // bits}u]", f"(i % {32 // bits}u * {bits}u)"
+            word, shift = f"{name}[i / {32 // bits}u]", f"(i % {32 // bits}u * {bits}u)"
             loaded = element.load.format(w=word, s=shift)
             # Two steps, but no invocation changes the bits of another.
             stored = (
@@ -157,32 +196,33 @@ def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
                 f"atomicOr({word}, ({element.store.format('v')}) << {shift});"
             )
         else:
-            loaded = element.load.format(f"{value.name}[i]")
-            stored = f"{value.name}[i] = {element.store.format('v')};"
-        four = {"float": "vec4", "int": "ivec4", "uint": "uvec4"}.get("" if element.words else element.stored)
-        if four and words & {f"{value.name}_load4", f"{value.name}_store4"}:
-            head.append(
-                f"layout(binding = {binding}) {'readonly ' if fixed else ''}buffer kp_{value.name}_buffer4 "
-                f"{{ {four} kp_{value.name}4[]; }};"
-            )
-            head.append(f"{four} {value.name}_load4(uint i) {{ return kp_{value.name}4[i]; }}")
-            if not fixed:
-                store = f"kp_{value.name}4[i] = v;"
-                head.append(f"void {value.name}_store4(uint i, {four} v) {{ {store} }}")
-        if f"{value.name}_load" in words:
-            head.append(f"{element.type} {value.name}_load(uint i) {{ return {loaded}; }}")
-        if not fixed and f"{value.name}_store" in words:
-            head.append(f"void {value.name}_store(uint i, {element.type} v) {{ {stored} }}")
+            loaded = element.load.format(f"{name}[i]")
+            stored = f"{name}[i] = {element.store.format('v')};"
+        if f"{name}_load4" in words or f"{name}_store4" in words:
+            four = "" if element.words else _OF_FOUR.get(element.stored)
+            if four:
+                head.append(
+                    f"layout(binding = {binding}) {'readonly ' if fixed else ''}buffer kp_{name}_buffer4 "
+                    f"{{ {four} kp_{name}4[]; }};"
+                )
+                head.append(f"{four} {name}_load4(uint i) {{ return kp_{name}4[i]; }}")
+                if not fixed:
+                    head.append(f"void {name}_store4(uint i, {four} v) {{ kp_{name}4[i] = v; }}")
+        if f"{name}_load" in words:
+            head.append(f"{element.type} {name}_load(uint i) {{ return {loaded}; }}")
+        if not fixed and f"{name}_store" in words:
+            head.append(f"void {name}_store(uint i, {element.type} v) {{ {stored} }}")
     lines: list[tuple[str, Origin | None]] = [(line, None) for line in (*head, *flags, *macros)]
     lines += dispatch.outside
     lines.append(("void main() {", None))
     lines += dispatch.body
     lines.append(("}", None))
     return Source(
-        "\n".join(line for line, _ in lines) + "\n",
+        "\n".join([line for line, _ in lines]) + "\n",
         [origin for _, origin in lines],
         [value.name for value in tensors],
         parameters,
-        frozenset(value.name for value in tensors if value.element.words),
+        frozenset([value.name for value in tensors if value.element.words]),
         pushed,
+        dispatch.words.isdisjoint(_DECLARING),
     )

@@ -43,6 +43,7 @@ class Device:
         "_max_groups",
         "_native",
         "_scratch",
+        "_values",
         "_watch",
     )
 
@@ -54,6 +55,7 @@ class Device:
     _max_groups: tuple[int, int, int]
     _native: Context
     _scratch: dict[str, Any]  # pools by kind
+    _values: dict[str, Any]  # of the options
     # None if nothing reports messages, so that calls do not pay for a look-up.
     _watch: Callable[..., None] | None
 
@@ -104,6 +106,7 @@ class Device:
         self._scratch = {}
         wanted = preferred_devices(prefix) if device is None else Setting("device", device, "keyword")
         self._config = ConfigReport((wanted, *report))
+        self._values = {each.name: each.value for each in self._config}
         self._info = info
         self._device_name = info["device_name"]
         self._max_groups = tuple(info["max_work_group_count"])
@@ -137,7 +140,7 @@ class Device:
 
     def _setting(self, name: str) -> Any:
         """The value of one of its options."""
-        return getattr(self._config, name).value
+        return self._values[name]
 
     @property
     def queues(self) -> list[dict[str, Any]]:

@@ -85,6 +85,36 @@ _WORDS = {
 }
 
 
+class Need(NamedTuple):
+    """The needs of a dtype that some devices lack altogether."""
+
+    feature: str
+    """The feature of the devices that have it."""
+    instead: str
+    """A dtype that all devices have."""
+
+
+_NEEDS = {
+    "int64": Need("shaderInt64", "int32"),
+    "uint64": Need("shaderInt64", "uint32"),
+    "float64": Need("shaderFloat64", "float32"),
+    "complex128": Need("shaderFloat64", "complex64"),
+}
+
+
+@functools.lru_cache(256)
+def need_of(dtype: np.dtype[Any]) -> Need | None:
+    """The needs of a dtype of 64 bits; None for one that all devices have, some as parts of words."""
+    return _NEEDS.get(dtype.name)
+
+
+def whole_words(count: int) -> int:
+    """The least number of elements from `count` on that fills whole words, whatever bytes an element has:
+    shaders of some devices bind words only.
+    """
+    return -(-count // 4) * 4
+
+
 @functools.lru_cache(256)
 def name_of(dtype: np.dtype[Any]) -> str:
     """``dtype.name``, which NumPy computes in Python."""

@@ -118,6 +118,8 @@ def report_built(name: str, seconds: float, first_run: float | None = None) -> N
     """Logs that a call had to build a pipeline first, and how long its first run took, in which some drivers
     compile; None: it has not run yet.
     """
+    if not is_reported():
+        return
     more = _MORE if first_run is None else f"its first run took {1000 * first_run:.1f} ms"
     _report(f"{name}: its pipeline was built first, in {1000 * seconds:.1f} ms; {more}. To build it ahead")
 

@@ -13,7 +13,15 @@ from .._base.arrays import as_index, to_flag
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, kind_of, not_copyable, shown
 from .._base.plain_arguments import as_text
 from .._base.text import nearest
-from .._compilers.compile import COMPILE_OPTIONS, _compile, check_target, minor_of, path_of, text_name
+from .._compilers.compile import (
+    COMPILE_OPTIONS,
+    _compile,
+    check_target,
+    compile_text,
+    minor_of,
+    path_of,
+    text_name,
+)
 from .._compilers.settings import Lookup, of_process
 from .signature import Signature
 from .spirv import chosen_entry, to_spirv
@@ -89,7 +97,6 @@ class ShaderModule:
         full_subgroups: bool = False,
         stacklevel: int = 2,
         _setting: Lookup = of_process,
-        _generated: bool = False,
         **options: Unpack[ResultOptions],
     ) -> None:
         for option in options:
@@ -163,10 +170,22 @@ class ShaderModule:
         self._signature: Signature | None = None
         self.name: str = name or (path.stem if path is not None else "")
         """The shader's name in errors."""
-        if _generated:
-            return  # it has a name, and one entry point
         entered = self.reflection["entry"]  # raises early if the module has no compute entry point
         self.name = self.name or entered
+
+    @classmethod
+    def _of_generated(
+        cls, text: str, name: str, subgroups: tuple[int | None, bool], setting: Lookup
+    ) -> ShaderModule:
+        """The module of GLSL that an operation's generator wrote. It has no options and one entry point."""
+        compiled = compile_text(text, name, setting)
+        made = cls.__new__(cls)
+        made.name, made.language, made.compiler = name, "glsl", compiled.compiler
+        made.files, made._sought = tuple(compiled.files), compiled.sought
+        made._subgroups = subgroups[0] or 0, subgroups[1]
+        made._spirv, made._declared, made._entry = compiled.spirv, compiled.declared, "main"
+        made._reflection = made._signature = None
+        return made
 
     def to_spirv(self) -> bytes:
         """The SPIR-V."""

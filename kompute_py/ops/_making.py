@@ -40,11 +40,10 @@ class _Making(CustomOp):
             raise InvalidArgumentError(
                 f"{ksel._who()}: dtype is {found}; make real numbers, and kp.ops.astype"
             )
-        needs = {"float64": "shaderFloat64", "int64": "shaderInt64", "uint64": "shaderInt64"}.get(found.name)
-        if needs and ksel.device is not None and not ksel.has(needs):
+        if need := ksel._lacking(found):
             raise UnimplementedError(
-                f"{ksel._who()}: dtype is {found}, which this device does not have ({needs}); use one of 32 "
-                "bits"
+                f"{ksel._who()}: dtype is {found}, which this device does not have ({need.feature}); "
+                "use one of 32 bits"
             )
         return found
 

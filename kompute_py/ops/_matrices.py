@@ -171,11 +171,10 @@ def dtype_of(
                 f"{found}; give a dtype of that kind with as many bits or more"
             )
         found = wanted
-    needs = {"float64": "shaderFloat64", "int64": "shaderInt64", "uint64": "shaderInt64"}.get(found.name)
-    if needs and ksel.device is not None and not ksel.has(needs):
+    if need := ksel._lacking(found):
         raise UnimplementedError(
             f"{ksel._who()}: the product of {a.dtype} and {b.dtype} is {found}, which this device does "
-            f"not have ({needs}); convert the arguments to a dtype of 32 bits"
+            f"not have ({need.feature}); convert the arguments to a dtype of 32 bits"
         )
     return found
 

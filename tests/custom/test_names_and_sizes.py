@@ -221,3 +221,56 @@ def test_eager_answers_are_checked(mgr: kp.Manager) -> None:
     assert b.tolist() == [2, 4]
     with pytest.raises(InvalidArgumentError, match="shape"):
         operation(x, 2, out=(a, mgr.zeros(3)))
+
+
+def test_names_that_only_comments_have_bind_nothing_else(mgr: kp.Manager) -> None:
+    """The compiler drops the block of values and the buffers that no code uses."""
+
+    def generate(kb: kp.KernelBuilder) -> None:
+        kb.constant("table", np.float32([1, 2]))
+        kb.grid(8)
+        kb.emit("// x_size, x_load and table_load")
+        kb.emit("uint i = gl_GlobalInvocationID.x; if (i < 8) result_store(i, float(i));")
+
+    assert _operation("(Tensor x) -> Tensor", None, generate)(mgr.zeros(8)).tolist() == list(range(8))
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["layout(binding = 7) buffer Own { float own[]; };", "layout(constant_id = 0) const float own = 1.0;"],
+)
+def test_generators_that_declare_more_than_tensors(mgr: kp.Manager, line: str) -> None:
+    def generate(kb: kp.KernelBuilder) -> None:
+        kb.declare(line)
+        kb.yield_results("own[i]" if "own[]" in line else "own")
+
+    operation = _operation("(Tensor x) -> Tensor", None, generate)
+    if "own[]" in line:
+        with pytest.raises(InvalidArgumentError, match="needs 8 tensors; 2 were given"):
+            operation(mgr.zeros(3))
+    else:
+        assert operation(mgr.zeros(3)).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_strides_and_lengths_of_every_axis(mgr: kp.Manager, axes: int) -> None:
+    """``x_at`` and the strides use lengths that are named nowhere else."""
+
+    def generate(kb: kp.KernelBuilder) -> None:
+        kb.grid(kb.result().size)
+        places = ", ".join(f"(i / x_stride{axis}) % x_dim{axis}" for axis in range(axes))
+        kb.emit("uint i = gl_GlobalInvocationID.x;")
+        kb.emit(f"if (i < result_size) result_store(i, x_load(x_at({places})));")
+
+    data = np.random.default_rng(0).random((2, 3, 5)[3 - axes :], dtype=np.float32)
+    x = mgr.tensor_t(data)
+    np.testing.assert_array_equal(_operation("(Tensor x) -> Tensor", None, generate)(x).read(), data)
+
+
+def test_a_dispatch_is_named_by_a_str(mgr: kp.Manager) -> None:
+    def generate(kb: kp.KernelBuilder) -> None:
+        kb.begin_dispatch(3)  # type: ignore[arg-type]
+        kb.yield_results("x_load(i)")
+
+    with pytest.raises(ArgumentTypeError, match="the name of a dispatch is a str, not an int"):
+        _operation("(Tensor x) -> Tensor", None, generate)(mgr.zeros(3))
