@@ -3,8 +3,8 @@
 An object's contents are on the device. Conversions to Python's numbers and lists, and to arrays (``int(t)``,
 ``t.tolist()``, ``t.astype(...)``) read them, as ``np.asarray(t)`` does, and so do NumPy's functions
 (``np.add(t, 1)``, ``np.sum(t)``) and expressions with an array (``t + np.ones(3)``). Python's operators and
-the other methods of arrays would have to compute on the host, so each raises an error with code to use
-instead. Tensors compare by identity.
+the other methods of arrays do not tell where to compute, so each raises an error with code to use instead: an
+operation of ``kp.ops``, which computes on the device, and NumPy's on a copy. Tensors compare by identity.
 """
 
 from __future__ import annotations
@@ -22,23 +22,71 @@ from .warn import warn
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+# The operations of `kp.ops` that compute on the device what an operator or a method of arrays computes.
+ON_DEVICE = {
+    "+": "add", "-": "subtract", "*": "multiply", "/": "divide", "//": "floor_divide", "%": "remainder",
+    "**": "power", "@": "matmul", "&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor",
+    "<<": "left_shift", ">>": "right_shift", "<": "less", "<=": "less_equal", ">": "greater",
+    ">=": "greater_equal",
+}  # fmt: skip
+METHODS_ON_DEVICE = frozenset(
+    [
+        "all",
+        "any",
+        "argmax",
+        "argmin",
+        "argsort",
+        "clip",
+        "conjugate",
+        "cumprod",
+        "cumsum",
+        "diagonal",
+        "dot",
+        "imag",
+        "max",
+        "mean",
+        "min",
+        "nonzero",
+        "prod",
+        "real",
+        "repeat",
+        "round",
+        "searchsorted",
+        "sort",
+        "std",
+        "sum",
+        "swapaxes",
+        "take",
+        "trace",
+        "transpose",
+        "var",
+    ]
+)
+
 _NUMBERS = (int, float, complex, list, tuple)
 _READ = "t.read()"
 
 
-def _code(value: Any) -> str:
-    """`value` as code if it is a short number, else a name that stands for it."""
+def _code(value: Any, read: str = ".read()") -> str:
+    """`value` as code if it is a short number, else a name that stands for it; `read` follows that of a
+    tensor.
+    """
     if isinstance(value, ArrayHabits):
-        return "other.read()"
+        return "other" + read
     text = shown(value)
     return text if isinstance(value, (int, float, complex)) and len(text) < 30 else "other"
 
 
-def _refuse(thing: Any, doing: str, code: str) -> ArgumentTypeError:
+def _advice(there: str, code: str) -> str:
+    """How to compute on the device, if there is an operation for it, and on the host."""
+    place = f"Compute there with {there}, or on the host" if there else "Compute on the host"
+    return f"its contents are on the device. {place} with a copy: {code}"
+
+
+def _refuse(thing: Any, doing: str, code: str, there: str = "") -> ArgumentTypeError:
     kind = type(thing).__name__
     return ArgumentTypeError(
-        f"{'An' if kind[0] in 'AEIOU' else 'A'} {kind} has no {doing}: its contents are on the device. "
-        f"Write a kernel, or compute on the host with a copy: {code}"
+        f"{'An' if kind[0] in 'AEIOU' else 'A'} {kind} has no {doing}: {_advice(there, code)}"
     )
 
 
@@ -47,14 +95,16 @@ def _binary(symbol: str, reflected: bool) -> Callable[[Any, Any], Any]:
         if not isinstance(other, (*_NUMBERS, ArrayHabits)):
             return NotImplemented  # arrays then read the tensor; other types may support it
         left, right = (_code(other), _READ) if reflected else (_READ, _code(other))
-        raise _refuse(self, f"operator {symbol}", f"{left} {symbol} {right}")
+        two = (_code(other, ""), "t") if reflected else ("t", _code(other, ""))
+        there = f"kp.ops.{ON_DEVICE[symbol]}({', '.join(two)})"
+        raise _refuse(self, f"operator {symbol}", f"{left} {symbol} {right}", there)
 
     return operate
 
 
-def _unary(code: str, doing: str) -> Callable[[Any], Any]:
+def _unary(code: str, doing: str, operation: str) -> Callable[[Any], Any]:
     def operate(self: Any) -> Any:
-        raise _refuse(self, doing, code)
+        raise _refuse(self, doing, code, f"kp.ops.{operation}(t)")
 
     return operate
 
@@ -222,8 +272,10 @@ class ArrayHabits:
         __rshift__, __rrshift__ = _binary(">>", False), _binary(">>", True)
         __lt__, __le__ = _binary("<", False), _binary("<=", False)
         __gt__, __ge__ = _binary(">", False), _binary(">=", False)
-        __neg__, __pos__ = _unary("-t.read()", "operator -"), _unary("+t.read()", "operator +")
-        __invert__, __abs__ = _unary("~t.read()", "operator ~"), _unary("abs(t.read())", "abs()")
+        __neg__ = _unary("-t.read()", "operator -", "negative")
+        __pos__ = _unary("+t.read()", "operator +", "positive")
+        __invert__ = _unary("~t.read()", "operator ~", "invert")
+        __abs__ = _unary("abs(t.read())", "abs()", "absolute")
 
     def __contains__(self, value: object) -> bool:
         """Raises ArgumentTypeError with code that looks for a value."""
@@ -263,8 +315,11 @@ class OnlyOfArrays:
 
     def __get__(self, thing: Any, kind: type) -> Any:
         text = f"{kind.__name__!r} object has no attribute {self._name!r}"
-        has = "A copy on the host" if self._name == "copy" else "A copy on the host has it"
-        text += f": its contents are on the device. {has}: {self._advice}"
+        if self._name in METHODS_ON_DEVICE:
+            text += f": {_advice(f'kp.ops.{self._name}', self._advice)}"
+        else:
+            has = "A copy on the host" if self._name == "copy" else "A copy on the host has it"
+            text += f": its contents are on the device. {has}: {self._advice}"
         raise ArrayAttributeError(text, self._name, thing)
 
 

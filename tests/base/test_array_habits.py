@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from kompute_py._base import array_habits
 
 VALUES = np.array([1.0, -2.0, 3.0], np.float32)
 
@@ -75,6 +76,37 @@ def test_an_operator_gives_code_that_computes_on_the_host(mgr, code):
         given = [1, 2, 3] if "[" in code else other
         expected = eval(code.format(symbol), {"t": np.abs(VALUES), "other": VALUES})
         np.testing.assert_array_equal(eval(advice(raised.value), {"t": t, "other": given}), expected)
+
+
+THERE = r"Compute there with (kp\.ops\.\w+\(.*\)), or on the host"
+
+
+@pytest.mark.parametrize("code", ["t {} 2", "3 {} t", "t {} other"])
+def test_an_operator_gives_code_that_computes_on_the_device(mgr, code):
+    values = {"t": np.array([1, 5, 3], np.int32), "other": np.array([2, 4, 1], np.int32)}
+    names = {name: mgr.tensor_t(value) for name, value in values.items()} | {"kp": kp}
+    for symbol in array_habits.ON_DEVICE:
+        if symbol == "@" and "other" not in code:
+            continue
+        with pytest.raises(kp.ArgumentTypeError) as raised:
+            eval(code.format(symbol), names)
+        found = eval(advice(raised.value, THERE), names).read()
+        np.testing.assert_allclose(found, eval(code.format(symbol), values), rtol=1e-6)
+    for each in ("-t", "+t", "~t", "abs(t)"):
+        with pytest.raises(kp.ArgumentTypeError) as raised:
+            eval(each, names)
+        np.testing.assert_array_equal(eval(advice(raised.value, THERE), names).read(), eval(each, values))
+
+
+def test_a_method_of_arrays_names_the_operation_on_the_device(mgr):
+    t = mgr.tensor_t(np.array([[1, 5], [3, 2]], np.int32))
+    missing = {name for name in dir(np.ndarray) if not name.startswith("_") and not hasattr(t, name)}
+    # These do something else than the methods of arrays with their names.
+    others = {"compress", "put", "resize"}
+    assert (missing & set(kp.ops.__all__)) - others == array_habits.METHODS_ON_DEVICE
+    for name in array_habits.METHODS_ON_DEVICE:
+        with pytest.raises(AttributeError, match=f"Compute there with kp.ops.{name}, or on the host"):
+            getattr(t, name)
 
 
 def test_operators_of_integers_and_matrices_do_too(mgr):
