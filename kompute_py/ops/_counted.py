@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
+from .._manager.default import manager as default_manager
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from ._given import given, host, shape_of
@@ -191,22 +192,24 @@ def unique(
     return found[0] if len(found) == 1 else tuple(found)
 
 
-def bincount(x: Array, minlength: int = 0) -> Array:
-    """How often each int from 0 on is in `x`, as ``np.bincount`` without weights.
+def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Array:
+    """How often each int from 0 on is in `x`, or the sum of the weights of its elements, as ``np.bincount``.
 
     `x` has one axis of ints. The result has one element more than the highest int, and at least `minlength`.
-    Its dtype is int64, or int32 on a device without 64-bit ints. It runs `kp.ops.int_counts`, which can be
-    recorded.
+    Its dtype is int64, or int32 on a device without 64-bit ints; with `weights`, of the shape of `x`, it is
+    float64, or float32 on a device without it. It runs `kp.ops.int_counts`, which can be recorded.
 
     Raises InvalidArgumentError for negative ints, a negative `minlength` and another shape, ArgumentTypeError
     for other dtypes.
 
     >>> kp.ops.bincount(np.array([0, 2, 2])).tolist()
     [1, 0, 2]
+    >>> kp.ops.bincount(np.array([0, 2, 2]), np.float32([0.5, 1, 2])).tolist()
+    [0.5, 0.0, 3.0]
 
-    :dtypes: ints and bool
+    :dtypes: ints and bool; weights all but complex
     :axes: None
-    :error: exact
+    :error: exact; with weights that of `kp.ops.int_counts`
     """
     if type(minlength) is not int or minlength < 0:
         raise InvalidArgumentError(f"bincount: minlength is {shown(minlength)}; give an int from 0 on")
@@ -219,36 +222,52 @@ def bincount(x: Array, minlength: int = 0) -> Array:
         if least < 0:
             raise InvalidArgumentError(f"bincount: x has {least}; it counts ints from 0 on")
         length = max(length, most + 1)
-    return int_counts(x, length)
+    return int_counts(x, length, None if weights is None else given(weights))
 
 
-def histogram(x: Array, bins: Any = 10, range: tuple[float, float] | None = None) -> tuple[Array, Any]:
+def histogram(
+    x: Array,
+    bins: Any = 10,
+    range: tuple[float, float] | None = None,
+    density: bool | None = None,
+    weights: Array | None = None,
+) -> tuple[Array, Any]:
     """How many elements of `x` are in each bin, and the edges of the bins, as ``np.histogram``.
 
     `bins` is the number of bins of equal width from ``range[0]`` to ``range[1]`` (by default the lowest and
-    the highest element), or the edges, which ascend. A bin has the elements from its lower edge to below its
-    upper one; the last bin has its upper edge, too. Other elements and NaN are not counted. The counts are
-    int64, or int32 on a device without 64-bit ints; the edges are an array of NumPy, on the host. It runs
-    `kp.ops.bin_counts`, which can be recorded; each element takes a binary search.
+    the highest element), or the edges, which ascend, or the name of one of NumPy's rules, which the host
+    computes from all elements. A bin has the elements from its lower edge to below its upper one; the last
+    bin has its upper edge, too. Other elements and NaN are not counted.
 
-    Raises InvalidArgumentError for bins or a range that NumPy refuses and for edges beyond the numbers of
-    32-bit or longer ints, ArgumentTypeError for complex numbers
-    and bools.
+    The counts are int64, or int32 on a device without 64-bit ints. With `weights`, of the shape of `x`, each
+    element counts as much as its weight, and the sums have the dtype of the weights. With `density` they are
+    divided by their sum and the widths of the bins, as float64, or float32 on a device without it. The edges
+    are an array of NumPy, on the host. It runs `kp.ops.bin_counts`, which can be recorded; each element takes
+    a binary search.
+
+    Raises InvalidArgumentError for bins or a range that NumPy refuses, for weights of another shape and for
+    edges beyond the numbers of 32-bit or longer ints, ArgumentTypeError for complex numbers and bools.
 
     >>> counts, edges = kp.ops.histogram(np.float32([0, 1, 2, 2.5, 4]), 2)
     >>> counts.tolist(), edges.tolist()
     ([2, 3], [0.0, 2.0, 4.0])
+    >>> kp.ops.histogram(np.float32([0, 1, 3]), 2, (0, 4), weights=np.array([5, 6, 7]))[0].tolist()
+    [11, 7]
 
     :dtypes: all but complex and bool
     :axes: None
-    :error: exact
+    :error: exact; with weights that of `kp.ops.bin_counts`; with density 4 roundings more
     """
     x = given(x)
     dtype = np.dtype(x.dtype)
     if dtype.kind not in "iuf":
         raise ArgumentTypeError(f"histogram: x is of {dtype}; give ints or floats: x.astype('uint8')")
     sample = np.zeros(0, dtype)
-    if np.ndim(bins) == 0 and range is None and int(np.prod(x.shape)):
+    if isinstance(bins, str):
+        if weights is not None:
+            raise InvalidArgumentError("histogram: NumPy has no rules for bins of weights; give their number")
+        sample = host(x)
+    elif np.ndim(bins) == 0 and range is None and int(np.prod(x.shape)):
         sample = np.array([host(_reduction(each)(x)) for each in ("min", "max")], dtype)
     try:
         edges = np.histogram_bin_edges(sample, bins, range)
@@ -256,7 +275,13 @@ def histogram(x: Array, bins: Any = 10, range: tuple[float, float] | None = None
         raise InvalidArgumentError(f"histogram: {error}") from None
     if dtype.kind in "iu" and dtype.itemsize < 4:  # edges may be beyond its numbers
         x, dtype = _elementwise("x", "int32")(x), np.dtype(np.int32)
-    return bin_counts(x, _rounded(edges, dtype)), edges
+    counts = bin_counts(x, _rounded(edges, dtype), None if weights is None else given(weights))
+    if density:
+        manager = counts.manager if isinstance(counts, Tensor) else default_manager()
+        wide = "shaderFloat64" in manager.enabled_features
+        widths = np.diff(edges).astype(np.float64 if wide else np.float32)
+        counts = _elementwise("n / w / s")(counts, widths, _reduction("sum")(counts))
+    return counts, edges
 
 
 def _rounded(edges: Any, dtype: np.dtype[Any]) -> Any:

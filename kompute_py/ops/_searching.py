@@ -4,7 +4,7 @@ elements that a condition selects, with their number.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from .._builders.walks import check_sizes, named, spread
 from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import CustomOp, Operation
 from .._custom.selection import KernelSelection
+from ._exact_sums import WORDS, declare_count, declare_weights, find_largest, total
 from ._keys import key_of
 
 if TYPE_CHECKING:
@@ -124,49 +125,85 @@ class _Searchsorted(CustomOp):
 
 
 class _Counts(CustomOp):
-    """Counts by atomic additions to 32-bit ints, which give the same result in any order."""
+    """Counts, or sums of weights, by atomic additions to ints, which give the same result in any order."""
 
     def bin(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
-        """Statements that add to ``counts`` for the element ``kp_i``."""
+        """Statements that call ``kp_count`` with a bin for the element ``kp_i``, and ``kp_i``."""
         raise NotImplementedError
 
+    def finish(self, ksel: KernelSelection, length: int, dtype: np.dtype[Any] | None = None) -> None:
+        """Declares the weights and the result; `dtype` is that of sums of weights, None for the weights'."""
+        x = ksel.arg_descs[0]
+        assert isinstance(x, TensorArg)
+        weights = declare_weights(ksel, x)
+        if weights is None:
+            ksel.return_new_tensor((length,), index_dtype(ksel))
+        else:
+            if weights.shape != x.shape:
+                raise InvalidArgumentError(
+                    f"{ksel._who()}: weights has the shape {weights.shape}, and x {x.shape}; give a weight "
+                    "for each element"
+                )
+            ksel.return_new_tensor((length,), weights.dtype if dtype is None else dtype)
+        check_sizes(ksel)
+
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """Writes three kernels: zeros, counts, and the result in its dtype."""
+        """Writes kernels for zeros, the largest weight, counts, and the result in its dtype."""
         result = kb.result(0)
-        kb.scratch("counts", kb.largest(result.size, 1), "uint32")
+        weights = next((a for a in ksel.arg_descs if isinstance(a, TensorArg) and a.name == "weights"), None)
+        count = kb.largest(result.size, 1) if weights is None else result.size * WORDS + 1
+        kb.scratch("counts", count, "uint32")
         kb.begin_dispatch("zeros")
-        spread(kb, kb.ceil_div(result.size, 64))
+        spread(kb, kb.ceil_div(count, 64))
         kb.emit("uint kp_i = kp_group * 64u + gl_LocalInvocationID.x;")
-        kb.emit("if (kp_i < result_size) counts_store(kp_i, 0u);")
+        kb.emit("if (kp_i < counts_size) counts_store(kp_i, 0u);")
+        if weights is not None:
+            find_largest(kb, weights)
         kb.begin_dispatch("counts")
+        if weights is None:
+            kb.declare("void kp_count(uint n, uint i) { atomicAdd(counts[n], 1u); }")
+        else:
+            declare_count(kb, weights)
         spread(kb, kb.ceil_div(kb.arg_value("x").size, 64))
         kb.emit("uint kp_i = kp_group * 64u + gl_LocalInvocationID.x;")
         kb.emit("if (kp_i >= x_size) return;")
         kb.emit(self.bin(ksel, kb))
         kb.begin_dispatch("result")
+        found = f"{_index(ksel.results[0])}(counts_load(kp_i))"
+        if weights is not None:
+            found = total(kb, weights, ksel.results[0].dtype)
         spread(kb, kb.ceil_div(result.size, 64))
         kb.emit("uint kp_i = kp_group * 64u + gl_LocalInvocationID.x;")
-        kb.emit(f"if (kp_i < result_size) result_store(kp_i, {_index(ksel.results[0])}(counts_load(kp_i)));")
+        kb.emit(f"if (kp_i < result_size) result_store(kp_i, {found});")
+
+
+_WEIGHED = """With `weights`, of the shape of `x`, each element counts as much as its weight. Sums do not
+    depend on the order: each weight is added as a multiple of a power of two that is at most 2^-93 of the
+    largest weight times the number of elements."""
+_WEIGHED_ERROR = "2 ulp, and 2^-94 of the largest weight times the square of the number of elements"
 
 
 class _IntCounts(_Counts):
-    """How often each of the ints 0 to ``length - 1`` is in `x`: `kp.ops.bincount` with a result of a fixed
-    size, which can be recorded. Other ints, also negative ones, are not counted.
+    __doc__ = f"""How often each of the ints 0 to ``length - 1`` is in `x`: `kp.ops.bincount` with a result of
+    a fixed size, which can be recorded. Other ints, also negative ones, are not counted.
 
     `x` has any shape. The result has `length` elements of dtype int64, or int32 on a device without 64-bit
-    ints.
+    ints. {_WEIGHED} They are float64, or float32 on a device without it.
 
-    Raises ArgumentTypeError unless `x` has ints or bools, InvalidArgumentError for a negative length.
+    Raises ArgumentTypeError unless `x` has ints or bools and `weights` real numbers, InvalidArgumentError for
+    a negative length and weights of another shape.
 
     >>> kp.ops.int_counts(np.array([0, 2, 2, 7, -1]), 4).tolist()
     [1, 0, 2, 0]
+    >>> kp.ops.int_counts(np.array([0, 2, 2]), 3, np.float32([0.5, 1, 2])).tolist()
+    [0.5, 0.0, 3.0]
 
-    :dtypes: ints and bool
+    :dtypes: ints and bool; weights all but complex
     :axes: None
-    :error: exact
+    :error: exact; with weights {_WEIGHED_ERROR}
     """
 
-    signature = "int_counts(Tensor x, int length) -> Tensor"
+    signature = "int_counts(Tensor x, int length, Tensor? weights=None) -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
         """Finds the length."""
@@ -176,42 +213,41 @@ class _IntCounts(_Counts):
             raise ArgumentTypeError(f"{ksel._who()}: x is of {x.dtype}; give ints")
         if length < 0:
             raise InvalidArgumentError(f"{ksel._who()}: length is {length}; give 0 or more")
-        ksel.return_new_tensor((length,), index_dtype(ksel))
-        check_sizes(ksel)
+        wide = ksel.device is None or ksel.has("shaderFloat64")
+        self.finish(ksel, length, np.dtype(np.float64 if wide else np.float32))
 
     def bin(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
         """By the int itself."""
         kind = kb.arg_value("x").type
         if kind == "bool":
-            return "uint n = x_load(kp_i) ? 1u : 0u; if (n < result_size) atomicAdd(counts[n], 1u);"
+            return "uint n = x_load(kp_i) ? 1u : 0u; if (n < result_size) kp_count(n, kp_i);"
         low = "" if kind.startswith("u") else f"n >= {kind}(0) && "
         wide = "uint64_t" if kind.endswith("64_t") else "uint"
-        return (
-            f"{kind} n = x_load(kp_i); "
-            f"if ({low}{wide}(n) < {wide}(result_size)) atomicAdd(counts[uint(n)], 1u);"
-        )
+        return f"{kind} n = x_load(kp_i); if ({low}{wide}(n) < {wide}(result_size)) kp_count(uint(n), kp_i);"
 
 
 class _BinCounts(_Counts):
-    """How many elements of `x` are in each bin: `kp.ops.histogram` with edges that the device has, which can
-    be recorded.
+    __doc__ = f"""How many elements of `x` are in each bin: `kp.ops.histogram` with edges that the device has,
+    which can be recorded.
 
     `edges` has one axis, ascends, and has the dtype of `x`, which has any shape. Bin `i` has the elements
     from ``edges[i]`` to below ``edges[i + 1]``, and the last bin ``edges[-1]``, too. Others and NaN are not
     counted. The result has the dtype int64, or int32 on a device without 64-bit ints.
 
+    {_WEIGHED} They have the dtype of the weights; ints wrap.
+
     Raises InvalidArgumentError for fewer than two edges or another shape, ArgumentTypeError for two dtypes,
-    UnimplementedError for complex numbers.
+    complex or bool weights, UnimplementedError for complex numbers.
 
     >>> kp.ops.bin_counts(np.float32([0, 1, 2, 2.5, 4]), np.float32([0, 2, 4])).tolist()
     [2, 3]
 
-    :dtypes: all but complex
+    :dtypes: all but complex; weights all but complex and bool
     :axes: None
-    :error: exact
+    :error: exact; with weights {_WEIGHED_ERROR}
     """
 
-    signature = "bin_counts(Tensor x, Tensor edges) -> Tensor"
+    signature = "bin_counts(Tensor x, Tensor edges, Tensor? weights=None) -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
         """Finds the number of bins."""
@@ -220,8 +256,12 @@ class _BinCounts(_Counts):
         _same_dtypes(ksel, x, edges)
         if edges.size < 2:
             raise InvalidArgumentError(f"{ksel._who()}: edges has {edges.size} elements; give two or more")
-        ksel.return_new_tensor((edges.size - 1,), index_dtype(ksel))
-        check_sizes(ksel)
+        self.finish(ksel, edges.size - 1)
+        weights = ksel.arg_descs[2]
+        if isinstance(weights, TensorArg) and weights.dtype == np.bool_:
+            raise ArgumentTypeError(
+                f"{ksel._who()}: weights is of bool; convert it: weights.astype(np.int32)"
+            )
 
     def bin(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
         """By a binary search."""
@@ -231,7 +271,7 @@ class _BinCounts(_Counts):
         return f"""
             {kind} own = kp_key(x_load(kp_i));
             {_bound("edges", "result_size", True)}
-            if ({number}low > 0u && own <= kp_key(edges_load(result_size))) atomicAdd(counts[low - 1u], 1u);
+            if ({number}low > 0u && own <= kp_key(edges_load(result_size))) kp_count(low - 1u, kp_i);
         """
 
 

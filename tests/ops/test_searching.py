@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -101,7 +103,7 @@ def test_searchsorted(data):
 def test_bincount(data):
     x = data.draw(hnp.arrays(np.int32, st.integers(0, 50), elements=st.integers(0, 30)))
     least = data.draw(st.integers(0, 40))
-    np.testing.assert_array_equal(kp.ops.bincount(x, least), np.bincount(x, minlength=least))
+    np.testing.assert_array_equal(kp.ops.bincount(x, minlength=least), np.bincount(x, minlength=least))
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int16"])
@@ -172,3 +174,91 @@ def test_errors():
         kp.ops.nonzero(np.float32(1))
     with pytest.raises(kp.InvalidArgumentError, match="only 3"):
         kp.ops.compress(np.ones(4, bool), ones)
+
+
+def weights_of(dtype, count, seed=1):
+    rng = np.random.default_rng(seed)
+    w = rng.normal(size=count) * 100
+    if dtype == "float64":
+        w *= 10.0 ** rng.uniform(-12, 3, count)
+    return (abs(w) if np.dtype(dtype).kind in "ub" else w).astype(dtype)
+
+
+def exact_sums(x, w, length):
+    found = [math.fsum(float(each) for each in w[x == n]) for n in range(length)]
+    return np.array(found)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "uint32", "int64", "bool"])
+def test_sums_of_weights(mgr, needs, dtype):
+    if dtype.endswith("64"):
+        needs(mgr, "shaderInt64" if dtype[0] == "i" else "shaderFloat64")
+    x = np.random.default_rng(0).integers(0, 40, 20_000, dtype=np.int32)
+    w = weights_of(dtype, x.size)
+    want = exact_sums(x, w, 40)
+    got = kp.ops.bincount(x, w)
+    assert got.dtype == (np.float64 if "shaderFloat64" in mgr.enabled_features else np.float32)
+    ulp = np.spacing(abs(want).astype(got.dtype)).astype(np.float64)
+    assert (abs(got - want) <= 2 * ulp).all()
+    np.testing.assert_array_equal(kp.ops.bincount(x, w, 40), got)
+    order = np.random.default_rng(2).permutation(x.size)
+    np.testing.assert_array_equal(kp.ops.bincount(x[order], w[order]), got)  # in any order
+    assert kp.ops.bincount(x, w, minlength=45).tolist() == [*got.tolist(), 0, 0, 0, 0, 0]
+    if dtype != "bool":
+        counts, _ = kp.ops.histogram(x, 7, (0, 35), weights=w)
+        wanted = exact_sums(np.where(x == 35, 34, x) // 5, w, 7)
+        assert counts.dtype == w.dtype
+        if w.dtype.kind == "f":
+            np.testing.assert_allclose(counts, wanted, 2 * np.finfo(w.dtype).eps)
+        else:
+            np.testing.assert_array_equal(counts, wanted.astype(np.int64).astype(w.dtype))
+
+
+def test_odd_weights(mgr):
+    inf, nan = np.inf, np.nan
+    x = np.int32([0, 0, 1, 2, 3, 4, 4, 5, 5, 6, 9, -1])
+    w = np.float32([inf, 1, -inf, nan, 2.0**-60, -inf, inf, 2**50, 1, -(2.0**50), 3, 7])
+    want = [inf, -inf, nan, 2.0**-60, nan, 2**50 + 1, -(2.0**50), 0, 0, 3, 0]
+    assert kp.ops.int_counts(x, 11, w).astype(np.float32).tolist() == pytest.approx(
+        np.float32(want).tolist(), rel=1e-7, nan_ok=True
+    )
+    tiny = np.float32([2.0**-126, 2.0**-126, 2.0**-125])
+    assert kp.ops.bincount(np.int32([1, 1, 0]), tiny).tolist() == [2.0**-125, 2.0**-125]
+    huge = np.float32([3e38, 3e38, -3e38])
+    assert kp.ops.bincount(np.int32([0, 0, 0]), huge).tolist() == [huge[0]]
+    assert kp.ops.bincount(x[:0], w[:0], 2).tolist() == [0, 0]
+    ints = np.int32([2**31 - 1, 2**31 - 1, -(2**31)])
+    assert kp.ops.histogram(np.float32([0, 0, 1]), 2, weights=ints)[0].tolist() == [-2, -(2**31)]  # they wrap
+    t = mgr.tensor_t(np.float32([[1, 5], [2, 6]]))
+    counted = kp.ops.int_counts.op(mgr.tensor_t(np.int32([1, 1])), 3, t[1])
+    mgr.sequence().record(counted).eval()
+    assert counted.results[0].tolist() == [0, 8, 0]
+
+
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_histograms_with_density_and_rules(data):
+    shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=20))
+    x = np.random.default_rng(data.draw(st.integers(0, 99))).normal(size=shape).astype(np.float32)
+    bins = data.draw(st.sampled_from([1, 5, [-1.0, 0.0, 0.5, 9.0], "auto", "fd"]))
+    span = data.draw(st.sampled_from([None, (-1.0, 2.0)]))
+    weights = data.draw(st.sampled_from([None, abs(x) + 1])) if not isinstance(bins, str) else None
+    got, edges = kp.ops.histogram(x, bins, span, True, weights)
+    with np.errstate(all="ignore"):
+        want, theirs = np.histogram(x, bins, span, True, weights)
+    np.testing.assert_array_equal(edges, theirs)
+    np.testing.assert_allclose(got, want, 1e-5)
+
+
+def test_errors_of_weights():
+    x, w = np.zeros(4, np.int32), np.zeros(3, np.float32)
+    wrong = kp.errors.InvalidArgumentError
+    with pytest.raises(wrong, match=r"weights has the shape \(3,\), and x \(4,\)"):
+        kp.ops.bincount(x, w)
+    with pytest.raises(wrong, match="weights has the shape"):
+        kp.ops.histogram(x, weights=w)
+    with pytest.raises(wrong, match="no rules"):
+        kp.ops.histogram(x, "auto", weights=x)
+    for weights in (np.zeros(4, np.complex64), np.zeros(4, bool)):
+        with pytest.raises(kp.errors.ArgumentTypeError, match="weights is of"):
+            kp.ops.histogram(x, weights=weights)
