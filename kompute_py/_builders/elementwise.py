@@ -179,7 +179,8 @@ class ElementwiseOp(CustomOp):
             coordinates.append("uint kp_c0 = i;")
             for number in range(len(layout.lengths), 0, -1):
                 coordinates.append(f"uint kp_c{number} = kp_c0 % kp_n{number}; kp_c0 /= kp_n{number};")
-        stores = [f"{name}_store(i, {results[name]});" for name in formula.results]
+        made = dict(zip(formula.results, (each.name for each in ksel.results), strict=True))
+        stores = [f"{made[name]}_store(i, {results[name]});" for name in formula.results]
         each = " ".join((*coordinates, *statements, *stores))
         if not four:
             kb.groups(kb.smallest(kb.ceil_div(size, _GROUP), _MOST_GROUPS))
@@ -195,14 +196,14 @@ class ElementwiseOp(CustomOp):
             return
         dense = [(t.name, _FOUR[t.dtype.name]) for t in tensors if t.name in layout.dense]
         reads = " ".join(f"{kind} kp_{name}_ = {name}_load4(kp_q);" for name, kind in dense)
-        makes = " ".join(f"{_FOUR[typed.dtypes[name].name]} kp_{name}_;" for name in formula.results)
+        makes = " ".join(f"{_FOUR[typed.dtypes[name].name]} kp_{made[name]}_;" for name in made)
         parts = []
         for k in range(4):
             inner = {**loads, **{name: f"kp_{name}_[{k}]" for name, _ in dense}}
             statements, results = typed.glsl(inner)
-            sets = (f"kp_{name}_[{k}] = {results[name]};" for name in formula.results)
+            sets = (f"kp_{made[name]}_[{k}] = {results[name]};" for name in made)
             parts.append(f"{{ {' '.join((*statements, *sets))} }}")
-        writes = " ".join(f"{name}_store4(kp_q, kp_{name}_);" for name in formula.results)
+        writes = " ".join(f"{name}_store4(kp_q, kp_{name}_);" for name in made.values())
         kb.groups(kb.smallest(kb.ceil_div(size, 4 * _GROUP), _MOST_GROUPS))
         newline = "\n                        "
         kb.emit(f"""

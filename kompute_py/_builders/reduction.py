@@ -236,7 +236,7 @@ class ReductionOp(CombiningOp):
     def finished(self, kb: KernelBuilder, acc: np.dtype[Any], dtype: np.dtype[Any]) -> str:
         """Statements that keep ``kp_s`` as the result of the line ``kp_line``."""
         if self.finish is None:
-            return "result_store(kp_line, kp_s);"
+            return f"{kb.result(0)}_store(kp_line, kp_s);"
         features = kb.selection._features
         count = _count_dtype(acc, features)
         types = {name: acc if name == "a" else count for name in self.finish.names}
@@ -246,7 +246,8 @@ class ReductionOp(CombiningOp):
         loads = {"a": "kp_s", "n": f"{element_of(count).type}(kp_n)"}
         statements, results = typed.glsl(loads, "kp_f")
         kb.declare(declarations_of(typed))
-        return " ".join(("{", *statements, f"result_store(kp_line, {next(iter(results.values()))});", "}"))
+        store = f"{kb.result(0)}_store(kp_line, {next(iter(results.values()))});"
+        return " ".join(("{", *statements, store, "}"))
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes one kernel, or two: one for runs, one that combines what they found."""

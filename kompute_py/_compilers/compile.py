@@ -272,9 +272,12 @@ def _compile(
 
 
 def compile_text(text: str, title: str, setting: Lookup) -> _Compiled:
-    """`_compile` of GLSL without options, as generators write it. `title` is its name in messages."""
+    """`_compile` of GLSL without options, as generators write it. `title` is its name in messages.
+
+    No warning is given for two underscores in a name: a tensor ``x_`` brings the name ``x__load``.
+    """
     request = _Request(_encoded("the source", text), text_name(title), *_PLAIN_GLSL)
-    compiled = _warned(request, None, True, setting, [], 4)
+    compiled = _warned(request, None, True, setting, [], 4, '("__")')
     return _Compiled(
         compiled.spirv,
         compiled.declared,
@@ -292,8 +295,11 @@ def _warned(
     setting: Lookup,
     sought: list[tuple[str, bytes]],
     stacklevel: int,
+    unheeded: str | None = None,
 ) -> CachedShader:
-    """The compiler's result, or the cache's, with a Python warning for each of the compiler's."""
+    """The compiler's result, or the cache's, with a Python warning for each of the compiler's, but those
+    about `unheeded`.
+    """
     try:
         seconds = time_limit(timeout, setting("compile_timeout") if timeout is None else 0)
         compiled = _cached(request, seconds, setting) if cache else _run(request, seconds)[0]
@@ -308,6 +314,8 @@ def _warned(
             )
         raise
     for file, line, column, _, message, _ in compiled.warnings:
+        if unheeded is not None and unheeded in message:
+            continue
         place = ":".join(str(part) for part in (file, line, column) if part)
         warnings.warn(f"{place}: {message}", ShaderCompileWarning, stacklevel=stacklevel)
     return compiled

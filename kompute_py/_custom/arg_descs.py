@@ -39,7 +39,7 @@ BOUNDS = {
     np.dtype(each): (int(np.iinfo(each).min), int(np.iinfo(each).max))
     for each in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
 }
-_RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}  # of the kinds of dtypes
+RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}  # of the kinds of dtypes
 
 
 class ArgDesc:
@@ -313,7 +313,7 @@ class ValueArg(ArgDesc):
         known = OF_PYTHON.get(type(value))
         if known is None:
             raise ArgumentTypeError(f"{self.name} is {shown(value)}, which is no number of Python")
-        if _RANKS[wanted.kind] < _RANKS[known[0].kind]:
+        if RANKS[wanted.kind] < RANKS[known[0].kind]:
             raise InvalidArgumentError(f"{self.name} is {shown(value)}, which is no {wanted}")
         self._least, self._most = BOUNDS.get(wanted, (0, 0))
         if wanted.kind in "iu" and not self._least <= value <= self._most:

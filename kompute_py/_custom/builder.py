@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import math
 import re
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -12,10 +13,11 @@ import numpy as np
 from .._base.arrays import as_index, to_array, to_dtype
 from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, kind_of, shown
 from .._base.text import nearest
+from .._formulas.dtypes import literal
 from .._formulas.elements import Element, element_of
 from .._formulas.words import GLSL_WORDS
 from .._shaders.module import ShaderModule, subgroups_of
-from .arg_descs import ArgDesc, AttrArg, EmptyOptionalTensorArg, TensorArg, TensorListArg, ValueArg
+from .arg_descs import RANKS, ArgDesc, AttrArg, EmptyOptionalTensorArg, TensorArg, TensorListArg, ValueArg
 from .expressions import IntOrSize, Size, ceil_div, glsl, largest, product, smallest
 from .names import tensor_of_name
 from .selection import KernelSelection
@@ -131,6 +133,8 @@ class Dispatch:
         self.full_subgroups = False
         self.grid: tuple[IntOrSize, IntOrSize, IntOrSize] | None = None
         self.indirect: Indirect | None = None
+        self.counted = ""
+        """The call that computed with `local_size`."""
         self.module: ShaderModule | None = None
         """In the place of the text."""
         self.bindings: tuple[str, ...] = ()
@@ -189,6 +193,8 @@ class KernelBuilder:
         self._dispatches: list[Dispatch] = []
         self._current: Dispatch | None = None
         self._yielded = False
+        self._of_one_size: list[tuple[str, ...]] = []
+        """Results whose elements one expression each yields: they have the same number of elements."""
         self._calls: dict[str, int] = {}
         """The functions of `call`, with their numbers."""
         for tensor in selection._tensors():
@@ -369,12 +375,21 @@ class KernelBuilder:
         self._dispatches.append(self._current)
 
     def workgroup(self, x: int, y: int = 1, z: int = 1) -> None:
-        """The number of invocations in a workgroup; 64 by default. Raises InvalidArgumentError if not
-        positive."""
+        """The number of invocations in a workgroup; 64 by default. Call it before `groups` and
+        `yield_results`, which count with it.
+
+        Raises InvalidArgumentError if not positive, FailedPreconditionError after one of these.
+        """
         for size in (x, y, z):
             if type(size) is not int or size < 1:
                 raise InvalidArgumentError(f"A workgroup has ints from 1 in x, y, z, not {shown((x, y, z))}")
-        self._dispatch().local_size = (x, y, z)
+        dispatch = self._dispatch()
+        if dispatch.counted and dispatch.local_size != (x, y, z):
+            raise FailedPreconditionError(
+                f"{self._who()}: kb.{dispatch.counted} has counted workgroups of {dispatch.local_size}; call "
+                "kb.workgroup before it"
+            )
+        dispatch.local_size = (x, y, z)
 
     def subgroups(self, size: int | None = None, *, full: bool = True) -> None:
         """The invocations of each subgroup, by default as many as the device chooses, and whether all
@@ -431,6 +446,7 @@ class KernelBuilder:
         for size in (x, y, z):
             _check_size(size, "The number of groups")
         dispatch = self._dispatch()
+        dispatch.counted = "groups"
         i, j, k = dispatch.local_size
         dispatch.grid = product((x, i)), product((y, j)), product((z, k))
         dispatch.indirect = None
@@ -572,17 +588,18 @@ class KernelBuilder:
         self._dispatch(text=True).extensions.append(name)
 
     def yield_results(self, *values: Any) -> None:
-        """Ends the dispatch with one expression for each result: the element ``i`` of the result.
+        """Ends the dispatch with one expression for each result: the element ``i`` of the result. A number of
+        Python or NumPy becomes one of the result's dtype.
 
         The dispatch then has one invocation for each element of the first result, ``i`` is declared as the
-        element's number, and ends invocations beyond. The results must have one size. Without `values`, it
-        says that the emitted lines store all results themselves.
+        element's number, and ends invocations beyond. The results must have one size, which each call
+        checks. Without `values`, it says that the emitted lines store all results themselves.
 
         Raises InvalidArgumentError unless there is one value for each result, ArgumentTypeError for one that
         is no text, number or size, FailedPreconditionError if the dispatch has a grid already.
         """
         for value in values:
-            if not isinstance(value, (str, int, float, np.number, Size)):
+            if not isinstance(value, (str, int, float, complex, np.number, np.bool_, Size)):
                 raise ArgumentTypeError(f"{self._who()}: a result is an expression, not {kind_of(value)}")
         if not self._results or (values and len(values) != len(self._results)):
             raise InvalidArgumentError(
@@ -596,21 +613,46 @@ class KernelBuilder:
                     f"{self._who()}: yield_results with values sets the grid itself; this dispatch has one"
                 )
             first, origin = self._results[0], _caller(1)
+            # As many groups as there are, in two axes: one invocation for each element, whatever their shape.
             width, *more = dispatch.local_size
-            index = "gl_GlobalInvocationID.x"
-            if more == [1, 1]:  # as many groups as there are, in two axes
-                groups = ceil_div(first.size, width)
-                self.groups(smallest(groups, _MOST_GROUPS), ceil_div(groups, _MOST_GROUPS))
-                index += f" + gl_GlobalInvocationID.y * gl_NumWorkGroups.x * {width}u"
+            count = math.prod(dispatch.local_size)
+            groups = ceil_div(first.size, count)
+            self.groups(smallest(groups, _MOST_GROUPS), ceil_div(groups, _MOST_GROUPS))
+            if more == [1, 1]:
+                index = f"gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * gl_NumWorkGroups.x * {width}u"
             else:
-                self.grid(first.size)
+                index = (
+                    f"(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * {count}u"
+                    " + gl_LocalInvocationIndex"
+                )
+            self._of_one_size.append(tuple(result.name for result in self._results))
+            dispatch.counted = "yield_results"
             dispatch.body.insert(0, (f"uint i = {index};", origin))
             dispatch.body.insert(1, (f"if (i >= {glsl(first.size)}) return;", origin))
             for result, value in zip(self._results, values, strict=True):
-                dispatch.body.append((f"{result.name}_store(i, {value});", origin))
+                dispatch.body.append(
+                    (f"{result.name}_store(i, {self._yielded_text(result, value)});", origin)
+                )
         self._yielded = True
 
     # -- inside ----------------------------------------------------------------------------------------------
+
+    def _yielded_text(self, result: TensorValue, value: Any) -> str:
+        """The expression of a value that is stored in a result."""
+        if isinstance(value, str | Size):
+            return str(value)
+        dtype = result.dtype
+        floats = RANKS["f"]
+        if dtype.kind != "b" and RANKS[np.dtype(type(value)).kind] > RANKS.get(dtype.kind, floats):
+            raise InvalidArgumentError(
+                f"{self._who()}: {result.name!r} is of {dtype}; {shown(value)} is none"
+            )
+        try:
+            return literal(value, dtype)
+        except OverflowError:
+            raise InvalidArgumentError(
+                f"{self._who()}: {shown(value)} is out of bounds for {result.name!r} of {dtype}"
+            ) from None
 
     def _who(self) -> str:
         return self.selection._who()

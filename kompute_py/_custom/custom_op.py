@@ -50,8 +50,9 @@ from .forms import (
     refuse_donated,
     require_alive,
 )
+from .library import OpLibrary
 from .op_custom import CacheInfo, OpCustom
-from .program import Program, check_numbers, compile_program, written
+from .program import Program, compile_program, written
 from .repeated import RepeatedCalls, at_place, exactly_key
 from .selection import KernelSelection
 from .tuning import Tuning, check_variants, choices_of, measured, report
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
     from .._manager.manager import Manager
     from .._sync.semaphore import Semaphore, Waitable
     from .builder import KernelBuilder
-    from .library import OpLibrary
 
 _MOST_PROGRAMS = 256
 """Specializations that an operation keeps for each Manager."""
@@ -190,6 +190,9 @@ class CustomOp:
         Raises SignatureError if the signature cannot be read, ArgumentTypeError for anything but such a
         class, FailedPreconditionError if the library has an operation of that name.
         """
+
+        if library is not None and not isinstance(library, OpLibrary):
+            raise ArgumentTypeError(f"register: library is {kind_of(library)}; give one: kp.op_library(name)")
 
         def make(given: Any) -> Operation:
             if not isinstance(given, type) or not issubclass(given, CustomOp) or given is CustomOp:
@@ -384,11 +387,10 @@ class Operation:
         self._check_outs(selection, outs)
         if self._several:
             selection.variant = self._choice(selection, values, manager, calls)
-        if selection.results and not any(each.size for each in selection.results):
+        if selection._writes_nothing():
             program = Program(self.__name__, (), ())  # nothing to compute, so generators need not think of it
         else:
             program = self._program(selection, manager, calls)
-        check_numbers(program, selection)
         if self._op.reads_parts:
             values = bases(values)
         form = make_form(program, selection, manager, calls.facts, values, outs, shared)

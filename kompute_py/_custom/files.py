@@ -10,7 +10,7 @@ from typing import Any
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError, kind_of, shown
 from .builder import Indirect
-from .program import Block, Program, groups_of, numbers_of
+from .program import Block, Program, check_numbers, groups_of, numbers_of
 from .selection import KernelSelection
 
 
@@ -48,6 +48,7 @@ def _as_files(program: Program, selection: KernelSelection) -> tuple[dict[str, A
             f"{program.name}: its kernels read tables ({', '.join(each.name for each in program.tables)}), "
             "which files for programs without Python do not have"
         )
+    check_numbers(program, selection)
     numbers = numbers_of(program, selection)
     dispatches, modules = [], []
     for number, step in enumerate(program.steps):

@@ -19,7 +19,7 @@ from .._shaders.constants import NO_SPECIALIZATION
 from .arg_descs import TensorArg, TensorListArg
 from .forms import FRESH, GIVEN, HOST, Copied, Facts, Form, Fresh, Host, flat
 from .pictures import first_image, picture_like, tensor_of
-from .program import Block, Program, Step, check_indirect, groups_of, numbers_of, scratch_of
+from .program import Block, Program, Step, check_indirect, check_numbers, groups_of, numbers_of, scratch_of
 from .selection import KernelSelection
 from .specs import TensorSpec
 
@@ -42,6 +42,7 @@ def make_form(
     Raises InvalidArgumentError for arguments that the kernels write and cannot, and for a grid beyond the
     device's limits; and the errors of `kp.Algorithm`.
     """
+    check_numbers(program, selection)
     return _Maker(program, selection, manager, facts, values, outs, shared).form
 
 
@@ -129,7 +130,7 @@ class _Maker:
         self.copies_out: list[Any] = []
         self._take_memory()
         self._name_results()
-        if selection.results and not any(result.size for result in selection.results):
+        if selection._writes_nothing():
             self.form.push = []  # no element to compute; generators need not think of this
             return
         self._make_bindable()

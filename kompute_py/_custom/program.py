@@ -88,6 +88,8 @@ class Program(NamedTuple):
     """(name, number of elements, dtype) of the memory that the dispatches share."""
     tables: tuple[Table, ...] = ()
     """What the dispatches read that is the same in each call."""
+    of_one_size: tuple[tuple[str, ...], ...] = ()
+    """Names of tensors that have the same number of elements, which kernels compute together."""
 
     @property
     def table_bytes(self) -> int:
@@ -124,7 +126,7 @@ def compile_program(op: Any, selection: KernelSelection, setting: Any) -> Progra
         Table(each, size, builder._tensors[each].dtype, contents)
         for each, (contents, size) in builder._constants.items()
     )
-    return Program(name, tuple(steps), scratch, tables)
+    return Program(name, tuple(steps), scratch, tables, tuple(builder._of_one_size))
 
 
 def written(op: Any, selection: KernelSelection) -> tuple[str, ...]:
@@ -302,7 +304,17 @@ def check_indirect(program: Program, selection: KernelSelection) -> None:
 
 
 def check_numbers(program: Program, selection: KernelSelection) -> None:
-    """Raises InvalidArgumentError for a tensor with 2**32 elements or more."""
+    """Raises InvalidArgumentError for a tensor with 2**32 elements or more, and for results of several sizes
+    whose elements are computed together.
+    """
+    for names in program.of_one_size:
+        sizes = {each.name: each.size for each in selection.results if each.name in names}
+        if len(set(sizes.values())) > 1:
+            raise InvalidArgumentError(
+                f"{program.name}: yield_results computes results of one size; they have "
+                f"{', '.join(f'{size} ({name})' for name, size in sizes.items())} elements. Store them by "
+                "kb.emit"
+            )
     for tensor in selection._tensors():
         if tensor.size > _MOST_ELEMENTS:
             raise InvalidArgumentError(

@@ -40,6 +40,7 @@ from .arg_descs import (
 from .arguments import dtype_named
 from .declaration import Declaration, Parameter
 from .names import tensor_of_name
+from .notes import in_full
 from .specs import TensorSpec
 
 if TYPE_CHECKING:
@@ -102,7 +103,8 @@ class KernelSelection:
         self._values = values
         self._features = features
         self.notes: dict[str, Any] = {}
-        """Notes that `select` leaves for `generate`. Their ``repr`` is part of `spec_key`."""
+        """Notes that `select` leaves for `generate`: numbers, texts, arrays, dtypes, lists, tuples, dicts,
+        dataclasses, and objects with a ``__repr__`` of their own, which are part of `spec_key`."""
         # The library's own operations take care themselves of what their kernels depend on.
         self._guarded: bool = not type(op).__module__.startswith("kompute_py.")
         self._made = 0
@@ -417,7 +419,7 @@ class KernelSelection:
         results = ",".join([result.spec_key for result in self.results])
         variant = f"/{self.variant}" if self.variant else ""
         computed = "".join([f",{a.name}={a.spec_key}" for a in self._computed])
-        notes = f"{self.notes}" if self.notes and self._guarded else ""
+        notes = in_full(self.notes) if self.notes and self._guarded else ""
         return f"{self._declaration.name}({arguments}{computed})->{results}{variant}{notes}"
 
     @property
@@ -554,6 +556,11 @@ class KernelSelection:
             elif isinstance(desc, TensorListArg):
                 found.extend(desc.items)
         return [*found, *(result for result in self.results if result.is_result)]
+
+    def _writes_nothing(self) -> bool:
+        """Whether all that the kernels write is empty: new results and arguments."""
+        written = (*self.results, *self.inplace_tied_arg_descs)
+        return bool(written) and not any(each.size for each in written)
 
     def _numbers(self) -> Mapping[str, int]:
         """The lengths of all axes and the run-time ints, by their names in the kernels."""

@@ -193,11 +193,11 @@ def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
             # Two steps, but no invocation changes the bits of another.
             stored = (
                 f"atomicAnd({word}, ~({hex((1 << bits) - 1)}u << {shift})); "
-                f"atomicOr({word}, ({element.store.format('v')}) << {shift});"
+                f"atomicOr({word}, ({element.store.format('kp_v')}) << {shift});"
             )
         else:
             loaded = element.load.format(f"{name}[i]")
-            stored = f"{name}[i] = {element.store.format('v')};"
+            stored = f"{name}[i] = {element.store.format('kp_v')};"
         if f"{name}_load4" in words or f"{name}_store4" in words:
             four = "" if element.words else _OF_FOUR.get(element.stored)
             if four:
@@ -207,11 +207,11 @@ def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
                 )
                 head.append(f"{four} {name}_load4(uint i) {{ return kp_{name}4[i]; }}")
                 if not fixed:
-                    head.append(f"void {name}_store4(uint i, {four} v) {{ kp_{name}4[i] = v; }}")
+                    head.append(f"void {name}_store4(uint i, {four} kp_v) {{ kp_{name}4[i] = kp_v; }}")
         if f"{name}_load" in words:
             head.append(f"{element.type} {name}_load(uint i) {{ return {loaded}; }}")
         if not fixed and f"{name}_store" in words:
-            head.append(f"void {name}_store(uint i, {element.type} v) {{ {stored} }}")
+            head.append(f"void {name}_store(uint i, {element.type} kp_v) {{ {stored} }}")
     lines: list[tuple[str, Origin | None]] = [(line, None) for line in (*head, *flags, *macros)]
     lines += dispatch.outside
     lines.append(("void main() {", None))

@@ -95,6 +95,9 @@ def literal(value: Any, dtype: Dtype) -> str:
     if kind == "vec2":
         single = complex(value)
         return f"vec2({_float(single.real)}, {_float(single.imag)})"
+    if kind == "dvec2":
+        wide = complex(value)
+        return f"dvec2({_double(wide.real)}, {_double(wide.imag)})"
     if dtype.kind in "iu":
         return _whole(int(value), dtype, kind)
     if kind == "double":

@@ -1,0 +1,110 @@
+"""Notes of `select`, which decide what the kernels are: no two that differ share a kernel."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import itertools
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+from kompute_py._custom.notes import in_full
+from kompute_py.errors import ArgumentTypeError, InvalidArgumentError
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any = 0
+
+
+@dataclasses.dataclass
+class Record:
+    table: Any
+    n: int = 1
+
+
+class Mode(enum.Enum):
+    A = 1
+    B = 2
+
+
+class Plain:
+    pass
+
+
+class Told:
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def __repr__(self) -> str:
+        return f"Told({self.n})"
+
+
+def _long(value: float, dtype: str = "f8") -> np.ndarray:
+    array = np.zeros(5000, dtype)
+    array[2500] = value
+    return array
+
+
+DIFFERENT = [
+    1, 2, True, 1.0, "1", b"1", None, 0.0, -0.0, float("nan"), 1 + 0j, np.float32(1), np.float64(1),
+    np.int8(1), 0.1234567890123, 0.1234567890124, np.float64(0.1234567890123),
+    np.float64(0.1234567890124), np.array([0.1234567890123]), np.array([0.1234567890124]),
+    np.array([[0.1234567890123]]), _long(1), _long(2), _long(1, "f4"), _long(1).reshape(50, 100),
+    np.array(1.0), np.array([1, 2]), np.array([1, 2]).astype("i4"), np.array([1, None], object),
+    np.array([2, None], object), np.zeros(0), np.zeros((0, 1)), [], (), {}, set(), [1, 2], (1, 2),
+    {1: 2}, {1, 2}, frozenset((1, 2)), [[1], 2], [1, [2]], ["1, 2"], [_long(3)], [_long(4)],
+    OrderedDict([(1, 2)]), Pair(1), Pair(1, 2), Pair(_long(3)), Pair(_long(4)), Record(_long(3)),
+    Record(_long(4)), Record(_long(3), 2), Mode.A, Mode.B, np.dtype("f4"), np.dtype("f8"), np.float32,
+    Told(1), Told(2), slice(1), len,
+]  # fmt: skip
+
+
+def test_notes_that_differ_have_texts_that_differ() -> None:
+    texts = [in_full({"n": each}) for each in DIFFERENT]
+    for (one, text), (other, again) in itertools.combinations(zip(DIFFERENT, texts, strict=True), 2):
+        assert text != again, (one, other)
+    with np.printoptions(precision=1, threshold=3):
+        assert [in_full({"n": each}) for each in DIFFERENT] == texts
+    assert in_full({"n": _long(1)[::-1][::-1]}) == in_full({"n": _long(1)})
+
+
+@pytest.mark.parametrize(
+    "note", [Plain(), lambda: 1, Plain().__init__, (n for n in ()), [Plain()], {1: Plain()}]
+)
+def test_notes_without_contents_are_refused(note: Any) -> None:
+    """Another object has its address later."""
+    with pytest.raises(ArgumentTypeError, match="keep its numbers"):
+        in_full({"n": note})
+
+
+def test_notes_that_contain_themselves_are_refused() -> None:
+    note: list[Any] = []
+    note.append(note)
+    with pytest.raises(InvalidArgumentError, match="contains itself"):
+        in_full({"n": note})
+
+
+def test_tables_of_notes_are_those_of_the_call(mgr: kp.Manager) -> None:
+    @kp.CustomOp.register
+    class weighted(kp.CustomOp):
+        signature = "weighted(Tensor x, Tensor|Scalar w=1.0) -> Tensor"
+
+        def select(self, ksel: kp.KernelSelection) -> None:
+            x, w = ksel.arg_tensor("x"), ksel.arg_tensor_or_value("w")
+            assert isinstance(w, kp.typing.ValueArg)
+            table = np.zeros(3000)
+            table[1500] = w.v + x.shape[0]
+            ksel.notes["table"] = table
+            ksel.return_new_tensor(x.shape, x.dtype)
+
+        def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+            kb.constant("table", ksel.notes["table"].astype(np.float32))
+            kb.yield_results("table_load(1500)")
+
+    for n, w in itertools.product((2, 3), (0.5, 0.501, 0.5)):
+        assert weighted(mgr.zeros(n), w).read().tolist() == [np.float32(w + n)] * n
