@@ -24,9 +24,12 @@ import itertools
 import keyword
 import math
 import re
+import warnings
 from typing import Any, NamedTuple, NoReturn
 
+from .._base.arrays import to_dtype
 from .._base.errors import ArgumentTypeError, SignatureError, kind_of
+from .._formulas.dtypes import SMALL_FLOATS
 from .._formulas.words import GLSL_WORDS
 from .._shaders.signature import MISSING
 from .names import tensor_of_name
@@ -272,13 +275,23 @@ class _Parser:
                 self.fail(f"{text} is beyond the numbers of kernels")
             return number
         if kind == "text":
-            return ast.literal_eval(text)
+            return self.quoted(text)
         if kind == "word" and text in _VALUES:
             return _VALUES[text]
         if kind == "word" and text in ("inf", "nan"):
             return float(text)
         self.next -= 1
         self.fail(f"{text!r} is no value" if text else "a value is missing")
+
+    def quoted(self, text: str) -> Any:
+        """The value of the quoted text that was just taken."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # of escapes that are none
+            try:
+                return ast.literal_eval(text)
+            except (SyntaxError, ValueError, Warning):
+                self.next -= 1
+                self.fail(f"{text} is no text: an escape in it is none")
 
     def results(self, parameters: list[Parameter]) -> tuple[tuple[Result, ...], bool]:
         if not self.take("("):
@@ -319,6 +332,16 @@ class _Parser:
         return Result(name, alias)
 
 
+def _is_dtype(name: str) -> bool:
+    if name in SMALL_FLOATS:
+        return True
+    try:
+        to_dtype(name)
+    except ArgumentTypeError:
+        return False
+    return True
+
+
 def _fits(value: Any, kind: str) -> bool:
     if kind in ("Tensor?", "Tensor|Scalar?") and value is None:
         return True
@@ -329,7 +352,7 @@ def _fits(value: Any, kind: str) -> bool:
     if kind == "str":
         return isinstance(value, str)
     if kind in ("dtype", "dtype?"):
-        return isinstance(value, str) or (value is None and kind == "dtype?")
+        return (value is None and kind == "dtype?") or (isinstance(value, str) and _is_dtype(value))
     if kind == "int":
         return type(value) is int
     if kind == "float":

@@ -9,6 +9,7 @@ import pytest
 import kompute_py as kp
 from kompute_py._custom.declaration import parse
 from kompute_py._shaders.signature import MISSING
+from kompute_py.errors import ArgumentTypeError, SignatureError
 
 
 def test_all_types_and_defaults():
@@ -130,3 +131,30 @@ def test_any_text_is_read_or_refused_with_a_column():
         except kp.errors.SignatureError as error:
             assert 1 <= error.offset <= len(text) + 1
     assert read > 10
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        (r"f(Tensor x, str s='\xzz') -> Tensor", 19),
+        (r"f(Tensor x, str s='\N{no such}') -> Tensor", 19),
+        (r"f(Tensor x, str s='\d') -> Tensor", 19),
+        ("f(Tensor x, str s='a\nb') -> Tensor", 19),
+        ("f(Tensor x, dtype d='zzz') -> Tensor", 21),
+        ("f(Tensor x, dtype? d='O') -> Tensor", 22),
+    ],
+)
+def test_defaults_that_are_none_are_refused(text: str, column: int) -> None:
+    with pytest.raises(SignatureError) as caught:
+        parse(text)
+    assert f"(column {column})" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["'bfloat16'", "'float8_e5m2'", "'f4'", "'float'", "'?'"])
+def test_default_dtypes(text: str) -> None:
+    assert parse(f"f(Tensor x, dtype d={text}) -> Tensor").parameters[1].default == text[1:-1]
+
+
+def test_libraries_are_libraries() -> None:
+    with pytest.raises(ArgumentTypeError, match="library is a str"):
+        kp.CustomOp.register(library="mine")  # type: ignore[call-overload]
