@@ -23,7 +23,7 @@ from .._custom.selection import KernelSelection
 from .._formulas.dtypes import promoted
 from .._formulas.elements import element_of
 from .._formulas.formula import Formula
-from ._matrices import Contraction, Product, Side, dtype_of, tell_product
+from ._matrices import Contraction, Product, Side, dtype_of, tell_product, ways_of
 from ._moving import diagonal
 from ._reductions import sum as sum_of
 
@@ -111,7 +111,7 @@ class _Sum(ReductionOp):
         if walk is not None and not walk.along:
             return ["run"]
         if walk is None:
-            return ["run"] if ksel.device is None or ksel.device["type"] == "cpu" else ["tile"]
+            return ways_of(ksel)
         return super().variants(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:

@@ -1,10 +1,12 @@
 """Matrix products.
 
-In the variant "run", for processors, an invocation computes 8 x 4 elements: the rows are the same in a
-workgroup, so that a driver loads an element of the left side once for all, and no barrier is needed. In
-"tile" a workgroup computes 64 x 64 elements from tiles in shared memory, 4 x 4 in each invocation (V. Volkov
-and J. Demmel, "Benchmarking GPUs to tune dense linear algebra", 2008). Long sums are computed in parts of
-2**14 elements, which a second dispatch adds: loops stay short, and so does the error.
+In the variant "run", for processors and thin matrices, an invocation computes up to 8 x 4 elements: the rows
+are the same in a workgroup, so that a driver loads an element of the left side once for all, and no barrier
+is needed. If there are few elements, the invocations of a workgroup share their sums instead. In "tile" a
+workgroup computes 64 x 64 elements from tiles in shared memory, 4 x 4 in each invocation (V. Volkov and
+J. Demmel, "Benchmarking GPUs to tune dense linear algebra", 2008). Long sums, and those of few elements, are
+computed in parts, which a second dispatch adds: loops stay short, so does the error, and all processors work.
+The parts depend on the shapes and the kind of the device alone.
 """
 
 from __future__ import annotations
@@ -31,7 +33,17 @@ __all__ = [
 ]
 
 _ROWS, _COLUMNS, _LANES = 8, 4, 32
-"""Elements of an invocation in the variant "run", and the invocations of its workgroups."""
+"""The most elements of an invocation in the variant "run", and the invocations of its workgroups."""
+_FEW, _LONG = 16, 1024
+"""Elements whose sums a workgroup shares, if these have so many products."""
+_SHARED_PART = 2**13
+"""Products that a workgroup adds then, at least."""
+_LEAST_PART = 256
+"""Products that are worth a part."""
+_GROUPS = {"cpu": 64, "gpu": 1024}
+"""Workgroups that keep a device busy: with fewer, sums have several parts."""
+_THIN = 8
+"""Rows or columns of a product for which tiles are a waste."""
 _TILE = 64
 """Rows and columns of a workgroup in the variant "tile"."""
 _MOST_PART = 2**14
@@ -95,8 +107,8 @@ class _Matmul(CustomOp):
     reads_parts = True
 
     def variants(self, ksel: KernelSelection) -> list[str]:
-        """By the device's type."""
-        return ["run"] if ksel.device is None or ksel.device["type"] == "cpu" else ["tile"]
+        """By the device's type, and the shapes."""
+        return ways_of(ksel)
 
     def select(self, ksel: KernelSelection) -> None:
         """Finds the shapes, and the steps in memory."""
@@ -188,13 +200,7 @@ def tell_product(ksel: KernelSelection, args: tuple[TensorArg, TensorArg], produ
     if columns < rows and columns < 16:  # lanes have columns
         rows, columns, left, right = columns, rows, _turned(right), _turned(left)
         names, steps = (b.name, a.name), {"result_i": 1, "result_j": rows}
-    parts = max(1, -(-n // _MOST_PART))
     batch = math.prod(shape)
-    if parts * batch * rows * columns >= 2**32:
-        raise InvalidArgumentError(
-            f"{ksel._who()}: the sums are computed in {parts} parts of {batch * rows * columns} "
-            "elements, together 2**32 or more; compute it in parts, a[:n] and a[n:]"
-        )
     steps |= {"left_i": left.rows, "left_k": left.columns, "right_k": right.rows}
     steps |= {"right_j": right.columns}
     for number, length in enumerate(shape):
@@ -202,20 +208,66 @@ def tell_product(ksel: KernelSelection, args: tuple[TensorArg, TensorArg], produ
         steps |= {f"left{number}": left.batch[number], f"right{number}": right.batch[number]}
     offsets = {a.name: a.offset, b.name: b.offset}
     steps |= {"left_first": offsets[names[0]], "right_first": offsets[names[1]]}
-    steps |= {"rows": rows, "columns": columns, "n": n, "batch": batch, "parts": parts}
-    steps |= {"all": batch * rows * columns}
+    steps |= {"rows": rows, "columns": columns, "n": n, "batch": batch, "all": batch * rows * columns}
+    on_gpu = ksel.device is not None and ksel.device["type"] != "cpu"
+    block = _block(rows, columns, n, batch)
+    several = {}
     for way, (high, wide) in {
-        "run": (_ROWS, _COLUMNS * _LANES),
+        "run": (block.rows, block.columns * (1 if block.shared else _LANES)),
         "tile": (_TILE, _TILE),
     }.items():
         across, down = -(-columns // wide), -(-rows // high)
-        steps |= {f"across_{way}": across, f"down_{way}": down}
-        steps |= {f"groups_{way}": across * down * batch * parts}
+        groups = across * down * batch
+        if block.shared and way == "run":
+            part = -(-max(_SHARED_PART, -(-n // 1024)) // _LANES) * _LANES
+        else:
+            wanted = -(-_GROUPS["gpu" if on_gpu else "cpu"] // max(groups, 1))
+            part = -(-n // max(1, min(wanted, n // _LEAST_PART)))
+            part = max(1, min(_MOST_PART, -(-part // 16) * 16))
+        parts = max(1, -(-n // part))
+        sums = parts * (_LANES if block.shared and way == "run" else 1)
+        if sums * batch * rows * columns >= 2**32:
+            raise InvalidArgumentError(
+                f"{ksel._who()}: the sums are computed in {sums} parts of {batch * rows * columns} "
+                "elements, together 2**32 or more; compute it in parts, a[:n] and a[n:]"
+            )
+        steps |= {f"across_{way}": across, f"down_{way}": down, f"groups_{way}": groups * parts}
+        steps |= {f"part_{way}": part, f"sums_{way}": sums}
+        several[way] = sums > 1
     for name, number in steps.items():
         ksel.value(f"kp_{name}", number % 2**32, "uint32")
-    kinds = f"{'p' if parts > 1 else 'w'}{names[0]}{int(left.columns == 1)}{int(right.columns == 1)}"
+    kinds = "".join("p" if each else "w" for each in several.values())
+    kinds += f"{names[0]}{int(left.columns == 1)}{int(right.columns == 1)}"
+    kinds += f"_{block.rows}x{block.columns}{'s' * block.shared}{'t' * (min(rows, columns) <= _THIN)}"
     ksel.value(f"kp_kind_{kinds}_{len(shape)}", 0, "uint32")  # part of the specialization
-    ksel.notes["kind"] = parts > 1, names, left.columns == 1, right.columns == 1, len(shape)
+    ksel.notes["kind"] = several, names, left.columns == 1, right.columns == 1, len(shape)
+    ksel.notes["block"] = block
+    ksel.notes["thin"] = min(rows, columns) <= _THIN
+
+
+class Block(NamedTuple):
+    """What an invocation of the variant "run" computes."""
+
+    rows: int
+    columns: int
+    shared: bool
+    """Whether the invocations of a workgroup share the sums of these elements."""
+
+
+def _block(rows: int, columns: int, n: int, batch: int) -> Block:
+    """For so many elements, which are sums of `n` products."""
+    if 0 < rows * columns <= _FEW and n >= _LONG and batch * rows * columns <= 1024:
+        return Block(rows, columns, True)
+    high = next(each for each in (1, 2, 4, _ROWS) if each >= min(rows, _ROWS))
+    wide = next(each for each in (1, 2, _COLUMNS) if each * _LANES >= min(columns, _COLUMNS * _LANES))
+    return Block(high, wide, False)
+
+
+def ways_of(ksel: KernelSelection) -> list[str]:
+    """The variants of a product."""
+    if ksel.device is None or ksel.device["type"] == "cpu":
+        return ["run"]
+    return ["run", "tile"] if ksel.notes["thin"] else ["tile"]
 
 
 def _turned(side: Side) -> Side:
@@ -232,7 +284,10 @@ class Product:
     def __init__(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         self.kb = kb
         self.way = ksel.variant or "run"
-        self.several, self.names, self.left_in_line, self.right_in_line, self.axes = ksel.notes["kind"]
+        several, self.names, self.left_in_line, self.right_in_line, self.axes = ksel.notes["kind"]
+        self.block: Block = ksel.notes["block"]
+        self.shared = self.block.shared and self.way == "run"
+        self.several = several[self.way]
         result = ksel.results[0].dtype
         acc = np.dtype(np.float32) if result.name in ("float16", "bfloat16") else result
         acc = np.dtype(np.int32) if result.name in _NARROW else acc
@@ -265,25 +320,62 @@ class Product:
         """All dispatches."""
         kb = self.kb
         if self.several:
-            kb.scratch("sums", named("kp_all") * named("kp_parts"), self.acc)
+            kb.scratch("sums", named("kp_all") * named(f"kp_sums_{self.way}"), self.acc)
         kb.begin_dispatch("products")
         if self.acc.itemsize == 8 and self.acc.kind in "iu":
             kb.extension("GL_EXT_shader_explicit_arithmetic_types_int64")
         if self.way == "tile":
             self.tile()
+        elif self.shared:
+            self.share()
         else:
             self.run()
-        if not self.several:
-            return
+        if self.shared:
+            self.add_shared()
+        elif self.several:
+            self.add_parts()
+
+    @property
+    def plus(self) -> str:
+        """The statement that adds the sum ``t`` to ``s``."""
+        return "s = s || t;" if self.type == "bool" else "s += t;"
+
+    def add_parts(self) -> None:
+        """Adds the parts of each sum."""
+        kb = self.kb
         kb.begin_dispatch("add")
         spread(kb, kb.ceil_div(named("kp_all"), 64))
-        plus = "s = s || t;" if self.type == "bool" else "s += t;"
         kb.emit(f"""
             uint kp_e = kp_group * 64u + gl_LocalInvocationID.x;
             if (kp_e >= kp_all) return;
             {self.type} s = {self.zero};
-            for (uint k = 0u; k < kp_parts; ++k) {{ {self.type} t = sums_load(k * kp_all + kp_e); {plus} }}
+            for (uint k = 0u; k < kp_sums_{self.way}; ++k) {{
+                {self.type} t = sums_load(k * kp_all + kp_e);
+                {self.plus}
+            }}
             result_store(kp_e, {self.final.format("s")});
+        """)
+
+    def add_shared(self) -> None:
+        """Adds the parts of each sum, by a workgroup."""
+        kb = self.kb
+        kb.begin_dispatch("add")
+        kb.workgroup(_LANES)
+        spread(kb, named("kp_all"))
+        kb.declare(f"shared {self.type} kp_s[{_LANES}];")
+        kb.emit(f"""
+            if (kp_group >= kp_all) return;
+            uint lane = gl_LocalInvocationID.x;
+            {self.type} s = {self.zero};
+            for (uint k = lane; k < kp_sums_{self.way}; k += {_LANES}u) {{
+                {self.type} t = sums_load(k * kp_all + kp_group);
+                {self.plus}
+            }}
+            kp_s[lane] = s;
+            barrier();
+            if (lane != 0u) return;
+            for (uint k = 1u; k < {_LANES}u; ++k) {{ {self.type} t = kp_s[k]; {self.plus} }}
+            result_store(kp_group, {self.final.format("s")});
         """)
 
     def begin(self, size: int) -> None:
@@ -297,7 +389,7 @@ class Product:
             uint column = rest % kp_across_{self.way}; rest /= kp_across_{self.way};
             uint row = rest % kp_down_{self.way}; rest /= kp_down_{self.way};
             uint batch = rest % kp_batch, part = rest / kp_batch;
-            uint first = part * {_MOST_PART}u, end = min(kp_n, first + {_MOST_PART}u);
+            uint first = part * kp_part_{self.way}, end = min(kp_n, first + kp_part_{self.way});
             uint left = kp_left_first, right = kp_right_first, at = batch;
         """)
         for axis in reversed(range(self.axes)):
@@ -317,32 +409,58 @@ class Product:
     def run(self) -> None:
         """An invocation computes its elements alone. Places beyond the edges read those at the edges."""
         kb = self.kb
+        high, wide, _ = self.block
         self.begin(_LANES)
-        lines = [f"row *= {_ROWS}u; column = column * {_LANES * _COLUMNS}u + lane;"]
+        lines = [f"row *= {high}u; column = column * {_LANES * wide}u + lane;"]
         lines.append("if (column >= kp_columns) return;")
-        for i in range(_ROWS):
+        for i in range(high):
             lines.append(f"uint l{i} = left + min(row + {i}u, kp_rows - 1u) * kp_left_i + first * kp_left_k;")
-        for j in range(_COLUMNS):
+        for j in range(wide):
             place = f"min(column + {j * _LANES}u, kp_columns - 1u)"
             lines.append(f"uint r{j} = right + {place} * kp_right_j + first * kp_right_k;")
-        for i in range(_ROWS):
-            for j in range(_COLUMNS):
+        for i in range(high):
+            for j in range(wide):
                 lines.append(f"{self.type} s{i}_{j} = {self.zero};")
         lines.append("for (uint k = first; k < end; ++k) {")
-        for j in range(_COLUMNS):
+        for j in range(wide):
             lines.append(f"{self.type} y{j} = {self.load(1, f'r{j}')}; r{j} += kp_right_k;")
-        for i in range(_ROWS):
+        for i in range(high):
             lines.append(f"{{ {self.type} x = {self.load(0, f'l{i}')}; l{i} += kp_left_k;")
-            lines += [self.add(f"s{i}_{j}", "x", f"y{j}") for j in range(_COLUMNS)]
+            lines += [self.add(f"s{i}_{j}", "x", f"y{j}") for j in range(wide)]
             lines.append("}")
         lines.append("}")
-        for i in range(_ROWS):
+        for i in range(high):
             lines.append(f"if (row + {i}u < kp_rows) {{")
-            for j in range(_COLUMNS):
+            for j in range(wide):
                 store = self.store(f"row + {i}u", f"column + {j * _LANES}u", f"s{i}_{j}")
                 lines.append(f"if (column + {j * _LANES}u < kp_columns) {store}")
             lines.append("}")
         kb.emit("\n".join(lines))
+
+    def share(self) -> None:
+        """The invocations of a workgroup take the products of all elements in turns."""
+        rows, columns, _ = self.block
+        self.begin(_LANES)
+        places = [(i, j) for i in range(rows) for j in range(columns)]
+        lines = [f"{self.type} s{i}_{j} = {self.zero};" for i, j in places]
+        turn = ["{"]
+        turn += [
+            f"{self.type} x{i} = {self.load(0, f'left + {i}u * kp_left_i + k * kp_left_k')};"
+            for i in range(rows)
+        ]
+        turn += [
+            f"{self.type} y{j} = {self.load(1, f'right + {j}u * kp_right_j + k * kp_right_k')};"
+            for j in range(columns)
+        ]
+        turn += [self.add(f"s{i}_{j}", f"x{i}", f"y{j}") for i, j in places]
+        turn.append(f"k += {_LANES}u; }}")
+        lines.append("uint k = first + lane;")
+        lines += [f"while (k < end && end - k > {3 * _LANES}u) {{", *turn * 4, "}"]
+        lines += ["while (k < end)", *turn]
+        at = f"(part * {_LANES}u + lane) * kp_all + batch * kp_rows * kp_columns"
+        for i, j in places:
+            lines.append(f"sums_store({at} + {i}u * kp_result_i + {j}u * kp_result_j, s{i}_{j});")
+        self.kb.emit("\n".join(lines))
 
     def tile(self) -> None:
         """A workgroup computes a tile. Places beyond the edges are zeros."""

@@ -115,6 +115,49 @@ def test_mixed_dtypes_take_that_of_numpy():
     check(kp.ops.matmul(a, b), a.astype(np.float32), b)
 
 
+THIN = [
+    ((1024,), (1024,)),
+    ((8195,), (8195,)),
+    ((40_009,), (40_009,)),
+    ((4, 8200), (8200, 4)),
+    ((2, 8200), (8200, 7)),
+    ((3, 5000), (5000, 3)),
+    ((1, 3000), (3000, 130)),
+    ((70, 3000), (3000,)),
+    ((9, 900), (900, 9)),
+    ((2, 3, 2000), (2, 2000, 2)),
+    ((4, 1, 2000), (2000, 1)),
+    ((100, 1, 64), (100, 64, 1)),
+]
+"""Few rows or columns, and sums of 1,023 products and more."""
+
+
+@pytest.mark.parametrize(("left", "right"), THIN, ids=str)
+def test_thin_products(left, right):
+    for dtype in ("float32", "int32"):
+        a, b = numbers(dtype, left), numbers(dtype, right, 1)
+        for product in WAYS.values():
+            check(product(a, b), a, b)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "complex64"])
+def test_long_sums_of_dtypes(dtype):
+    a, b = numbers(dtype, (2, 9001)), numbers(dtype, (9001, 2), 1)
+    check(kp.ops.matmul(a, b), a, b)
+
+
+def test_long_sums_are_the_same_each_time(mgr):
+    a, b = (mgr.tensor_t(numbers("float32", 100_000, seed)) for seed in range(2))
+    assert len({kp.ops.matmul(a, b).read().tobytes() for _ in range(5)}) == 1
+
+
+def test_long_sums_of_parts_of_tensors(mgr):
+    t = mgr.tensor_t(numbers("float32", (5000, 3)))
+    x = t.read()
+    check(kp.ops.matmul(t[:, 1], t[:, 2]).read(), x[:, 1], x[:, 2])
+    check(kp.ops.matmul(t[1::2], t[::2], transpose_a=True).read(), x[1::2].T, x[::2])
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_sums_of_several_parts(way):
     a, b = numbers("float32", (3, 40_009)), numbers("float32", (40_009, 2), 1)
