@@ -244,6 +244,8 @@ CALLS: dict[str, Call] = {
     "dot": Call(_floats(2), np.dot),
     "sort": Call(_floats(1), np.sort),
     "argsort": Call(_floats(1), np.argsort),
+    "partition": Call(lambda rng, n: (_floats(1)(rng, n)[0], {"kth": n // 2}), np.partition),
+    "argpartition": Call(lambda rng, n: (_floats(1)(rng, n)[0], {"kth": n // 2}), np.argpartition),
     "topk": Call(_floats(1, k=100)),
     "sort_by_key": Call(_floats(2)),
     "segmented_sort": Call(_segments),

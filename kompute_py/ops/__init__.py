@@ -363,7 +363,15 @@ _MODULES: dict[str, Sequence[str]] = {
     "._scans": ("cummax", "cummin", "cumprod", "cumsum"),
     "._searching": ["bin_counts", "int_counts", "nonzero_places", "run_starts", "searchsorted", "selected"],
     "._counted": ["bincount", "compress", "extract", "flatnonzero", "histogram", "nonzero", "unique"],
-    "._sorting": ("argsort", "segmented_sort", "sort", "sort_by_key", "topk"),
+    "._sorting": (
+        "argpartition",
+        "argsort",
+        "partition",
+        "segmented_sort",
+        "sort",
+        "sort_by_key",
+        "topk",
+    ),
     "._moving": [
         "ascontiguousarray",
         "broadcast_to",

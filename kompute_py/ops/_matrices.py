@@ -246,7 +246,7 @@ def tell_product(ksel: KernelSelection, args: tuple[TensorArg, TensorArg], produ
 
 
 class Block(NamedTuple):
-    """What an invocation of the variant "run" computes."""
+    """The elements that an invocation of the variant "run" computes."""
 
     rows: int
     columns: int

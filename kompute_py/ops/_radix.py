@@ -37,7 +37,7 @@ _RUNS = 256
 _SEVERAL_SIZES = (0x8086, 0x5143)
 """The vendors of GPUs that run kernels with smaller subgroups than they name, unless a size is asked for:
 Intel and Qualcomm."""
-_ITEMS = 16
+ITEMS = 16
 """Elements that an invocation of a workgroup takes."""
 
 
@@ -87,7 +87,7 @@ class SortOp(CustomOp):
         merged = self.merges and lines >= _MANY and n <= MOST_MERGED and 2 * wanted <= most
         way = way or f"{'merge_' * merged}{'rank' if short else 'radix'}"
         ksel.value(f"kp_{way}", 0, "uint32")  # part of the specialization
-        tile = self._group(ksel) * _ITEMS
+        tile = self._group(ksel) * ITEMS
         each = {"run": max(512, min(_MOST, -(-n * lines // _RUNS))), "subgroup": tile}
         for name, count in each.items():
             count = -(-count // 4) * 4
@@ -413,10 +413,10 @@ class Radix:
             uint row = gl_SubgroupID * 256u;
             for (uint d = kp_l; d < {subgroups * 256}u; d += {size}u) kp_sums[d] = 0u;
             barrier();
-            {self.key.type} keys[{_ITEMS}];
-            uint own[{_ITEMS}], ranks[{_ITEMS}], digits[{_ITEMS}];
-            uint begin = kp_k + gl_SubgroupID * gl_SubgroupSize * {_ITEMS}u + gl_SubgroupInvocationID;
-            for (uint n = 0u; n < {_ITEMS}u; ++n) {{
+            {self.key.type} keys[{ITEMS}];
+            uint own[{ITEMS}], ranks[{ITEMS}], digits[{ITEMS}];
+            uint begin = kp_k + gl_SubgroupID * gl_SubgroupSize * {ITEMS}u + gl_SubgroupInvocationID;
+            for (uint n = 0u; n < {ITEMS}u; ++n) {{
                 uint k = begin + n * gl_SubgroupSize, p = 0u, digit = 0u;
                 {self.key.type} r = {self.key.type}(0);
                 bool live = k < kp_e;
@@ -447,7 +447,7 @@ class Radix:
                 }}
             }}
             barrier();
-            for (uint n = 0u; n < {_ITEMS}u; ++n) {{
+            for (uint n = 0u; n < {ITEMS}u; ++n) {{
                 if (begin + n * gl_SubgroupSize < kp_e) {{
                     uint t = kp_first + kp_sums[row + digits[n]] + ranks[n];
                     {put}

@@ -125,7 +125,7 @@ class SegmentOp(SortOp):
         """)
 
     def _add_up(self, ksel: KernelSelection, kb: KernelBuilder, radix: _OfSegments | None) -> None:
-        """What all chunks have before each, and the workgroups for all."""
+        """Sums up the chunks before each, and sets the workgroups for all."""
         kb.begin_dispatch("add up")
         kb.workgroup(256)
         kb.groups(1)

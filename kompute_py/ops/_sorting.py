@@ -8,9 +8,12 @@ from .._custom.selection import KernelSelection
 from ._keys import Key
 from ._radix import SortOp
 from ._segments import SegmentOp
+from ._selecting import SelectOp
 
 __all__ = [
+    "argpartition",
     "argsort",
+    "partition",
     "segmented_sort",
     "sort",
     "sort_by_key",
@@ -20,6 +23,12 @@ __all__ = [
 
 def _index_dtype(ksel: KernelSelection) -> str:
     return "int64" if ksel.device is None or ksel.has("shaderInt64") else "int32"
+
+
+def _place(ksel: KernelSelection, at: str, place: str) -> str:
+    """The statement that stores a place."""
+    kind = "int64_t" if ksel.results[0].dtype.itemsize == 8 else "int"
+    return f"result_store({at}, {kind}({place}));"
 
 
 class _Sort(SortOp):
@@ -89,8 +98,7 @@ class _Argsort(SortOp):
 
     def store(self, ksel: KernelSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
         """Stores the place."""
-        kind = "int64_t" if ksel.results[0].dtype.itemsize == 8 else "int"
-        return f"result_store({self.at(rank, line)}, {kind}({place}));"
+        return _place(ksel, self.at(rank, line), place)
 
 
 class _SortByKey(SortOp):
@@ -166,7 +174,7 @@ class _SegmentedSort(SegmentOp):
         self.segments(ksel)
 
 
-class _Topk(SortOp):
+class _Topk(SelectOp):
     """The `k` highest elements of `x` along `axis`, from the highest on, and their places, as
     ``torch.topk``; with ``largest=False`` the lowest, from the lowest on.
 
@@ -174,7 +182,8 @@ class _Topk(SortOp):
     device without 64-bit ints. NaN count as highest, and of equal elements the first comes first.
 
     Raises InvalidArgumentError if `k` is negative or above the length of the axis, and what `kp.ops.sort`
-    raises. It sorts the whole axis.
+    raises. Of long axes it finds the element in place `k` by its digits (T. Alabi et al., "Fast k-selection
+    algorithms for graphics processing units", 2012), and sorts those before it.
 
     >>> values, indices = kp.ops.topk(np.array([3, 9, 1, 7]), 2)
     >>> values.tolist(), indices.tolist()
@@ -200,7 +209,7 @@ class _Topk(SortOp):
         shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
         ksel.return_new_tensor(shape, x.dtype)
         ksel.return_new_tensor(shape, _index_dtype(ksel))
-        self.tell(ksel, x, axis, k)
+        self.tell_selection(ksel, x, axis, k, k)
 
     def descending(self, ksel: KernelSelection) -> bool:
         """By `largest`."""
@@ -213,8 +222,82 @@ class _Topk(SortOp):
         return f"values_store({at}, {key.from_raw.format(raw)}); indices_store({at}, {kind}({place}));"
 
 
+class _Partition(SelectOp):
+    """The elements of `x` along `axis` with the one that a sort puts in place `kth` there, as
+    ``np.partition``: lower ones, and equal ones that come sooner, before it, the others after it.
+
+    The result has the shape and dtype of `x`. Among the elements before it, and among those after it, lower,
+    equal and higher ones each keep their order, or are sorted. NaN count as highest, and a negative `kth`
+    counts from the end. `x` has any shape but ().
+
+    It finds the element by its digits, as `kp.ops.topk`; short axes are sorted.
+
+    Raises InvalidArgumentError if the axis has no place `kth`, and what `kp.ops.sort` raises.
+
+    >>> kp.ops.partition(np.array([7, 1, 5, 3]), 1).tolist()[:2]
+    [1, 3]
+
+    :dtypes: all but complex
+    :axes: one
+    :error: exact
+    """
+
+    signature = "partition(Tensor x, int kth, int axis=-1) -> Tensor"
+    sorts = False
+    moves_places = False
+    results_are_places = False
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Finds the axis and the place."""
+        x, axis = self.begin(ksel, ksel.attr_int("axis").v)
+        kth, n = ksel.arg_int("kth").v, x.shape[axis]
+        if not -n <= kth < n:
+            raise InvalidArgumentError(
+                f"{ksel._who()}: kth is {kth}, and the axis has {n} elements; give {-n} to {n - 1}"
+                if n
+                else f"{ksel._who()}: kth is {kth}, and the axis has no elements"
+            )
+        ksel.return_new_tensor(x.shape, _index_dtype(ksel) if self.results_are_places else x.dtype)
+        self.tell_selection(ksel, x, axis, kth % n + 1, n)
+
+    def descending(self, ksel: KernelSelection) -> bool:
+        """The lowest come first."""
+        return False
+
+    def store(self, ksel: KernelSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
+        """Stores the element."""
+        return f"result_store({self.at(rank, line)}, {key.from_raw.format(raw)});"
+
+
+class _Argpartition(_Partition):
+    """The places of the elements that `kp.ops.partition` gives, as ``np.argpartition``.
+
+    The result has the shape of `x` and the dtype int64, or int32 on a device without 64-bit ints.
+
+    Raises what `kp.ops.partition` raises.
+
+    >>> x = np.array([7, 1, 5, 3])
+    >>> x[kp.ops.argpartition(x, 1)[:2]].tolist()
+    [1, 3]
+
+    :dtypes: all but complex
+    :axes: one
+    :error: exact
+    """
+
+    signature = "argpartition(Tensor x, int kth, int axis=-1) -> Tensor"
+    moves_places = True
+    results_are_places = True
+
+    def store(self, ksel: KernelSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
+        """Stores the place."""
+        return _place(ksel, self.at(rank, line), place)
+
+
 sort: Operation = CustomOp.register(_Sort)
 argsort: Operation = CustomOp.register(_Argsort)
 sort_by_key: Operation = CustomOp.register(_SortByKey)
 segmented_sort: Operation = CustomOp.register(_SegmentedSort)
 topk: Operation = CustomOp.register(_Topk)
+partition: Operation = CustomOp.register(_Partition)
+argpartition: Operation = CustomOp.register(_Argpartition)
