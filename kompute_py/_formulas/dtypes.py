@@ -181,11 +181,11 @@ def converted(text: str, given: Dtype, wanted: Dtype) -> str:
     if wanted == BOOL:
         return f"({text} != {literal(0, given)})"
     if given == BOOL:
-        if target == "vec2":
-            return f"vec2({text} ? 1.0 : 0.0, 0.0)"
         return f"({text} ? {literal(1, wanted)} : {literal(0, wanted)})"
     if target == "vec2":
-        return text if source == "vec2" else f"vec2(float({text}), 0.0)"
+        return f"vec2({text})" if source == "dvec2" else f"vec2(float({text}), 0.0)"
+    if target == "dvec2":
+        return f"dvec2({text})" if source == "vec2" else f"dvec2(double({text}), 0.0lf)"
     made = text if source == target else f"{target}({text})"
     if given == FLOAT64 and wanted == FLOAT16:
         return f"kp_dodd({text})"  # it is rounded once more

@@ -224,8 +224,9 @@ class _Typer(Numbers):
             return Value(node, None, kind, "")
         if kind in (INT64, UINT64):
             self.need_int64(node, f"{node.value} of {kind}")
-        if kind == FLOAT64 and self.available(kind, node) != kind:
-            self.lacking(node, f"the device has no shaderFloat64, and {node.value} is of float64")
+        doubles = self.features is None or "shaderFloat64" in self.features
+        if kind.name in ("float64", "complex128") and not doubles:
+            self.lacking(node, f"the device has no shaderFloat64, and {node.value} is of {kind}")
         name = f"kp_t{self.count}_"
         self.count += 1
         element = element_of(kind)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from .._base.errors import InvalidArgumentError
+from .._base.errors import InvalidArgumentError, UnimplementedError
 from .._base.types import is_small_float
 from .._builders.elementwise import Elementwise, ElementwiseOp, elementwise
 from .._custom.custom_op import Operation
@@ -524,6 +524,10 @@ class AsTypeOp(ElementwiseOp):
         """The conversion from the argument's type."""
         dtype: np.dtype[Any] = ksel.attr_dtype("dtype").v
         given = types["x"]
+        if dtype.name == "complex128" and given != dtype:
+            raise UnimplementedError(
+                f"{ksel._who()}: dtype is complex128, which kernels only copy and transform; give complex64"
+            )
         kind = (
             given
             if isinstance(given, str)
@@ -537,6 +541,8 @@ class AsTypeOp(ElementwiseOp):
 @functools.cache
 def _conversion(dtype: np.dtype[Any], from_float: bool, size: int) -> Formula:
     name = "bool_" if dtype == np.bool_ else dtype.name
+    if name == "complex128":
+        return Formula("x")
     if dtype.kind not in "iu" or not from_float:
         return Formula(f"{name}(x)")
     x, limits = "x" if size >= 4 else "float32(x)", np.iinfo(dtype)

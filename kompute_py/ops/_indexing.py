@@ -16,8 +16,9 @@ from .._builders.walks import axes_of, check_sizes, spread
 from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import CustomOp
 from .._custom.selection import KernelSelection
-from .._formulas.dtypes import castable
+from .._formulas.dtypes import castable, converted
 from .._formulas.elements import element_of
+from .._formulas.glsl import functions_in
 from ._moving import check_indices, within
 
 if TYPE_CHECKING:
@@ -134,10 +135,15 @@ class _Put(_Indexed):
         self.write(ksel, kb)
         kb.emit("atomicMax(last[place], i + 1u);")
         self.each(kb, "put", kb.result(0).size, "result_size")
-        kind = element_of(ksel.results[0].dtype).type
+        given, wanted = kb.arg_value("values").dtype, ksel.results[0].dtype
+        for extension in (*element_of(given).extensions, *element_of(wanted).extensions):
+            kb.extension(extension)
+        value = converted("values_load((at - 1u) % values_size)", given, wanted)
+        for function in functions_in(value).values():
+            kb.declare(function)
         kb.emit("uint at = last[i];")
         kb.emit("if (at == 0u) result_store(i, x_load(i));")
-        kb.emit(f"else result_store(i, {kind}(values_load((at - 1u) % values_size)));")
+        kb.emit(f"else result_store(i, {value});")
 
     def check_values(self, ksel: KernelSelection, x: TensorArg, values: TensorArg, count: int) -> None:
         """Raises InvalidArgumentError for values that do not become elements of `x`, or for none."""
@@ -314,11 +320,13 @@ class _Triangle(CustomOp):
     def select(self, ksel: KernelSelection) -> None:
         """The matrices' shape."""
         x = ksel.arg_tensor("x")
-        ksel.arg_int("k")
+        k = ksel.arg_int("k").v
         if x.ndim < 2:
             raise InvalidArgumentError(f"{ksel._who()}: x has the shape {x.shape}; a matrix has two axes")
         ksel.value("kp_rows", x.shape[-2], "uint32")
         ksel.value("kp_columns", x.shape[-1], "uint32")
+        # All diagonals beyond the matrix are one, so that differences fit an int.
+        ksel.value("kp_k", min(max(k, -x.shape[-2] - 1), x.shape[-1] + 1), "int32")
         ksel.return_new_tensor(x.shape, x.dtype, may_reuse="x")
         check_sizes(ksel)
 
@@ -328,7 +336,7 @@ class _Triangle(CustomOp):
         zero = "false" if kind == "bool" else f"{kind}(0)"
         if kind in ("int64_t", "uint64_t"):
             kb.extension("GL_EXT_shader_explicit_arithmetic_types_int64")
-        kb.emit("int kp_past = int(i % kp_columns) - int(i / kp_columns % kp_rows) - k;")
+        kb.emit("int kp_past = int(i % kp_columns) - int(i / kp_columns % kp_rows) - kp_k;")
         kb.yield_results(f"kp_past {self.kept} 0 ? x_load(i) : {zero}")
 
 
@@ -409,11 +417,18 @@ class _Pad(CustomOp):
         if x.dtype.kind in "iub" and mode == "constant":
             limits = (0, 1) if x.dtype.kind == "b" else (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max)
             whole = math.isfinite(value) and value == int(value)
-            if not whole or not limits[0] <= value <= limits[1] or abs(value) > 2**24:
+            if not whole or not limits[0] <= value <= limits[1]:
                 raise InvalidArgumentError(
                     f"{ksel._who()}: constant_values is {value}, and x is of {x.dtype}; give an int that it "
-                    "has, of at most 2**24"
+                    "has"
                 )
+        if mode == "constant":
+            if x.dtype.kind in "iub":
+                bits = max(32, x.dtype.itemsize * 8)
+                ksel.value("kp_fill", int(value) % 2**bits, f"uint{bits}")
+            else:
+                doubles = x.dtype.name in ("float64", "complex128")
+                ksel.value("kp_fill", float(value), "float64" if doubles else "float32")
         shape = []
         for axis, (n, (before, after)) in enumerate(zip(x.shape, widths, strict=True)):
             if mode != "constant" and not n and before + after:
@@ -459,13 +474,8 @@ class _Pad(CustomOp):
                 {{ {_MODES[mode]} }}
                 kp_inside = kp_inside && c >= 0 && c < n;
                 kp_place += uint(c) * kp_scale; kp_scale *= uint(n);""")
-        fill = (
-            "vec2(constant_values, 0)"
-            if kind == "vec2"
-            else "dvec2(constant_values, 0)"
-            if kind == "dvec2"
-            else (f"{kind}(constant_values)")
-        )
+        fill = f"{kind}(kp_fill, 0)" if kind in ("vec2", "dvec2") else f"{kind}(kp_fill)"
+        fill = fill if mode == "constant" else "x_load(0u)"  # all are inside
         kb.yield_results(f"kp_inside ? x_load(kp_inside ? kp_place : 0u) : {fill}")
 
 

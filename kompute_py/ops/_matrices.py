@@ -295,7 +295,9 @@ class Product:
         self.type = element_of(acc).type
         self.result = result
         self.dtypes = {a.name: a.dtype for a in ksel.arg_descs if isinstance(a, TensorArg)}
-        self.zero = {"bool": "false", "vec2": "vec2(0)"}.get(self.type, f"{self.type}(0)")
+        self.zero = {"bool": "false", "vec2": "vec2(0)", "dvec2": "dvec2(0)"}.get(
+            self.type, f"{self.type}(0)"
+        )
         if result.kind != "b" and result.name.startswith("uint") and result.name in _NARROW:
             self.final = "uint({})"
         else:
@@ -304,16 +306,16 @@ class Product:
     def load(self, side: int, index: str) -> str:
         """An element of the left or right side, as it is summed."""
         name = self.names[side]
-        if self.type == "vec2" and self.dtypes[name].kind != "c":
-            return f"vec2({name}_load({index}), 0)"
+        if self.type in ("vec2", "dvec2") and self.dtypes[name].kind != "c":
+            return f"{self.type}({name}_load({index}), 0)"
         return f"{self.type}({name}_load({index}))"
 
     def add(self, sum_: str, x: str, y: str) -> str:
         """The statement that adds a product."""
         if self.type == "bool":
             return f"{sum_} = {sum_} || ({x} && {y});"
-        if self.type == "vec2":
-            return f"{sum_} += vec2({x}.x * {y}.x - {x}.y * {y}.y, {x}.x * {y}.y + {x}.y * {y}.x);"
+        if self.type in ("vec2", "dvec2"):
+            return f"{sum_} += {self.type}({x}.x * {y}.x - {x}.y * {y}.y, {x}.x * {y}.y + {x}.y * {y}.x);"
         return f"{sum_} += {x} * {y};"
 
     def write(self) -> None:

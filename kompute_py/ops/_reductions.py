@@ -307,7 +307,7 @@ sum: Operation = _reduced(
         float16 in float32; `dtype` names another one. The sum of no elements is 0.""",
         """>>> kp.ops.sum(mgr.tensor([[1, 2], [3, 4]]), axis=0).tolist()
         [4.0, 6.0]""",
-        "all",
+        "all but complex128",
         f"{_SUM_ERROR}; exact for ints",
     ),
     kind=_Typed,
@@ -324,7 +324,7 @@ prod: Operation = _reduced(
         no elements is 1.""",
         """>>> kp.ops.prod(mgr.tensor([1, 2, 3])).item()
         6.0""",
-        "all",
+        "all but complex128",
         "a rounding for each element; exact for ints",
     ),
     kind=_Typed,
@@ -388,7 +388,7 @@ all: Operation = _reduced(
 )
 count_nonzero: Operation = _reduced(
     "count_nonzero",
-    "a != 0",
+    "bool_(a)",
     "sum",
     None,
     _doc(
@@ -485,7 +485,7 @@ dot: Operation = _operation(
         "",
         """>>> kp.ops.dot(mgr.tensor([1, 2]), mgr.tensor([3, 4])).item()
         11.0""",
-        "all",
+        "all but complex128",
         "800 roundings of the sum of absolute products; exact for ints",
         ":axes: vectors",
     ),

@@ -62,7 +62,7 @@ cumsum = _running(
     >>> kp.ops.cumsum(mgr.tensor([[1, 2], [3, 4]]), axis=0).tolist()
     [[1.0, 2.0], [4.0, 6.0]]
 
-    :dtypes: all
+    :dtypes: all but complex128
     :axes: one, None
     :error: n roundings of the sum of the absolute values, n being the elements before
     """,
