@@ -1,4 +1,10 @@
-"""Filters along one axis, and convolutions of vectors. An invocation computes each element of a result."""
+"""Filters along one axis, and convolutions of vectors.
+
+An invocation computes an element of a result. With many weights it computes eight in line: it keeps the
+elements that they share in registers, so that it loads one element and one weight for eight products. Near
+the ends, each element is summed by itself, so that nothing is multiplied that is no term: infinities and NaN
+stay where they belong.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +34,11 @@ __all__ = [
 
 _MOST = 2**15
 """Weights: llvmpipe ends loops after 65,535 turns."""
+_MOST_SHORT = 2**18
+"""Elements of the shorter argument of a convolution, eight of which take a turn."""
+_MANY = 32
+"""Weights that are worth eight elements in line."""
+_LINE = 8
 _BORDERS = {
     "reflect": "m = 2 * n; i = i < 0 ? m - 1 - (-1 - i) % m : i % m; return i < n ? i : m - 1 - i;",
     "mirror": "m = max(2 * n - 2, 1); i = i < 0 ? m - 1 - (-1 - i) % m : i % m; return i < n ? i : m - i;",
@@ -38,9 +49,32 @@ _BORDERS = {
 _exp = elementwise("exp(x)")
 
 
-def _check_weights(ksel: KernelSelection, name: str, count: int) -> None:
-    if not 0 < count <= _MOST:
-        raise InvalidArgumentError(f"{ksel._who()}: {name} has {count} elements; give 1 to {_MOST}")
+def _check_weights(ksel: KernelSelection, name: str, count: int, most: int = _MOST) -> None:
+    if not 0 < count <= most:
+        raise InvalidArgumentError(f"{ksel._who()}: {name} has {count} elements; give 1 to {most}")
+
+
+def _in_line(kind: str, weight: str, element: str, down: bool) -> str:
+    """Statements that add the products of weights from ``j`` on to ``s0`` to ``s7``, eight at a time, while
+    ``j`` is below ``last``.
+
+    `weight` is the expression of weight "{}", and `element` that of the element that weight "{}" meets in the
+    first sum. With `down` a next weight meets the element before, else the one after.
+    """
+    step = -1 if down else 1
+    lines = []
+    for n in range(1, _LINE) if down else range(_LINE - 1):
+        lines.append(f"{kind} c{n} = {element.format('j', n)};")
+    lines.append(f"{kind} c{0 if down else _LINE - 1};")
+    lines.append(f"for (; j < last; j += {_LINE}u) {{")
+    for turn in range(_LINE):
+        new = 0 if down else _LINE - 1
+        lines.append(f"c{(new + step * turn) % _LINE} = {element.format(f'j + {turn}u', new)};")
+        lines.append(f"{{ {kind} w = {weight.format(f'j + {turn}u')};")
+        lines += [f"s{n} += w * c{(n + step * turn) % _LINE};" for n in range(_LINE)]
+        lines.append("}")
+    lines.append("}")
+    return "\n".join(lines)
 
 
 class FilterOp(CustomOp):
@@ -79,15 +113,24 @@ class FilterOp(CustomOp):
         ):
             ksel.value(f"kp_{name}", number, "int32")
         ksel.return_new_tensor(x.shape, dtype)
+        blocks = -(-x.shape[axis] // _LINE)
+        invocations = (x.size // x.shape[axis]) * blocks if x.size else 0
+        ksel.value("kp_blocks", blocks, "int32")
+        ksel.value("kp_invocations", invocations, "uint32")
+        ksel.value(f"kp_{'many' if count >= _MANY else 'few'}", 0, "uint32")  # for the specialization
         check_sizes(ksel)
 
     def write(self, kb: KernelBuilder, weight: str) -> None:
-        """Writes the dispatch; `weight` is the expression of weight `j`."""
+        """Writes the dispatch; `weight` is the expression of weight "{}", a uint."""
         kb.begin_dispatch("filter")
         kind = element_of(kb.result(0).dtype, kb.selection._features).type
         mode = kb.selection.attribute("mode")
         kb.declare(f"int kp_border(int i) {{ int n = kp_n, m; {_BORDERS[mode]} }}")
         kb.workgroup(64)
+        if any(each.name == "kp_many" for each in kb.selection._value_args()):
+            self._write_lines(kb, weight, kind)
+            return
+        weight = weight.format("uint(j)")
         spread(kb, kb.ceil_div(kb.result(0).size, 64))
         kb.emit(f"""
             uint kp_e = kp_group * 64u + gl_LocalInvocationID.x;
@@ -106,6 +149,35 @@ class FilterOp(CustomOp):
             }}
             result_store(kp_e, sum);
         """)
+
+    def _write_lines(self, kb: KernelBuilder, weight: str, kind: str) -> None:
+        """An invocation computes eight elements along the axis."""
+        spread(kb, kb.ceil_div(named("kp_invocations"), 64))
+        element = f"{kind}(x_load(uint(at + (int({{}}) + {{}}) * step)))"
+        sums = ", ".join(f"s{n} = {kind}(0)" for n in range(_LINE))
+        kb.emit(f"""
+            uint kp_e = kp_group * 64u + gl_LocalInvocationID.x;
+            if (kp_e >= kp_invocations) return;
+            int step = kp_step, inner = int(kp_e) % step, block = int(kp_e) / step % kp_blocks;
+            int first = int(kp_e) / step / kp_blocks * kp_n * step + inner, begin = block * {_LINE};
+            int at = first + (begin - kp_left) * step;
+            {kind} {sums};
+            uint j = 0u, last = 0u, count = uint(kp_count);
+            if (begin >= kp_left && begin - kp_left + {_LINE} - 1 + max(kp_count, kp_left + 1) <= kp_n)
+                last = count - count % {_LINE}u;
+            if (last > 0u) {{ {_in_line(kind, weight, element, False)} }}
+        """)
+        for n in range(_LINE):
+            kb.emit(f"""
+                if (begin + {n} < kp_n) {{
+                    for (uint j = last; j < count; ++j) {{
+                        int k = kp_border(begin + {n} + int(j) - kp_left);
+                        {kind} x = k < 0 ? {kind}(cval) : {kind}(x_load(uint(first + k * step)));
+                        s{n} += {weight.format("j")} * x;
+                    }}
+                    result_store(uint(first + (begin + {n}) * step), s{n});
+                }}
+            """)
 
 
 _MODES = """`mode` says how `x`, a b c, goes on beyond its ends: "reflect" (c b a a b c c b a), "mirror"
@@ -134,7 +206,7 @@ class _Weighted(FilterOp):
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes the kernel."""
         kind = element_of(kb.result(0).dtype, ksel._features).type
-        place = "uint(kp_count - 1 - j)" if self.turned else "uint(j)"
+        place = "uint(kp_count) - 1u - ({})" if self.turned else "{}"
         self.write(kb, f"{kind}(weights_load({place}))")
 
 
@@ -267,7 +339,7 @@ class _GaussianFilter1d(FilterOp):
             float d = float(j - kp_left) / sigma;
             weights_store(uint(j), {value} / (total + 1.0));
         """)
-        self.write(kb, "weights_load(uint(j))")
+        self.write(kb, "weights_load({})")
 
 
 class ConvolveOp(CustomOp):
@@ -295,7 +367,7 @@ class ConvolveOp(CustomOp):
             ) from None
         element_of(dtype, ksel._features)
         short, long = sorted((a.size, v.size))
-        _check_weights(ksel, "the shorter one", short)
+        _check_weights(ksel, "the shorter one", short, _MOST_SHORT)
         lengths = {
             "full": (0, short + long - 1),
             "same": (short // 2 if self.turned and v.size > a.size else (short - 1) // 2, long),
@@ -307,18 +379,23 @@ class ConvolveOp(CustomOp):
         if length >= 2**31:
             raise InvalidArgumentError(f"{ksel._who()}: the result has {length} elements; give less")
         ksel.value("kp_start", start, "uint32")
-        ksel.value(f"kp_{'a' if a.size < v.size else 'v'}_is_short", 0, "uint32")  # for the specialization
+        kinds = f"{'a' if a.size < v.size else 'v'}_is_{'long_and_' * (short >= _MANY)}short"
+        ksel.value(f"kp_{kinds}", 0, "uint32")  # for the specialization
         ksel.return_new_tensor(length, dtype)
         check_sizes(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes the kernel."""
         kind = kb.result(0).type
-        swapped = any(each.name == "kp_a_is_short" for each in ksel._value_args())
+        names = {each.name for each in ksel._value_args()}
+        swapped = bool(names & {"kp_a_is_short", "kp_a_is_long_and_short"})
         loads = {"a": "a_load({})", "v": "v_load(v_size - 1u - ({}))" if self.turned else "v_load({})"}
         short, long = ("a", "v") if swapped else ("v", "a")
-        one, other = loads[short].format("j"), loads[long].format("f - j")
+        one, other = f"{kind}({loads[short]})", f"{kind}({loads[long]})"
         kb.workgroup(64)
+        if names & {"kp_a_is_long_and_short", "kp_v_is_long_and_short"}:
+            self._in_lines(kb, kind, (short, long), (one, other))
+            return
         spread(kb, kb.ceil_div(kb.result(0).size, 64))
         kb.emit(f"""
             uint i = kp_group * 64u + gl_LocalInvocationID.x;
@@ -326,9 +403,40 @@ class ConvolveOp(CustomOp):
             uint f = i + kp_start, j = f < {long}_size ? 0u : f - {long}_size + 1u;
             uint end = min({short}_size - 1u, f);
             {kind} sum = {kind}(0);
-            for (; j <= end; ++j) sum += {kind}({one}) * {kind}({other});
+            for (; j <= end; ++j) sum += {one.format("j")} * {other.format("f - j")};
             result_store(i, sum);
         """)
+
+    def _in_lines(self, kb: KernelBuilder, kind: str, names: tuple[str, str], loads: tuple[str, str]) -> None:
+        """An invocation computes eight elements in line. A workgroup takes those weights together that meet
+        elements in all sums of it; the others are taken for each sum."""
+        (short, long), (one, other) = names, loads
+        size = 64 * _LINE
+        spread(kb, kb.ceil_div(kb.result(0).size, size))
+        element = other.format(f"min(f - ({{}}) + {{}}u, {long}_size - 1u)")
+        sums = ", ".join(f"s{n} = {kind}(0)" for n in range(_LINE))
+        kb.emit(f"""
+            uint i = kp_group * {size}u + gl_LocalInvocationID.x * {_LINE}u;
+            uint f = i + kp_start, begin = kp_group * {size}u + kp_start;
+            uint end = min(begin + {size}u, result_size + kp_start);
+            uint j = end <= {long}_size ? 0u : end - {long}_size, last = min({short}_size, begin + 1u);
+            last = last > j ? j + (last - j) / {_LINE}u * {_LINE}u : j;
+            uint from = j;
+            {kind} {sums};
+            if (i >= result_size) return;
+            if (j < last) {{ {_in_line(kind, one, element, True)} }}
+        """)
+        for n in range(_LINE):
+            term = f"{one.format('k')} * {other.format('g - k')}"
+            kb.emit(f"""
+                if (i + {n}u < result_size) {{
+                    uint g = f + {n}u, k = g < {long}_size ? 0u : g - {long}_size + 1u;
+                    uint stop = min({short}_size, g + 1u);
+                    for (; k < min(from, stop); ++k) s{n} += {term};
+                    for (k = max(k, last); k < stop; ++k) s{n} += {term};
+                    result_store(i + {n}u, s{n});
+                }}
+            """)
 
 
 class _Convolve(ConvolveOp):
@@ -336,10 +444,12 @@ class _Convolve(ConvolveOp):
     `kp.ops.convolve1d`.
 
     `mode` is "full" (length ``len(a) + len(v) - 1``), "same" (the longer one's length) or "valid" (where both
-    overlap as a whole). The result has NumPy's dtype; float16 is computed in float32.
+    overlap as a whole). The result has NumPy's dtype; float16 is computed in float32. All products are
+    computed: for thousands of weights `kp.ops.fftconvolve` is faster, and its error is that of the largest
+    results.
 
     Raises InvalidArgumentError for others than one axis with elements, an unknown mode, and if both have more
-    than 2**15 elements; ArgumentTypeError for bools and complex numbers.
+    than 2**18 elements; ArgumentTypeError for bools and complex numbers.
 
     >>> kp.ops.convolve(np.array([1, 2, 3]), np.array([0, 1])).tolist()
     [0, 1, 2, 3]

@@ -113,6 +113,76 @@ def test_convolve_and_correlate(n, m, mode):
         np.testing.assert_array_equal(ours(a8, v8, mode), theirs(a8, v8, mode))
 
 
+LENGTHS = st.sampled_from([1, 31, 32, 33, 40, 255, 500, 513, 1100])
+
+
+@settings(max_examples=30, deadline=None)
+@given(LENGTHS, LENGTHS, st.sampled_from(["full", "same", "valid"]))
+def test_long_convolutions(n, m, mode):
+    test_convolve_and_correlate.hypothesis.inner_test(n, m, mode)
+
+
+@settings(max_examples=12, deadline=None)
+@given(data=st.data())
+@pytest.mark.parametrize("mode", PADS)
+def test_many_weights(mode, data):
+    n, count = data.draw(st.sampled_from([5, 64, 131, 400])), data.draw(st.sampled_from([32, 33, 63, 120]))
+    shape = data.draw(st.permutations([n, *data.draw(st.lists(st.integers(1, 3), max_size=2))]))
+    axis = shape.index(n)
+    x, weights = numbers(shape, n), numbers(count, 3)
+    for operation, want, some in (
+        (kp.ops.correlate1d, *filtered(x, weights, count // 2, axis, mode, 1.5)),
+        (kp.ops.convolve1d, *filtered(x, weights[::-1], (count - 1) // 2, axis, mode, 1.5)),
+    ):
+        assert (abs(operation(x, weights, axis, mode, 1.5) - want) <= (count + 1) * EPS * some).all()
+    want, some = filtered(x, np.full(count, 1 / count), count // 2, axis, mode)
+    assert (abs(kp.ops.uniform_filter1d(x, count, axis, mode) - want) <= (count + 3) * EPS * some).all()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16"])
+def test_many_weights_of_small_dtypes(dtype):
+    x = numbers((3, 301), 1, dtype)
+    weights = numbers(50, 2)
+    want, some = filtered(x, weights, 25, 1, "reflect")
+    result = EPS if dtype == "uint8" else 2.0**-11
+    got = kp.ops.correlate1d(x, weights, 1)
+    assert (abs(got - want) <= (51 * EPS + result) * some).all()
+
+
+def test_infinities_and_nan_stay_where_they_belong():
+    a, v, ones = np.zeros(2000, np.float32), np.ones(700, np.float32), np.ones(2000, np.float32)
+    a[[100, 1500]] = np.inf, np.nan
+    want = np.zeros(2699, np.float32)
+    want[100:800], want[1500:2200] = np.inf, np.nan
+    np.testing.assert_array_equal(kp.ops.convolve(a, v), want)
+    np.testing.assert_array_equal(kp.ops.convolve(v, a, "valid"), want[699:2000])
+    np.testing.assert_array_equal(kp.ops.correlate1d(a, v, mode="constant"), want[349:2349])
+    v[[0, -1]] = np.inf
+    want = np.convolve(np.ones(2000), np.isinf(v)) > 0  # those with an infinite weight
+    np.testing.assert_array_equal(np.isinf(kp.ops.convolve(ones, v)), want)
+    assert not np.isnan(kp.ops.correlate(ones, v, "full")).any()
+
+
+@pytest.mark.parametrize("dtypes", [("int8", "int8"), ("uint16", "int16"), ("float16", "float32")])
+def test_dtypes_of_long_convolutions(dtypes):
+    a, v = (numbers(n, n, dtype) for n, dtype in zip((900, 70), dtypes, strict=True))
+    got, want = kp.ops.convolve(a, v), np.convolve(a, v)
+    assert got.dtype == want.dtype
+    if want.dtype.kind == "f":
+        np.testing.assert_allclose(got, want, rtol=1e-3)
+    else:
+        np.testing.assert_array_equal(got, want)
+
+
+def test_more_weights_than_turns():
+    a, v = np.arange(70_000) % 7, np.zeros(66_000, np.int32)  # all loops of an invocation count together
+    v[::1000] = np.arange(66)
+    a = a.astype(np.int32)
+    got = kp.ops.convolve(a, v, "valid")
+    want = sum(int(v[j]) * a[65_999 - j : 70_000 - j].astype(np.int64) for j in range(0, 66_000, 1000))
+    np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("dtypes", [("int8", "int8"), ("uint16", "int16"), ("float16", "float32")])
 def test_dtypes_of_convolutions(dtypes):
     a, v = numbers(30, 0, dtypes[0]), numbers(7, 1, dtypes[1])
@@ -155,7 +225,7 @@ def test_errors():
         ("the filter has", lambda: kp.ops.gaussian_filter1d(x, 1e30)),
         ("one axis with elements", lambda: kp.ops.convolve(weights, weights[:0])),
         ("full, same or valid", lambda: kp.ops.correlate(weights, weights, "all")),
-        ("give 1 to 32768", lambda: kp.ops.convolve(np.ones(40000, np.int8), np.ones(40000, np.int8))),
+        ("give 1 to 262144", lambda: kp.ops.convolve(np.ones(300_000, np.int8), np.ones(300_000, np.int8))),
     ):
         with pytest.raises(wrong, match=match):
             call()
