@@ -10,6 +10,7 @@ import numpy as np
 from .._base.arrays import to_dtype
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._custom.arg_descs import TensorArg
+from .._custom.arguments import outs_of
 from .._custom.custom_op import CustomOp, Operation
 from .._custom.declaration import parse
 from .._custom.pictures import first_image, picture_like, tensor_of
@@ -307,7 +308,7 @@ class Elementwise(Operation):
         except _TooLargeError as error:
             if donate not in ((), None, False):
                 raise
-            return self._in_parts(self._bind(args, named), self._outs(out), error)
+            return self._in_parts(self._bind(args, named), outs_of(self._declaration, out), error)
 
     def _in_parts(self, values: list[Any], outs: tuple[Any, ...], error: _TooLargeError) -> Any:
         """A call over ranges of the first axis."""
@@ -327,7 +328,7 @@ class Elementwise(Operation):
                 )
                 outs = (*outs, made)
         results = outs
-        if all(type(each) is not StridedView and each.shape == shape for each in tensors):
+        if all(type(each) is not StridedView and each.shape == shape for each in (*tensors, *outs)):
             shape = (math.prod(shape),)
             values = [each.reshape(-1) if hasattr(each, "shape") and each.shape else each for each in values]
             outs = tuple(each.reshape(-1) for each in outs)

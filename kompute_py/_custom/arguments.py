@@ -168,6 +168,42 @@ def spec_of(value: Any, parts: bool) -> TensorSpec:
     return value if isinstance(value, TensorSpec) else TensorSpec(tuple(value.shape), value.dtype)
 
 
+def outs_of(declaration: Declaration, out: Any) -> tuple[Any, ...]:
+    """The memory that ``out=`` gives for results; () if it is None.
+
+    Raises InvalidArgumentError for another number of results, ArgumentTypeError for what is no memory.
+    """
+    if out is None:
+        return ()
+    fresh = [result for result in declaration.results if not result.alias]
+    outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+    if len(outs) != len(fresh) or len(fresh) != len(declaration.results):
+        raise InvalidArgumentError(
+            f"{declaration.name} makes {len(fresh)} results; out gives {len(outs)}: {declaration.text}"
+        )
+    for each in outs:
+        if not isinstance(each, (Tensor, StridedView, Image, np.ndarray)):
+            raise ArgumentTypeError(
+                f"{declaration.name}: out is {kind_of(each)}; give a Tensor, a part of one, an Image or an "
+                "array"
+            )
+        if not isinstance(each, np.ndarray):
+            each._require_init("be written")
+    return outs
+
+
+def check_outs(who: str, results: Sequence[Any], outs: Sequence[Any]) -> None:
+    """Raises InvalidArgumentError, beginning with `who`, for memory that does not fit its result."""
+    for result, given in zip(results, outs, strict=False):
+        if tuple(given.shape) != result.shape or given.dtype != result.dtype:
+            raise InvalidArgumentError(
+                f"{who}: the result {result.name!r} has shape {result.shape} and dtype {result.dtype}; out "
+                f"has shape {tuple(given.shape)} and dtype {given.dtype}"
+            )
+        if isinstance(given, np.ndarray) and not given.flags.writeable:
+            raise InvalidArgumentError(f"{who}: out for {result.name!r} is a read-only array")
+
+
 def donated(declaration: Declaration, values: Sequence[Any], donate: Any) -> list[Tensor]:
     """The tensors among the values that ``donate=`` names.
 
@@ -233,7 +269,7 @@ def answered(declaration: Declaration, answer: Any, outs: Sequence[Any]) -> Any:
                 f"{declaration.name}: eager_execute returned a result of shape {np.shape(each)}; out has "
                 f"shape {tuple(given.shape)}"
             )
-        if isinstance(given, (Tensor, Image)):
+        if isinstance(given, (Tensor, StridedView, Image)):
             given.write(np.asarray(each))
         else:
             np.copyto(given, np.asarray(each))

@@ -33,7 +33,16 @@ from .._memory.tensor import Tensor
 from .._recording.preload import report_built
 from .._shaders.signature import MISSING
 from .._sync.fence import Fence
-from .arguments import answered, checked, donated, plain_types, python_signature, spec_of
+from .arguments import (
+    answered,
+    check_outs,
+    checked,
+    donated,
+    outs_of,
+    plain_types,
+    python_signature,
+    spec_of,
+)
 from .declaration import Declaration, parse
 from .files import write_files
 from .forming import made_of_specs, make_form, spare
@@ -45,6 +54,7 @@ from .forms import (
     bases,
     flat,
     look,
+    look_at_parts,
     overlapping,
     places_of,
     refuse_donated,
@@ -216,8 +226,9 @@ class Operation:
     """A custom operation: a callable.
 
     A call runs it now, and waits. Its results are where the arguments are: Tensors if one of them is a
-    Tensor, else arrays. ``out=`` gives the memory of the results, a tuple if there are several. ``donate=``
-    (names or positions of tensors, or True for all) destroys these arguments after the call.
+    Tensor, else arrays. ``out=`` gives the memory of the results, a tuple if there are several: Tensors,
+    parts of them such as ``t[:, 1]`` and ``t[::-1]``, Images, or arrays. ``donate=`` (names or positions of
+    tensors, or True for all) destroys these arguments after the call.
 
     Raises ArgumentTypeError and InvalidArgumentError for arguments that do not fit the signature, and the
     errors of `select`, `generate` and `kp.Algorithm`.
@@ -305,9 +316,9 @@ class Operation:
         reused = None
         answer = self._op.eager_execute(*values) if self._eager else NotImplemented
         if answer is not NotImplemented:
-            results = answered(self._declaration, answer, self._outs(out))
+            results = answered(self._declaration, answer, outs_of(self._declaration, out))
         else:
-            outs = self._outs(out)
+            outs = outs_of(self._declaration, out)
             if given_away:
                 refuse_donated(self.__name__, given_away, (*outs, *(values[n] for n in self._written)))
             given = self._memory(values, outs)
@@ -347,7 +358,7 @@ class Operation:
         shared: tuple[int, ...] = ()
         if outs or self._written:
             shared = self._shared(values, outs)
-            key = (*key, shared)
+            key = (*key, shared, *look_at_parts((*outs, *[values[place] for place in self._written])))
         calls = self._calls_of(manager)
         found = calls.find(key, given)
         free = None if found is None else found.free()
@@ -384,7 +395,7 @@ class Operation:
             if isinstance(value, (Tensor, np.ndarray)):  # of which `_bind` did not look at the dtype
                 checked(f"{self.__name__}: {parameter.name}", parameter, value, False)
         selection = self._select(values, calls.facts)
-        self._check_outs(selection, outs)
+        check_outs(self.__name__, selection.results, outs)
         if self._several:
             selection.variant = self._choice(selection, values, manager, calls)
         if selection._writes_nothing():
@@ -392,7 +403,7 @@ class Operation:
         else:
             program = self._program(selection, manager, calls)
         if self._op.reads_parts:
-            values = bases(values)
+            values = bases(values, self._written)
         form = make_form(program, selection, manager, calls.facts, values, outs, shared)
         return form, selection._decisive() | program.decisive(selection)
 
@@ -408,8 +419,7 @@ class Operation:
         return overlapping(self.__name__, values, outs, self._op.in_place, written)
 
     def _memory(self, values: list[Any], outs: tuple[Any, ...]) -> list[Any]:
-        given = flat((*values, *outs))
-        return bases(given) if self._op.reads_parts else given
+        return flat((*(bases(values, self._written) if self._op.reads_parts else values), *outs))
 
     # -- variants --------------------------------------------------------------------------------------------
 
@@ -521,7 +531,7 @@ class Operation:
         made now, of the first tensor's memory type; those of an operation without tensors by the current
         Manager. Raises what a call raises.
         """
-        values, outs = self._bind(args, named), self._outs(out)
+        values, outs = self._bind(args, named), outs_of(self._declaration, out)
         if not outs and not any(
             isinstance(each, (np.ndarray, Tensor, StridedView, Image)) for each in flat(values)
         ):
@@ -546,7 +556,7 @@ class Operation:
         InvalidArgumentError if a new result is not given by `out`.
         """
         values = self._bind(args, named)
-        outs = self._outs(out)
+        outs = outs_of(self._declaration, out)
         fresh = [result.name for result in self._declaration.results if not result.alias]
         if fresh and not outs:
             raise InvalidArgumentError(
@@ -561,9 +571,13 @@ class Operation:
         self, values: list[Any], outs: tuple[Any, ...]
     ) -> tuple[Form, list[Any], tuple[Tensor, ...], Manager]:
         """The form of a call over Tensors, its native operations, and its results."""
-        given = flat((*values, *outs))
-        for value in given:
-            if isinstance(value, np.ndarray) or (isinstance(value, StridedView) and not self._op.reads_parts):
+        read = [each for place, each in enumerate(values) if place not in self._written]
+        for value in flat((*values, *outs)):
+            if isinstance(value, np.ndarray) or (
+                isinstance(value, StridedView)
+                and not self._op.reads_parts
+                and any(value is each for each in flat(read))
+            ):
                 raise ArgumentTypeError(
                     f"{self.__name__}: what is recorded works on Tensors, and this is {kind_of(value)}: "
                     "make one, mgr.tensor_t(array)"
@@ -596,7 +610,7 @@ class Operation:
 
         >>> kp.ops.exp.preload(kp.TensorSpec((1000,)))
         """
-        values, outs = made_of_specs(self._bind(args, named, meta=True)), self._outs(out)
+        values, outs = made_of_specs(self._bind(args, named, meta=True)), outs_of(self._declaration, out)
         given = self._memory(values, outs)
         require_alive(given)
         with self._lock:
@@ -720,34 +734,6 @@ class Operation:
             values[place] = checked(f"{self.__name__}: {parameter.name}", parameter, value, meta)
         return values
 
-    def _outs(self, out: Any) -> tuple[Any, ...]:
-        fresh = [result for result in self._declaration.results if not result.alias]
-        if out is None:
-            return ()
-        outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
-        if len(outs) != len(fresh) or len(fresh) != len(self._declaration.results):
-            raise InvalidArgumentError(
-                f"{self.__name__} makes {len(fresh)} results; out gives {len(outs)}: {self._declaration.text}"
-            )
-        for each in outs:
-            if not isinstance(each, (Tensor, Image, np.ndarray)):
-                raise ArgumentTypeError(
-                    f"{self.__name__}: out is {kind_of(each)}; give a Tensor, an Image or an array"
-                )
-            if not isinstance(each, np.ndarray):
-                each._require_init("be written")
-        return outs
-
-    def _check_outs(self, selection: KernelSelection, outs: tuple[Any, ...]) -> None:
-        for result, given in zip(selection.results, outs, strict=False):
-            if tuple(given.shape) != result.shape or given.dtype != result.dtype:
-                raise InvalidArgumentError(
-                    f"{self.__name__}: the result {result.name!r} has shape {result.shape} and dtype "
-                    f"{result.dtype}; out has shape {tuple(given.shape)} and dtype {given.dtype}"
-                )
-            if isinstance(given, np.ndarray) and not given.flags.writeable:
-                raise InvalidArgumentError(f"{self.__name__}: out for {result.name!r} is a read-only array")
-
     def _calls_of(self, manager: Manager) -> Calls:
         found = self._calls.get(id(manager))
         if found is None:
@@ -774,7 +760,7 @@ class Operation:
             if several:
                 specs[place] = [spec_of(each, parts) for each in value]
             elif hasattr(value, "shape") and not isinstance(value, np.generic):
-                specs[place] = spec_of(value, parts)
+                specs[place] = spec_of(value, parts and place not in self._written)
         device, features = (None, None) if facts is None else facts[:2]
         selection = KernelSelection(self._op, self._declaration, specs, device, features)
         self._op.select(selection)

@@ -14,10 +14,11 @@ from .._formulas.elements import element_of, whole_words
 from .._manager.default import manager as default_manager
 from .._memory.image import Image
 from .._memory.strided import StridedView
-from .._memory.tensor import Tensor
+from .._memory.tensor import Tensor, buffer_tensor
 from .._shaders.constants import NO_SPECIALIZATION
 from .arg_descs import TensorArg, TensorListArg
-from .forms import FRESH, GIVEN, HOST, Copied, Facts, Form, Fresh, Host, flat
+from .forms import FRESH, GIVEN, HOST, Copied, Facts, Form, Fresh, Host, Spread, flat
+from .parts import bytes_of, copying, reach_of
 from .pictures import first_image, picture_like, tensor_of
 from .program import Block, Program, Step, check_indirect, check_numbers, groups_of, numbers_of, scratch_of
 from .selection import KernelSelection
@@ -56,7 +57,7 @@ def spare(
     kind = _memory_type(flat(values))
 
     def tensor(name: str, value: Any) -> Any:
-        if isinstance(value, StridedView) and selection.op.reads_parts:
+        if isinstance(value, StridedView) and selection.op.reads_parts and name not in written:
             value = value.base
         if isinstance(value, Image):
             return tensor_of(value)
@@ -188,10 +189,9 @@ class _Maker:
                 if name in self.written and isinstance(value, np.ndarray) and not value.flags.writeable:
                     raise InvalidArgumentError(f"{name} is written by the kernels and is a read-only array")
                 if name in self.written and isinstance(value, StridedView):
-                    raise InvalidArgumentError(
-                        f"{name} is written by the kernels and {value._describe()} is not dense"
-                    )
-                self._host(name, place, arg)
+                    self._spread(name, place, arg, value)
+                else:
+                    self._host(name, place, arg)
 
     def _copy_of_image(self, name: str, place: int, arg: TensorArg) -> None:
         """Memory of which the kernels think that it is the image."""
@@ -199,6 +199,50 @@ class _Maker:
         self.own.add(name)
         copy = whole[: arg.size]._native
         self.form.copied.append(Copied(place, copy, name not in self.results, name in self.written))
+
+    def _spread(self, name: str, place: int, arg: TensorArg, view: StridedView) -> None:
+        """Dense memory for a part that the kernels write."""
+        whole = self.used[name] = self.manager.empty(whole_words(arg.size), arg.dtype, "storage")
+        self.own.add(name)
+        if not arg.size:
+            return
+        reach = reach_of(view, self.facts.alignment)
+        units = whole.view(reach.unit)
+        window = None if reach.bindable else self.manager.empty(reach.units, reach.unit, "storage")
+        if window is not None:
+            self.form.own_bytes += window.nbytes
+            bound = window
+        else:
+            bound = buffer_tensor(
+                bytes_of(view, reach),
+                self.manager,
+                (reach.units,),
+                reach.unit,
+                reach.units,
+                view.base._memory_type,
+            )
+
+        def copying_form(spreads: bool) -> Form:
+            device, features, _ = self.facts
+            program, selection = copying(
+                self.program.name, reach, spreads, device, features, self.manager._setting
+            )
+            given = [units, bound] if spreads else [bound, units]
+            values = [*given, len(reach.axes), spreads]
+            form = make_form(program, selection, self.manager, self.facts, values, ())
+            form.push = form.pushes(())  # none of its numbers are a call's
+            return form
+
+        self.form.spreads.append(
+            Spread(
+                place,
+                reach,
+                units._native,
+                None if window is None else window._native,
+                None if name in self.results else copying_form(False),
+                copying_form(True),
+            )
+        )
 
     def _host(self, name: str, place: int, arg: TensorArg) -> None:
         """Memory for an array, or for a part that is not dense, with its host copy."""
@@ -357,7 +401,7 @@ class _Maker:
         form.after += self.copies_out
         if self.downloads:
             form.after.append(_native.op_sync_local([each._native for each in self.downloads]))
-        form.own_bytes = sum(self.used[name].nbytes for name in self.own - self.common)
+        form.own_bytes += sum(self.used[name].nbytes for name in self.own - self.common)
         form.own_bytes += self.program.table_bytes  # the program has them, too, and may be dropped first
         form.private = not self.own <= self.common
 

@@ -23,6 +23,7 @@ from .._memory.image import Image
 from .._memory.memory import seen_by_others
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor, buffer_tensor
+from .parts import Reach, bytes_of, place_of, root_of
 from .pictures import Picture
 from .program import Block, Program
 
@@ -55,11 +56,17 @@ def flat(values: Sequence[Any]) -> list[Any]:
     return found
 
 
-def bases(values: Sequence[Any]) -> list[Any]:
-    """`values` with the tensors of parts in their places."""
+def bases(values: Sequence[Any], written: Sequence[int] = ()) -> list[Any]:
+    """`values` with the tensors of parts in their places, except for those at the places `written`."""
     return [
-        each.base if type(each) is StridedView else bases(each) if type(each) is list else each
-        for each in values
+        each
+        if place in written
+        else each.base
+        if type(each) is StridedView
+        else bases(each)
+        if type(each) is list
+        else each
+        for place, each in enumerate(values)
     ]
 
 
@@ -116,8 +123,8 @@ def _require_apart(who: str, targets: Sequence[Any]) -> None:
         for other in targets[:number]:
             if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
                 apart = not np.may_share_memory(one, other) or not np.shares_memory(one, other)
-            elif isinstance(one, Tensor) and isinstance(other, Tensor) and one.nbytes and other.nbytes:
-                apart = not _meet(_extent(one), _extent(other))
+            elif isinstance(one, (Tensor, StridedView)) and isinstance(other, (Tensor, StridedView)):
+                apart = not _share_elements(one, other)
             else:
                 apart = one is not other
             if not apart:
@@ -133,11 +140,48 @@ def refuse_donated(who: str, tensors: Sequence[Tensor], written: Sequence[Any]) 
     """
     for tensor in tensors:
         for each in written:
+            if isinstance(each, StridedView):
+                each = each.base
             if isinstance(each, Tensor) and (tensor is each or _meet(_extent(tensor), _extent(each))):
                 raise InvalidArgumentError(
                     f"{who}: the donated {tensor._describe()} shares memory with a result, which would "
                     "end with it: donate nothing, the result is in its memory already"
                 )
+
+
+def _share_elements(one: Tensor | StridedView, other: Tensor | StridedView) -> bool:
+    """Whether two tensors or parts of tensors share an element."""
+    if not one.nbytes or not other.nbytes:
+        return False
+    bases = [each.base if isinstance(each, StridedView) else each for each in (one, other)]
+    extents = [_extent(each) for each in bases]
+    if not _meet(*extents):
+        return False
+    arrays = []
+    for each, base, (_, begin, _) in zip((one, other), bases, extents, strict=True):
+        first = each._first * each.itemsize if isinstance(each, StridedView) else 0
+        strides = each.strides if isinstance(each, StridedView) else None
+        arrays.append(_Addressed(begin + first + 1, each.shape, strides, base.itemsize))
+    try:
+        share: Any = np.shares_memory  # its type allows only two numbers for the work
+        return bool(share(np.asarray(arrays[0]), np.asarray(arrays[1]), max_work=1 << 20))
+    except getattr(np, "exceptions", np).TooHardError:  # older versions of NumPy have it at the top
+        return True
+
+
+class _Addressed:
+    """Elements at addresses of which only NumPy's arithmetic makes use: nothing is there."""
+
+    def __init__(
+        self, address: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: int
+    ) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (address, True),
+            "shape": shape,
+            "strides": strides,
+            "typestr": f"|V{itemsize}",
+        }
 
 
 def _meet(one: tuple[Any, int, int], other: tuple[Any, int, int]) -> bool:
@@ -153,14 +197,7 @@ def _extent(tensor: Tensor) -> tuple[Any, int, int]:
     if address:
         return "host", address, address + tensor.nbytes
     offset = tensor._native.vk_offset
-    return id(_root(tensor)), offset, offset + tensor.nbytes
-
-
-def _root(tensor: Tensor) -> Tensor:
-    """The tensor that has the memory of a view."""
-    while (base := tensor.base) is not None:
-        tensor = base
-    return tensor
+    return id(root_of(tensor)), offset, offset + tensor.nbytes
 
 
 def look(
@@ -221,6 +258,11 @@ def look(
         else:
             raise InternalError(f"{who}: {kind} among the arguments of a prepared call")
     return tuple(parts), manager
+
+
+def look_at_parts(written: Sequence[Any]) -> tuple[Any, ...]:
+    """All that a prepared call depends on of parts that it writes."""
+    return tuple([place_of(each) for each in written if type(each) is StridedView])
 
 
 def _of_two_managers(who: str) -> InvalidArgumentError:
@@ -287,6 +329,37 @@ class Copied(NamedTuple):
     """Whether it is copied back after them."""
 
 
+class Spread(NamedTuple):
+    """Dense memory that stands for a part of a tensor that is not dense and that the kernels write."""
+
+    place: int
+    reach: Reach
+    native: Any
+    """The dense memory."""
+    window: Any
+    """Native memory that stands for the bytes that the part reaches over; None if shaders bind these."""
+    gather: Form | None
+    """Copies the part to the dense memory before the dispatches; None if they do not read it."""
+    spread: Form
+    """Copies the dense memory to the part after them."""
+
+    def operations(self, view: StridedView) -> tuple[list[Any], list[Any]]:
+        """The native operations before and after the dispatches."""
+        there = bytes_of(view, self.reach)
+        if self.window is None:
+            before = [] if self.gather is None else self.gather.over([there, self.native])
+            return before, self.spread.over([self.native, there])
+        copy = _native.view(self.window, 0, self.reach.nbytes)
+        fetch = _native.op_copy([there, copy])
+        before = [] if self.gather is None else [fetch, *self.gather.over([self.window, self.native])]
+        # Fetched again, because other results may lie between the elements of the part.
+        return before, [
+            fetch,
+            *self.spread.over([self.native, self.window]),
+            _native.op_copy([copy, there]),
+        ]
+
+
 GIVEN, FRESH, HOST = range(3)  # where a result of a form comes from
 
 
@@ -315,6 +388,7 @@ class Form:
         """Native operations before the dispatches, and after them."""
         self.after: list[Any] = []
         self.copied: list[Copied] = []
+        self.spreads: list[Spread] = []
         self.results: list[tuple[int, int]] = []
         """(GIVEN, FRESH or HOST, its number) of each result."""
         self.busy: threading.Lock = threading.Lock()
@@ -359,9 +433,13 @@ class Form:
 
     def around(self, given: Sequence[Any], fresh: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """The operations before and after the dispatches."""
-        if not self.copied:
+        if not self.copied and not self.spreads:
             return self.before, self.after
         before, after = list(self.before), []
+        for each in self.spreads:
+            first, last = each.operations(given[each.place])
+            before += first
+            after += last
         for place, copy, read, written in self.copied:
             native = (given[place] if place >= 0 else fresh[-1 - place])._native
             if read:
@@ -423,6 +501,12 @@ class Form:
         fresh = [each.made(manager) for each in self.fresh]
         for fence in [_native.submit_once(each) for each in self.line.warm_up(self.memory(given, fresh))]:
             fence.wait(-1.0)
+
+    def over(self, natives: Sequence[Any]) -> list[Any]:
+        """The native operations of a form without numbers of calls over this memory for its arguments."""
+        assert self.line is not None and self.push is not None
+        memory = [natives[place] for place in self.slots] + self.own
+        return self.line.bind(memory, self.push)
 
     def operations(self, given: Sequence[Any], fresh: Sequence[Any], push: list[bytes]) -> list[Any]:
         """The native operations of a call, to be recorded."""

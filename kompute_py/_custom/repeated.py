@@ -60,7 +60,7 @@ class RepeatedCalls:
         """Prepares a call that is made for the second time with the same tensors: from then on, not even its
         arguments are looked at.
         """
-        if form.fresh or form.copied or form.line is None:
+        if form.fresh or form.copied or form.spreads or form.line is None:
             return
         if not any(isinstance(each, Tensor) for each in given):
             return  # of numbers only: its results are new, and the current Manager may be another one

@@ -29,9 +29,9 @@ class StridedView(ArrayHabits):
     value`` write there. Only the bytes of the part are moved. It can be indexed further; a dense part of it
     is a Tensor.
 
-    Shaders and operations take dense memory, so it cannot be bound or recorded: ``mgr.tensor_t(t[:, 0])``
-    makes a Tensor with a copy. A kernel that only reads an argument also takes the view, as it takes an
-    array: the part is copied in.
+    Shaders take dense memory, so it cannot be bound: ``mgr.tensor_t(t[:, 0])`` makes a Tensor with a copy. A
+    kernel that only reads an argument also takes the view, as it takes an array: the part is copied in. The
+    operations of `kp.ops`, and custom ones, take it as an argument and as ``out=``.
 
     Only indexing makes one: calling the class raises ArgumentTypeError.
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from .._manager.manager import Manager
 
-    Numbers = Tensor | np.ndarray[Any, Any]
+    Numbers = Tensor | StridedView | np.ndarray[Any, Any]
 
 _NAME = "Philox4x32-10"
 _FLOATS = ("float16", "float32", "float64")
@@ -55,7 +55,7 @@ class Generator:
 
     The draws have the names and the arguments of ``numpy.random.Generator``; the numbers are others. `size`
     is the shape of a new Tensor of `manager` (by default ``kp.manager()``); without it, the result is a
-    number of Python. ``out=`` takes a Tensor or an array instead, and is returned. Methods that end in
+    number of Python. ``out=`` takes a Tensor, a part of one or an array, and is returned. Methods that end in
     ``_op`` return an operation to record: each evaluation draws new numbers, from a stream of its own.
 
     The method is Philox 4x32-10 (Salmon, Moraes, Dror and Shaw, 2011), with a key of 64 bits from the seed.
@@ -274,7 +274,7 @@ class Generator:
         >>> sorted(x.tolist())
         [1.0, 2.0, 3.0]
         """
-        if not isinstance(x, (Tensor, np.ndarray)):
+        if not isinstance(x, (Tensor, StridedView, np.ndarray)):
             raise ArgumentTypeError(f"shuffle takes a Tensor or an array, not {kind_of(x)}")
         axis = _axis_of(axis, x, "shuffle")
         if isinstance(x, np.ndarray) and not x.flags.writeable:
@@ -337,9 +337,9 @@ class Generator:
 
     # -- recorded draws --------------------------------------------------------------------------------------
 
-    def random_op(self, out: Tensor) -> OpCustom:
+    def random_op(self, out: Tensor | StridedView) -> OpCustom:
         """`random` into `out`, to record. Raises the errors of `random`, ArgumentTypeError unless `out` is a
-        Tensor.
+        Tensor or a part of one.
 
         >>> generator, x = kp.random.Generator(1), mgr.zeros(4)
         >>> sequence = mgr.sequence().record(generator.random_op(x))
@@ -349,22 +349,24 @@ class Generator:
         """
         return self._operation("uniform", out, _FLOATS, 0.0, 1.0)
 
-    def uniform_op(self, out: Tensor, low: float = 0.0, high: float = 1.0) -> OpCustom:
+    def uniform_op(self, out: Tensor | StridedView, low: float = 0.0, high: float = 1.0) -> OpCustom:
         """`uniform` into `out`, to record. Raises the errors of `uniform` and `random_op`."""
         least, width = _bounds(low, high, _tensor(out).dtype)
         return self._operation("uniform", out, _FLOATS, least, width)
 
-    def normal_op(self, out: Tensor, loc: float = 0.0, scale: float = 1.0) -> OpCustom:
+    def normal_op(self, out: Tensor | StridedView, loc: float = 0.0, scale: float = 1.0) -> OpCustom:
         """`normal` into `out`, to record. Raises the errors of `normal` and `random_op`."""
         mean, deviation = _moments(loc, scale, _tensor(out).dtype)
         return self._operation("normal", out, _FLOATS, mean, deviation)
 
-    def integers_op(self, out: Tensor, low: int, high: int | None = None, endpoint: bool = False) -> OpCustom:
+    def integers_op(
+        self, out: Tensor | StridedView, low: int, high: int | None = None, endpoint: bool = False
+    ) -> OpCustom:
         """`integers` into `out`, to record. Raises the errors of `integers` and `random_op`."""
         words = _span(low, high, _tensor(out).dtype, to_flag(endpoint, "endpoint"))
         return self._operation("integers", out, _INTEGERS, *words)
 
-    def permutation_op(self, out: Tensor) -> OpCustom:
+    def permutation_op(self, out: Tensor | StridedView) -> OpCustom:
         """The numbers below the length of `out` in random order, written to `out` (int32, one axis), to
         record: each evaluation makes another order.
 
@@ -388,6 +390,8 @@ class Generator:
 
         Raises the errors of `shuffle` and `random_op`.
         """
+        if isinstance(x, StridedView):
+            raise ArgumentTypeError(f"A recorded shuffle takes a Tensor, not {kind_of(x)}")
         axis = _axis_of(axis, _tensor(x), "shuffle")
         order = x.manager.empty(x.shape[axis], np.int32)
         drawn = self._recorded("order", order)
@@ -479,19 +483,21 @@ class Generator:
                 raise OutOfRangeError("The generator has drawn all of its numbers; go on with jumped()")
             self._position = position + blocks
         words = map(_signed, (*self._key, position & 0xFFFFFFFF, position >> 32, self._jump))
-        if isinstance(numbers, Tensor):
+        if isinstance(numbers, (Tensor, StridedView)):
             _DRAWS[kind](numbers, *words, *parameters)
         else:
             drawn = self._device().empty(numbers.shape, numbers.dtype)
             _DRAWS[kind](drawn, *words, *parameters)
             np.copyto(numbers, drawn.read())
 
-    def _operation(self, kind: str, out: Tensor, dtypes: tuple[str, ...], *parameters: Any) -> OpCustom:
+    def _operation(
+        self, kind: str, out: Tensor | StridedView, dtypes: tuple[str, ...], *parameters: Any
+    ) -> OpCustom:
         numbers = _tensor(out)
         _check_dtype(numbers.dtype, dtypes)
         return self._recorded(kind, numbers, *parameters)
 
-    def _recorded(self, kind: str, numbers: Tensor, *parameters: Any) -> OpCustom:
+    def _recorded(self, kind: str, numbers: Tensor | StridedView, *parameters: Any) -> OpCustom:
         own = self.spawn(1)[0]
         state = numbers.manager.zeros(2, np.uint32)
         return _RECORDED[kind].op(numbers, state, *map(_signed, (*own._key, 0)), *parameters)
@@ -570,8 +576,8 @@ def _signed(word: int) -> int:
     return word - 2**32 if word >= 2**31 else word
 
 
-def _tensor(out: Any) -> Tensor:
-    if not isinstance(out, Tensor):
+def _tensor(out: Any) -> Any:
+    if not isinstance(out, (Tensor, StridedView)):
         raise ArgumentTypeError(f"A recorded draw writes a Tensor, not {kind_of(out)}")
     return out
 
@@ -579,7 +585,7 @@ def _tensor(out: Any) -> Tensor:
 def _dtype_of(dtype: Any, out: Any) -> np.dtype[Any]:
     if out is None:
         return to_dtype(dtype)
-    if not isinstance(out, (Tensor, np.ndarray)):
+    if not isinstance(out, (Tensor, StridedView, np.ndarray)):
         raise ArgumentTypeError(f"out is a Tensor or an array, not {kind_of(out)}")
     return out.dtype
 

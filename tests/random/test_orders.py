@@ -427,7 +427,7 @@ INVALID, TYPE = kp.InvalidArgumentError, kp.ArgumentTypeError
         (lambda g, m: g.permutation(3, "a"), TYPE, "axis"),
         (lambda g, m: g.shuffle(m.zeros(())), INVALID, "first axis"),
         (lambda g, m: g.shuffle([1, 2]), TYPE, "a Tensor or an array"),
-        (lambda g, m: g.shuffle(m.zeros((3, 2))[:, 0]), TYPE, "a Tensor or an array"),
+        (lambda g, m: g.shuffle_op(m.zeros((3, 2))[:, 0]), TYPE, "takes a Tensor, not a"),
         (lambda g, m: g.shuffle(np.broadcast_to(1, 3)), INVALID, "read-only"),
         (lambda g, m: g.choice(3, 4, replace=False), INVALID, "take fewer"),
         (lambda g, m: g.choice(0, 4), INVALID, "nothing to choose"),
