@@ -273,12 +273,18 @@ float kp_log2(float a) {
 }""",
     "kp_log10": """
 float kp_log10(float a) { return kp_log(a) * 0.4342944819; }""",
-    # Near zero by series; the terms left out are below half an ulp.
+    # Near zero by series; the terms left out are below half an ulp. Up to 1.4 by that of a quarter: exp(a)
+    # less 1 would lose places.
     "kp_expm1": """
 float kp_expm1(float a) {
-    if (abs(a) > 0.35) return kp_exp(a) - 1.0;
-    return a + a * a * (0.5 + a * (0.16666667 + a * (0.041666667 + a * (0.0083333333 +
-        a * (0.0013888889 + a * (0.00019841270 + a * 0.000024801587))))));
+    if (abs(a) > 1.4) return kp_exp(a) - 1.0;
+    bool near = abs(a) <= 0.35;
+    float q = near ? a : a * 0.25;
+    float e = q + q * q * (0.5 + q * (0.16666667 + q * (0.041666667 + q * (0.0083333333 +
+        q * (0.0013888889 + q * (0.00019841270 + q * 0.000024801587))))));
+    if (near) return e;
+    e = e * (e + 2.0);
+    return e * (e + 2.0);
 }""",
     # Kahan's: the error of 1 + a divides out.
     "kp_log1p": """
@@ -434,8 +440,12 @@ float kp_sinh(float a) {
     "kp_cosh": """
 float kp_cosh(float a) {
     if (kp_isnan_float(a)) return a;
+    if (abs(a) <= 80.0) {
+        float e = kp_exp(abs(a));
+        return 0.5 * (e + 1.0 / e);
+    }
     float e = kp_exp(abs(a) * 0.5);
-    return abs(a) > 80.0 ? e * 0.5 * e : 0.5 * (e * e + 1.0 / (e * e));
+    return e * 0.5 * e;
 }""",
     "kp_tanh": """
 float kp_tanh(float a) {

@@ -81,14 +81,17 @@ def average(
             return found, found.manager.full(found.shape, count, found.dtype)
         return found, np.full(found.shape, count, found.dtype)
     lengths = shape_of(weights)
+    along = weights if lengths == shape else _along(weights, lengths, shape, axis)
+    # Products of ints would wrap.
+    floats = divide(a, 1) if given(a).dtype.kind in "biu" else a
+    products = multiply(floats, along)
     if lengths == shape:
-        scale = sum_of(weights, axis=axis, keepdims=keepdims)
+        scale = sum_of(weights, axis=axis, dtype=products.dtype, keepdims=keepdims)
     else:
-        scale = sum_of(weights)
-        weights = _along(weights, lengths, shape, axis)
+        scale = sum_of(weights, dtype=products.dtype)
     if not np.all(host(scale)):
         raise InvalidArgumentError("average: the weights add up to zero, so there is no mean")
-    found = divide(sum_of(multiply(a, weights), axis=axis, keepdims=keepdims), scale)
+    found = divide(sum_of(products, axis=axis, keepdims=keepdims), scale)
     return (found, broadcast_to(scale, found.shape)) if returned else found
 
 

@@ -58,6 +58,34 @@ def test_average(mgr):
 
 
 @pytest.mark.parametrize(
+    "dtype, of_weights",
+    [
+        *((each, "uint8") for each in ("bool", "int8", "uint8", "int32", "uint32", "float16", "float32")),
+        ("int32", "int32"),
+        ("int32", "float32"),
+        ("float16", "float16"),
+        ("float32", "bool"),
+    ],
+)
+def test_average_of_ints_does_not_wrap(mgr, dtype, of_weights):
+    rng = np.random.default_rng(3)
+    most = {"float16": 100, "float32": 1000}.get(dtype) or (
+        2 if dtype == "bool" else int(np.iinfo(dtype).max) + 1
+    )
+    x = rng.integers(0, most, (3, 6)).astype(dtype)
+    w = np.ones((3, 6)).astype(of_weights) if of_weights == "bool" else rng.integers(1, 100, (3, 6))
+    w = w.astype(of_weights)
+    for axis, weights in ((0, w), (1, w[0])):
+        expected, total = np.average(x, axis, weights, True)
+        got, scale = (np.asarray(each) for each in ops.average(x, axis, weights, True))
+        if "shaderFloat64" in mgr.enabled_features:
+            assert got.dtype == expected.dtype and scale.dtype == total.dtype
+        small = "float16" in (dtype, of_weights) and expected.dtype == np.float16
+        np.testing.assert_allclose(got, expected, rtol=3e-3 if small else 1e-6)
+        np.testing.assert_allclose(scale, total, rtol=3e-3 if small else 1e-6)
+
+
+@pytest.mark.parametrize(
     "axis, weights, words",
     [
         (None, np.ones(4, np.float32), "give weights of that shape, or of one axis"),
