@@ -22,6 +22,7 @@ from .._base.errors import (
 from .._formulas.elements import element_of, name_of
 from .declaration import Parameter
 from .expressions import IntOrSize, Size
+from .names import text_of
 from .specs import TensorSpec
 
 if TYPE_CHECKING:
@@ -397,4 +398,4 @@ class AttrArg(ArgDesc):
     @property
     def spec_key(self) -> str:
         """The value."""
-        return repr(self.v)
+        return text_of(self.v)

@@ -253,7 +253,8 @@ def donated(declaration: Declaration, values: Sequence[Any], donate: Any) -> lis
 def answered(declaration: Declaration, answer: Any, outs: Sequence[Any]) -> Any:
     """The results of a call for the answer of ``eager_execute``, which goes into `outs` if there are any.
 
-    Raises InvalidArgumentError for another number of results, and for another shape than that of `outs`.
+    Raises InvalidArgumentError for another number of results, and for another shape than that of `outs`,
+    ArgumentTypeError for a dtype that NumPy does not convert to theirs.
     """
     count = len(declaration.results)
     if not declaration.single and (not isinstance(answer, (tuple, list)) or len(answer) != count):
@@ -268,6 +269,11 @@ def answered(declaration: Declaration, answer: Any, outs: Sequence[Any]) -> Any:
             raise InvalidArgumentError(
                 f"{declaration.name}: eager_execute returned a result of shape {np.shape(each)}; out has "
                 f"shape {tuple(given.shape)}"
+            )
+        own = each.dtype if hasattr(each, "dtype") else np.asarray(each).dtype
+        if not np.can_cast(own, given.dtype, "same_kind"):
+            raise ArgumentTypeError(
+                f"{declaration.name}: eager_execute returned a result of {own}; out is of {given.dtype}"
             )
         if isinstance(given, (Tensor, StridedView, Image)):
             given.write(np.asarray(each))

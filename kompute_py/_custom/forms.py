@@ -23,6 +23,7 @@ from .._memory.image import Image
 from .._memory.memory import seen_by_others
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor, buffer_tensor
+from .names import text_of
 from .parts import Reach, bytes_of, place_of, root_of
 from .pictures import Picture
 from .program import Block, Program
@@ -231,7 +232,7 @@ def look(
             parts.append(each)
         elif kind is list:
             if not each or not isinstance(each[0], (Tensor, np.ndarray, StridedView, Image)):
-                parts.append(("list", repr(each)))
+                parts.append(("list", text_of(each)))
                 continue
             inner, own = look(who, each, parts_differ)
             parts.append(("list", inner))
@@ -561,7 +562,7 @@ class Calls:
         places = self.decisive.get(key)
         if places is None:
             return None
-        return self.forms.get((key, *[repr(given[place]) for place in places]) if places else key)
+        return self.forms.get((key, *[text_of(given[place]) for place in places]) if places else key)
 
     def trim(self) -> None:
         """Lets go of memory that is only kept for later calls."""
@@ -579,7 +580,7 @@ class Calls:
         if len(self.decisive) >= 4 * _MOST_FORMS:
             self.forget()
         self.decisive[key] = places
-        whole = (key, *[repr(given[place]) for place in places]) if places else key
+        whole = (key, *[text_of(given[place]) for place in places]) if places else key
         self._drop(whole)
         # No form is the oldest, so that calls in turn do not drive each other out.
         if len(self.forms) >= _MOST_FORMS:

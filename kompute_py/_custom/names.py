@@ -1,4 +1,5 @@
-"""Names that a tensor brings into kernels: with `x` come ``x_load``, ``x_size``, ``x_dim0`` and others."""
+"""Names that a tensor brings into kernels: with `x` come ``x_load``, ``x_size``, ``x_dim0`` and others; and
+numbers as text, by which calls are told apart."""
 
 from __future__ import annotations
 
@@ -7,6 +8,17 @@ from collections.abc import Iterable
 
 _PART = re.compile(r"_(?:load4?|store4?|size|at|dim\d+|stride\d+)")
 _ITEM = re.compile(r"\d+")
+
+
+def text_of(value: object) -> str:
+    """A number, a text or a list of numbers, as text: its repr, which Python refuses for ints of thousands of
+    digits.
+    """
+    try:
+        return repr(value)
+    except ValueError:
+        each = value if isinstance(value, list) else [value]
+        return ", ".join(hex(number) if isinstance(number, int) else repr(number) for number in each)
 
 
 def tensor_of_name(name: str, tensors: Iterable[str], lists: Iterable[str] = ()) -> str | None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of
+from .names import text_of
 
 _PLAIN = (int, float, bool, complex, str, bytes, type(None))
 
@@ -30,7 +31,7 @@ def in_full(notes: Mapping[str, Any]) -> str:
 def _text(value: Any) -> str:
     kind = type(value)
     if kind in _PLAIN:
-        return repr(value)
+        return text_of(value)
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.hasobject:
             return f"{kind.__name__}({value.shape}, {_text(value.tolist())})"

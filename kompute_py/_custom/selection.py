@@ -160,7 +160,7 @@ class KernelSelection:
         value = self._values[index]
         if not -(2**31) <= value < 2**31:
             raise InvalidArgumentError(
-                f"{self._who()}: {parameter.name} is {value}; the kernels take ints of 32 bits"
+                f"{self._who()}: {parameter.name} is {shown(value)}; the kernels take ints of 32 bits"
             )
         return self._keep(ValueArg(index, parameter, value, INT, "int"))
 

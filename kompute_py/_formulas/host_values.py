@@ -8,10 +8,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._base.errors import shown
 from .dtypes import Dtype
 from .nodes import Node
 
 _TYPES = [bool, int, float, complex]
+_MOST_BITS = 2**14
+"""Of ints that Python computes: no dtype has 64, and Python takes forever for those with billions."""
+
+
+def _power(a: Any, b: Any) -> Any:
+    if isinstance(a, int) and isinstance(b, int) and abs(a) > 1 and b * a.bit_length() > _MOST_BITS:
+        raise OverflowError(f"{shown(a)} ** {shown(b)} is beyond the ints of all dtypes")
+    return a**b
+
+
+def _shifted(a: Any, b: Any) -> Any:
+    if isinstance(a, int) and isinstance(b, int) and a and b > _MOST_BITS:
+        raise OverflowError(f"{shown(a)} << {shown(b)} is beyond the ints of all dtypes")
+    return a << b
+
+
 _PYTHON: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "subtract": operator.sub,
@@ -19,14 +36,14 @@ _PYTHON: dict[str, Callable[..., Any]] = {
     "divide": operator.truediv,
     "floor_divide": operator.floordiv,
     "remainder": operator.mod,
-    "power": operator.pow,
+    "power": _power,
     "negative": operator.neg,
     "positive": operator.pos,
     "invert": lambda a: not a if isinstance(a, bool) else ~a,
     "bitwise_and": operator.and_,
     "bitwise_or": operator.or_,
     "bitwise_xor": operator.xor,
-    "left_shift": operator.lshift,
+    "left_shift": _shifted,
     "right_shift": operator.rshift,
     "less": operator.lt,
     "less_equal": operator.le,

@@ -221,6 +221,9 @@ def test_eager_answers_are_checked(mgr: kp.Manager) -> None:
     assert b.tolist() == [2, 4]
     with pytest.raises(InvalidArgumentError, match="shape"):
         operation(x, 2, out=(a, mgr.zeros(3)))
+    for wrong in (mgr.zeros(2, "int32"), np.zeros(2, np.int32)):
+        with pytest.raises(ArgumentTypeError, match="a result of float32; out is of int32"):
+            operation(x, 2, out=(a, wrong))
 
 
 def test_names_that_only_comments_have_bind_nothing_else(mgr: kp.Manager) -> None:

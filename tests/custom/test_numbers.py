@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kompute_py as kp
+from kompute_py.errors import InvalidArgumentError
 
 
 @kp.CustomOp.register
@@ -152,3 +153,64 @@ def test_the_block_of_values_is_described(tmp_path):
         ("result_size", "uint", 8),
     ]
     assert bytes.fromhex(dispatch["parameter_bytes"])[:12] == b"\5\0\0\0\0\0\0\0\3\0\0\0"
+
+
+HUGE = [("x - a ** b", {"a": 2**40, "b": 2**40}), ("x - (a << b)", {"a": 1, "b": 2**40}),
+        ("x + 9 ** 9 ** 9", {}),
+        ("x + (1 << 10 ** 12)", {}), ("x + a ** b", {"a": -3, "b": 10**5}), ("x + a * a", {"a": 10**4000}),
+        ("x + a", {"a": 10**5000})]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize(("formula", "numbers"), HUGE)
+def test_numbers_beyond_all_dtypes_are_refused_at_once(mgr, dtype, formula, numbers):
+    """Python computes 2**40 ** 2**40 for days, and writes no int of more than 4,300 digits."""
+    with pytest.raises(InvalidArgumentError, match=r"beyond the ints|out of bounds"):
+        kp.ops.elementwise(formula)(x=mgr.zeros(2, dtype), **numbers)
+
+
+@pytest.mark.parametrize("numbers", [{"a": 1, "b": 2**40}, {"a": 0, "b": 2**40}, {"a": -1, "b": 2**40 + 1}])
+def test_large_powers_of_small_numbers(mgr, numbers):
+    found = kp.ops.elementwise("x + a ** b")(x=mgr.zeros(2), **numbers)
+    assert found.read().tolist() == [numbers["a"] ** (numbers["b"] % 2 + 2)] * 2
+    assert kp.ops.elementwise("x + (a << b)")(mgr.zeros(1), 0, 2**40).read().tolist() == [0]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_ints_of_thousands_of_digits(mgr, sign):
+    number = sign * 10**5000
+    x = mgr.tensor_t(np.arange(3, dtype=np.int32))
+    for _ in range(2):
+        assert kp.ops.elementwise("x < a")(x, number).read().tolist() == [number > 0] * 3
+    with pytest.raises(InvalidArgumentError, match="n is an int"):
+        _repeated(x, number)
+    with pytest.raises(InvalidArgumentError, match="n is 2147483648"):
+        _repeated(x, 2**31)
+    listed = kp.CustomOp.register(
+        type("Listed", (_Listed,), {"signature": "listed(Tensor x, int[] n) -> Tensor"})
+    )
+    for each in (number, 1, number):
+        assert listed(x, [each]).read().tolist() == [each % 7] * 3
+
+
+class _Listed(kp.CustomOp):
+    def select(self, ksel):
+        x = ksel.arg_tensor("x")
+        ksel.attr_list_int("n")
+        ksel.return_new_tensor(x.shape, x.dtype)
+
+    def generate(self, ksel, kb):
+        kb.yield_results(ksel.attribute("n")[0] % 7)
+
+
+@kp.CustomOp.register
+class _repeated(kp.CustomOp):
+    signature = "repeated(Tensor x, int n) -> Tensor"
+
+    def select(self, ksel):
+        x = ksel.arg_tensor("x")
+        ksel.arg_int("n")
+        ksel.return_new_tensor(x.shape, x.dtype)
+
+    def generate(self, ksel, kb):
+        kb.yield_results("x_load(i) + n")
