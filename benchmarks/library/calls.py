@@ -287,6 +287,13 @@ CALLS: dict[str, Call] = {
         ]
     },
     "resize": Call(lambda rng, n: (_square()(rng, n)[0] + ([int(n**0.5) // 2] * 2, "area"), {})),
+    **{
+        name: Call(_square(3))
+        for name in ["maximum_filter", "median_filter", "minimum_filter", "uniform_filter"]
+    },
+    **{name: Call(_square()) for name in ["prewitt", "sobel"]},
+    "rank_filter": Call(_square(1, 3)),
+    "gaussian_filter": Call(_square(1.0)),
     "uniform_filter1d": Call(_floats(1, size=9)),
     "gaussian_filter1d": Call(_floats(1, sigma=1.0)),
     "convolve": Call(lambda rng, n: (_floats(1)(rng, n)[0] + (np.ones(9, np.float32),), {}), np.convolve),

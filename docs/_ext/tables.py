@@ -253,6 +253,7 @@ AREAS = {
     "_einsum": "Sums of products",
     "_network": "Networks",
     "_filters": "Filters",
+    "_windows": "Filters of several axes",
     "_pictures": "Pictures",
     "_resizing": "Other sizes",
     "_fourier": "Fourier transforms",

@@ -50,6 +50,8 @@ def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
     if kind in ("dtype", "dtype?"):
         return None if value is None and kind == "dtype?" else dtype_named(who, value).name
     if kind.endswith("[]"):
+        if kind == "float[]" and isinstance(value, (int, float, np.integer, np.floating)):
+            return [_scalar(who, "float", value)]
         if not isinstance(value, (list, tuple, np.ndarray)):
             raise ArgumentTypeError(f"{who} is {kind_of(value)}; give a list of {kind[:-2]}s")
         value = [one for each in value for one in (each if isinstance(each, (list, tuple)) else (each,))]

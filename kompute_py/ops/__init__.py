@@ -256,6 +256,7 @@ if TYPE_CHECKING:
     from ._searching import *  # noqa: F403
     from ._sorting import *  # noqa: F403
     from ._spreads import *  # noqa: F403
+    from ._windows import *  # noqa: F403
 
 _MODULES: dict[str, Sequence[str]] = {
     ".._builders.elementwise": ("elementwise",),
@@ -418,6 +419,16 @@ _MODULES: dict[str, Sequence[str]] = {
         "correlate1d",
         "gaussian_filter1d",
         "uniform_filter1d",
+    ],
+    "._windows": [
+        "gaussian_filter",
+        "maximum_filter",
+        "median_filter",
+        "minimum_filter",
+        "prewitt",
+        "rank_filter",
+        "sobel",
+        "uniform_filter",
     ],
     "._resizing": ("resize",),
     "._pictures": [

@@ -1,4 +1,4 @@
-"""Filters along one axis, and convolutions of vectors.
+"""Filters along one axis, and convolutions.
 
 An invocation computes an element of a result. With many weights it computes eight in line: it keeps the
 elements that they share in registers, so that it loads one element and one weight for eight products. Near
@@ -13,12 +13,24 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError
-from .._builders.elementwise import elementwise
+from .._base.errors import ArgumentTypeError, InvalidArgumentError
 from .._builders.walks import axes_of, check_sizes, named, spread
 from .._custom.custom_op import CustomOp, Operation
 from .._custom.selection import KernelSelection
 from .._formulas.elements import element_of
+from ._borders import (
+    BORDERS,
+    LENGTHS,
+    MODES,
+    MOST,
+    check_count,
+    check_mode,
+    declare_border,
+    declare_products,
+    float_filter,
+    gaussian_weights,
+    write_products,
+)
 
 if TYPE_CHECKING:
     from .._custom.builder import KernelBuilder
@@ -32,26 +44,11 @@ __all__ = [
     "uniform_filter1d",
 ]
 
-_MOST = 2**15
-"""Weights: llvmpipe ends loops after 65,535 turns."""
 _MOST_SHORT = 2**18
 """Elements of the shorter argument of a convolution, eight of which take a turn."""
 _MANY = 32
 """Weights that are worth eight elements in line."""
 _LINE = 8
-_BORDERS = {
-    "reflect": "m = 2 * n; i = i < 0 ? m - 1 - (-1 - i) % m : i % m; return i < n ? i : m - 1 - i;",
-    "mirror": "m = max(2 * n - 2, 1); i = i < 0 ? m - 1 - (-1 - i) % m : i % m; return i < n ? i : m - i;",
-    "nearest": "return clamp(i, 0, n - 1);",
-    "wrap": "return i < 0 ? n - 1 - (-1 - i) % n : i % n;",
-    "constant": "return i < 0 || i >= n ? -1 : i;",
-}
-_exp = elementwise("exp(x)")
-
-
-def _check_weights(ksel: KernelSelection, name: str, count: int, most: int = _MOST) -> None:
-    if not 0 < count <= most:
-        raise InvalidArgumentError(f"{ksel._who()}: {name} has {count} elements; give 1 to {most}")
 
 
 def _in_line(kind: str, weight: str, element: str, down: bool) -> str:
@@ -86,20 +83,11 @@ class FilterOp(CustomOp):
     def lines(self, ksel: KernelSelection, count: int, left: int) -> None:
         """Declares `x`, the axis, the mode, and the numbers of the kernel."""
         x = ksel.arg_tensor("x")
-        mode = ksel.attr_str("mode").v
-        if mode not in _BORDERS:
-            raise InvalidArgumentError(f"{ksel._who()}: mode is {mode!r}; give one of {', '.join(_BORDERS)}")
+        check_mode(ksel)
         if not x.ndim:
             raise InvalidArgumentError(f"{ksel._who()}: x has no axes; give x.reshape(1)")
-        kind = x.dtype.kind
-        small = element_of(x.dtype, ksel._features).type in ("float", "double")
-        if not small and not (kind in "biu" and x.dtype.itemsize <= 2):
-            raise ArgumentTypeError(
-                f"{ksel._who()}: x is of {x.dtype}; give floats or ints of up to 16 bits: "
-                "x.astype(np.float32)"
-            )
+        dtype = float_filter(ksel, x)
         (axis,) = axes_of(ksel._who(), [ksel.attr_int("axis").v], x.ndim)
-        dtype = np.dtype(np.float32) if kind in "biu" else x.dtype
         border = ksel.arg_float("cval")
         if dtype == np.float64:
             border.cast("float64")
@@ -124,8 +112,7 @@ class FilterOp(CustomOp):
         """Writes the dispatch; `weight` is the expression of weight "{}", a uint."""
         kb.begin_dispatch("filter")
         kind = element_of(kb.result(0).dtype, kb.selection._features).type
-        mode = kb.selection.attribute("mode")
-        kb.declare(f"int kp_border(int i) {{ int n = kp_n, m; {_BORDERS[mode]} }}")
+        declare_border(kb, kb.selection.attribute("mode"))
         kb.workgroup(64)
         if any(each.name == "kp_many" for each in kb.selection._value_args()):
             self._write_lines(kb, weight, kind)
@@ -143,7 +130,7 @@ class FilterOp(CustomOp):
                 for (int j = 0; j < count; ++j, at += step) sum += {weight} * {kind}(x_load(uint(at)));
             }} else {{
                 for (int j = 0; j < count; ++j) {{
-                    int k = kp_border(i + j - kp_left);
+                    int k = kp_border(i + j - kp_left, kp_n);
                     sum += {weight} * (k < 0 ? {kind}(cval) : {kind}(x_load(uint(first + k * step))));
                 }}
             }}
@@ -171,7 +158,7 @@ class FilterOp(CustomOp):
             kb.emit(f"""
                 if (begin + {n} < kp_n) {{
                     for (uint j = last; j < count; ++j) {{
-                        int k = kp_border(begin + {n} + int(j) - kp_left);
+                        int k = kp_border(begin + {n} + int(j) - kp_left, kp_n);
                         {kind} x = k < 0 ? {kind}(cval) : {kind}(x_load(uint(first + k * step)));
                         s{n} += {weight.format("j")} * x;
                     }}
@@ -180,10 +167,6 @@ class FilterOp(CustomOp):
             """)
 
 
-_MODES = """`mode` says how `x`, a b c, goes on beyond its ends: "reflect" (c b a a b c c b a), "mirror"
-    (c b a b c b a), "nearest" (a a a b c c c), "wrap" (a b c a b c a b c) or "constant" (cval). The result
-    has the shape of `x` and its dtype, or float32 if `x` has ints: they are not rounded. float16 is computed
-    in float32."""
 _RAISES = """Raises InvalidArgumentError for an axis that `x` does not have, an unknown mode, and a filter
     of more than 2**15 elements; ArgumentTypeError for ints of more than 16 bits."""
 
@@ -200,7 +183,7 @@ class _Weighted(FilterOp):
             raise InvalidArgumentError(f"{ksel._who()}: weights has the shape {weights.shape}; give one axis")
         if weights.dtype.kind not in "biuf" and element_of(weights.dtype, ksel._features).type != "float":
             raise ArgumentTypeError(f"{ksel._who()}: weights is of {weights.dtype}; give floats")
-        _check_weights(ksel, "weights", weights.size)
+        check_count(ksel, "weights", weights.size)
         self.lines(ksel, weights.size, (weights.size - 1 if self.turned else weights.size) // 2)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
@@ -214,7 +197,7 @@ class _Correlate1d(_Weighted):
     __doc__ = f"""The sums of the elements of `x` along `axis` times `weights`, as
     ``scipy.ndimage.correlate1d``: element i is the sum of ``weights[j] * x[i + j - len(weights) // 2]``.
 
-    {_MODES}
+    {MODES}
 
     {_RAISES}
 
@@ -235,7 +218,7 @@ class _Convolve1d(_Weighted):
     __doc__ = f"""The convolution of `x` along `axis` with `weights`, as ``scipy.ndimage.convolve1d``: as
     `kp.ops.correlate1d` with the weights in the opposite order.
 
-    {_MODES}
+    {MODES}
 
     {_RAISES}
 
@@ -257,7 +240,7 @@ class _UniformFilter1d(FilterOp):
     __doc__ = f"""The mean of `size` elements of `x` along `axis`, as ``scipy.ndimage.uniform_filter1d``:
     element i is that of ``x[i - size // 2]`` and those after it.
 
-    {_MODES}
+    {MODES}
 
     {_RAISES}
 
@@ -276,7 +259,7 @@ class _UniformFilter1d(FilterOp):
     def select(self, ksel: KernelSelection) -> None:
         """Looks at the size."""
         size = ksel.attr_int("size").v
-        _check_weights(ksel, "the filter", size)
+        check_count(ksel, "the filter", size)
         self.lines(ksel, size, size // 2)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
@@ -290,17 +273,16 @@ class _GaussianFilter1d(FilterOp):
     standard deviation `sigma`, as ``scipy.ndimage.gaussian_filter1d``. Elements count up to a distance of
     ``truncate * sigma``, rounded.
 
-    For a picture, filter one axis, then the other. {_MODES}
+    `kp.ops.gaussian_filter` filters several axes. {MODES}
 
-    {_RAISES} InvalidArgumentError, too, for a `sigma` or `truncate` that is not positive and finite, and
-    UnimplementedError for float64.
+    {_RAISES} InvalidArgumentError, too, for a `sigma` or `truncate` that is not positive and finite.
 
     >>> kp.ops.gaussian_filter1d(np.float32([0, 0, 1, 0, 0]), 1.0).round(2).tolist()
     [0.05999999865889549, 0.23999999463558197, 0.4000000059604645, 0.23999999463558197, 0.05999999865889549]
 
-    :dtypes: floats of up to 32 bits, bool, ints of 8 and 16 bits
+    :dtypes: floats, bool, ints of 8 and 16 bits
     :axes: one
-    :error: 1e-5, and 2 n roundings, of the weighted mean of abs(x), n being the elements that count
+    :error: 1e-5 (float64: 1e-13) and 2 n roundings of the weighted mean of abs(x), n being the weights
     """
 
     signature = (
@@ -310,53 +292,46 @@ class _GaussianFilter1d(FilterOp):
 
     def select(self, ksel: KernelSelection) -> None:
         """Finds the distance."""
-        sigma, truncate = ksel.arg_float("sigma").v, ksel.attr_float("truncate").v
+        deviation, truncate = ksel.arg_float("sigma"), ksel.attr_float("truncate").v
+        sigma = deviation.v
         if not (0 < sigma < math.inf and 0 < truncate < math.inf):
             raise InvalidArgumentError(
                 f"{ksel._who()}: sigma is {sigma}, and truncate {truncate}; give positive, finite numbers"
             )
-        radius = int(min(truncate * sigma + 0.5, _MOST))
-        _check_weights(ksel, "the filter", 2 * radius + 1)
+        radius = int(min(truncate * sigma + 0.5, MOST))
+        check_count(ksel, "the filter", 2 * radius + 1)
         self.lines(ksel, 2 * radius + 1, radius)
         if ksel.results[0].dtype == np.float64:
-            raise UnimplementedError(
-                f"{ksel._who()}: x is of float64, and GLSL has no exp of doubles; convert it: "
-                "x.astype(np.float32)"
-            )
+            deviation.cast("float64")
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Computes the weights, then writes the filter."""
-        kb.scratch("weights", named("kp_count"), "float32")
-        kb.begin_dispatch("weights")
-        kb.workgroup(64)
-        kb.groups(kb.ceil_div(named("kp_count"), 64))
-        value = kb.call(_exp, x=("-0.5 * d * d", "float32"))
-        kb.emit(f"""
-            int j = int(gl_GlobalInvocationID.x);
-            if (j >= kp_count) return;
-            float total = 0.0;
-            for (int k = kp_left; k > 0; --k) {{ float d = float(k) / sigma; total += 2.0 * {value}; }}
-            float d = float(j - kp_left) / sigma;
-            weights_store(uint(j), {value} / (total + 1.0));
-        """)
+        gaussian_weights(kb, "", element_of(kb.result(0).dtype, ksel._features).type, "sigma")
         self.write(kb, "weights_load({})")
 
 
 class ConvolveOp(CustomOp):
-    """Convolutions of two vectors have this in common."""
+    """Convolutions have this in common."""
 
+    makes_images = True
     turned: ClassVar[bool]
     """Whether the second one is taken from its end."""
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the length."""
+        """Finds the shape."""
         a, v = ksel.arg_tensor("a"), ksel.arg_tensor("v")
-        mode = ksel.attr_str("mode").v
+        mode, border = ksel.attr_str("mode").v, ksel.arg_float("cval")
+        if a.ndim != v.ndim or not a.ndim or not v.size or (not a.size and mode not in BORDERS):
+            raise InvalidArgumentError(
+                f"{ksel._who()}: a has the shape {a.shape}, and v {v.shape}; give both as many axes, and "
+                "elements"
+            )
+        if mode not in (*LENGTHS, *BORDERS):
+            raise InvalidArgumentError(
+                f"{ksel._who()}: mode is {mode!r}; give full, same or valid, or a border: "
+                + ", ".join(BORDERS)
+            )
         for each in (a, v):
-            if each.ndim != 1 or not each.size:
-                raise InvalidArgumentError(
-                    f"{ksel._who()}: {each.name} has the shape {each.shape}; give one axis with elements"
-                )
             if each.dtype.kind in "bc":
                 raise ArgumentTypeError(f"{ksel._who()}: {each.name} is of {each.dtype}; give numbers")
         try:
@@ -366,15 +341,17 @@ class ConvolveOp(CustomOp):
                 f"{ksel._who()}: {a.dtype} and {v.dtype} have no common dtype; convert one"
             ) from None
         element_of(dtype, ksel._features)
+        if a.ndim > 1 or mode in BORDERS:
+            declare_products(ksel, a, v, mode, dtype, border, self.turned)
+            ksel.variant = "windows"
+            return
         short, long = sorted((a.size, v.size))
-        _check_weights(ksel, "the shorter one", short, _MOST_SHORT)
+        check_count(ksel, "the shorter one", short, _MOST_SHORT)
         lengths = {
             "full": (0, short + long - 1),
             "same": (short // 2 if self.turned and v.size > a.size else (short - 1) // 2, long),
             "valid": (short - 1, long - short + 1),
         }
-        if mode not in lengths:
-            raise InvalidArgumentError(f"{ksel._who()}: mode is {mode!r}; give full, same or valid")
         start, length = lengths[mode]
         if length >= 2**31:
             raise InvalidArgumentError(f"{ksel._who()}: the result has {length} elements; give less")
@@ -386,6 +363,9 @@ class ConvolveOp(CustomOp):
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes the kernel."""
+        if ksel.variant == "windows":
+            write_products(ksel, kb, self.turned)
+            return
         kind = kb.result(0).type
         names = {each.name for each in ksel._value_args()}
         swapped = bool(names & {"kp_a_is_short", "kp_a_is_long_and_short"})
@@ -440,47 +420,54 @@ class ConvolveOp(CustomOp):
 
 
 class _Convolve(ConvolveOp):
-    """The convolution of two vectors, as ``np.convolve``. For filters of pictures see
-    `kp.ops.convolve1d`.
+    """The convolution of two arrays with as many axes: of vectors as ``np.convolve``, of others as
+    ``scipy.signal.convolve``.
 
-    `mode` is "full" (length ``len(a) + len(v) - 1``), "same" (the longer one's length) or "valid" (where both
-    overlap as a whole). The result has NumPy's dtype; float16 is computed in float32. All products are
-    computed: for thousands of weights `kp.ops.fftconvolve` is faster, and its error is that of the largest
-    results.
+    `mode` is "full" (the sum of the lengths less 1), "same" (the lengths of `a`; of vectors that of the
+    longer one) or "valid" (where both overlap as a whole). Or it is a border of `kp.ops.correlate1d`,
+    "reflect", "mirror", "nearest", "wrap" or "constant" (`cval`): then the result has the shape of `a`, which
+    goes on so beyond its ends, as in ``scipy.ndimage.convolve``. The result has NumPy's dtype; float16 is
+    computed in float32. All products are computed: for thousands of weights `kp.ops.fftconvolve` is faster,
+    and its error is that of the largest results.
 
-    Raises InvalidArgumentError for others than one axis with elements, an unknown mode, and if both have more
-    than 2**18 elements; ArgumentTypeError for bools and complex numbers.
+    Raises InvalidArgumentError for arrays without elements or with different numbers of axes, an unknown
+    mode, vectors that both have more than 2**18 elements, and a `v` of several axes with more than 60,000
+    elements by the number of axes; ArgumentTypeError for bools and complex numbers.
 
     >>> kp.ops.convolve(np.array([1, 2, 3]), np.array([0, 1])).tolist()
     [0, 1, 2, 3]
+    >>> kp.ops.convolve(np.eye(3, dtype=int), np.ones((2, 2), int), "same").tolist()
+    [[1, 1, 0], [1, 2, 1], [0, 1, 2]]
 
     :dtypes: ints, floats
-    :axes: one
+    :axes: all
     :error: n + 1 roundings of the sum of abs(a * v), n being the shorter length; ints exact, they wrap
     """
 
-    signature = "convolve(Tensor a, Tensor v, str mode='full') -> Tensor"
+    signature = "convolve(Tensor a, Tensor v, str mode='full', float cval=0.0) -> Tensor"
     turned = False
 
 
 class _Correlate(ConvolveOp):
-    """The cross-correlation of two vectors, as ``np.correlate``. For filters of pictures see
-    `kp.ops.correlate1d`.
+    """The cross-correlation of two arrays with as many axes: of vectors as ``np.correlate``, of others as
+    ``scipy.signal.correlate``, or with a border as ``scipy.ndimage.correlate``.
 
-    `mode` is "full", "same" or "valid", as for `kp.ops.convolve`. The result has NumPy's dtype; float16 is
-    computed in float32.
+    `mode` is "full", "same" or "valid", or a border, as for `kp.ops.convolve`. The result has NumPy's dtype;
+    float16 is computed in float32.
 
     Raises what `kp.ops.convolve` raises.
 
     >>> kp.ops.correlate(np.array([1, 2, 3]), np.array([0, 1])).tolist()
     [2, 3]
+    >>> kp.ops.correlate(np.eye(3, dtype=int), np.array([[1, 2], [3, 4]]), "nearest").tolist()
+    [[10, 4, 0], [3, 5, 3], [0, 2, 5]]
 
     :dtypes: ints, floats
-    :axes: one
+    :axes: all
     :error: n + 1 roundings of the sum of abs(a * v), n being the shorter length; ints exact, they wrap
     """
 
-    signature = "correlate(Tensor a, Tensor v, str mode='valid') -> Tensor"
+    signature = "correlate(Tensor a, Tensor v, str mode='valid', float cval=0.0) -> Tensor"
     turned = True
 
 

@@ -95,8 +95,10 @@ def test_doubles(mgr, needs):
     x, weights = numbers((9, 8), dtype="float64"), numbers(4, 1, "float64")
     want, _ = filtered(x, weights, 2, 0, "constant", 0.1)
     np.testing.assert_allclose(kp.ops.correlate1d(x, weights, 0, "constant", 0.1), want, 1e-12, 1e-10)
-    with pytest.raises(kp.errors.UnimplementedError, match="float32"):
-        kp.ops.gaussian_filter1d(x, 1.0)
+    k = np.arange(-8, 9)
+    w = np.exp(-0.5 * (k / 2.0) ** 2)
+    want = filtered(x, w / w.sum(), 8, 1, "reflect")[0]
+    np.testing.assert_allclose(kp.ops.gaussian_filter1d(x, 2.0), want, 1e-13, 1e-12)
 
 
 @settings(max_examples=60, deadline=None)
@@ -223,7 +225,10 @@ def test_errors():
         ("the filter has 0", lambda: kp.ops.uniform_filter1d(x, 0)),
         ("sigma is nan", lambda: kp.ops.gaussian_filter1d(x, math.nan)),
         ("the filter has", lambda: kp.ops.gaussian_filter1d(x, 1e30)),
-        ("one axis with elements", lambda: kp.ops.convolve(weights, weights[:0])),
+        ("and elements", lambda: kp.ops.convolve(weights, weights[:0])),
+        ("as many axes", lambda: kp.ops.convolve(x, weights)),
+        ("longer than a", lambda: kp.ops.correlate(x, np.ones((5, 5), np.float32), "valid")),
+        ("fftconvolve", lambda: kp.ops.convolve(x, np.ones((200, 200), np.float32))),
         ("full, same or valid", lambda: kp.ops.correlate(weights, weights, "all")),
         ("give 1 to 262144", lambda: kp.ops.convolve(np.ones(300_000, np.int8), np.ones(300_000, np.int8))),
     ):
@@ -231,3 +236,43 @@ def test_errors():
             call()
     with pytest.raises(kp.errors.ArgumentTypeError, match="16 bits"):
         kp.ops.correlate1d(x.astype(np.int32), weights)
+
+
+def windows(a, left, sizes, mode, cval=0):
+    """The windows of each element, over the last axes."""
+    more = {"constant_values": cval} if mode == "constant" else {}
+    pads = [(low, n - 1 - low) for low, n in zip(left, sizes, strict=True)]
+    return np.lib.stride_tricks.sliding_window_view(np.pad(a, pads, PADS[mode], **more), sizes)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_convolutions_of_several_axes(data):
+    shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=7))
+    sizes = tuple(data.draw(st.integers(1, 4)) for _ in shape)
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    dtype = data.draw(st.sampled_from(["int32", "int8", "float32"]))
+    x, w = (rng.integers(-9, 9, size).astype(dtype) for size in (shape, sizes))
+    turned = w[(slice(None, None, -1),) * w.ndim]
+    axes = tuple(range(x.ndim, 2 * x.ndim))
+    mode = data.draw(st.sampled_from(list(PADS)))
+    cval = data.draw(st.sampled_from([0, 3]))
+    for ours, weights, left in (
+        (kp.ops.correlate, w, [n // 2 for n in sizes]),
+        (kp.ops.convolve, turned, [(n - 1) // 2 for n in sizes]),
+    ):
+        found = ours(x, w, mode, cval)
+        assert found.dtype == x.dtype and found.shape == x.shape
+        want = (windows(x.astype(np.int64), left, sizes, mode, cval) * weights).sum(axes)
+        np.testing.assert_array_equal(found, want.astype(dtype))
+    if x.ndim == 1:
+        return
+    whole = np.pad(x.astype(np.int64), [(n - 1, n - 1) for n in sizes])
+    for ours, weights in ((kp.ops.correlate, w), (kp.ops.convolve, turned)):
+        full = (np.lib.stride_tricks.sliding_window_view(whole, sizes) * weights).sum(axes)
+        same = full[tuple(slice((m - 1) // 2, (m - 1) // 2 + n) for n, m in zip(shape, sizes, strict=True))]
+        np.testing.assert_array_equal(ours(x, w, "full"), full.astype(dtype))
+        np.testing.assert_array_equal(ours(x, w, "same"), same.astype(dtype))
+        if all(m <= n for n, m in zip(shape, sizes, strict=True)):
+            valid = full[tuple(slice(m - 1, n) for n, m in zip(shape, sizes, strict=True))]
+            np.testing.assert_array_equal(ours(x, w, "valid"), valid.astype(dtype))
