@@ -539,6 +539,19 @@ class Operation:
             made = self._select(values, self._calls_of(manager).facts).results
             outs = tuple(manager.empty(each.shape, each.dtype) for each in made)
         form, parts, results, _ = self._recorded(values, outs)
+        written = results if any(not each.alias for each in self._declaration.results) else ()
+        again = functools.partial(self._over_copies, values, written, results)
+        return OpCustom(self._declaration.name, form, parts, results, again)
+
+    def _over_copies(self, values: list[Any], outs: tuple[Any, ...], results: tuple[Tensor, ...]) -> OpCustom:
+        """See `OpCustom._over_any_memory`."""
+        given = flat((*values, *outs))
+        with self._lock:
+            _, manager = look(self.__name__, given, self._op.reads_parts)
+            assert manager is not None  # it has the results
+            places = tuple([place for place, each in enumerate(given) if isinstance(each, Tensor)])
+            form, _ = self._made(values, outs, places, manager, self._calls_of(manager))
+            parts = form.operations(self._memory(values, outs), (), form.pushes(values))
         return OpCustom(self._declaration.name, form, parts, results)
 
     def submit(

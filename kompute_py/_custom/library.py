@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import keyword
+import sys
 from typing import TYPE_CHECKING
 
 from .._base.errors import AlreadyExistsError, ArgumentTypeError, InvalidArgumentError, kind_of, shown
@@ -65,17 +67,24 @@ libraries: dict[str, OpLibrary] = {}
 def op_library(name: str) -> OpLibrary:
     """A new library of operations; its operations are ``kp.ops.NAME.operation``, too.
 
-    Raises AlreadyExistsError if the process has a library of that name, InvalidArgumentError if `name` is no
-    Python identifier, ArgumentTypeError if it is not a str.
+    Raises AlreadyExistsError if the process has a library of that name, or `kp.ops` a function, which would
+    hide the library; InvalidArgumentError if `name` is no name in Python or begins with an underscore,
+    ArgumentTypeError if it is not a str.
 
     >>> kp.op_library("signal").name
     'signal'
     """
     if not isinstance(name, str):
         raise ArgumentTypeError(f"The name of a library is a str, not {kind_of(name)}")
-    if not name.isidentifier() or name.startswith("_"):
+    if not name.isidentifier() or name.startswith("_") or keyword.iskeyword(name):
         raise InvalidArgumentError(f"A library is named by a Python identifier; {shown(name)} is none")
     if name in libraries:
         raise AlreadyExistsError(f"There is a library {shown(name)} already")
+    # The room of kp.ops lies above this one, so the package is asked.
+    if hasattr(sys.modules[__name__.partition(".")[0]].ops, name):
+        raise AlreadyExistsError(
+            f"kp.ops.{name} is a part of kompute_py, which would hide a library {shown(name)}: give it "
+            f"another name, such as {shown(f'my_{name}')}"
+        )
     library = libraries[name] = OpLibrary(name)
     return library

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from .._base.errors import ArgumentTypeError
@@ -50,6 +50,7 @@ class OpCustom(OpBase):
     __module__ = "kompute_py"
 
     __slots__ = {
+        "_again": "",
         "_earlier": "",
         "_kept": "",
         "_name": "",
@@ -57,9 +58,17 @@ class OpCustom(OpBase):
         "results": "The tensors that it writes.",
     }
 
-    def __init__(self, name: str, form: Form, parts: Iterable[Any], results: tuple[Tensor, ...]) -> None:
+    def __init__(
+        self,
+        name: str,
+        form: Form,
+        parts: Iterable[Any],
+        results: tuple[Tensor, ...],
+        again: Callable[[], OpCustom] | None = None,
+    ) -> None:
         if not isinstance(form, Form):
             raise ArgumentTypeError("An OpCustom is made by a custom operation: my_op.op(...)")
+        self._again = again
         self._name = name
         self._kept = form
         self._earlier: tuple[OpCustom, ...] = ()
@@ -70,9 +79,19 @@ class OpCustom(OpBase):
     def _joined(name: str, operations: Sequence[OpCustom], results: tuple[Tensor, ...]) -> OpCustom:
         """The operations one after the other, as one."""
         parts = [part for each in operations for part in each._parts]
-        made = OpCustom(name, operations[-1]._kept, parts, results)
+
+        def again() -> OpCustom:
+            return OpCustom._joined(name, [each._over_any_memory() for each in operations], results)
+
+        made = OpCustom(name, operations[-1]._kept, parts, results, again)
         made._earlier = tuple(operations[:-1])
         return made
+
+    def _over_any_memory(self) -> OpCustom:
+        """The same over copies of its tensors, so that others may stand for these which begin at bytes that
+        shaders cannot bind.
+        """
+        return self if self._again is None else self._again()
 
     def __repr__(self) -> str:
         return f"<kp.OpCustom {self._name}, {len(self._parts)} dispatches>"

@@ -59,6 +59,7 @@ class OpRepeat(OpBase):
     __module__ = "kompute_py"  # public; imported when first used
 
     __slots__ = {
+        "_kept": "",
         "_native": "",
         "operations": "The operations of a repetition.",
         "results": "For each pair of `swap`: the tensor or image that the last repetition wrote.",
@@ -77,11 +78,19 @@ class OpRepeat(OpBase):
         count = as_index(times, "times")
         if not 0 <= count <= _MOST_TIMES:
             raise InvalidArgumentError(f"OpRepeat: times is {shown(times)}; it is 0 to {_MOST_TIMES}")
-        parts: list[Any] = []
-        for operation in listed:
-            parts += _parts_of(operation)
+        parts = [part for operation in listed for part in _parts_of(operation)]
         pairs = tuple([_pair(each) for each in _items(swap, "swap")])
-        self._native = _native.op_repeat(parts, count, [(one._native, other._native) for one, other in pairs])
+        natives = [(one._native, other._native) for one, other in pairs]
+        try:
+            self._native = _native.op_repeat(parts, count, natives)
+        except InvalidArgumentError:
+            # Shaders bind one of a pair where it is, and cannot bind the other there.
+            others = [_over_any_memory(each) for each in listed]
+            if all(one is other for one, other in zip(listed, others, strict=True)):
+                raise
+            parts = [part for operation in others for part in _parts_of(operation)]
+            self._native = _native.op_repeat(parts, count, natives)
+            self._kept = others
         self.operations: tuple[OpBase, ...] = tuple(listed)
         self.times: int = count
         self.swap: tuple[tuple[Memory, Memory], ...] = pairs
@@ -124,6 +133,12 @@ def _parts_of(operation: Any) -> list[Any]:
     if native is None:
         operation._bind(None)  # type: ignore[arg-type]  # raises an error that names the missing part
     return [native]
+
+
+def _over_any_memory(operation: OpBase) -> OpBase:
+    """A custom operation over copies of its tensors; others as they are."""
+    again = getattr(operation, "_over_any_memory", None)
+    return operation if again is None else again()  # type: ignore[no-any-return]
 
 
 def _pair(given: Any) -> tuple[Memory, Memory]:

@@ -741,9 +741,17 @@ def test_libraries(mgr):
         kp.CustomOp.register(library=library)(same.__wrapped__)
     with pytest.raises(kp.errors.AlreadyExistsError, match="There is a library"):
         kp.op_library("tests_of_custom_ops")
-    for wrong, error in (("a b", kp.InvalidArgumentError), (3, kp.ArgumentTypeError)):
+    for wrong, error in (
+        ("a b", kp.InvalidArgumentError),
+        ("class", kp.InvalidArgumentError),
+        (3, kp.ArgumentTypeError),
+    ):
         with pytest.raises(error):
             kp.op_library(wrong)
+    for taken in ("sum", "elementwise", "sort", "libraries"):  # also before they are first used
+        with pytest.raises(kp.errors.AlreadyExistsError, match=rf"kp\.ops\.{taken} .*would hide"):
+            kp.op_library(taken)
+        assert callable(kp.ops.sum)
     with pytest.raises(AttributeError, match="did you mean 'same'"):
         _ = library.sane
     with pytest.raises(AttributeError, match="no library has that name"):

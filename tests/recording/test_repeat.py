@@ -261,6 +261,42 @@ def test_generated_operations_and_indirect_dispatches(mgr):
     np.testing.assert_array_equal(z.read(), np.arange(100) * np.where(np.arange(100) < 64, 27, 1))
 
 
+@pytest.mark.parametrize("first, second", [(0, 67), (3, 64), (5, 70)])
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_views_that_begin_at_different_bytes(mgr, dtype, first, second):
+    """Shaders bind one of them where it is, and a copy of the other."""
+    t = mgr.tensor_t(np.zeros(128, dtype))
+    a, b = t[first : first + 9], t[second : second + 9]
+    step = kp.ops.elementwise("2 * x + 1")
+    both = kp.OpRepeat([step.op(a, out=b), kp.OpCopy([b, a])], 2)
+    expected = np.zeros(128, dtype)
+    expected[first : first + 9] = expected[second : second + 9] = 3
+    mgr.sequence().record(both).eval()
+    np.testing.assert_array_equal(t.read(), expected)
+    a.fill(0).wait()
+    repeat = kp.OpRepeat(step.op(a, out=b), 5, swap=[(a, b)])
+    assert repeat.results == (b,)
+    mgr.sequence().record(repeat).eval()
+    expected[first : first + 9], expected[second : second + 9] = 15, 31
+    np.testing.assert_array_equal(t.read(), expected)
+    a.fill(0).wait()
+    made = step.op(a)  # its result is its own
+    repeat = kp.OpRepeat(made, 2, swap=[(a, made.results[0])])
+    mgr.sequence().record(repeat).eval()
+    assert a.tolist() == [3] * 9 and made.results[0].tolist() == [1] * 9
+
+
+def test_operations_in_place_of_views_that_change(mgr):
+    t = mgr.zeros(64)
+    a, b = t[1:5], t[16:20]
+    drawn = kp.random.Generator(1).integers_op(a.view(np.int32), 1, 10)
+    mgr.sequence().record(kp.OpRepeat(drawn, 2, swap=[(a.view(np.int32), b.view(np.int32))])).eval()
+    for each in (a, b):
+        numbers = each.view(np.int32).read()
+        assert ((numbers > 0) & (numbers < 10)).all()
+    assert np.count_nonzero(t.read()) == 8
+
+
 def test_timestamps_names_and_graph(mgr):
     a, b = mgr.zeros(100), mgr.zeros(100)
     step = mgr.kernel(HEAT, name="heat").bind(a, b, rate=0.2)
