@@ -482,6 +482,43 @@ float kp_logaddexp(float a, float b) {
     return kp_isnan_float(d) ? d : d > 0.0 ? a + kp_log1p(kp_exp(-d)) : b + kp_log1p(kp_exp(d));
 }""",
     # C99's special cases around exp2(b * log2(|a|)).
+    # What rounding took from p = a * b: by halves of the factors, whose products are exact.
+    "kp_rest": """
+float kp_rest(float a, float b, float p) {
+    precise float c = uintBitsToFloat(floatBitsToUint(a) & 0xfffff000u), d = a - c;
+    precise float e = uintBitsToFloat(floatBitsToUint(b) & 0xfffff000u), f = b - e;
+    precise float r = ((c * e - p) + c * f + d * e) + d * f;
+    return r;
+}""",
+    # The power by a logarithm of two floats, because its error is multiplied by b: log2(m) is the exponent
+    # and 2 / log(2) * atanh(s), s = (f - 1) / (f + 1), of the fraction f next to 1.
+    "kp_pow_log2": """
+float kp_pow_log2(float m, float b) {
+    int k = 0;
+    if (m < 1.2e-38) { m *= 16777216.0; k = -24; }
+    uint bits = floatBitsToUint(m);
+    k += int(bits >> 23) - 127;
+    precise float f = uintBitsToFloat((bits & 0x7fffffu) | 0x3f800000u);
+    if (f > 1.41421356) { f *= 0.5; ++k; }
+    precise float n = f - 1.0, d = f + 1.0, dd = f - (d - 1.0), s = n / d, p = s * d;
+    precise float t = (((n - p) - kp_rest(s, d, p)) - s * dd) / d, z = s * s;
+    precise float h = 2.885390043258667 * s;
+    precise float l = kp_rest(2.885390043258667, s, h) + 2.885390043258667 * t + 3.851926e-8 * s;
+    l += h * (z * (0.33333333 + z * (0.2 + z * (0.14285714 + z * (0.11111111 + z * 0.09090909)))));
+    precise float g = h + l, e = float(k), x = e + g, y = (k == 0 ? 0.0 : (e - x) + g) + ((h - g) + l);
+    precise float q = b * x;
+    if (!(abs(q) < 160.0)) return q > 0.0 ? kp_inf_float() : 0.0;
+    precise float r = kp_rest(b, x, q) + b * y, w = roundEven(q), u = (q - w) + r;
+    precise float v = 1.0 + u * (0.6931471805599453 + u * (0.24022650695910072 + u * (0.05550410866482158 +
+        u * (0.009618129107628477 + u * (0.0013333558146428443 + u * (0.0001540353039338161 +
+        u * 1.5252733804059841e-05))))));
+    if (w > 128.0) return kp_inf_float();
+    if (w < -150.0) return 0.0;
+    int c = int(w), half_ = c / 2;
+    v *= uintBitsToFloat(uint(half_ + 127) << 23);
+    v *= uintBitsToFloat(uint(c - half_ + 127) << 23);
+    return v;
+}""",
     "kp_pow_float": """
 float kp_pow_float(float a, float b) {
     if (b == 0.0 || a == 1.0) return 1.0;
@@ -494,10 +531,12 @@ float kp_pow_float(float a, float b) {
     else if (a < 0.0 && !whole) return kp_nan_float();
     else if (m == 1.0) r = 1.0;
     else if (whole && abs(b) <= 16.0) {
+        float x = m;
         r = 1.0;
-        for (int n = int(abs(b)); n > 0; n >>= 1, m *= m) r *= (n & 1) != 0 ? m : 1.0;
-        if (b < 0.0) r = 1.0 / r;
-    } else r = kp_exp2(b * log2(m));
+        for (int n = int(abs(b)); n > 0; n >>= 1, x *= x) r *= (n & 1) != 0 ? x : 1.0;
+        // The power of the reciprocal may be among the numbers that devices take for 0.
+        if (b < 0.0) r = r > 1.2e-38 && !kp_isinf_float(r) ? 1.0 / r : kp_pow_log2(m, b);
+    } else r = kp_pow_log2(m, b);
     return odd && kp_signbit_float(a) ? -r : r;
 }""",
     # Near 0, x times a polynomial of x * x; elsewhere 1 - exp(polynomial of |x|). The coefficients are

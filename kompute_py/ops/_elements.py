@@ -104,7 +104,7 @@ _TABLE: dict[str, _Function] = dict(
             "mgr.tensor([2, 3]), 2.0",
             "[4.0, 9.0]",
             "ints; floats up to 32 bits",
-            "exact for ints; 16 ulp where the result is between 1e-6 and 1e6",
+            "exact for ints; 16 ulp",
         ),
         _one("negative", "Minus `x`.", [1, -2], "[-1.0, 2.0]"),
         _one("positive", "`x` itself, copied.", [1, -2], "[1.0, -2.0]"),
