@@ -1,9 +1,9 @@
 """GLSL functions of doubles, which the language lacks: exponentials, logarithms, trigonometry.
 
-The algorithms and coefficients of erf, exp, log, log10, sin, cos, arctan, sinh, cosh and tanh are those
-of FDLIBM (Sun Microsystems, 1993). Large arguments of sine and cosine are reduced as M. Payne and R. Hanek
-describe ("Radian reduction for trigonometric functions", 1983), with the bits of 2/pi that matter for the
-argument. log1p and expm1 correct the rounding of 1 + x by W. Kahan's quotients.
+The algorithms and coefficients of erf, exp, log, log10, powers, sin, cos, arctan, sinh, cosh and tanh are
+those of FDLIBM (Sun Microsystems, 1993). Large arguments of sine and cosine are reduced as M. Payne and R.
+Hanek describe ("Radian reduction for trigonometric functions", 1983), with the bits of 2/pi that matter for
+the argument. log1p and expm1 correct the rounding of 1 + x by W. Kahan's quotients.
 """
 
 from __future__ import annotations
@@ -13,6 +13,80 @@ DOUBLES = {
 double kp_dbits(uint high, uint low) { return packDouble2x32(uvec2(low, high)); }""",
     "kp_dnan": """
 double kp_dnan() { return kp_dbits(0x7FF80000u, 0u); }""",
+    # Without the lower half of its bits: products of two such are exact.
+    "kp_dtop": """
+double kp_dtop(double x) { return kp_dbits(unpackDouble2x32(x).y, 0u); }""",
+    # The logarithm to base 2 of a positive and finite number, as a sum.
+    "kp_dlog2_sum": """
+dvec2 kp_dlog2_sum(double m) {
+    int n = 0;
+    if (m < 2.2250738585072014e-308lf) { m *= 18014398509481984.0lf; n = -54; }
+    uvec2 bits = unpackDouble2x32(m);
+    n += int(bits.y >> 20) - 1023;
+    uint rest = bits.y & 0x000FFFFFu, k = rest <= 0x3988Eu || rest >= 0xBB67Au ? 0u : 1u;
+    bits.y = rest | 0x3FF00000u;
+    if (rest >= 0xBB67Au) { ++n; bits.y -= 0x00100000u; }
+    m = packDouble2x32(bits);
+    double base = k == 0u ? 1.0lf : 1.5lf;
+    precise double u = m - base, v = 1.0lf / (m + base), s = u * v;
+    double sh = kp_dtop(s), th = kp_dbits(((bits.y >> 1) | 0x20000000u) + 0x00080000u + (k << 18), 0u);
+    precise double tl = m - (th - base), sl = v * ((u - sh * th) - sh * tl), s2 = s * s;
+    double r = s2 * s2 * (5.99999999999994648725e-01lf + s2 * (4.28571428578550184252e-01lf
+        + s2 * (3.33333329818377432918e-01lf + s2 * (2.72728123808534006489e-01lf
+        + s2 * (2.30660745775561754067e-01lf + s2 * 2.06975017800338417784e-01lf)))));
+    r += sl * (sh + s);
+    precise double h2 = sh * sh, sum = 3.0lf + h2 + r;
+    th = kp_dtop(sum);
+    precise double tl2 = r - ((th - 3.0lf) - h2), u2 = sh * th, v2 = sl * th + tl2 * s, p = u2 + v2;
+    double ph = kp_dtop(p);
+    precise double pl = v2 - (ph - u2), zh = 9.61796700954437255859e-01lf * ph;
+    precise double zl = -7.02846165095275826516e-09lf * ph + pl * 9.61796693925975554329e-01lf
+        + (k == 0u ? 0.0lf : 1.35003920212974897128e-08lf);
+    double dh = k == 0u ? 0.0lf : 5.84962487220764160156e-01lf, t = double(n);
+    precise double whole = ((zh + zl) + dh) + t;
+    double high = kp_dtop(whole);
+    precise double low = zl - (((high - t) - dh) - zh);
+    return dvec2(high, low);
+}""",
+    "kp_pow_double": """
+double kp_pow_double(double a, double b) {
+    if (b == 0.0lf || a == 1.0lf) return 1.0lf;
+    if (kp_disnan(a) || kp_disnan(b)) return kp_dnan();
+    double m = abs(a);
+    if (abs(b) > 1.7976931348623157e308lf) {
+        return m == 1.0lf ? 1.0lf : (m > 1.0lf) == (b > 0.0lf) ? kp_dinf() : 0.0lf;
+    }
+    double half_ = b * 0.5lf;
+    bool whole = floor(b) == b, odd = whole && abs(b) < 9007199254740992.0lf && floor(half_) != half_;
+    double r;
+    if (m == 0.0lf || m > 1.7976931348623157e308lf) r = (m == 0.0lf) == (b > 0.0lf) ? 0.0lf : kp_dinf();
+    else if (a < 0.0lf && !whole) return kp_dnan();
+    else if (m == 1.0lf) r = 1.0lf;
+    else {
+        dvec2 t = kp_dlog2_sum(m);
+        // Any larger power of a number other than 1 overflows or vanishes, too.
+        double y = clamp(b, -3.7e19lf, 3.7e19lf), y1 = kp_dtop(y);
+        precise double pl = (y - y1) * t.x + y * t.y, ph = y1 * t.x, z = pl + ph;
+        if (z > 1024.5lf) r = kp_dinf();
+        else if (z < -1076.0lf) r = 0.0lf;
+        else {
+            double n = roundEven(z);
+            ph -= n;
+            precise double w = pl + ph;
+            double top = kp_dtop(w);
+            precise double u = top * 6.93147182464599609375e-01lf;
+            precise double v = (pl - (top - ph)) * 6.93147180559945286227e-01lf
+                + top * -1.90465429995776804525e-09lf;
+            precise double x = u + v, e = v - (x - u), x2 = x * x;
+            precise double c = x - x2 * (1.66666666666666019037e-01lf + x2 * (-2.77777777770155933842e-03lf
+                + x2 * (6.61375632143793436117e-05lf + x2 * (-1.65339022054652515390e-06lf
+                + x2 * 4.13813679705723846039e-08lf))));
+            precise double q = (x * c) / (c - 2.0lf) - (e + x * e), y2 = 1.0lf - (q - x);
+            r = n > 1023.0lf ? kp_dscaled(y2 * 2.0lf, int(n) - 1) : kp_dscaled(y2, int(n));
+        }
+    }
+    return odd && (unpackDouble2x32(a).y >> 31) != 0u ? -r : r;
+}""",
     "kp_dinf": """
 double kp_dinf() { return kp_dbits(0x7FF00000u, 0u); }""",
     "kp_dscaled": """

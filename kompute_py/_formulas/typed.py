@@ -358,8 +358,6 @@ class _Typer(Numbers):
         if number == -1 and dtype.kind not in "biuc":
             return self.new(node, dtype, f"{literal(1, dtype)} / {a}")
         self.no_complex(node, dtype)
-        if dtype == FLOAT64:
-            self.lacking(node, "GLSL has no powers of doubles; convert: float32(x) ** y")
         b = self.operand(power, dtype, node)
         return self.new(node, dtype, wrapped(f"kp_pow_{element_of(dtype).type}({a}, {b})", dtype))
 

@@ -11,13 +11,14 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError
+from .._base.errors import ArgumentTypeError, InvalidArgumentError
 from .._builders.elementwise import Elementwise, elementwise
 from .._builders.walks import axes_of, check_sizes, named, spread
 from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import CustomOp, Operation
 from .._custom.selection import KernelSelection
 from .._formulas.elements import element_of
+from .._formulas.glsl import functions_in
 
 if TYPE_CHECKING:
     from .._custom.builder import KernelBuilder
@@ -44,17 +45,8 @@ _exp = elementwise("exp(x)")
 _log = elementwise("log(x)")
 
 
-def _no_doubles(ksel: KernelSelection) -> UnimplementedError:
-    return UnimplementedError(
-        f"{ksel._who()}: x is of float64, and GLSL has no exp of doubles; convert it: x.astype(np.float32)"
-    )
-
-
 class LineOp(CustomOp):
     """Operations that take lines of a tensor have this in common."""
-
-    doubles: ClassVar[bool] = False
-    """Whether float64 can be computed."""
 
     def variants(self, ksel: KernelSelection) -> list[str]:
         """An invocation for each line on processors, workgroups elsewhere."""
@@ -64,8 +56,6 @@ class LineOp(CustomOp):
         """Declares `x` and the numbers of its lines along the axes; gives it, and the axes from 0 on."""
         x = ksel.arg_tensor("x")
         kind = element_of(x.dtype, ksel._features).type
-        if kind == "double" and not self.doubles:
-            raise _no_doubles(ksel)
         if kind not in ("float", "double"):
             raise ArgumentTypeError(f"{ksel._who()}: x is of {x.dtype}; give floats: x.astype(np.float32)")
         axes = axes_of(ksel._who(), axis, x.ndim)
@@ -164,15 +154,21 @@ class _Walk:
         """)
 
 
+def _dtype(walk: _Walk) -> str:
+    return "float64" if walk.kind == "double" else "float32"
+
+
 def _highest(walk: _Walk, kb: KernelBuilder) -> None:
     """Finds the highest element, ``most``; it is NaN if there is one."""
-    kb.emit("float kp_low = uintBitsToFloat(0xff800000u);")
-    walk.combine("most", "kp_low", "v", "isnan({0}) || {0} >= {1} ? {0} : {1}")
+    kind = walk.kind
+    kb.declare("\n\n".join(functions_in(f"kp_isnan_{kind} kp_isinf_{kind} kp_inf_{kind}").values()))
+    kb.emit(f"{kind} kp_low = -kp_inf_{kind}();")
+    walk.combine("most", "kp_low", "v", f"kp_isnan_{kind}({{0}}) || {{0}} >= {{1}} ? {{0}} : {{1}}")
 
 
 def _sum_of_exp(walk: _Walk, kb: KernelBuilder) -> None:
     """Finds the sum of exp(element - most)."""
-    walk.combine("sum", "0.0", kb.call(_exp, x=("v - most", "float32")), "{0} + {1}")
+    walk.combine("sum", f"{walk.kind}(0)", kb.call(_exp, x=("v - most", _dtype(walk))), "{0} + {1}")
 
 
 class _Softmax(LineOp):
@@ -183,14 +179,14 @@ class _Softmax(LineOp):
     only.
 
     Raises InvalidArgumentError for an axis that `x` does not have or that has more than 2**26 elements,
-    ArgumentTypeError for ints, UnimplementedError for float64.
+    ArgumentTypeError for ints.
 
     >>> kp.ops.softmax(mgr.tensor([[0, 0], [1, 1]])).tolist()
     [[0.5, 0.5], [0.5, 0.5]]
 
-    :dtypes: floats of up to 32 bits
+    :dtypes: floats
     :axes: one
-    :error: 1e-5 of the element, and n / 8 roundings of it
+    :error: 1e-5 (float64: 1e-14) of the element, and n / 8 roundings of it
     """
 
     signature = "softmax(Tensor x, int axis=-1) -> Tensor"
@@ -205,7 +201,7 @@ class _Softmax(LineOp):
         """The highest, the sum, the quotients."""
         _highest(walk, kb)
         _sum_of_exp(walk, kb)
-        walk.store(f"{kb.call(_exp, x=('v - most', 'float32'))} / sum")
+        walk.store(f"{kb.call(_exp, x=('v - most', _dtype(walk)))} / sum")
 
 
 class _LogSoftmax(LineOp):
@@ -215,14 +211,14 @@ class _LogSoftmax(LineOp):
     ``x - max - log(sum(exp(x - max)))``, so it is finite where the softmax is 0.
 
     Raises InvalidArgumentError for an axis that `x` does not have or that has more than 2**26 elements,
-    ArgumentTypeError for ints, UnimplementedError for float64.
+    ArgumentTypeError for ints.
 
     >>> kp.ops.log_softmax(mgr.tensor([1000, 0])).tolist()
     [0.0, -1000.0]
 
-    :dtypes: floats of up to 32 bits
+    :dtypes: floats
     :axes: one
-    :error: 1e-5, 4 roundings of the element, and n / 8 roundings
+    :error: 1e-5 (float64: 1e-14), 4 roundings of the element, and n / 8 roundings
     """
 
     signature = "log_softmax(Tensor x, int axis=-1) -> Tensor"
@@ -237,7 +233,7 @@ class _LogSoftmax(LineOp):
         """The highest, the sum, the differences."""
         _highest(walk, kb)
         _sum_of_exp(walk, kb)
-        kb.emit(f"sum = {kb.call(_log, x=('sum', 'float32'))};")
+        kb.emit(f"sum = {kb.call(_log, x=('sum', _dtype(walk)))};")
         walk.store("(v - most) - sum")
 
 
@@ -249,14 +245,14 @@ class _Logsumexp(LineOp):
     -infinity.
 
     Raises InvalidArgumentError for axes that `x` does not have, that do not follow each other, or that have
-    more than 2**26 elements, ArgumentTypeError for ints, UnimplementedError for float64.
+    more than 2**26 elements, ArgumentTypeError for ints.
 
     >>> kp.ops.logsumexp(mgr.tensor([[1000, -1000], [5, -90]]), axis=1).tolist()
     [1000.0, 5.0]
 
-    :dtypes: floats of up to 32 bits
+    :dtypes: floats
     :axes: any, several, None
-    :error: 1e-5, 4 roundings of the result, and n / 8 roundings
+    :error: 1e-5 (float64: 1e-14), 4 roundings of the result, and n / 8 roundings
     """
 
     signature = "logsumexp(Tensor x, int[]? axis=None, *, bool keepdims=False) -> Tensor"
@@ -272,16 +268,15 @@ class _Logsumexp(LineOp):
     def body(self, walk: _Walk, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """The highest, the sum, its logarithm."""
         _highest(walk, kb)
-        kb.emit("if (isinf(most)) most = 0.0;")
+        kb.emit(f"if (kp_isinf_{walk.kind}(most)) most = {walk.kind}(0);")
         _sum_of_exp(walk, kb)
-        value = f"sum == 0.0 ? kp_low : most + {kb.call(_log, x=('sum', 'float32'))}"
+        value = f"sum == {walk.kind}(0) ? kp_low : most + {kb.call(_log, x=('sum', _dtype(walk)))}"
         kb.emit(f"{'if (kp_l == 0u) ' if walk.group else ''}result_store(kp_line, {value});")
 
 
 class _Norm(LineOp):
     """Norms have this in common."""
 
-    doubles = True
     optional: ClassVar[tuple[str, ...]] = ("weight",)
 
     def select(self, ksel: KernelSelection) -> None:
@@ -388,28 +383,30 @@ class _RmsNorm(_Norm):
 
 
 class ActivationOp(CustomOp):
-    """Operations by elements that compute in float32, also with constants."""
+    """Operations by elements that compute in float32, also with constants, and in float64 for such."""
 
     formula: ClassVar[Elementwise]
+    of_doubles: ClassVar[Elementwise | None] = None
+    """The formula for float64, if it is another one."""
 
     def select(self, ksel: KernelSelection) -> None:
         """Looks at the dtype."""
         x = ksel.arg_tensor("x")
-        if element_of(x.dtype, ksel._features).type == "double":
-            raise _no_doubles(ksel)
-        if element_of(x.dtype, ksel._features).type != "float":
+        if element_of(x.dtype, ksel._features).type not in ("float", "double"):
             raise ArgumentTypeError(f"{ksel._who()}: x is of {x.dtype}; give floats: x.astype(np.float32)")
         ksel.return_new_tensor(x.shape, x.dtype, may_reuse="x")
         check_sizes(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes the kernel."""
+        wide = kb.arg_value("x").type == "double"
+        formula, dtype = (self.of_doubles or self.formula, "float64") if wide else (self.formula, "float32")
         kb.workgroup(_GROUP)
         spread(kb, kb.ceil_div(kb.result(0).size, _GROUP))
         kb.emit(f"""
             uint i = kp_group * {_GROUP}u + gl_LocalInvocationID.x;
             if (i >= result_size) return;
-            result_store(i, {kb.call(self.formula, x=("x_load(i)", "float32"))});
+            result_store(i, {kb.call(formula, x=("x_load(i)", dtype))});
         """)
 
 
@@ -417,15 +414,14 @@ class _Silu(ActivationOp):
     """`x` times its logistic function, ``x / (1 + exp(-x))``, as PyTorch's ``silu``.
 
     The result has the shape and the dtype of `x`; smaller floats are computed in float32. -infinity
-    gives NaN. Raises
-    UnimplementedError for float64, ArgumentTypeError for ints.
+    gives NaN. Raises ArgumentTypeError for ints.
 
     >>> kp.ops.silu(np.float32([0, 100])).tolist()
     [0.0, 100.0]
 
-    :dtypes: floats of up to 32 bits
+    :dtypes: floats
     :axes: by elements
-    :error: 4e-6 of abs(x)
+    :error: 4e-6 of abs(x); float64: 4e-15
     """
 
     signature = "silu(Tensor x) -> Tensor"
@@ -438,15 +434,15 @@ class _Gelu(ActivationOp):
     PyTorch's ``gelu``.
 
     The result has the shape and the dtype of `x`; smaller floats are computed in float32. -infinity
-    gives NaN. Its erfc is that of Press and others, "Numerical Recipes in C", 6.2. Raises UnimplementedError
-    for float64, ArgumentTypeError for ints.
+    gives NaN. Its erfc of float32 is that of Press and others, "Numerical Recipes in C", 6.2. Raises
+    ArgumentTypeError for ints.
 
     >>> kp.ops.gelu(np.float32([0, 10])).tolist()
     [0.0, 10.0]
 
-    :dtypes: floats of up to 32 bits
+    :dtypes: floats
     :axes: by elements
-    :error: 4e-6 of abs(x)
+    :error: 4e-6 of abs(x); float64: 4e-15
     """
 
     signature = "gelu(Tensor x) -> Tensor"
@@ -457,6 +453,7 @@ class _Gelu(ActivationOp):
         " - 1.26551223 - _z * _z);"
         "x * 0.5 * (_c if x < 0 else 2 - _c)"
     )
+    of_doubles = elementwise("x * 0.5 * (1 + erf(x * 0.7071067811865476))")
 
 
 class _GeluTanh(ActivationOp):
@@ -465,15 +462,14 @@ class _GeluTanh(ActivationOp):
         x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))
 
     The result has the shape and the dtype of `x`; smaller floats are computed in float32. It differs
-    from `gelu` by up to 5e-4. Raises
-    UnimplementedError for float64, ArgumentTypeError for ints.
+    from `gelu` by up to 5e-4. Raises ArgumentTypeError for ints.
 
     >>> kp.ops.gelu_tanh(np.float32([0, 10])).tolist()
     [0.0, 10.0]
 
-    :dtypes: floats of up to 32 bits
+    :dtypes: floats
     :axes: by elements
-    :error: 4e-6 of abs(x)
+    :error: 4e-6 of abs(x); float64: 4e-15
     """
 
     signature = "gelu_tanh(Tensor x) -> Tensor"

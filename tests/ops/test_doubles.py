@@ -91,6 +91,43 @@ def test_two_arguments():
         check(getattr(ops, name)(x, y), expected, 4, largest if name == "logaddexp" else None)
 
 
+def test_powers():
+    rng = np.random.default_rng(7)
+    x = np.concatenate([arguments("any"), arguments("positive"), 1 + rng.normal(size=N) * 1e-9])
+    some = [
+        0.5,
+        -0.5,
+        2,
+        -1,
+        3,
+        1e300,
+        -1e300,
+        1e10,
+        7,
+        0.0,
+        -0.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1e-20,
+        1 / 3,
+        1023,
+    ]
+    some += [5, 2.0**53, 2.0**53 + 2, 2.0**62]
+    for y in (rng.permutation(x), rng.choice(some, x.size), rng.uniform(-30, 30, x.size)):
+        with np.errstate(all="ignore"):
+            # Results near the ends of the range are as exact.
+            y = np.where(rng.random(x.size) < 0.3, rng.uniform(-1080, 1030, x.size) / np.log2(abs(x)), y)
+            y = np.where(np.isnan(y), 2.5, y)
+            expected = x.astype(LONG) ** y.astype(LONG)
+        check(ops.power(x, y), expected, 4)
+    odd = np.array([-np.inf, -2.0, -0.0, 0.0, 1.0, -1.0, np.inf, np.nan, 3.0])
+    with np.errstate(all="ignore"):
+        every, other = (each.ravel() for each in np.meshgrid(odd, [*odd, 0.5, -3.0, 5.0]))
+        check(ops.power(every, other), every.astype(LONG) ** other.astype(LONG), 4)
+    np.testing.assert_allclose(ops.power(np.arange(1, 9), 0.7), np.arange(1, 9) ** 0.7, 1e-15)
+
+
 @functools.cache
 def half_pi():
     """Half of pi to 420 digits, by J. Machin's formula."""

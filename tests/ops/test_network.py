@@ -152,8 +152,6 @@ def test_norms_of_doubles(mgr, needs):
     np.testing.assert_allclose(
         kp.ops.rms_norm(x, weight), weight * x / np.sqrt((x * x).mean(-1, keepdims=True)), 1e-12
     )
-    with pytest.raises(kp.errors.UnimplementedError, match="float32"):
-        kp.ops.softmax(x)
 
 
 @pytest.mark.parametrize("shape", [(2, 20001), (20001, 3), (70, 257), (1, 1)])
@@ -267,3 +265,40 @@ def test_errors():
         kp.ops.rms_norm(x, np.ones(3, np.float32))
     with pytest.raises(kp.errors.ArgumentTypeError, match="give floats"):
         kp.ops.softmax(x.astype(np.int32))
+
+
+@pytest.mark.parametrize("shape", [(7, 9), (3, 3000)])
+def test_softmax_of_doubles(mgr, needs, shape):
+    needs(mgr, "shaderFloat64")
+    x = np.random.default_rng(3).normal(size=shape) * 200
+    x[0, :3] = -np.inf, 700, 700
+    x[1, 1], x[2, 2] = np.nan, np.inf
+    with np.errstate(all="ignore"):
+        most = x.max(axis=1, keepdims=True)
+        sums = np.exp(x - most).sum(axis=1, keepdims=True)
+        want = np.exp(x - most) / sums
+        logs = x - most - np.log(sums)
+        whole = np.where(np.isinf(most), most, most + np.log(sums))
+    rounds = 1e-14 + shape[1] / 8 * 2.0**-53
+    found = kp.ops.softmax(x)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, want, rounds, 1e-300)
+    np.testing.assert_allclose(kp.ops.log_softmax(x), logs, rounds, rounds)
+    np.testing.assert_allclose(kp.ops.logsumexp(x, axis=1, keepdims=True), whole, rounds, rounds)
+    assert kp.ops.logsumexp(np.full(3, -np.inf)) == -np.inf
+
+
+def test_activations_of_doubles(mgr, needs):
+    needs(mgr, "shaderFloat64")
+    x = np.concatenate([np.random.default_rng(4).normal(size=3000) * 4, [0.0, 30.0, -30.0, 700.0, np.inf]])
+    erf = np.array([math.erf(each / math.sqrt(2)) for each in x])
+    bound = 4e-15 * abs(x)
+    tanh = np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))
+    for name, want in (
+        ("gelu", x / 2 * (1 + erf)),
+        ("gelu_tanh", x / 2 * (1 + tanh)),
+        ("silu", x / (1 + np.exp(-x))),
+    ):
+        found = getattr(kp.ops, name)(x)
+        assert found.dtype == np.float64 and found[-1] == np.inf
+        assert (abs(found[:-1] - want[:-1]) <= bound[:-1]).all(), name
