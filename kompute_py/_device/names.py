@@ -21,9 +21,11 @@ class DeviceInfo(dict[str, Any]):
     ``driver_info``, ``driver_version``, ``api_version``, ``type`` ("discrete", "integrated", "virtual",
     "cpu", "other"), ``vulkan_index`` (among all devices of the machine), ``timestamp_period`` (nanoseconds
     per tick), ``subgroup_size``, ``subgroup_sizes`` (the least and the largest that a shader may ask for),
-    ``subgroup_operations`` (names), ``limits`` (dict), ``features`` (dict of bool), ``extensions``,
-    ``float_controls`` (dict: VkPhysicalDeviceFloatControlsProperties), ``queue_families``, ``memory_heaps``,
-    ``memory_types`` (lists of dicts), ``device_local_bytes``.
+    ``subgroup_operations`` (names), ``cooperative_matrices`` (dicts: the products of ``rows`` x ``depth`` and
+    ``depth`` x ``columns`` that GL_KHR_cooperative_matrix has, with the dtypes ``left``, ``right``, ``added``
+    and ``result``, whether sums are ``saturating``, and the ``scope``), ``limits`` (dict), ``features`` (dict
+    of bool), ``extensions``, ``float_controls`` (dict: VkPhysicalDeviceFloatControlsProperties),
+    ``queue_families``, ``memory_heaps``, ``memory_types`` (lists of dicts), ``device_local_bytes``.
 
     >>> info = mgr.get_device_properties()
     >>> info.device_name == info["device_name"]

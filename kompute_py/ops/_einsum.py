@@ -23,7 +23,7 @@ from .._custom.selection import KernelSelection
 from .._formulas.dtypes import promoted
 from .._formulas.elements import element_of
 from .._formulas.formula import Formula
-from ._matrices import Contraction, Product, Side, dtype_of, tell_product, ways_of
+from ._matrices import Contraction, Product, Side, dtype_of, tell_product, trials_of, ways_of
 from ._moving import diagonal
 from ._reductions import sum as sum_of
 
@@ -118,6 +118,10 @@ class _Sum(ReductionOp):
         if walk is None:
             return ways_of(ksel)
         return super().variants(ksel)
+
+    def trials(self, ksel: KernelSelection) -> list[str]:
+        """Those worth a measurement."""
+        return trials_of(ksel) if ksel.notes["walk"] is None else super().trials(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes the kernels of a product of matrices, or of a reduction."""

@@ -4,7 +4,8 @@ In the variant "run", for processors and thin matrices, an invocation computes u
 are the same in a workgroup, so that a driver loads an element of the left side once for all, and no barrier
 is needed. If there are few elements, the invocations of a workgroup share their sums instead. In "tile" a
 workgroup computes 64 x 64 elements from tiles in shared memory, 4 x 4 in each invocation (V. Volkov and
-J. Demmel, "Benchmarking GPUs to tune dense linear algebra", 2008). Long sums, and those of few elements, are
+J. Demmel, "Benchmarking GPUs to tune dense linear algebra", 2008), and in "matrix" from matrices that its
+subgroups multiply together (`_cooperative`). Long sums, and those of few elements, are
 computed in parts, which a second dispatch adds: loops stay short, so does the error, and all processors work.
 The parts depend on the shapes and the kind of the device alone.
 """
@@ -24,6 +25,7 @@ from .._custom.custom_op import CustomOp, Operation
 from .._custom.selection import KernelSelection
 from .._formulas.dtypes import promoted
 from .._formulas.elements import element_of
+from ._cooperative import cooperation_of, write_cooperative
 
 if TYPE_CHECKING:
     from .._custom.builder import KernelBuilder
@@ -85,6 +87,10 @@ class _Matmul(CustomOp):
     32 bits in int32; then the sum is rounded, or wraps as in NumPy. The product of bools tells if any pair
     is true.
 
+    GPUs multiply float16, int8 and uint8 by cooperative matrices if these are faster, where the device
+    (``get_device_properties().cooperative_matrices``) and the compiler of GLSL have them. The sums keep their
+    dtypes; the device may round those of float16 twice as much.
+
     Raises InvalidArgumentError for shapes that do not fit, for a scalar, for a `dtype` to which NumPy does
     not cast results by the rule "same_kind", and for memory beyond what shaders reach; UnimplementedError if
     the device has no numbers of the result's dtype.
@@ -97,7 +103,7 @@ class _Matmul(CustomOp):
 
     :dtypes: all; float16, bfloat16 and ints below 32 bits are summed with 32
     :axes: last two, the others broadcast
-    :error: one rounding, and n of the sum of the n absolute products (complex: 4 n); ints exact
+    :error: one rounding, n of the sum of the n absolute products (complex 4 n, matrices 2 n); ints exact
     """
 
     signature = (
@@ -109,6 +115,10 @@ class _Matmul(CustomOp):
     def variants(self, ksel: KernelSelection) -> list[str]:
         """By the device's type, and the shapes."""
         return ways_of(ksel)
+
+    def trials(self, ksel: KernelSelection) -> list[str]:
+        """Those worth a measurement."""
+        return trials_of(ksel)
 
     def select(self, ksel: KernelSelection) -> None:
         """Finds the shapes, and the steps in memory."""
@@ -211,11 +221,12 @@ def tell_product(ksel: KernelSelection, args: tuple[TensorArg, TensorArg], produ
     steps |= {"rows": rows, "columns": columns, "n": n, "batch": batch, "all": batch * rows * columns}
     on_gpu = ksel.device is not None and ksel.device["type"] != "cpu"
     block = _block(rows, columns, n, batch)
+    together = cooperation_of(ksel, a.dtype, b.dtype, summed(ksel.results[0].dtype))
+    ways = {"run": (block.rows, block.columns * (1 if block.shared else _LANES)), "tile": (_TILE, _TILE)}
+    if together:
+        ways["matrix"] = together.high, together.wide
     several = {}
-    for way, (high, wide) in {
-        "run": (block.rows, block.columns * (1 if block.shared else _LANES)),
-        "tile": (_TILE, _TILE),
-    }.items():
+    for way, (high, wide) in ways.items():
         across, down = -(-columns // wide), -(-rows // high)
         groups = across * down * batch
         if block.shared and way == "run":
@@ -242,6 +253,7 @@ def tell_product(ksel: KernelSelection, args: tuple[TensorArg, TensorArg], produ
     ksel.value(f"kp_kind_{kinds}_{len(shape)}", 0, "uint32")  # part of the specialization
     ksel.notes["kind"] = several, names, left.columns == 1, right.columns == 1, len(shape)
     ksel.notes["block"] = block
+    ksel.notes["together"] = together
     ksel.notes["thin"] = min(rows, columns) <= _THIN
 
 
@@ -265,9 +277,23 @@ def _block(rows: int, columns: int, n: int, batch: int) -> Block:
 
 def ways_of(ksel: KernelSelection) -> list[str]:
     """The variants of a product."""
+    together = ["matrix"] if ksel.notes["together"] else []
     if ksel.device is None or ksel.device["type"] == "cpu":
-        return ["run"]
-    return ["run", "tile"] if ksel.notes["thin"] else ["tile"]
+        return ["run", *together]
+    return ["run", "tile"] if ksel.notes["thin"] else [*together, "tile"]
+
+
+def trials_of(ksel: KernelSelection) -> list[str]:
+    """The variants that a first call measures: processors emulate cooperative matrices."""
+    ways = ways_of(ksel)
+    return [each for each in ways if each != "matrix"] if ways[0] == "run" else ways
+
+
+def summed(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which the sums of a product of `dtype` are computed."""
+    if dtype.name in ("float16", "bfloat16"):
+        return np.dtype(np.float32)
+    return np.dtype(np.int32) if dtype.name in _NARROW else dtype
 
 
 def _turned(side: Side) -> Side:
@@ -289,9 +315,8 @@ class Product:
         self.shared = self.block.shared and self.way == "run"
         self.several = several[self.way]
         result = ksel.results[0].dtype
-        acc = np.dtype(np.float32) if result.name in ("float16", "bfloat16") else result
-        acc = np.dtype(np.int32) if result.name in _NARROW else acc
-        self.acc = acc
+        acc = self.acc = summed(result)
+        self.together = ksel.notes["together"]
         self.type = element_of(acc).type
         self.result = result
         self.dtypes = {a.name: a.dtype for a in ksel.arg_descs if isinstance(a, TensorArg)}
@@ -328,6 +353,9 @@ class Product:
             kb.extension("GL_EXT_shader_explicit_arithmetic_types_int64")
         if self.way == "tile":
             self.tile()
+        elif self.way == "matrix":
+            self.begin(self.together.size)
+            write_cooperative(self, self.together)
         elif self.shared:
             self.share()
         else:

@@ -106,6 +106,21 @@ py::dict device_info(const PhysicalDevice& device) {
             ? py::make_tuple(device.v11.subgroupSize, device.v11.subgroupSize)
             : py::make_tuple(sizes.minSubgroupSize, sizes.maxSubgroupSize);
     result["subgroup_operations"] = subgroup_operations(device);
+    py::list matrices;
+    for (const CooperativeMatrix& each : device.cooperative_matrices) {
+        py::dict entry;
+        entry["rows"] = each.rows;
+        entry["columns"] = each.columns;
+        entry["depth"] = each.depth;
+        entry["left"] = each.left;
+        entry["right"] = each.right;
+        entry["added"] = each.added;
+        entry["result"] = each.result;
+        entry["saturating"] = each.saturating;
+        entry["scope"] = each.scope;
+        matrices.append(entry);
+    }
+    result["cooperative_matrices"] = matrices;
     py::dict controls;
 #define X(name) controls[#name] = device.v12.name == VK_TRUE;
     KP_FLOAT_CONTROLS(X)

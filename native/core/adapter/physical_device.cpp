@@ -101,6 +101,9 @@ void each_feature(Chain& chain, Visit&& visit) {
 #undef X
     visit("shaderSubgroupUniformControlFlow", chain.uniform_control_flow.shaderSubgroupUniformControlFlow);
     visit("shaderImageInt64Atomics", chain.image_int64.shaderImageInt64Atomics);
+    visit("cooperativeMatrix", chain.cooperative_matrix.cooperativeMatrix);
+    visit("cooperativeMatrixRobustBufferAccess",
+          chain.cooperative_matrix.cooperativeMatrixRobustBufferAccess);
 }
 
 bool contains(const std::vector<std::string>& names, const char* name) {
@@ -137,6 +140,7 @@ FeatureChain::FeatureChain(uint32_t api_version, const std::vector<std::string>&
     link_extension(workgroup_layout, VK_KHR_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_EXTENSION_NAME);
     link_extension(uniform_control_flow, VK_KHR_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_EXTENSION_NAME);
     link_extension(image_int64, VK_EXT_SHADER_IMAGE_ATOMIC_INT64_EXTENSION_NAME);
+    link_extension(cooperative_matrix, cooperative_matrix_extension);
     for (const char* name : shader_extensions)
         if (contains(available, name)) extensions_.push_back(name);
 }
@@ -213,19 +217,19 @@ DeviceCandidate PhysicalDevice::candidate() const {
     return result;
 }
 
-PhysicalDevice PhysicalDevice::query(VkPhysicalDevice handle, uint32_t index) {
+PhysicalDevice PhysicalDevice::query(VkInstance instance, VkPhysicalDevice handle, uint32_t index) {
     PhysicalDevice device;
     device.handle = handle;
     device.index = device.vulkan_index = index;
     try {
-        device.ask();
+        device.ask(instance);
     } catch (const Error& error) {
         device.broken = error.what();
     }
     return device;
 }
 
-void PhysicalDevice::ask() {
+void PhysicalDevice::ask(VkInstance instance) {
     v11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES;
     v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES;
     vkGetPhysicalDeviceProperties(handle, &properties);
@@ -272,6 +276,8 @@ void PhysicalDevice::ask() {
 
     if (has_extension(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME))
         host_import_alignment = query_host_import_alignment(handle);
+    if (has_extension(cooperative_matrix_extension))
+        cooperative_matrices = query_cooperative_matrices(instance, handle);
 
     FeatureChain chain(properties.apiVersion, extensions);
     chain.query(handle);
@@ -282,7 +288,7 @@ DeviceList query_devices(const Instance& instance, const std::optional<std::stri
     DeviceList all;
     uint32_t index = 0;
     for (VkPhysicalDevice handle : instance.physical_devices())
-        all.devices.push_back(PhysicalDevice::query(handle, index++));
+        all.devices.push_back(PhysicalDevice::query(instance.handle(), handle, index++));
     const auto same = [](const PhysicalDevice& a, const PhysicalDevice& b) {
         return std::memcmp(a.v11.deviceUUID, b.v11.deviceUUID, VK_UUID_SIZE) == 0 &&
                std::memcmp(a.v11.driverUUID, b.v11.driverUUID, VK_UUID_SIZE) == 0;

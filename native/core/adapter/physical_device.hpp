@@ -1,6 +1,7 @@
 // The properties of a physical device, and its features for compute.
 #pragma once
 
+#include "adapter/cooperative_matrix.hpp"
 #include "adapter/device_select.hpp"
 #include "adapter/shader_host.hpp"
 #include "base/vulkan.hpp"
@@ -50,6 +51,7 @@ public:
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_FEATURES_KHR};
     VkPhysicalDeviceShaderImageAtomicInt64FeaturesEXT image_int64{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_IMAGE_ATOMIC_INT64_FEATURES_EXT};
+    CooperativeMatrixFeatures cooperative_matrix;
 
     // Extensions that must be enabled for the structs in the chain.
     [[nodiscard]] const std::vector<const char*>& needed_extensions() const noexcept { return extensions_; }
@@ -78,7 +80,8 @@ struct PhysicalDevice {
     std::vector<VkQueueFamilyProperties> families;
     std::vector<std::string> extensions;
     std::vector<std::pair<std::string, bool>> features;  // the allow-list
-    uint64_t max_allocation = UINT64_MAX;                // maxMemoryAllocationSize
+    std::vector<CooperativeMatrix> cooperative_matrices;
+    uint64_t max_allocation = UINT64_MAX;   // maxMemoryAllocationSize
     uint64_t max_buffer_size = UINT64_MAX;  // of VkBufferCreateInfo::size, if the device reports it
     uint64_t host_import_alignment = 0;     // alignment of imported process memory; 0: not supported
 
@@ -92,10 +95,10 @@ struct PhysicalDevice {
 
     // Never throws because of a driver's answers: see `broken`. One bad driver must not hide the others'
     // devices.
-    [[nodiscard]] static PhysicalDevice query(VkPhysicalDevice handle, uint32_t index);
+    [[nodiscard]] static PhysicalDevice query(VkInstance instance, VkPhysicalDevice handle, uint32_t index);
 
 private:
-    void ask();
+    void ask(VkInstance instance);
 };
 
 // The instance's devices with their properties: all of them in Vulkan's order, or those that the list

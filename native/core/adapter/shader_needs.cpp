@@ -1,5 +1,6 @@
 #include "adapter/shader_needs.hpp"
 
+#include "adapter/cooperative_matrix.hpp"
 #include "base/vulkan.hpp"
 #include "spirv/module.hpp"
 
@@ -22,6 +23,8 @@ struct CapabilityNeed {
     uint32_t capability;
     const char* feature;
 };
+
+constexpr uint32_t cooperative_matrix_capability = 6022;  // the headers may be older
 
 constexpr CapabilityNeed feature_needs[] = {
     {spv::CapabilityFloat64, "shaderFloat64"},
@@ -84,6 +87,7 @@ constexpr CapabilityNeed feature_needs[] = {
     {spv::CapabilityInt64ImageEXT, "shaderImageInt64Atomics"},
     {spv::CapabilityShaderClockKHR, "shaderSubgroupClock"},
     {spv::CapabilityShaderClockKHR, "shaderDeviceClock"},
+    {cooperative_matrix_capability, "cooperativeMatrix"},
 };
 
 struct SubgroupNeed {
@@ -132,6 +136,7 @@ constexpr CapabilityExtension extensions_of[] = {
      VK_KHR_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_EXTENSION_NAME},
     {spv::CapabilityInt64ImageEXT, VK_EXT_SHADER_IMAGE_ATOMIC_INT64_EXTENSION_NAME},
     {spv::CapabilityShaderClockKHR, VK_KHR_SHADER_CLOCK_EXTENSION_NAME},
+    {cooperative_matrix_capability, cooperative_matrix_extension},
 };
 
 // " of the extension ...", if the feature comes with one.
@@ -213,7 +218,6 @@ constexpr Unused not_enabled[] = {
     {5439,
      "the device feature 'cooperativeMatrixTensorAddressing' of the extension VK_NV_cooperative_matrix2"},
     {5629, "the device feature 'shaderExpectAssume' of the extension VK_KHR_shader_expect_assume"},
-    {6022, "the device feature 'cooperativeMatrix' of the extension VK_KHR_cooperative_matrix"},
     {6024,
      "the device feature 'shaderReplicatedComposites' of the extension VK_EXT_shader_replicated_composites"},
     {6026, "the device feature 'shaderSubgroupRotate' of the extension VK_KHR_shader_subgroup_rotate"},

@@ -185,7 +185,8 @@ struct Config {
     uint32_t max_set_descriptors = 1u << 20;  // maxPerSetDescriptors
     uint64_t max_wait_ms = 120000;            // an endless wait ends in VK_ERROR_DEVICE_LOST and a violation
     bool no_timeline = false;
-    bool trap_reads = false;  // see traps.cpp
+    bool cooperative = false;  // VK_KHR_cooperative_matrix
+    bool trap_reads = false;   // see traps.cpp
     std::vector<std::string> disabled_features;
     std::vector<std::string> disabled_extensions;
     // Reads KP_NULL_DRIVER; an unknown key or value is reported on stderr and false returned.

@@ -132,6 +132,12 @@ void set_extensions(PhysicalDevice& device, const Config& config) {
         e.specVersion = version;
         device.extensions.push_back(e);
     }
+    if (config.cooperative) {
+        VkExtensionProperties e{};
+        std::snprintf(e.extensionName, sizeof e.extensionName, "VK_KHR_cooperative_matrix");
+        e.specVersion = 2;
+        device.extensions.push_back(e);
+    }
 }
 
 VkPhysicalDeviceVulkan11Properties make_v11(const PhysicalDevice& device, const Config& config) {

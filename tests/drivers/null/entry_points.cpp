@@ -9,6 +9,7 @@ namespace {
 
 constexpr const char* kGpp2 = "VK_KHR_get_physical_device_properties2";
 constexpr const char* kCalibrated = "VK_EXT_calibrated_timestamps";
+constexpr const char* kCooperative = "VK_KHR_cooperative_matrix";
 constexpr const char* kSync2 = "VK_KHR_synchronization2";
 constexpr const char* kBda = "VK_KHR_buffer_device_address";
 constexpr const char* kGmr2 = "VK_KHR_get_memory_requirements2";

@@ -69,6 +69,7 @@
     PHYSICAL_ALIAS(vkGetPhysicalDeviceToolPropertiesEXT, \
                    vkGetPhysicalDeviceToolProperties, "VK_EXT_tooling_info") \
     PHYSICAL_EXT(vkGetPhysicalDeviceCalibrateableTimeDomainsEXT, kCalibrated) \
+    PHYSICAL_ALIAS(vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR, cooperative_matrices, kCooperative) \
     DEVICE(vkGetDeviceProcAddr, 10) \
     DEVICE(vkDestroyDevice, 10) \
     DEVICE(vkGetDeviceQueue, 10) \
@@ -262,6 +263,17 @@ KP_ENTRY_POINTS(KP_DECLARE, KP_DECLARE, KP_DECLARE, KP_IGNORE, KP_DECLARE, KP_DE
                 KP_DECLARE, KP_IGNORE)
 #undef KP_DECLARE
 #undef KP_IGNORE
+
+// vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR, whose type older headers lack.
+struct CooperativeMatrixProperties {
+    VkStructureType sType;
+    void* pNext;
+    uint32_t rows, columns, depth, left, right, added, result;
+    VkBool32 saturating;
+    uint32_t scope;
+};
+VkResult VKAPI_CALL cooperative_matrices(VkPhysicalDevice device, uint32_t* count,
+                                         CooperativeMatrixProperties* out);
 
 bool knows_entry_point(const char* name);
 PFN_vkVoidFunction instance_function(const Instance* instance, const char* name);

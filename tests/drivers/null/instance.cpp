@@ -274,6 +274,20 @@ VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceExternalSemaphoreProperties(
     out->exportFromImportedHandleTypes = out->compatibleHandleTypes = 0;
     out->externalSemaphoreFeatures = 0;
 }
+VkResult VKAPI_CALL cooperative_matrices(VkPhysicalDevice, uint32_t* count,
+                                         CooperativeMatrixProperties* out) {
+    KP_FAILABLE("vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
+    constexpr auto type = static_cast<VkStructureType>(1000506001);
+    constexpr uint32_t float16 = 0, float32 = 1, sint8 = 3, sint32 = 5, subgroup = 3;
+    static const CooperativeMatrixProperties all[] = {
+        {type, nullptr, 16, 16, 16, float16, float16, float32, float32, VK_FALSE, subgroup},
+        {type, nullptr, 16, 16, 32, sint8, sint8, sint32, sint32, VK_FALSE, subgroup},
+        {type, nullptr, 16, 16, 16, 12345, 12345, 12345, 12345, VK_FALSE, subgroup}};  // of a later extension
+    if (out != nullptr)
+        for (uint32_t i = 0; i < *count; ++i)
+            if (out[i].sType != type) violation("VkCooperativeMatrixPropertiesKHR has another sType");
+    return fill_array(all, 3, count, out);
+}
 VKAPI_ATTR VkResult VKAPI_CALL vkGetPhysicalDeviceCalibrateableTimeDomainsEXT(VkPhysicalDevice,
                                                                               uint32_t* count,
                                                                               VkTimeDomainEXT* out) {
