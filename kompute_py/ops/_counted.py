@@ -7,6 +7,7 @@ wait and cannot be recorded. Each names the operations that it runs, which have 
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -284,6 +285,18 @@ def histogram(
     return counts, edges
 
 
+def _least(edge: Any) -> Any:
+    """The lowest int that NumPy takes for no less than an edge: ints beyond 2**53 are compared as the floats
+    next to them.
+    """
+    if isinstance(edge, int) or not math.isfinite(edge):
+        return edge
+    if abs(edge) < 2.0**53:
+        return math.ceil(edge)
+    middle = (int(math.nextafter(edge, -math.inf)) + int(edge)) // 2
+    return middle if float(middle) >= edge else middle + 1
+
+
 def _rounded(edges: Any, dtype: np.dtype[Any]) -> Any:
     """Edges of a smaller dtype between the same elements: each is the next one above, the last the next one
     below."""
@@ -291,8 +304,8 @@ def _rounded(edges: Any, dtype: np.dtype[Any]) -> Any:
         raise InvalidArgumentError("histogram: an edge is NaN")
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
-        whole = [int(np.ceil(e)) if np.isfinite(e) else e for e in edges[:-1]]
-        last = int(np.floor(edges[-1])) if np.isfinite(edges[-1]) else edges[-1]
+        exact = [e.item() for e in edges]
+        whole, last = [_least(e) for e in exact[:-1]], -_least(-exact[-1])
         if any(e > info.max for e in whole) or last < info.min:
             raise InvalidArgumentError(f"histogram: an edge is beyond the numbers of {dtype}; leave it out")
         return np.array([*(max(e, info.min) for e in whole), min(last, info.max)], dtype)

@@ -125,6 +125,22 @@ def test_histogram(data):
     np.testing.assert_array_equal(got, want)
 
 
+def test_histograms_of_ints_beyond_floats(mgr, needs):
+    needs(mgr, "shaderInt64")
+    rng = np.random.default_rng(4)
+    for dtype in (np.int64, np.uint64):
+        info = np.iinfo(dtype)
+        for high in (2**52, 2**53 + 9, 2**54 + 5, 2**60 + 1, info.max):
+            low = max(info.min, -high)
+            x = rng.integers(low, high, 40, dtype=dtype, endpoint=True)
+            x[:4] = low, high, high - 1, 2**53
+            for bins in (1, 6, np.sort(x[::5].astype(float)), np.array([-(2.0**70), 2.0**53, 2.0**70])):
+                want, edges = np.histogram(x, bins)
+                got, found = kp.ops.histogram(x, bins)
+                np.testing.assert_array_equal(found, edges)
+                np.testing.assert_array_equal(got, want, err_msg=f"{x} {edges}")
+
+
 def test_histograms_of_ints_and_tensors(mgr):
     x = np.random.default_rng(0).integers(0, 256, (50, 60), dtype=np.uint8)
     for bins, bounds in ((10, None), (16, (0, 256)), (9, (-50, 400)), ([-3.5, 20.5, 30, 255], None)):
