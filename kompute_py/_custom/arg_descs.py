@@ -288,6 +288,8 @@ class ValueArg(ArgDesc):
         self._generating = False
         self._decides = False
         """Whether `select` looked at the value."""
+        self._fixed = False
+        """Whether a prepared call has one number: that of `select`."""
         self.weak: str = weak
         """For a number without a dtype, such as Python's, which takes that of what it is combined with: its
         kind, "bool", "int", "float" or "complex". "" for a number with a dtype, such as np.float32(2)."""

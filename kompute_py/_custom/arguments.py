@@ -11,7 +11,7 @@ import numpy as np
 from .._base.arrays import refuse_mask, to_dtype
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._formulas.dtypes import SMALL_FLOATS, cast_dtype
-from .._formulas.elements import element_of
+from .._formulas.elements import element_of, need_of
 from .._memory.image import Image
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
@@ -71,6 +71,18 @@ def dtype_named(title: str, value: Any) -> np.dtype[Any]:
     raise ArgumentTypeError(
         f"{title} is {shown(value)}; give a dtype of numbers, such as np.float32"
     ) from None
+
+
+def features_for(declaration: Declaration, values: Sequence[Any]) -> frozenset[str]:
+    """The features without which no device has the dtypes among these arguments."""
+    dtypes: list[np.dtype[Any]] = []
+    for parameter, value in zip(declaration.parameters, values, strict=True):
+        if parameter.type in ("dtype", "dtype?"):
+            dtypes += [] if value is None else [dtype_named(parameter.name, value)]
+        else:
+            several = value if isinstance(value, list) else [value]
+            dtypes += [np.dtype(each.dtype) for each in several if hasattr(each, "dtype")]
+    return frozenset([need.feature for need in map(need_of, dtypes) if need is not None])
 
 
 def plain_types(parameter: Parameter) -> frozenset[type]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import inspect
 import struct
@@ -38,6 +37,7 @@ from .arguments import (
     check_outs,
     checked,
     donated,
+    features_for,
     outs_of,
     plain_types,
     python_signature,
@@ -45,7 +45,7 @@ from .arguments import (
 )
 from .declaration import Declaration, parse
 from .files import write_files
-from .forming import made_of_specs, make_form, spare
+from .forming import made_of_specs, make_form, tried_out
 from .forms import (
     GIVEN,
     Calls,
@@ -59,13 +59,14 @@ from .forms import (
     places_of,
     refuse_donated,
     require_alive,
+    surely_apart,
 )
 from .library import OpLibrary
 from .op_custom import CacheInfo, OpCustom
 from .program import Program, compile_program, written
 from .repeated import RepeatedCalls, at_place, exactly_key
 from .selection import KernelSelection
-from .tuning import Tuning, check_variants, choices_of, measured, report
+from .tuning import Tuning, check_variants, choices_of
 
 if TYPE_CHECKING:
     import os
@@ -269,6 +270,7 @@ class Operation:
         ]
         """The places of the parameters that take tensors, and whether they take lists."""
         self._plain = [plain_types(each) for each in declaration.parameters]
+        self._one_fresh = len(declaration.results) == 1 and not declaration.results[0].alias
         self._most_by_position = sum(not each.by_name for each in declaration.parameters)
         self._eager = type(op).eager_execute is not CustomOp.eager_execute
         self.__name__: str = declaration.name
@@ -312,13 +314,22 @@ class Operation:
         self, exactly: Any, args: tuple[Any, ...], out: Any = None, donate: Any = (), **named: Any
     ) -> Any:
         values = self._bind(args, named)
-        given_away = donated(self._declaration, values, donate)  # refused before anything runs
+        # Refused before anything runs.
+        given_away = (
+            [] if type(donate) is tuple and not donate else donated(self._declaration, values, donate)
+        )
         reused = None
         answer = self._op.eager_execute(*values) if self._eager else NotImplemented
         if answer is not NotImplemented:
             results = answered(self._declaration, answer, outs_of(self._declaration, out))
         else:
-            outs = outs_of(self._declaration, out)
+            if out is None:
+                outs: tuple[Any, ...] = ()
+            elif self._one_fresh and type(out) is Tensor:
+                out._require_init("be written")
+                outs = (out,)
+            else:
+                outs = outs_of(self._declaration, out)
             if given_away:
                 refuse_donated(self.__name__, given_away, (*outs, *(values[n] for n in self._written)))
             given = self._memory(values, outs)
@@ -356,7 +367,9 @@ class Operation:
         if manager is None:
             manager = default_manager()
         shared: tuple[int, ...] = ()
-        if outs or self._written:
+        if len(outs) + len(self._written) == 1 and surely_apart(values, outs):
+            key = (*key, shared)
+        elif outs or self._written:
             shared = self._shared(values, outs)
             key = (*key, shared, *look_at_parts((*outs, *[values[place] for place in self._written])))
         calls = self._calls_of(manager)
@@ -419,7 +432,9 @@ class Operation:
         return overlapping(self.__name__, values, outs, self._op.in_place, written)
 
     def _memory(self, values: list[Any], outs: tuple[Any, ...]) -> list[Any]:
-        return flat((*(bases(values, self._written) if self._op.reads_parts else values), *outs))
+        if self._op.reads_parts and StridedView in map(type, values):
+            values = bases(values, self._written)
+        return flat((*values, *outs))
 
     # -- variants --------------------------------------------------------------------------------------------
 
@@ -458,7 +473,7 @@ class Operation:
         key = self._tuning_key(selection)
         kept = choices.find(key, found)
         if kept is None and mode == "auto" and all(each.size for each in selection._tensors()):
-            kept = self._measure(selection, tried, values, manager, calls, False).variant
+            kept = self._measured(selection, tried, values, manager, calls, False).variant
             choices.keep(key, kept)
         return kept or found[0]
 
@@ -468,7 +483,7 @@ class Operation:
         size = sum(each.size for each in selection._tensors()).bit_length()
         return f"{owner.__module__}.{owner.__qualname__}: {selection.spec_key} 2^{size}"
 
-    def _measure(
+    def _measured(
         self,
         selection: KernelSelection,
         variants: list[str],
@@ -477,26 +492,10 @@ class Operation:
         calls: Calls,
         thorough: bool,
     ) -> Tuning:
-        began = time.perf_counter()
-        given, outs = spare(selection, values, manager)
+        def program_of(chosen: KernelSelection) -> Program:
+            return self._program(chosen, manager, calls)
 
-        def prepare(name: str) -> Callable[[], None]:
-            chosen = copy.copy(selection)
-            chosen.variant = name
-            program = self._program(chosen, manager, calls)
-            form = make_form(program, chosen, manager, calls.facts, given, outs)
-            push = form.pushes(given)
-            memory = flat((*given, *outs))
-
-            def run() -> None:
-                form.run(memory, manager, push)
-
-            return run
-
-        seconds, _ = measured({name: functools.partial(prepare, name) for name in variants}, thorough)
-        best = min(seconds, key=lambda name: seconds[name])
-        report(self.__name__, seconds, best, time.perf_counter() - began)
-        return Tuning(best, seconds)
+        return tried_out(program_of, selection, variants, values, manager, calls.facts, thorough)
 
     def _tuned(self, args: tuple[Any, ...], named: dict[str, Any]) -> Tuning:
         """See `kp.tune`."""
@@ -516,7 +515,7 @@ class Operation:
             found = self._variants(selection)
             if not all(each.size for each in selection._tensors()):
                 raise InvalidArgumentError(f"{self.__name__}: tune measures nothing for an empty tensor")
-            tuning = self._measure(selection, found, values, manager, calls, True)
+            tuning = self._measured(selection, found, values, manager, calls, True)
             choices = choices_of(calls.facts.properties, manager._setting("tuning_dir"))
             choices.keep(self._tuning_key(selection), tuning.variant)
             self._forget()  # prepared calls have made their choice
@@ -674,8 +673,8 @@ class Operation:
         return written(self._op, self._for_any_device(args, named))
 
     def _for_any_device(self, args: tuple[Any, ...], named: dict[str, Any]) -> KernelSelection:
-        selection = self._select(self._bind(args, named, meta=True), None)
-        selection._features = frozenset()
+        values = self._bind(args, named, meta=True)
+        selection = self._select(values, Facts(None, features_for(self._declaration, values), 0))
         if self._several:
             selection.variant = self._variants(selection)[0]
         return selection
@@ -685,7 +684,9 @@ class Operation:
 
         The folder gets ``NAME.json``, which describes tensors, scratch memory and dispatches (bindings,
         groups, the block of run-time values), and a SPIR-V module for each dispatch, ``NAME-0.spv``. They run
-        on any device: elements of 8 and 16 bits are bound as words. The arguments are those of `meta`.
+        on any device that has the arguments' dtypes: elements of 8 and 16 bits are bound as words, and
+        results have the dtypes that they have on a device with nothing else, so a sum of int32 is of int32
+        unless ``dtype="int64"`` is given. The arguments are those of `meta`.
         Returns the path of the JSON file. Needs no device.
 
         Raises what `meta`, `generate` and `kp.compile` raise, InvalidArgumentError if the path is a file's,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+import functools
+import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +26,7 @@ from .pictures import first_image, picture_like, tensor_of
 from .program import Block, Program, Step, check_indirect, check_numbers, groups_of, numbers_of, scratch_of
 from .selection import KernelSelection
 from .specs import TensorSpec
+from .tuning import Tuning, measured, report
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -75,6 +79,37 @@ def spare(
             given.append(value)
     outs = [manager.empty(each.shape, each.dtype, kind) for each in selection.results if each.is_result]
     return given, outs
+
+
+def tried_out(
+    program_of: Callable[[KernelSelection], Program],
+    selection: KernelSelection,
+    variants: Sequence[str],
+    values: Sequence[Any],
+    manager: Manager,
+    facts: Facts,
+    thorough: bool,
+) -> Tuning:
+    """The best of the variants for a call, and the times of all, on copies of what it writes."""
+    began = time.perf_counter()
+    given, outs = spare(selection, values, manager)
+    memory = flat((*given, *outs))
+
+    def prepare(name: str) -> Callable[[], None]:
+        chosen = copy.copy(selection)
+        chosen.variant = name
+        form = make_form(program_of(chosen), chosen, manager, facts, given, outs)
+        push = form.pushes(given)
+
+        def run() -> None:
+            form.run(memory, manager, push)
+
+        return run
+
+    seconds, _ = measured({name: functools.partial(prepare, name) for name in variants}, thorough)
+    best = min(seconds, key=lambda name: seconds[name])
+    report(selection._who(), seconds, best, time.perf_counter() - began)
+    return Tuning(best, seconds)
 
 
 def made_of_specs(values: Sequence[Any]) -> list[Any]:
@@ -229,9 +264,7 @@ class _Maker:
             )
             given = [units, bound] if spreads else [bound, units]
             values = [*given, len(reach.axes), spreads]
-            form = make_form(program, selection, self.manager, self.facts, values, ())
-            form.push = form.pushes(())  # none of its numbers are a call's
-            return form
+            return make_form(program, selection, self.manager, self.facts, values, ())
 
         self.form.spreads.append(
             Spread(

@@ -43,11 +43,14 @@ _VIEW = _native.BufferView
 _NUMBERS = (int, float, bool, complex, np.generic)
 _BASES = (Tensor, Image, np.ndarray, StridedView, np.generic)
 """Of what `look` gets, the types that may have subclasses."""
+_MEMORYLESS = frozenset((np.ndarray, int, float, bool, complex, str, type(None)))
 _KNOWN = frozenset((Tensor, np.ndarray, int, float, bool, complex, str, type(None), list, StridedView, Image))
 
 
 def flat(values: Sequence[Any]) -> list[Any]:
     """`values` with the items of lists in their places."""
+    if list not in map(type, values):
+        return list(values)
     found: list[Any] = []
     for value in values:
         if type(value) is list:
@@ -85,7 +88,7 @@ def overlapping(
     if len(targets) > 1:
         _require_apart(who, targets)
     memory = [each for each in targets if isinstance(each, Tensor)]
-    if not memory or _surely_apart(given, outs):
+    if not memory or surely_apart(given, outs):
         return ()
     found = []
     extents = [(out, _extent(out)) for out in memory if out.nbytes]
@@ -104,19 +107,26 @@ def overlapping(
     return tuple(found)
 
 
-def _surely_apart(given: Sequence[Any], outs: Sequence[Any]) -> bool:
+def surely_apart(values: Sequence[Any], outs: Sequence[Any]) -> bool:
     """Whether all tensors have memory of their own: the common case."""
-    seen = set()
-    for each in (*given, *outs):
+    seen: list[Any] = []
+    others = len(seen_by_others)
+    for each in (*values, *outs):
         kind = type(each)
         if kind is Tensor:
             native = each._native
-            if type(native) is _VIEW or native in seen or each in seen_by_others:
+            if type(native) is _VIEW or native in seen or (others and each in seen_by_others):
                 return False
-            seen.add(native)
-        elif kind is StridedView or isinstance(each, Tensor):
+            seen.append(native)
+        elif kind in _MEMORYLESS:
+            continue
+        elif kind is StridedView or isinstance(each, Tensor) or (kind is list and not _of_ints(each)):
             return False
     return True
+
+
+def _of_ints(values: list[Any]) -> bool:
+    return all(type(each) is int for each in values)
 
 
 def _require_apart(who: str, targets: Sequence[Any]) -> None:

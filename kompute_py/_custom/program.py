@@ -228,7 +228,8 @@ class Block:
             if desc is None:
                 block += how.pack(numbers[name])
             else:
-                self.fields.append((len(block), kind, desc))
+                if not desc._fixed:
+                    self.fields.append((len(block), kind, desc))
                 block += desc._packed(desc._value, how)
         self.fixed = bytes(block)
         """The block with the numbers of the call that it was made for."""

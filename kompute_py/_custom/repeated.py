@@ -62,13 +62,13 @@ class RepeatedCalls:
         """
         if form.fresh or form.copied or form.spreads or form.line is None:
             return
-        if not any(isinstance(each, Tensor) for each in given):
-            return  # of numbers only: its results are new, and the current Manager may be another one
         if exactly not in self._once:
             if len(self._once) >= 4 * _MOST_REPEATED:
                 self._once.clear()
             self._once.add(exactly)
             return
+        if not any(isinstance(each, Tensor) for each in given):
+            return  # of numbers only: its results are new, and the current Manager may be another one
         if len(self.calls) >= _MOST_REPEATED:
             if random.random() > 1 / 64:
                 return  # more calls in turn than are kept

@@ -329,6 +329,7 @@ class KernelSelection:
         places = [self._place(each) for each in of]
         function = number if callable(number) else lambda: number
         made = ComputedArg(Parameter(name, "Tensor|Scalar", "", None, False), function, places, self._values)
+        made._fixed = not callable(number)
         made.cast(dtype)
         self._computed.append(made)
         return made
@@ -394,7 +395,8 @@ class KernelSelection:
 
     def has(self, *features: str) -> bool:
         """Whether the device has all of these features, by Vulkan's names: "shaderInt64",
-        "subgroupSizeControl". False in `meta` and `aot`, which have no device.
+        "subgroupSizeControl". False in `meta`, which has no device; in `aot`, true for those without which no
+        device has the arguments' dtypes.
 
         Raises ArgumentTypeError unless they are str.
         """
@@ -402,6 +404,10 @@ class KernelSelection:
             if not isinstance(feature, str):
                 raise ArgumentTypeError(f"{self._who()}: a feature is a name, not {shown(feature)}")
         return self._features is not None and self._features.issuperset(features)
+
+    def _may_use(self, feature: str) -> bool:
+        """As `has`, but true in `meta`: its results are those of devices with all features."""
+        return self._features is None or feature in self._features
 
     def _lacking(self, dtype: np.dtype[Any]) -> Need | None:
         """The need of this dtype that the device does not meet; None if it meets all, or is not known."""

@@ -90,7 +90,7 @@ class _Transform(CustomOp):
 
 def _complex_of(ksel: KernelSelection, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype that the transform computes in, by NumPy's rule."""
-    doubles = ksel.device is None or ksel.has("shaderFloat64")
+    doubles = ksel._may_use("shaderFloat64")
     if dtype in (np.float64, np.complex128):
         if not doubles:
             raise UnimplementedError(

@@ -151,7 +151,7 @@ class ArgOp(ReductionOp):
             raise ArgumentTypeError(
                 f"{ksel._who()}: a is of {tensor.dtype}; complex numbers have no order here"
             )
-        wide = ksel._features is None or "shaderInt64" in ksel._features
+        wide = ksel._may_use("shaderInt64")
         return [tensor], tensor.shape, np.dtype(np.int64 if wide else np.int32)
 
     def select(self, ksel: KernelSelection) -> None:

@@ -36,7 +36,7 @@ _LEAST = 256
 
 def index_dtype(ksel: KernelSelection) -> str:
     """The dtype of places and counts: NumPy's, if the device has it."""
-    return "int64" if ksel.device is None or ksel.has("shaderInt64") else "int32"
+    return "int64" if ksel._may_use("shaderInt64") else "int32"
 
 
 def _index(tensor: TensorArg) -> str:
@@ -213,7 +213,7 @@ class _IntCounts(_Counts):
             raise ArgumentTypeError(f"{ksel._who()}: x is of {x.dtype}; give ints")
         if length < 0:
             raise InvalidArgumentError(f"{ksel._who()}: length is {length}; give 0 or more")
-        wide = ksel.device is None or ksel.has("shaderFloat64")
+        wide = ksel._may_use("shaderFloat64")
         self.finish(ksel, length, np.dtype(np.float64 if wide else np.float32))
 
     def bin(self, ksel: KernelSelection, kb: KernelBuilder) -> str:

@@ -22,7 +22,7 @@ __all__ = [
 
 
 def _index_dtype(ksel: KernelSelection) -> str:
-    return "int64" if ksel.device is None or ksel.has("shaderInt64") else "int32"
+    return "int64" if ksel._may_use("shaderInt64") else "int32"
 
 
 def _place(ksel: KernelSelection, at: str, place: str) -> str:
