@@ -21,14 +21,13 @@ from .._formulas.typed import Typed, declarations_of
 from .._memory.image import Image
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
-from .walks import declare_values
+from .walks import declare_values, group_of
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from .._custom.builder import KernelBuilder
 
-_GROUP = 256
 _MOST_GROUPS = 65535  # every device has as many
 _FOUR = {"float32": "vec4", "int32": "ivec4", "uint32": "uvec4"}
 
@@ -166,7 +165,8 @@ class ElementwiseOp(CustomOp):
         for extension in typed.extensions:
             kb.extension(extension)
         kb.declare(declarations_of(typed))
-        kb.workgroup(_GROUP)
+        group = group_of(ksel)
+        kb.workgroup(group)
         size = kb.result(0).size
         tensors = [a for a in ksel.arg_descs if isinstance(a, TensorArg)]
         four = _by_four(typed, layout, [*(t.dtype for t in tensors), *typed.dtypes.values()])
@@ -184,9 +184,9 @@ class ElementwiseOp(CustomOp):
         stores = [f"{made[name]}_store(i, {results[name]});" for name in formula.results]
         each = " ".join((*coordinates, *statements, *stores))
         if not four:
-            kb.groups(kb.smallest(kb.ceil_div(size, _GROUP), _MOST_GROUPS))
+            kb.groups(kb.smallest(kb.ceil_div(size, group), _MOST_GROUPS))
             kb.emit(f"""
-                uint i = gl_GlobalInvocationID.x, kp_size = {size}, kp_all = gl_NumWorkGroups.x * {_GROUP}u;
+                uint i = gl_GlobalInvocationID.x, kp_size = {size}, kp_all = gl_NumWorkGroups.x * {group}u;
                 if (i >= kp_size) return;
                 for (;;) {{
                     {each}
@@ -205,10 +205,10 @@ class ElementwiseOp(CustomOp):
             sets = (f"kp_{made[name]}_[{k}] = {results[name]};" for name in made)
             parts.append(f"{{ {' '.join((*statements, *sets))} }}")
         writes = " ".join(f"{name}_store4(kp_q, kp_{name}_);" for name in made.values())
-        kb.groups(kb.smallest(kb.ceil_div(size, 4 * _GROUP), _MOST_GROUPS))
+        kb.groups(kb.smallest(kb.ceil_div(size, 4 * group), _MOST_GROUPS))
         newline = "\n                        "
         kb.emit(f"""
-            uint kp_q = gl_GlobalInvocationID.x, kp_size = {size}, kp_all = gl_NumWorkGroups.x * {_GROUP}u;
+            uint kp_q = gl_GlobalInvocationID.x, kp_size = {size}, kp_all = gl_NumWorkGroups.x * {group}u;
             uint kp_whole = kp_size / 4u;
             if (kp_q < kp_whole)
                 for (;;) {{

@@ -21,7 +21,6 @@ from .._formulas.elements import element_of
 from .._formulas.formula import Formula
 from .._formulas.typed import declarations_of
 from .walks import (
-    GROUP,
     MOST_RUN,
     Elements,
     Reducer,
@@ -32,6 +31,7 @@ from .walks import (
     check_sizes,
     declare_values,
     declared_args,
+    group_of,
     named,
     spread,
     tell,
@@ -356,34 +356,35 @@ class Lines:
             kb.emit(walk_run(reducer, get, four))
             kb.emit(target)
             return
-        kb.workgroup(GROUP)
+        group = group_of(kb.selection)
+        kb.workgroup(group)
         spread(kb, total)
         kb.emit("uint kp_part = kp_group, kp_l = gl_LocalInvocationID.x;")
         kb.emit(f"if (kp_part >= {total}) return;")  # the whole workgroup
         kb.emit(begin)
-        kb.emit(group_run(reducer, get, four))
+        kb.emit(group_run(reducer, get, four, group))
         group_combine(kb, reducer, self.variant)
         kb.emit(f"if (kp_l == 0u) {{ {target} }}")
 
 
-def group_run(reducer: Reducer, get: Any, four: Any) -> str:
+def group_run(reducer: Reducer, get: Any, four: Any, group: int) -> str:
     """As `walk_run`, by a workgroup: each invocation combines elements far from each other into ``kp_s``.
     ``kp_live`` is the number of invocations that have some.
     """
     kind = reducer.kind
     add = "if (kp_some) kp_s = kp_r(kp_s, kp_v); else kp_s = kp_v; kp_some = true;"
     lines = [
-        f"{kind} kp_s = {kind}(0); bool kp_some = false; uint kp_live = min({GROUP}u, kp_e - kp_k), kp_i;"
+        f"{kind} kp_s = {kind}(0); bool kp_some = false; uint kp_live = min({group}u, kp_e - kp_k), kp_i;"
     ]
     single = (
-        f"for (kp_i = kp_k + kp_l; kp_i < kp_e; kp_i += {GROUP}u) {{ {kind} kp_v = {get('kp_i')}; {add} }}"
+        f"for (kp_i = kp_k + kp_l; kp_i < kp_e; kp_i += {group}u) {{ {kind} kp_v = {get('kp_i')}; {add} }}"
     )
     if four is None:
         return "\n".join([*lines, single])
     lines += [
-        f"if (kp_even && kp_e - kp_k >= {GROUP * 4}u) {{",
+        f"if (kp_even && kp_e - kp_k >= {group * 4}u) {{",
         "    uint kp_whole = kp_k + (kp_e - kp_k) / 4u * 4u;",
-        f"    for (kp_i = kp_k + kp_l * 4u; kp_i < kp_whole; kp_i += {GROUP * 4}u) {{",
+        f"    for (kp_i = kp_k + kp_l * 4u; kp_i < kp_whole; kp_i += {group * 4}u) {{",
         f"        {kind} kp_p[4]; {four('kp_i', 'kp_p')}",
         f"        {kind} kp_v = {reducer.tree([f'kp_p[{n}]' for n in range(4)])}; {add}",
         "    }",
@@ -395,8 +396,8 @@ def group_run(reducer: Reducer, get: Any, four: Any) -> str:
 
 def group_combine(kb: KernelBuilder, reducer: Reducer, variant: str) -> None:
     """Combines ``kp_s`` of the first ``kp_live`` invocations into that of invocation 0."""
-    kind = reducer.kind
-    kb.declare(f"shared {kind} kp_shared[{GROUP}];")
+    kind, group = reducer.kind, group_of(kb.selection)
+    kb.declare(f"shared {kind} kp_shared[{group}];")
     if variant == "subgroup":
         for name in ("basic", "ballot", "shuffle_relative"):
             kb.extension(f"GL_KHR_shader_subgroup_{name}")
@@ -422,11 +423,11 @@ def group_combine(kb: KernelBuilder, reducer: Reducer, variant: str) -> None:
                 for (uint kp_d = 1u; kp_d < gl_NumSubgroups; ++kp_d)
                     if (kp_holds[kp_d]) kp_s = kp_r(kp_s, kp_shared[kp_d]);
         """)
-        kb.declare(f"shared bool kp_holds[{GROUP}];")
+        kb.declare(f"shared bool kp_holds[{group}];")
         return
     kb.emit(f"""
         kp_shared[kp_l] = kp_s;
-        for (uint kp_d = {GROUP // 2}u; kp_d > 0u; kp_d /= 2u) {{
+        for (uint kp_d = {group // 2}u; kp_d > 0u; kp_d /= 2u) {{
             barrier();
             if (kp_l < kp_d && kp_l + kp_d < kp_live)
                 kp_shared[kp_l] = kp_r(kp_shared[kp_l], kp_shared[kp_l + kp_d]);

@@ -15,7 +15,6 @@ from .._formulas.dtypes import literal
 from .._formulas.elements import element_of
 from .reduction import CombiningOp, Plan, combination, made, plan_of
 from .walks import (
-    GROUP,
     MOST_RUN,
     QUADS,
     Axis,
@@ -25,6 +24,7 @@ from .walks import (
     axes_of,
     broadcast,
     check_sizes,
+    group_of,
     named,
     spread,
     tell,
@@ -60,7 +60,7 @@ class ScanOp(CombiningOp):
         result = ksel.return_new_tensor(shape if axis is not None else math.prod(shape), dtype)
         walk = self._walk(ksel, shape, [*tensors, *([marks] if marks else []), result], axis)
         tell(ksel, walk)
-        plans = _plans(walk)
+        plans = _plans(walk, ksel)
         for name, plan in plans.items():
             ksel.value(f"kp_runs_{name}", plan.runs, "uint32")
             ksel.value(f"kp_each_{name}", plan.each, "uint32")
@@ -109,7 +109,7 @@ class ScanOp(CombiningOp):
         walk = self._walk(ksel, shape, [*args, ksel.results[0]], self.axis_of(ksel))
         way = "run" if ksel.variant == "run" else "group"
         writer = _Writer(self, kb, ksel, Elements(ksel, map_, acc, walk), reducer, acc, way)
-        if _plans(walk)[way].runs == 1:
+        if _plans(walk, ksel)[way].runs == 1:
             writer.scans(False)
             return
         count = named(f"kp_runs_{way}") * named("kp_lines")
@@ -121,8 +121,8 @@ class ScanOp(CombiningOp):
         writer.scans(True)
 
 
-def _plans(walk: Walk) -> dict[str, Plan]:
-    short = GROUP * _SHORT
+def _plans(walk: Walk, ksel: KernelSelection) -> dict[str, Plan]:
+    short = group_of(ksel) * _SHORT
     count = max(walk.total, 1)
     return {"run": plan_of(walk, 1024, 1024, MOST_RUN), "group": Plan(-(-count // short), short)}
 
@@ -145,7 +145,8 @@ class _Writer:
         self.op, self.kb, self.variant = op, kb, ksel.variant
         self.elements, self.reducer, self.kind = elements, reducer, element_of(acc).type
         self.way = way
-        self.group = way == "group"
+        self.group = group_of(ksel) if way == "group" else 0
+        """The invocations of a workgroup that scans together; 0 for runs."""
         self.neutral = literal(op.neutral, acc) if op.neutral is not None else f"{self.kind}(0)"
         self.marks = next((a for a in ksel.arg_descs if a is not None and a.name == op.segments), None)
         every = [a for a in ksel.arg_descs if isinstance(a, TensorArg)]
@@ -184,7 +185,7 @@ class _Writer:
         self.functions()
         total = named(f"kp_runs_{self.way}") * named("kp_lines")
         if self.group:
-            kb.workgroup(GROUP)
+            kb.workgroup(self.group)
             spread(kb, total)
             kb.emit("uint kp_part = kp_group, kp_l = gl_LocalInvocationID.x;")
             inside = f" + kp_l * {_SHORT}u"
@@ -238,8 +239,8 @@ class _Writer:
         """The invocations of a workgroup put what their predecessors have in front of their own.
         ``kp_s0`` and ``kp_some0`` are what stands before an invocation in the workgroup.
         """
-        kb, kind = self.kb, self.kind
-        kb.declare(f"shared {kind} kp_sv[{GROUP}]; shared bool kp_sh[{GROUP}], kp_sc[{GROUP}];")
+        kb, kind, group = self.kb, self.kind, self.group
+        kb.declare(f"shared {kind} kp_sv[{group}]; shared bool kp_sh[{group}], kp_sc[{group}];")
         if self.variant == "subgroup":
             for name in ("basic", "ballot", "shuffle_relative"):
                 kb.extension(f"GL_KHR_shader_subgroup_{name}")
@@ -266,7 +267,7 @@ class _Writer:
             """)
         else:
             kb.emit(f"""
-                for (uint d = 1u; d < {GROUP}u; d *= 2u) {{
+                for (uint d = 1u; d < {group}u; d *= 2u) {{
                     kp_sv[kp_l] = kp_s; kp_sh[kp_l] = kp_some; kp_sc[kp_l] = kp_cut;
                     barrier();
                     if (kp_l >= d)
@@ -291,7 +292,7 @@ class _Writer:
         self.kb.emit(self.reduced())
         if self.group:
             self.block()
-            self.kb.emit(f"if (kp_l < {GROUP - 1}u) return;")
+            self.kb.emit(f"if (kp_l < {self.group - 1}u) return;")
         ends = " ends_store(kp_part, kp_cut ? 1u : 0u);" if self.marks is not None else ""
         self.kb.emit(f"parts_store(kp_part, kp_s);{ends}")
 
@@ -304,12 +305,12 @@ class _Writer:
         at = "c * kp_lines + kp_line"
         cut = f"(ends_load({at}) != 0u)" if self.marks is not None else "false"
         if self.group:
-            kb.workgroup(GROUP)
+            kb.workgroup(self.group)
             spread(kb, named("kp_lines"))
             kb.emit("uint kp_line = kp_group, kp_l = gl_LocalInvocationID.x;")
             kb.emit("if (kp_line >= kp_lines) return;")
             kb.emit(f"""
-                uint each = ({runs} + {GROUP - 1}u) / {GROUP}u;
+                uint each = ({runs} + {self.group - 1}u) / {self.group}u;
                 uint first = min({runs}, kp_l * each), end = min({runs}, first + each);
                 {kind} kp_s = {kind}(0); bool kp_some = false, kp_cut = false;
                 for (uint c = first; c < end; ++c) {{

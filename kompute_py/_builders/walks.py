@@ -24,8 +24,10 @@ from .._formulas.typed import Typed, declarations_of
 
 MOST_RUN = 2**17
 """Elements that one invocation takes: 16,384 turns of eight, and fewer than 1,024 around them."""
-GROUP = 256
-"""Invocations of a workgroup that combines together."""
+_GROUP = 256
+"""Invocations of a workgroup, if the device has so many."""
+_LEAST_GROUP = 128
+"""Those that every device has."""
 _MOST_GROUPS = 65535  # every device has as many in x and in y
 
 
@@ -39,6 +41,15 @@ class Axis(NamedTuple):
     length: int
     steps: tuple[int, ...]
     """For each tensor the elements from one to the next."""
+
+
+def group_of(ksel: KernelSelection) -> int:
+    """The invocations of a workgroup, a power of two; without a device, those of any."""
+    if ksel.device is None:
+        return _LEAST_GROUP
+    limits = ksel.device["limits"]
+    most = min(limits["maxComputeWorkGroupInvocations"], limits["maxComputeWorkGroupSize"][0])
+    return _GROUP if most >= _GROUP else _LEAST_GROUP
 
 
 class Walk(NamedTuple):

@@ -19,7 +19,7 @@ import numpy as np
 
 from .._base.errors import InvalidArgumentError, UnimplementedError
 from .._builders.elementwise import strides_of
-from .._builders.walks import check_sizes, named, spread
+from .._builders.walks import check_sizes, group_of, named, spread
 from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import CustomOp, Operation
 from .._custom.selection import KernelSelection
@@ -48,6 +48,8 @@ _THIN = 8
 """Rows or columns of a product for which tiles are a waste."""
 _TILE = 64
 """Rows and columns of a workgroup in the variant "tile"."""
+_TILE_GROUP = 256
+"""Its invocations."""
 _MOST_PART = 2**14
 """Products that one invocation adds."""
 _NARROW = ("int8", "uint8", "int16", "uint16")
@@ -278,7 +280,7 @@ def _block(rows: int, columns: int, n: int, batch: int) -> Block:
 def ways_of(ksel: KernelSelection) -> list[str]:
     """The variants of a product."""
     together = ["matrix"] if ksel.notes["together"] else []
-    if ksel.device is None or ksel.device["type"] == "cpu":
+    if ksel.device is None or ksel.device["type"] == "cpu" or group_of(ksel) < _TILE_GROUP:
         return ["run", *together]
     return ["run", "tile"] if ksel.notes["thin"] else [*together, "tile"]
 
@@ -496,7 +498,7 @@ class Product:
         """A workgroup computes a tile. Places beyond the edges are zeros."""
         kb = self.kb
         depth = 8 if self.acc.itemsize == 8 else 16
-        self.begin(256)
+        self.begin(_TILE_GROUP)
         kb.declare(f"shared {self.type} kp_x[{depth * _TILE}];\nshared {self.type} kp_y[{depth * _TILE}];")
         in_line = f"uint k = n % {depth}u, m = n / {depth}u;"
         across = f"uint m = n % {_TILE}u, k = n / {_TILE}u;"

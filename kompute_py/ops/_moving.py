@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError
 from .._builders.elementwise import strides_of
-from .._builders.walks import axes_of, check_sizes, spread
+from .._builders.walks import axes_of, check_sizes, group_of, spread
 from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import CustomOp, Operation
 from .._custom.selection import KernelSelection
@@ -97,9 +97,10 @@ class _Places(CustomOp):
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes one kernel: an element for each invocation."""
         rolled = ksel.notes["axes"]
-        kb.workgroup(256)
-        spread(kb, kb.ceil_div(kb.result(0).size, 256))
-        kb.emit("uint i = kp_group * 256u + gl_LocalInvocationID.x;")
+        group = group_of(ksel)
+        kb.workgroup(group)
+        spread(kb, kb.ceil_div(kb.result(0).size, group))
+        kb.emit(f"uint i = kp_group * {group}u + gl_LocalInvocationID.x;")
         kb.emit("if (i >= result_size) return;")
         kb.emit("uint rest = i, place = kp_first, c;")
         for number in reversed(range(len(rolled))):
@@ -468,18 +469,18 @@ class _Joined(CustomOp):
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes a kernel for each tensor."""
-        wanted = ksel.results[0].dtype
+        wanted, group = ksel.results[0].dtype, group_of(ksel)
         for number, each in enumerate(kb.arg_value("arrays")):
             kb.begin_dispatch(f"part {number}")
-            kb.workgroup(256)
-            spread(kb, kb.ceil_div(each.size, 256))
+            kb.workgroup(group)
+            spread(kb, kb.ceil_div(each.size, group))
             value = f"{each}_load(i)"
             if each.dtype != wanted:
                 value = converted(value, each.dtype, wanted)
             for extension in (*element_of(each.dtype).extensions, *element_of(wanted).extensions):
                 kb.extension(extension)
             kb.emit(f"""
-                uint i = kp_group * 256u + gl_LocalInvocationID.x;
+                uint i = kp_group * {group}u + gl_LocalInvocationID.x;
                 if (i >= {each}_size) return;
                 uint line = i / kp_n{number};
                 result_store(line * kp_all + kp_b{number} + (i - line * kp_n{number}), {value});
@@ -585,10 +586,11 @@ class _Take(CustomOp):
         """Writes one kernel: an element for each invocation."""
         mode = next(a.v for a in ksel.arg_descs if a is not None and a.name == "mode")
         kind = kb.arg_value("indices").type
-        kb.workgroup(256)
-        spread(kb, kb.ceil_div(kb.result(0).size, 256))
+        group = group_of(ksel)
+        kb.workgroup(group)
+        spread(kb, kb.ceil_div(kb.result(0).size, group))
         kb.emit(f"""
-            uint i = kp_group * 256u + gl_LocalInvocationID.x;
+            uint i = kp_group * {group}u + gl_LocalInvocationID.x;
             if (i >= result_size) return;
             uint inner = i % kp_step, rest = i / kp_step;
             uint outer = rest / indices_size;

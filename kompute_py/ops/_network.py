@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError
 from .._builders.elementwise import Elementwise, elementwise
-from .._builders.walks import axes_of, check_sizes, named, spread
+from .._builders.walks import axes_of, check_sizes, group_of, named, spread
 from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import CustomOp, Operation
 from .._custom.selection import KernelSelection
@@ -36,7 +36,6 @@ __all__ = [
     "softmax",
 ]
 
-_GROUP = 256
 _LONG = 2**14
 """Elements of a line that one invocation takes: llvmpipe ends loops after 65,535 turns."""
 _MOST = 2**26
@@ -96,11 +95,11 @@ class _Walk:
     def __init__(self, kb: KernelBuilder, kind: str, group: bool) -> None:
         self.kb, self.kind, self.group = kb, kind, group
         self.turn = 16 if group else 8
-        self.step = _GROUP if group else 1
+        self.step = group_of(kb.selection) if group else 1
         if group:
-            kb.workgroup(_GROUP)
+            kb.workgroup(self.step)
             spread(kb, named("kp_lines"))
-            kb.declare(f"shared {kind} kp_all[{_GROUP}];")
+            kb.declare(f"shared {kind} kp_all[{self.step}];")
             kb.emit("uint kp_line = kp_group, kp_l = gl_LocalInvocationID.x;")
         else:
             kb.workgroup(64)
@@ -134,7 +133,7 @@ class _Walk:
             return
         kb.emit(f"barrier(); kp_all[kp_l] = {name}; barrier();")
         kb.emit(f"""
-            for (uint half_ = {_GROUP // 2}u; half_ > 0u; half_ /= 2u) {{
+            for (uint half_ = {step // 2}u; half_ > 0u; half_ /= 2u) {{
                 if (kp_l < half_) kp_all[kp_l] = kp_{name}_2(kp_all[kp_l], kp_all[kp_l + half_]);
                 barrier();
             }}
@@ -401,10 +400,11 @@ class ActivationOp(CustomOp):
         """Writes the kernel."""
         wide = kb.arg_value("x").type == "double"
         formula, dtype = (self.of_doubles or self.formula, "float64") if wide else (self.formula, "float32")
-        kb.workgroup(_GROUP)
-        spread(kb, kb.ceil_div(kb.result(0).size, _GROUP))
+        group = group_of(ksel)
+        kb.workgroup(group)
+        spread(kb, kb.ceil_div(kb.result(0).size, group))
         kb.emit(f"""
-            uint i = kp_group * {_GROUP}u + gl_LocalInvocationID.x;
+            uint i = kp_group * {group}u + gl_LocalInvocationID.x;
             if (i >= result_size) return;
             result_store(i, {kb.call(formula, x=("x_load(i)", dtype))});
         """)

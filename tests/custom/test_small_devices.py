@@ -1,0 +1,78 @@
+"""Operations on devices whose workgroups have 128 invocations at most, as few as Vulkan allows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+from kompute_py._builders import walks
+from tests.drivers import null_control
+from tests.support.child import run_child
+
+
+def check_builders() -> None:
+    mgr = kp.Manager()
+    x = mgr.zeros((300, 1000))
+    made = [kp.ops.elementwise("x * 2"), kp.ops.elementwise("hypot(x, 1)"), kp.ops.reduction(), kp.ops.scan()]
+    for operation in made:
+        for given in (x, x[0], x[:, ::2], x.reshape(-1)):
+            operation(given)
+    for operation in made[2:]:
+        for variant in ("run", "shared", "subgroup"):
+            for given in (x, x[0], x[:3]):
+                operation.variant(variant)(given)
+    for function in (kp.ops.softmax, kp.ops.layer_norm, kp.ops.silu, kp.ops.flip, kp.ops.transpose):
+        function(x)
+        function(mgr.zeros((1, 100_000)))
+    kp.ops.concatenate([x, x])
+    kp.ops.take(x, mgr.zeros(5, "int32"), 1, "clip")
+    kp.ops.matmul(x, kp.ops.transpose(x))
+    mgr.destroy()
+    assert null_control().violations() == []
+
+
+@pytest.mark.own_driver
+def test_workgroups_are_no_larger_than_the_device_allows() -> None:
+    run_child(check_builders, driver="null", config="profile=small_limits")
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels as such devices get them."""
+    monkeypatch.setattr(walks, "_GROUP", walks._LEAST_GROUP)
+
+
+SHAPES = [(1,), (127,), (128,), (129,), (4099,), (3, 1025), (5, 7, 64), (300, 300)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_small_workgroups_compute_the_same(mgr: kp.Manager, small: None, shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).integers(0, 5, shape).astype(np.float32)
+    given = mgr.tensor_t(x)
+    assert np.array_equal(kp.ops.elementwise("x * 2 + y")(given, given).read(), 3 * x)
+    assert np.array_equal(kp.ops.elementwise("x + arctan2(x, 1) * 0")(given).read(), x)
+    assert np.array_equal(kp.ops.flip(given).read(), np.flip(x))
+    assert np.allclose(kp.ops.softmax(given).read().sum(-1), 1)
+    total, running, starts = kp.ops.reduction(), kp.ops.scan(), kp.ops.scan(segments="starts")
+    marks = mgr.tensor_t(np.arange(x.size, dtype=np.int32).reshape(shape) % 100 == 0)
+    for variant in ("run", "shared", "subgroup"):
+        for axis in range(-1, len(shape) - 1):
+            assert np.array_equal(total.variant(variant)(given, axis=axis).read(), x.sum(axis))
+            assert np.array_equal(running.variant(variant)(given, axis=axis).read(), x.cumsum(axis))
+        assert float(total.variant(variant)(given).read()) == x.sum()
+        expected = np.concatenate([part.cumsum() for part in np.split(x.ravel(), range(100, x.size, 100))])
+        found = starts.variant(variant)(given.reshape(-1), marks.reshape(-1))
+        assert np.array_equal(found.read(), expected)
+
+
+@pytest.mark.own_driver
+def test_files_run_on_any_device(tmp_path: Any) -> None:
+    x = kp.TensorSpec((300, 1000))
+    made = [kp.ops.elementwise("x * 2"), kp.ops.reduction(), kp.ops.scan(), kp.ops.scan().variant("shared")]
+    for operation in (*made, kp.ops.softmax, kp.ops.flip):
+        described = json.loads(operation.aot(tmp_path, x).read_text())
+        assert all(np.prod(each["local_size"]) <= 128 for each in described["dispatches"])
