@@ -45,6 +45,7 @@ class SelectOp(SortOp):
             if worth and count and not merged:
                 ways.append(way)
         ksel.notes["selects"] = ways
+        ksel.value(f"kp_selects_{'_'.join(ways) or 'none'}", 0, "uint32")  # part of the specialization
         self.tell(ksel, x, axis, stored)
         ksel.value("kp_count", count, "uint32")
 

@@ -89,6 +89,17 @@ def test_selections_of_each_dtype(mgr, needs, dtype):
 
 
 @pytest.mark.parametrize("way", WAYS)
+def test_few_elements_then_many_and_few_again(way):
+    """Selections and sorts are different kernels, whatever was called before."""
+    x = numbers("float32", 20_000)
+    for k in (10, 20_000, 4096, 4097, 1024, 1025, 3):
+        check_topk(WAYS[way]["topk"], x, k, 0, True)
+    for n in (1500, 300, 20_000):
+        check_topk(WAYS[way]["topk"], x[:n], 5, 0, False)
+        check_partition(WAYS[way], x[:n], n // 3, 0)
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_all_elements_are_equal(way):
     x = np.full((2, 4000), 7, np.int32)
     check_topk(WAYS[way]["topk"], x, 33, 1, True)
