@@ -90,6 +90,11 @@ def _positive(count: int) -> Callable[[np.random.Generator, int], Made]:
     return make
 
 
+def _bits(rng: np.random.Generator, elements: int) -> Made:
+    """A vector of bytes."""
+    return (rng.integers(0, 256, elements).astype(np.uint8),), {}
+
+
 def _ints(count: int) -> Callable[[np.random.Generator, int], Made]:
     """A maker of vectors of ints from 1 to 30."""
 
@@ -210,6 +215,10 @@ CALLS: dict[str, Call] = {
     ),
     "trace": Call(_square(), np.trace),
     "ascontiguousarray": Call(_floats(1), np.copy),
+    "packbits": Call(_bits, np.packbits),
+    "unpackbits": Call(_bits, np.unpackbits),
+    "pack_int4": Call(_bits),
+    "unpack_int4": Call(_bits),
     "transpose": Call(_square(), lambda x: x.T.copy()),
     "swapaxes": Call(_square(0, 1), lambda x, *axes: np.swapaxes(x, *axes).copy()),
     "flip": Call(_square(), lambda x: np.flip(x).copy()),

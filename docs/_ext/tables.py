@@ -248,6 +248,7 @@ AREAS = {
     "_counted": "Results of any length",
     "_sorting": "Sorting",
     "_moving": "Moving elements",
+    "_packing": "Packing",
     "_indexing": "Indices",
     "_matrices": "Matrices",
     "_einsum": "Sums of products",

@@ -253,9 +253,12 @@ def _fix(dtype: np.dtype[Any]) -> str:
             return "convert it: data.astype(np.complex64)"
         kind = "np.int8" if dtype.name.startswith("int") else "np.uint8"
         kind = "np.float16" if dtype.name.startswith("float") else kind
+        packed = "pack its bits into np.uint8 yourself"
+        if dtype.name in ("int4", "uint4"):
+            packed = f"pack it, kp.ops.pack_int4(data.astype({kind}))"
         return (
             "NumPy stores one such number in each byte and devices pack several, so shaders would read wrong "
-            f"numbers: convert it, data.astype({kind}), or pack its bits into np.uint8 yourself"
+            f"numbers: convert it, data.astype({kind}), or {packed}"
         )
     if dtype.kind in "mM":
         return "pass its integers: data.view(np.int64)"

@@ -611,7 +611,7 @@ def _kind(tokens: list[str]) -> str:
 
 
 def _list(tokens: list[str], begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """What is between commas."""
+    """The parts between commas."""
     k = first = begin
     while k < end:
         if tokens[k] in ("(", "[", "{"):

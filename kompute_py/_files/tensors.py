@@ -314,7 +314,7 @@ def _opened(path: str) -> Iterator[tuple[BinaryIO, Header, int, int, _Version]]:
 
 
 class _Version(NamedTuple):
-    """What changes if another program writes to a file."""
+    """Facts that change if another program writes to a file."""
 
     size: int
     changed: int

@@ -12,6 +12,7 @@ from .._base.errors import UnimplementedError
 from .._base.types import is_small_float
 from .elements import element_of
 from .functions import CASTS
+from .small_floats import SMALL_FLOATS
 
 Dtype = np.dtype[Any]
 Kind = Dtype | str
@@ -22,10 +23,6 @@ WEAK = ("bool", "int", "float", "complex")
 BOOL, INT64, FLOAT16, FLOAT32, FLOAT64 = map(np.dtype, ("?", "i8", "f2", "f4", "f8"))
 COMPLEX64, UINT64, INT8 = np.dtype(np.complex64), np.dtype(np.uint64), np.dtype(np.int8)
 INT32 = np.dtype(np.int32)
-
-
-SMALL_FLOATS = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
-"""The dtypes of ml_dtypes."""
 
 
 def promoted(values: list[Kind]) -> Dtype:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._base.errors import UnimplementedError
+from .small_floats import FLOAT8
 
 
 class Element(NamedTuple):
@@ -58,7 +59,7 @@ _ELEMENTS = {
         f"float8_{name}": Element(
             "uint8_t", "float", f"kp_from_{name}(uint({{}}))", f"uint8_t(kp_to_{name}({{}}))", _8, _8_NEEDS
         )
-        for name in ("e4m3fn", "e5m2")
+        for name in FLOAT8
     },
 }
 
@@ -75,7 +76,7 @@ _WORDS = {
         f"float8_{name}": _in_words(
             "float", f"kp_from_{name}(({{w}} >> {{s}}) & 0xffu)", f"kp_to_{name}({{}})"
         )
-        for name in ("e4m3fn", "e5m2")
+        for name in FLOAT8
     },
     "int16": _in_words("int", "bitfieldExtract(int({w}), int({s}), 16)", "uint({}) & 0xffffu"),
     "uint16": _in_words("uint", "bitfieldExtract({w}, int({s}), 16)", "{} & 0xffffu"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .small_floats import SMALL_FLOATS
+
 
 class Real(NamedTuple):
     """A function with results of a floating type."""
@@ -68,9 +70,7 @@ CASTS = {
     "uint64": "uint64",
     "bool_": "bool",
     "complex64": "complex64",
-    "bfloat16": "bfloat16",
-    "float8_e4m3fn": "float8_e4m3fn",
-    "float8_e5m2": "float8_e5m2",
+    **{name: name for name in SMALL_FLOATS},
 }
 _ONE = """negative positive invert logical_not absolute sign square reciprocal floor ceil trunc isnan isinf
     isfinite signbit real imag conj"""

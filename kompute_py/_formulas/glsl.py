@@ -10,6 +10,7 @@ import re
 from functools import cache
 
 from .doubles import DOUBLES
+from .small_floats import SMALL_FLOAT_FUNCTIONS
 
 _NAME = re.compile(r"\bkp_\w+")
 
@@ -204,43 +205,6 @@ uint kp_to_half(float a) {
         return s | (floatBitsToUint(t) - 0x3f000000u);
     }
     return s | ((m - 0x38000000u + 0xfffu + ((m >> 13) & 1u)) >> 13);
-}""",
-    "kp_from_bfloat16": """
-float kp_from_bfloat16(uint h) { return uintBitsToFloat(h << 16); }""",
-    "kp_to_bfloat16": """
-uint kp_to_bfloat16(float a) {
-    uint u = floatBitsToUint(a);
-    if ((u & 0x7fffffffu) > 0x7f800000u) return ((u >> 16) & 0x8000u) | 0x7fc0u;
-    return (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-}""",
-    "kp_from_e5m2": """
-float kp_from_e5m2(uint h) { return kp_from_half(h << 8); }""",
-    "kp_to_e5m2": """
-uint kp_to_e5m2(float a) {
-    uint u = floatBitsToUint(a), s = (u >> 24) & 0x80u, m = u & 0x7fffffffu;
-    if (m > 0x7f800000u) return s | 0x7eu;
-    if (m < 0x38800000u) {
-        precise float t = uintBitsToFloat(m) + 128.0;
-        return s | (floatBitsToUint(t) - 0x43000000u);
-    }
-    return s | min((m - 0x38000000u + 0xfffffu + ((m >> 21) & 1u)) >> 21, 0x7cu);
-}""",
-    "kp_from_e4m3fn": """
-float kp_from_e4m3fn(uint h) {
-    uint s = (h & 0x80u) << 24, m = h & 0x7fu;
-    if (m == 0x7fu) return uintBitsToFloat(s | 0x7fc00000u);
-    if (m < 8u) return uintBitsToFloat(s | floatBitsToUint(float(m) * 0.001953125));
-    return uintBitsToFloat(s | ((m << 20) + 0x3c000000u));
-}""",
-    # There are no infinities: larger numbers become NaN.
-    "kp_to_e4m3fn": """
-uint kp_to_e4m3fn(float a) {
-    uint u = floatBitsToUint(a), s = (u >> 24) & 0x80u, m = u & 0x7fffffffu;
-    if (m < 0x3c800000u) {
-        precise float t = uintBitsToFloat(m) + 16384.0;
-        return s | (floatBitsToUint(t) - 0x46800000u);
-    }
-    return s | min((m - 0x3c000000u + 0x7ffffu + ((m >> 20) & 1u)) >> 20, 0x7fu);
 }""",
     # To the nearest float16, ties to even, as a float.
     "kp_half": """
@@ -482,7 +446,7 @@ float kp_logaddexp(float a, float b) {
     return kp_isnan_float(d) ? d : d > 0.0 ? a + kp_log1p(kp_exp(-d)) : b + kp_log1p(kp_exp(d));
 }""",
     # C99's special cases around exp2(b * log2(|a|)).
-    # What rounding took from p = a * b: by halves of the factors, whose products are exact.
+    # The part of a * b that rounding took from p: by halves of the factors, whose products are exact.
     "kp_rest": """
 float kp_rest(float a, float b, float p) {
     precise float c = uintBitsToFloat(floatBitsToUint(a) & 0xfffff000u), d = a - c;
@@ -584,7 +548,7 @@ vec2 kp_cexp(vec2 a) {
 
 @cache
 def _all() -> dict[str, str]:
-    found = {**_FIXED, **DOUBLES}
+    found = {**_FIXED, **DOUBLES, **SMALL_FLOAT_FUNCTIONS}
     groups = (
         (("int", "int64_t"), {**_ANY, **_WHOLE}),
         (("uint", "uint64_t"), {**_UNSIGNED, **_WHOLE}),

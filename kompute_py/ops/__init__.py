@@ -249,6 +249,7 @@ if TYPE_CHECKING:
     from ._matrices import *  # noqa: F403
     from ._moving import *  # noqa: F403
     from ._network import *  # noqa: F403
+    from ._packing import *  # noqa: F403
     from ._pictures import *  # noqa: F403
     from ._reductions import *  # noqa: F403
     from ._resizing import *  # noqa: F403
@@ -373,6 +374,7 @@ _MODULES: dict[str, Sequence[str]] = {
         "sort_by_key",
         "topk",
     ),
+    "._packing": ["pack_int4", "packbits", "unpack_int4", "unpackbits"],
     "._moving": [
         "ascontiguousarray",
         "broadcast_to",

@@ -8,6 +8,7 @@ import pytest
 
 import kompute_py as kp
 from kompute_py._formulas.formula import Formula
+from kompute_py._formulas.small_floats import SMALL_FLOATS
 from kompute_py._formulas.typed import declarations_of
 
 pytestmark = pytest.mark.shared
@@ -347,7 +348,7 @@ def test_functions_of_doubles_say_what_to_do():
     assert found.dtypes == {"result": np.float32}
 
 
-@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize("name", SMALL_FLOATS)
 def test_small_floats(mgr, name):
     dtype = np.dtype(getattr(ml_dtypes, name))
     every = np.arange(256 if dtype.itemsize == 1 else 65536, dtype=f"u{dtype.itemsize}").view(dtype)
@@ -360,6 +361,11 @@ def test_small_floats(mgr, name):
     rng = np.random.default_rng(0)
     wide = (rng.normal(size=20000) * 10 ** rng.uniform(-9, 9, 20000)).astype(np.float32)
     wide[:3] = np.inf, -np.inf, np.nan
+    # The numbers in the middle between two of the dtype, and their neighbours.
+    values = np.sort(every[number].astype(np.float32))
+    middle = (values[1:] / 2 + values[:-1] / 2)[:4000]
+    near = np.concatenate([middle, np.nextafter(middle, np.float32(np.inf)), np.nextafter(middle, -middle)])
+    wide = np.concatenate([wide, values, near[np.abs(near) >= np.finfo(np.float32).tiny]])
     (found,) = operation_of(f"{name}(x)")(wide)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(found.astype(np.float32), wide.astype(dtype).astype(np.float32))
