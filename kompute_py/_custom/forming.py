@@ -18,6 +18,7 @@ from .._manager.default import manager as default_manager
 from .._memory.image import Image
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor, buffer_tensor
+from .._recording.preload import unreported
 from .._shaders.constants import NO_SPECIALIZATION
 from .arg_descs import TensorArg, TensorListArg
 from .forms import FRESH, GIVEN, HOST, Copied, Facts, Form, Fresh, Host, Spread, flat
@@ -422,7 +423,8 @@ class _Maker:
                 native.name = module.name
                 return native
         bound = [_as_bound(self.used[name], name in step.source.words) for name in names]
-        algorithm = manager.algorithm(bound, module, grid, (), push)
+        with unreported():
+            algorithm = manager.algorithm(bound, module, grid, (), push)
         algorithm.name = module.name
         return algorithm._built("run")
 

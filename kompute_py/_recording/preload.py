@@ -7,10 +7,11 @@ own.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
@@ -102,6 +103,7 @@ def _in_parallel(
 
 
 _log: logging.Logger | None = None
+_quiet = threading.local()
 
 
 def is_reported() -> bool:
@@ -111,7 +113,17 @@ def is_reported() -> bool:
         if "logging" not in sys.modules:
             return False
         _log = sys.modules["logging"].getLogger("kompute_py")
-    return _log.isEnabledFor(20)  # INFO
+    return _log.isEnabledFor(20) and not getattr(_quiet, "calls", 0)  # INFO
+
+
+@contextlib.contextmanager
+def unreported() -> Iterator[None]:
+    """Nothing that this thread builds within is reported: the caller reports all of it as one."""
+    _quiet.calls = getattr(_quiet, "calls", 0) + 1
+    try:
+        yield
+    finally:
+        _quiet.calls -= 1
 
 
 def report_built(name: str, seconds: float, first_run: float | None = None) -> None:

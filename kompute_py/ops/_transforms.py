@@ -24,6 +24,7 @@ from .._builders.walks import spread
 from .._custom.builder import KernelBuilder, TensorValue
 from .._custom.selection import KernelSelection
 from .._recording.operations import OpAlgoDispatch
+from .._recording.preload import unreported
 from .._shaders.module import ShaderModule
 
 if TYPE_CHECKING:
@@ -439,7 +440,8 @@ def _prepared(
                         tensors[b].write(np.frombuffer(contents, unit))
             source, groups = _kernel(programs[program], groups)
             module = ShaderModule(source, name="fft.table")
-            algorithm = manager.algorithm([tensors[b] for b in bound], module, groups)
+            with unreported():
+                algorithm = manager.algorithm([tensors[b] for b in bound], module, groups)
             sequence.record(OpAlgoDispatch(algorithm))
         sequence.eval()
         return tensors[wanted]
