@@ -79,7 +79,10 @@ def real_of(dtype: Dtype) -> Dtype:
 
 def real_promoted(values: list[Kind]) -> Dtype:
     """The dtype of such functions for arguments of these: the smallest that each of them casts to."""
-    if not any(each in ("float", "complex") for each in values if isinstance(each, str)):
+    weak = {each for each in values if isinstance(each, str)}
+    if "int" in weak and all(each == BOOL for each in values if not isinstance(each, str)):
+        values = [*values, INT64]  # which an int is beside bools
+    if not weak & {"float", "complex"}:
         values = [each if isinstance(each, str) else real_of(each) for each in values]
     return real_of(promoted(values))
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
+from .._base.types import is_small_float
 from .._manager.default import manager as default_manager
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
@@ -261,6 +262,8 @@ def histogram(
     """
     x = given(x)
     dtype = np.dtype(x.dtype)
+    if is_small_float(dtype):
+        x, dtype = _elementwise("x", "float32")(x), np.dtype(np.float32)
     if dtype.kind not in "iuf":
         raise ArgumentTypeError(f"histogram: x is of {dtype}; give ints or floats: x.astype('uint8')")
     sample = np.zeros(0, dtype)

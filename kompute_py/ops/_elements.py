@@ -99,7 +99,7 @@ _TABLE: dict[str, _Function] = dict(
         ),
         _two(
             "power",
-            "`x1` to the power of `x2`.",
+            "`x1` to the power of `x2`. Negative powers of ints, which NumPy refuses, are cut off to ints.",
             "power(x1, x2)",
             "mgr.tensor([2, 3]), 2.0",
             "[4.0, 9.0]",

@@ -294,3 +294,16 @@ def test_clip_with_one_bound(mgr):
         kp.ops.clip(None, 1, 2)
     with pytest.raises(kp.errors.ArgumentTypeError, match="complex"):
         kp.ops.clip(np.array([1j], np.complex64), 1)
+
+
+@pytest.mark.parametrize("name", ["hypot", "arctan2", "copysign", "logaddexp"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int16", "float32"])
+def test_dtypes_of_real_functions_of_an_int(mgr, needs, name, dtype):
+    if dtype != "float32":
+        needs(mgr, "shaderFloat64")
+    x = np.array([1, 0], dtype)
+    for number in (3, 2**40 if dtype in ("bool", "float32") else 100, 2.5, True):
+        expected = getattr(np, name)(x, number)
+        found = getattr(kp.ops, name)(x, number)
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=2e-3 if expected.dtype == np.float16 else 1e-6)

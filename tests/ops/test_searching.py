@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -121,6 +122,15 @@ def test_histogram(data):
     bins, bounds = data.draw(st.sampled_from(ways))
     got, edges = kp.ops.histogram(x, bins, bounds)
     want, wanted = np.histogram(x, bins, bounds)
+    np.testing.assert_array_equal(edges, wanted)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_histograms_of_small_floats_are_those_of_float32(name):
+    x = (np.random.default_rng(2).normal(size=200) * 3).astype(getattr(ml_dtypes, name))
+    got, edges = kp.ops.histogram(x, 7)
+    want, wanted = np.histogram(x.astype(np.float32), 7)
     np.testing.assert_array_equal(edges, wanted)
     np.testing.assert_array_equal(got, want)
 
