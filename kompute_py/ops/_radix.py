@@ -87,12 +87,7 @@ class SortOp(CustomOp):
         merged = self.merges and lines >= _MANY and n <= MOST_MERGED and 2 * wanted <= most
         way = way or f"{'merge_' * merged}{'rank' if short else 'radix'}"
         ksel.value(f"kp_{way}", 0, "uint32")  # part of the specialization
-        tile = self._group(ksel) * ITEMS
-        each = {"run": max(512, min(_MOST, -(-n * lines // _RUNS))), "subgroup": tile}
-        for name, count in each.items():
-            count = -(-count // 4) * 4
-            ksel.value(f"kp_each_{name}", count, "uint32")
-            ksel.value(f"kp_runs_{name}", -(-n // count), "uint32")
+        self.tell_runs(ksel, n, lines)
         for name, number in (("n", n), ("step", step), ("lines", lines), ("stored", stored)):
             ksel.value(f"kp_{name}", number, "uint32")
         check_sizes(ksel)
@@ -102,6 +97,15 @@ class SortOp(CustomOp):
                 f"shaders of this device reach {most} through one binding (maxStorageBufferRange). Sort "
                 "parts of it"
             )
+
+    def tell_runs(self, ksel: KernelSelection, n: int, lines: int, of: str = "") -> None:
+        """Declares the runs of `lines` of `n` elements."""
+        tile = self._group(ksel) * ITEMS
+        each = {"run": max(512, min(_MOST, -(-n * lines // _RUNS))), "subgroup": tile}
+        for name, count in each.items():
+            count = -(-count // 4) * 4
+            ksel.value(f"kp_each_{of}{name}", count, "uint32")
+            ksel.value(f"kp_runs_{of}{name}", -(-n // count), "uint32")
 
     def _subgroup_size(self, ksel: KernelSelection) -> int | None:
         """The invocations that subgroups have for certain; None if they differ. The variant shares out
@@ -191,8 +195,12 @@ class SortOp(CustomOp):
 class Radix:
     """The kernels of a radix sort of longer lines."""
 
+    n = "kp_n"
+    """The elements of a line that there is memory for, in the kernels and on the host."""
     length = "kp_n"
     """The elements of a line, in the kernels."""
+    of = ""
+    """The part of the names of the numbers of runs."""
 
     def __init__(
         self, op: SortOp, ksel: KernelSelection, kb: KernelBuilder, key: Key, places: bool, more: int = 0
@@ -202,13 +210,13 @@ class Radix:
         self.more = more
         """Digits that come after those of the keys, of the numbers in ``segments``."""
         self.places = places or more > 0
-        self.line_runs = f"kp_runs_{self.way}"
+        self.line_runs = f"kp_runs_{self.of}{self.way}"
         self.runs = named(self.line_runs) * named("kp_lines")
 
     def write(self) -> None:
         """All dispatches. Those of every second digit are the same: the number of the digit is in memory."""
         kb = self.kb
-        total = named("kp_lines") * named("kp_n")
+        total = named("kp_lines") * named(self.n)
         for number in range(2):
             kb.scratch(f"keys{number}", total, self.key.dtype)
             if self.places:
@@ -281,12 +289,12 @@ class Radix:
             kb.workgroup(self.op._group(self.ksel))
             self.over_runs(1)
             kb.emit("uint kp_run = kp_group, kp_l = gl_LocalInvocationID.x;")
-        way = self.way
+        way, n = f"{self.of}{self.way}", self.n
         kb.emit(f"if (kp_run >= {self.runs}) return;")
         kb.emit(f"""
             uint kp_pass = state_load(0u){" - 1u" if passed else ""};
             uint kp_shift = (kp_pass * 8u) & {self.key.bits - 1}u, kp_counts = kp_run * 256u;
-            uint kp_line = kp_run / kp_runs_{way}, kp_first = kp_line * kp_n;
+            uint kp_line = kp_run / kp_runs_{way}, kp_first = kp_line * {n};
             uint kp_k = min({self.length}, kp_run % kp_runs_{way} * kp_each_{way});
             uint kp_e = min({self.length}, kp_k + kp_each_{way});
         """)

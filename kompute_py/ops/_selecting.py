@@ -16,7 +16,7 @@ from .._custom.arg_descs import TensorArg
 from .._custom.selection import KernelSelection
 from ._keys import Key
 from ._merging import MOST_MERGED, merge, scratch_for_merge
-from ._radix import ITEMS, SortOp
+from ._radix import ITEMS, Radix, SortOp
 
 if TYPE_CHECKING:
     from .._custom.builder import KernelBuilder
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _LEAST = 1024
 """Elements of a line that is worth a selection."""
 _MOST_FOUND = {"run": MOST_MERGED, "subgroup": 1024}
-"""Elements that are sorted after a selection."""
+"""Elements that are sorted by one dispatch after a selection. More are sorted by digits."""
 
 
 class SelectOp(SortOp):
@@ -40,18 +40,20 @@ class SelectOp(SortOp):
         lines = x.size // n if n else 0
         ways = []
         for way, most in _MOST_FOUND.items():
-            worth = n >= _LEAST and (not self.sorts or (count <= most and 4 * count <= n))
+            worth = n >= _LEAST and (not self.sorts or 4 * count <= n)
             merged = way == "run" and lines >= 16 and n <= MOST_MERGED
             if worth and count and not merged:
-                ways.append(way)
+                ways.append(way if count <= most or not self.sorts else f"{way}_many")
         ksel.notes["selects"] = ways
         ksel.value(f"kp_selects_{'_'.join(ways) or 'none'}", 0, "uint32")  # part of the specialization
         self.tell(ksel, x, axis, stored)
         ksel.value("kp_count", count, "uint32")
+        self.tell_runs(ksel, count, lines, "found_")
 
     def write(self, ksel: KernelSelection, kb: KernelBuilder, key: Key) -> None:
         """Writes the selection, or a sort."""
-        if (ksel.variant or "run") in ksel.notes["selects"]:
+        way = ksel.variant or "run"
+        if {way, f"{way}_many"} & set(ksel.notes["selects"]):
             _Selection(self, ksel, kb, key).write()
         else:
             super().write(ksel, kb, key)
@@ -70,19 +72,19 @@ class _Selection:
         """All dispatches."""
         kb, key = self.kb, self.key
         lines = named("kp_lines")
-        kb.scratch("counts", self.runs * 256, "uint32")
+        kb.scratch("digits", self.runs * 256, "uint32")
         kb.scratch("before", self.runs * 2, "uint32")
         kb.scratch("prefixes", lines, key.dtype)
         kb.scratch("needs", lines * 2, "uint32")
-        kb.scratch("state", 4, "uint32")
+        kb.scratch("pass", 4, "uint32")
         if self.op.sorts:
             kb.scratch("found", lines * named("kp_count"), key.dtype)
-            kb.scratch("places", lines * named("kp_count"), "uint32")
+            kb.scratch("spots", lines * named("kp_count"), "uint32")
         kb.begin_dispatch("begin")
         spread(kb, kb.ceil_div(lines, 64))
         kb.emit(f"""
             uint line = kp_group * 64u + gl_LocalInvocationID.x;
-            if (line == 0u) state_store(0u, 0u);
+            if (line == 0u) pass_store(0u, 0u);
             if (line >= kp_lines) return;
             prefixes_store(line, {key.type}(0));
             needs_store(line * 2u, kp_count);
@@ -98,7 +100,9 @@ class _Selection:
             self.collect_run()
         else:
             self.collect_group()
-        if self.op.sorts:
+        if f"{self.way}_many" in self.ksel.notes["selects"]:
+            _OfFound(self.op, self.ksel, kb, key, True).write()
+        elif self.op.sorts:
             self.sort()
 
     def begin(self, name: str, bits: bool = True) -> None:
@@ -135,7 +139,7 @@ class _Selection:
         kb, kind, bits = self.kb, self.key.type, self.key.bits
         self.begin("count")
         kb.emit(f"""
-            uint kp_pass = state_load(0u), kp_shift = {bits - 8}u - kp_pass * 8u;
+            uint kp_pass = pass_load(0u), kp_shift = {bits - 8}u - kp_pass * 8u;
             {kind} kp_prefix = prefixes_load(kp_line);
         """)
         match = f"(kp_pass == 0u || (o >> ((kp_shift + 8u) & {bits - 1}u)) == kp_prefix)"
@@ -148,7 +152,7 @@ class _Selection:
                 for (uint d = kp_l; d < 256u; d += {self.size}u) {{
                     kp_sums[d] = 0u;
                     if (kp_pass > 0u && d < (uint(kp_prefix) & 255u))
-                        atomicAdd(kp_below, counts_load(kp_counts + d));
+                        atomicAdd(kp_below, digits_load(kp_counts + d));
                 }}
                 barrier();
                 if (kp_l == 0u)
@@ -158,21 +162,21 @@ class _Selection:
                     if ({match}) atomicAdd(kp_sums[{digit}], 1u);
                 }}
                 barrier();
-                for (uint d = kp_l; d < 256u; d += {self.size}u) counts_store(kp_counts + d, kp_sums[d]);
+                for (uint d = kp_l; d < 256u; d += {self.size}u) digits_store(kp_counts + d, kp_sums[d]);
             """)
             return
         load = f"{kind} r{{0}} = {self.load('kp_k + {0}u')};"
         add = (
             f"{{{{ {kind} o = kp_order(r{{0}}); if ({match}) {{{{ uint c = kp_counts + ({digit}); "
-            "counts_store(c, counts_load(c) + 1u); }} }}"
+            "digits_store(c, digits_load(c) + 1u); }} }}"
         )
         four = " ".join(load.format(n) for n in range(4)) + " ".join(add.format(n) for n in range(4))
         kb.emit(f"""
             uint below = kp_pass == 0u ? 0u : before_load(kp_run * 2u);
             uint last = kp_pass == 0u ? 0u : uint(kp_prefix) & 255u;
-            for (uint d = 0u; d < last; ++d) below += counts_load(kp_counts + d);
+            for (uint d = 0u; d < last; ++d) below += digits_load(kp_counts + d);
             before_store(kp_run * 2u, below);
-            for (uint d = 0u; d < 64u; ++d) counts_store4(kp_run * 64u + d, uvec4(0u));
+            for (uint d = 0u; d < 64u; ++d) digits_store4(kp_run * 64u + d, uvec4(0u));
             for (; kp_e - kp_k >= 4u; kp_k += 4u) {{ {four} }}
             for (; kp_k < kp_e; ++kp_k) {{ {load.format(0)} {add.format(0)} }}
         """)
@@ -193,10 +197,10 @@ class _Selection:
             uint need = needs_load(kp_group * 2u);
             for (; {runs} - run >= 4u; run += 4u) {{
                 uint at = first + run * 256u;
-                sum += counts_load(at) + counts_load(at + 256u) + counts_load(at + 512u)
-                    + counts_load(at + 768u);
+                sum += digits_load(at) + digits_load(at + 256u) + digits_load(at + 512u)
+                    + digits_load(at + 768u);
             }}
-            for (; run < {runs}; ++run) sum += counts_load(first + run * 256u);
+            for (; run < {runs}; ++run) sum += digits_load(first + run * 256u);
             uint own = sum;
             for (uint step = 1u; step < 256u; step *= 2u) {{
                 kp_sums[d] = sum;
@@ -204,7 +208,7 @@ class _Selection:
                 if (d >= step) sum += kp_sums[d - step];
                 barrier();
             }}
-            if (kp_group == 0u && d == 0u) state_store(0u, state_load(0u) + 1u);
+            if (kp_group == 0u && d == 0u) pass_store(0u, pass_load(0u) + 1u);
             if (sum >= need && sum - own < need) {{
                 needs_store(kp_group * 2u, need - (sum - own));
                 prefixes_store(kp_group, prefixes_load(kp_group) << 8 | {kind}(d));
@@ -219,9 +223,9 @@ class _Selection:
         kb.emit(f"""
             {one}
             uint last = uint(prefixes_load(kp_line)) & 255u, below = before_load(kp_run * 2u);
-            for (uint d = 0u; d < last; ++d) below += counts_load(kp_counts + d);
+            for (uint d = 0u; d < last; ++d) below += digits_load(kp_counts + d);
             before_store(kp_run * 2u, below);
-            before_store(kp_run * 2u + 1u, counts_load(kp_counts + last));
+            before_store(kp_run * 2u + 1u, digits_load(kp_counts + last));
         """)
 
     def add_up(self) -> None:
@@ -264,7 +268,7 @@ class _Selection:
             return f"""
                 if (o < kth || (o == kth && same < need)) {{
                     uint to = kp_line * kp_count + (o < kth ? low : kp_count - need + same);
-                    found_store(to, {raw}); places_store(to, {k});
+                    found_store(to, {raw}); spots_store(to, {k});
                 }}
                 if (o < kth) ++low; else if (o == kth) ++same;
             """
@@ -339,7 +343,7 @@ class _Selection:
         key.declare_order(kb, op.descending(self.ksel))
 
         def store(rank: str, number: str, raw: str) -> str:
-            place = f"places_load(kp_line * kp_count + {number})"
+            place = f"spots_load(kp_line * kp_count + {number})"
             return op.store(self.ksel, key, "kp_line", rank, place, raw)
 
         if self.way == "run":
@@ -370,3 +374,26 @@ class _Selection:
             }}
             {store("rank", "i", "raw")}
         """)
+
+
+class _OfFound(Radix):
+    """The radix sort of what was found."""
+
+    n = "kp_count"
+    length = "kp_count"
+    of = "found_"
+
+    def load(self) -> None:
+        """Takes the bits."""
+        self.each("load", self.n)
+        if self.key.bits == 64:
+            self.kb.extension("GL_EXT_shader_explicit_arithmetic_types_int64")
+        self.kb.emit("keys0_store(kp_e, found_load(kp_e)); if (kp_e == 0u) state_store(0u, 0u);")
+
+    def store(self, source: int) -> None:
+        """The results, with the places in the whole line."""
+        self.each("store", self.n)
+        self.key.declare_bits(self.kb)
+        place = f"spots_load(kp_line * kp_count + places{source}_load(kp_e))"
+        raw = f"keys{source}_load(kp_e)"
+        self.kb.emit(self.op.store(self.ksel, self.key, "kp_line", "kp_i", place, raw))

@@ -99,6 +99,11 @@ def test_few_elements_then_many_and_few_again(way):
         check_partition(WAYS[way], x[:n], n // 3, 0)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_many_elements_of_several_lines(dtype):
+    check_topk(kp.ops.topk, numbers(dtype, (18_001, 2)), 4500, 0, True)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_all_elements_are_equal(way):
     x = np.full((2, 4000), 7, np.int32)
