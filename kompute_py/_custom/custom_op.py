@@ -400,9 +400,10 @@ class Operation:
         shared: tuple[int, ...],
         manager: Manager,
         calls: Calls,
+        gathers: bool = False,
     ) -> tuple[Form, set[int]]:
         """A new form for a call, and the places of the numbers that it depends on. `shared` is what `_shared`
-        found.
+        found. `gathers`: the device copies parts that are only read, too; in calls the host does.
         """
         for parameter, value in zip(self._declaration.parameters, values, strict=True):
             if isinstance(value, (Tensor, np.ndarray)):  # of which `_bind` did not look at the dtype
@@ -417,7 +418,7 @@ class Operation:
             program = self._program(selection, manager, calls)
         if self._op.reads_parts:
             values = bases(values, self._written)
-        form = make_form(program, selection, manager, calls.facts, values, outs, shared)
+        form = make_form(program, selection, manager, calls.facts, values, outs, shared, gathers)
         return form, selection._decisive() | program.decisive(selection)
 
     def _shared(self, values: list[Any], outs: tuple[Any, ...]) -> tuple[int, ...]:
@@ -583,17 +584,13 @@ class Operation:
         self, values: list[Any], outs: tuple[Any, ...]
     ) -> tuple[Form, list[Any], tuple[Tensor, ...], Manager]:
         """The form of a call over Tensors, its native operations, and its results."""
-        read = [each for place, each in enumerate(values) if place not in self._written]
         for value in flat((*values, *outs)):
-            if isinstance(value, np.ndarray) or (
-                isinstance(value, StridedView)
-                and not self._op.reads_parts
-                and any(value is each for each in flat(read))
-            ):
+            if isinstance(value, np.ndarray):
                 raise ArgumentTypeError(
                     f"{self.__name__}: what is recorded works on Tensors, and this is {kind_of(value)}: "
                     "make one, mgr.tensor_t(array)"
                 )
+        gathers = not self._op.reads_parts and StridedView in map(type, flat(values))
         given = self._memory(values, outs)
         with self._lock:
             require_alive(given)
@@ -602,10 +599,10 @@ class Operation:
             form.busy.release()  # what is recorded needs what it has in common with others
             if self._misses > known:
                 report_built(self.__name__, time.perf_counter() - began)
-            if form.private:
+            if form.private or gathers:
                 # Recordings run beside calls, so they have memory of their own.
                 shared = self._shared(values, outs)
-                form, _ = self._made(values, outs, shared, manager, self._calls_of(manager))
+                form, _ = self._made(values, outs, shared, manager, self._calls_of(manager), gathers)
                 push = form.pushes(values)
             fresh = [each.made(manager) for each in form.fresh]
             parts = form.operations(given, fresh, push)

@@ -42,14 +42,16 @@ def make_form(
     values: Sequence[Any],
     outs: Sequence[Any],
     shared: Sequence[int] = (),
+    gathers: bool = False,
 ) -> Form:
-    """A form for the call with these arguments and this memory of results.
+    """A form for the call with these arguments and this memory of results. `gathers`: the device copies parts
+    of tensors that the kernels only read.
 
     Raises InvalidArgumentError for arguments that the kernels write and cannot, and for a grid beyond the
     device's limits; and the errors of `kp.Algorithm`.
     """
     check_numbers(program, selection)
-    return _Maker(program, selection, manager, facts, values, outs, shared).form
+    return _Maker(program, selection, manager, facts, values, outs, shared, gathers).form
 
 
 def spare(
@@ -137,10 +139,12 @@ class _Maker:
         values: Sequence[Any],
         outs: Sequence[Any],
         shared: Sequence[int],
+        gathers: bool,
     ) -> None:
         self.form = Form()
         self.shared = shared
         """The places of arguments that share memory with results: they are copied."""
+        self.gathers = gathers
         self.program, self.selection = program, selection
         self.manager, self.facts = manager, facts
         self.given = flat((*values, *outs))
@@ -161,6 +165,8 @@ class _Maker:
         self.fresh: list[str] = []
         self.hosted: list[str] = []
         """The names of `form.outputs`."""
+        self.gathered: set[str] = set()
+        """The names of dense copies that the device makes before the dispatches."""
         self.uploads: list[Tensor] = []
         self.downloads: list[Tensor] = []
         self.copies_in: list[Any] = []
@@ -224,7 +230,7 @@ class _Maker:
             else:
                 if name in self.written and isinstance(value, np.ndarray) and not value.flags.writeable:
                     raise InvalidArgumentError(f"{name} is written by the kernels and is a read-only array")
-                if name in self.written and isinstance(value, StridedView):
+                if isinstance(value, StridedView) and (self.gathers or name in self.written):
                     self._spread(name, place, arg, value)
                 else:
                     self._host(name, place, arg)
@@ -237,9 +243,10 @@ class _Maker:
         self.form.copied.append(Copied(place, copy, name not in self.results, name in self.written))
 
     def _spread(self, name: str, place: int, arg: TensorArg, view: StridedView) -> None:
-        """Dense memory for a part that the kernels write."""
+        """Dense memory for a part."""
         whole = self.used[name] = self.manager.empty(whole_words(arg.size), arg.dtype, "storage")
         self.own.add(name)
+        self.gathered.add(name)
         if not arg.size:
             return
         reach = reach_of(view, self.facts.alignment)
@@ -274,7 +281,7 @@ class _Maker:
                 units._native,
                 None if window is None else window._native,
                 None if name in self.results else copying_form(False),
-                copying_form(True),
+                copying_form(True) if name in self.written else None,
             )
         )
 
@@ -312,7 +319,7 @@ class _Maker:
                 self.own.add(name)
                 self.common.add(name)
             elif (
-                self.places.get(name) in self.shared
+                (self.places.get(name) in self.shared and name not in self.gathered)
                 or tensor._native.vk_offset % self.facts.alignment
                 or (tensor.nbytes % 4 and element_of(tensor.dtype, self.facts.features).words)
             ):

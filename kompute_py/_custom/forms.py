@@ -341,7 +341,7 @@ class Copied(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Dense memory that stands for a part of a tensor that is not dense and that the kernels write."""
+    """Dense memory that stands for a part of a tensor that is not dense."""
 
     place: int
     reach: Reach
@@ -351,18 +351,20 @@ class Spread(NamedTuple):
     """Native memory that stands for the bytes that the part reaches over; None if shaders bind these."""
     gather: Form | None
     """Copies the part to the dense memory before the dispatches; None if they do not read it."""
-    spread: Form
-    """Copies the dense memory to the part after them."""
+    spread: Form | None
+    """Copies the dense memory to the part after them; None if they do not write it."""
 
     def operations(self, view: StridedView) -> tuple[list[Any], list[Any]]:
         """The native operations before and after the dispatches."""
         there = bytes_of(view, self.reach)
         if self.window is None:
             before = [] if self.gather is None else self.gather.over([there, self.native])
-            return before, self.spread.over([self.native, there])
+            return before, [] if self.spread is None else self.spread.over([self.native, there])
         copy = _native.view(self.window, 0, self.reach.nbytes)
         fetch = _native.op_copy([there, copy])
         before = [] if self.gather is None else [fetch, *self.gather.over([self.window, self.native])]
+        if self.spread is None:
+            return before, []
         # Fetched again, because other results may lie between the elements of the part.
         return before, [
             fetch,

@@ -257,7 +257,7 @@ def test_the_part_must_fit(mgr: kp.Manager) -> None:
     with pytest.raises(ArgumentTypeError, match="give a Tensor, a part of one, an Image or an array"):
         kp.ops.exp(mgr.zeros(5), out=object())
     with pytest.raises(ArgumentTypeError, match="what is recorded works on Tensors"):
-        softmax.op(t[::2], 0, out=mgr.zeros(5))
+        softmax.op(np.zeros(5, np.float32), 0, out=mgr.zeros(5))
     part = t[::2]
     t.destroy()
     with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
@@ -296,3 +296,40 @@ def test_answers_of_python(mgr: kp.Manager) -> None:
     t = mgr.zeros(6)
     answered(mgr.zeros(3), out=t[1::2])
     assert t.tolist() == [0, 1, 0, 1, 0, 1]
+
+
+READS = [np.s_[::2], np.s_[:, 3], np.s_[::-1, 1::3], np.s_[2:2, ::2], np.s_[4, ::-2], np.s_[1:3, 1:8]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "int16", "complex64", "float64"])
+def test_recordings_read_parts(shared, needs, dtype):
+    if dtype == "float64":
+        needs(shared, "shaderFloat64")
+    array = np.arange(63).reshape(7, 9).astype(dtype)
+    t = shared.tensor_t(array)
+    for key in READS:
+        one, sorted_ = same.op(t[key]), kp.ops.flip.op(t[key], 0)
+        joined = kp.ops.concatenate.op([t[key], t[key]])
+        sequence = shared.sequence().record(one, sorted_, joined)
+        for more in (0, 3):
+            t.write(array + np.array(more, dtype))
+            sequence.eval()
+            expected = (array + np.array(more, dtype))[key]
+            np.testing.assert_array_equal(one.results[0].read(), expected)
+            np.testing.assert_array_equal(sorted_.results[0].read(), expected[::-1])
+            np.testing.assert_array_equal(joined.results[0].read(), np.concatenate([expected] * 2))
+        out = shared.empty(expected.shape, dtype)
+        same.submit(t[key], out=out).wait()
+        np.testing.assert_array_equal(out.read(), expected)
+
+
+@pytest.mark.parametrize("out", [np.s_[1, :4], np.s_[0:4, 0], np.s_[1:5, 0], np.s_[6:2:-1, 8]])
+def test_a_recording_reads_a_part_before_it_writes_there(shared, out):
+    array = np.random.default_rng(0).permutation(63).reshape(7, 9).astype(np.float32)
+    t = shared.tensor_t(array)
+    for op, function in ((kp.ops.sort, np.sort), (kp.ops.flip, np.flip), (same, np.copy)):
+        t.write(array)
+        shared.sequence().record(op.op(t[0:4, 0], out=t[out])).eval()
+        expected = array.copy()
+        expected[out] = function(array[0:4, 0])
+        np.testing.assert_array_equal(t.read(), expected)
