@@ -20,6 +20,12 @@ from .._shaders.signature import MISSING
 from .declaration import Declaration, Parameter
 from .specs import PartSpec, TensorSpec
 
+NUMPY_NUMBERS = (
+    np.float32, np.float64, np.float16, np.int32, np.uint32, np.int64, np.uint64, np.int16, np.uint16,
+    np.int8, np.uint8, np.bool_, np.complex64, np.complex128,
+)  # fmt: skip
+"""The types of numbers of NumPy that kernels take."""
+
 
 def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
     """The value of a parameter: a Tensor, view, Image, array or spec, None, a list, a number or a text.
@@ -93,7 +99,7 @@ def plain_types(parameter: Parameter) -> frozenset[type]:
         return frozenset((Tensor, np.ndarray) if kind == "Tensor" else (Tensor, np.ndarray, type(None)))
     if kind in ("Tensor|Scalar", "Tensor|Scalar?"):
         nothing = (type(None),) if kind[-1] == "?" else ()
-        return frozenset((Tensor, np.ndarray, bool, int, float, complex, *nothing))
+        return frozenset((Tensor, np.ndarray, bool, int, float, complex, *NUMPY_NUMBERS, *nothing))
     if kind == "dtype?":
         return frozenset((type(None),))
     return frozenset({"int": (int,), "float": (float,), "bool": (bool,), "str": (str,)}.get(kind, ()))

@@ -7,6 +7,7 @@ are no part of the key, unless `select` looked at them.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import threading
@@ -23,6 +24,7 @@ from .._memory.image import Image
 from .._memory.memory import seen_by_others
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor, buffer_tensor
+from .arguments import NUMPY_NUMBERS
 from .names import text_of
 from .parts import Reach, bytes_of, place_of, root_of
 from .pictures import Picture
@@ -43,6 +45,7 @@ _VIEW = _native.BufferView
 _NUMBERS = (int, float, bool, complex, np.generic)
 _BASES = (Tensor, Image, np.ndarray, StridedView, np.generic)
 """Of what `look` gets, the types that may have subclasses."""
+_SCALARS = frozenset((float, int, bool, complex, *NUMPY_NUMBERS))
 _MEMORYLESS = frozenset((np.ndarray, int, float, bool, complex, str, type(None)))
 _KNOWN = frozenset((Tensor, np.ndarray, int, float, bool, complex, str, type(None), list, StridedView, Image))
 
@@ -219,23 +222,27 @@ def look(
     Raises InvalidArgumentError, beginning with `who`, for tensors of two Managers.
     """
     parts: list[Any] = []
+    add = parts.append
     manager: Manager | None = None
     for each in given:
         kind: Any = type(each)
-        if kind not in _KNOWN:
+        if kind in _SCALARS:
+            add(kind)
+            continue
+        if kind is not Tensor and kind not in _KNOWN:
             kind = next((base for base in _BASES if isinstance(each, base)), kind)
         if kind is Tensor:
             own = each._manager
             if manager is None:
                 manager = own
-                parts.append(each._memory_type._value_)
+                add(each._memory_type._value_)
             elif own is not manager:
                 raise _of_two_managers(who)
-            parts.append(each._shape)
-            parts.append(each._dtype)
+            add(each._shape)
+            add(each._dtype)
             native = each._native
             if type(native) is _VIEW:
-                parts.append(native.vk_offset % _ALIGNMENT)
+                add(native.vk_offset % _ALIGNMENT)
         elif kind is np.ndarray:
             parts.append((each.shape, each.dtype, each.flags.writeable))
         elif kind is str or each is None:
@@ -497,15 +504,14 @@ class Form:
         for host in self.outputs:
             if host.place >= 0:
                 np.copyto(given[host.place], host.array)
-        results: list[Any] = []
-        for what, number in self.results:
-            if what == GIVEN:
-                results.append(given[number])
-            elif what == FRESH:
-                results.append(fresh[number])
-            else:
-                results.append(self.outputs[number].array.copy())
-        return results
+        return [
+            given[number]
+            if what == GIVEN
+            else fresh[number]
+            if what == FRESH
+            else self.outputs[number].array.copy()
+            for what, number in self.results
+        ]
 
     def warm_up(self, given: Sequence[Any], manager: Manager) -> None:
         """Dispatches each kernel with no groups, and waits: some drivers compile then."""
@@ -564,17 +570,20 @@ class Calls:
             properties["limits"]["minStorageBufferOffsetAlignment"],
         )
         self.programs: dict[str, Program] = {}
-        self.decisive: dict[tuple[Any, ...], tuple[int, ...]] = {}
-        """For what `look` finds: the places of the numbers that decide."""
-        self.forms: dict[tuple[Any, ...], Form] = {}
+        self.decisive: dict[tuple[Any, ...], tuple[int, tuple[int, ...]]] = {}
+        """For what `look` finds: a number of its own, and the places of the numbers that decide."""
+        self.forms: dict[Any, Form] = {}
+        """By that number, with the numbers of the call that decide: cheap to look up."""
+        self._serials = itertools.count()
         self._own_bytes = 0
 
     def find(self, key: tuple[Any, ...], given: Sequence[Any]) -> Form | None:
         """The form for a call."""
-        places = self.decisive.get(key)
-        if places is None:
+        known = self.decisive.get(key)
+        if known is None:
             return None
-        return self.forms.get((key, *[text_of(given[place]) for place in places]) if places else key)
+        serial, places = known
+        return self.forms.get((serial, *[text_of(given[place]) for place in places]) if places else serial)
 
     def trim(self) -> None:
         """Lets go of memory that is only kept for later calls."""
@@ -588,11 +597,12 @@ class Calls:
 
     def keep(self, key: tuple[Any, ...], given: Sequence[Any], decisive: set[int], form: Form) -> None:
         """Keeps a form. `decisive` are the places of the numbers that it depends on."""
-        places = tuple(sorted(decisive.union(self.decisive.get(key, ()))))
+        serial, before = self.decisive.get(key) or (next(self._serials), ())
+        places = tuple(sorted(decisive.union(before)))
         if len(self.decisive) >= 4 * _MOST_FORMS:
             self.forget()
-        self.decisive[key] = places
-        whole = (key, *[text_of(given[place]) for place in places]) if places else key
+        self.decisive[key] = serial, places
+        whole = (serial, *[text_of(given[place]) for place in places]) if places else serial
         self._drop(whole)
         # No form is the oldest, so that calls in turn do not drive each other out.
         if len(self.forms) >= _MOST_FORMS:
@@ -603,7 +613,7 @@ class Calls:
         self.forms[whole] = form
         self._own_bytes += form.own_bytes
 
-    def _drop(self, key: tuple[Any, ...]) -> None:
+    def _drop(self, key: Any) -> None:
         dropped = self.forms.pop(key, None)
         if dropped is not None:
             self._own_bytes -= dropped.own_bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .._manager.manager import Manager
 
 _MOST_ELEMENTS = 2**32 - 1
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 class Step(NamedTuple):
@@ -218,8 +220,8 @@ class Block:
     def __init__(self, source: Source, numbers: Mapping[str, int], selection: KernelSelection) -> None:
         values = {d.name: d for d in selection._value_args()}
         block = bytearray()
-        self.fields: list[tuple[int, str, ValueArg]] = []
-        """(offset, type in the kernels, argument) of the numbers of calls."""
+        self.fields: list[tuple[int, struct.Struct, ValueArg, bool]] = []
+        """(offset, format, argument, whether floats of Python are packed as they are) of calls' numbers."""
         for name, kind in source.parameters:
             how = VALUES[kind]
             if beyond := len(block) % how.size:
@@ -229,7 +231,7 @@ class Block:
                 block += how.pack(numbers[name])
             else:
                 if not desc._fixed:
-                    self.fields.append((len(block), kind, desc))
+                    self.fields.append((len(block), how, desc, desc.dtype in _FLOATS))
                 block += desc._packed(desc._value, how)
         self.fixed = bytes(block)
         """The block with the numbers of the call that it was made for."""
@@ -241,8 +243,15 @@ class Block:
         if not self.fields:
             return self.fixed
         block = bytearray(self.fixed)
-        for offset, kind, desc in self.fields:
-            packed = desc._packed(desc._of(given), VALUES[kind])
+        for offset, how, desc, plain in self.fields:
+            value = desc._of(given)
+            if plain and type(value) is float:
+                try:
+                    how.pack_into(block, offset, value)
+                    continue
+                except OverflowError:
+                    pass  # beyond float32
+            packed = desc._packed(value, how)
             block[offset : offset + len(packed)] = packed
         return bytes(block)
 
