@@ -13,9 +13,10 @@ import pytest
 from tests.corpus import ARCHIVES, CorpusUnavailableError, Published, judged, published
 from tests.corpus.judge import compare
 from tests.corpus.stock import missing_tools
+from tests.support.sampling import sampled
 
 pytestmark = pytest.mark.own_driver
-_EVERY = 8  # of each archive's shaders; all of them take minutes
+_EVERY = sampled(20, 4)  # of each archive's shaders; all of them take minutes
 
 
 def unavailable(why: str) -> None:
@@ -24,6 +25,7 @@ def unavailable(why: str) -> None:
     pytest.skip(why)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("archive", [a for a in ARCHIVES if a.quick], ids=lambda a: a.name)
 def test_each_loads_with_a_right_signature_or_names_what_is_missing(archive):
     if tools := missing_tools():
