@@ -154,17 +154,19 @@ class FilterOp(CustomOp):
                 last = count - count % {_LINE}u;
             if (last > 0u) {{ {_in_line(kind, weight, element, False)} }}
         """)
+        # One loop for all: the turns of an invocation's loops count together.
+        lines = ["for (uint j = last; j < count; ++j) {", f"{kind} w = {weight.format('j')};"]
         for n in range(_LINE):
-            kb.emit(f"""
+            lines.append(f"""
                 if (begin + {n} < kp_n) {{
-                    for (uint j = last; j < count; ++j) {{
-                        int k = kp_border(begin + {n} + int(j) - kp_left, kp_n);
-                        {kind} x = k < 0 ? {kind}(cval) : {kind}(x_load(uint(first + k * step)));
-                        s{n} += {weight.format("j")} * x;
-                    }}
-                    result_store(uint(first + (begin + {n}) * step), s{n});
+                    int k = kp_border(begin + {n} + int(j) - kp_left, kp_n);
+                    s{n} += w * (k < 0 ? {kind}(cval) : {kind}(x_load(uint(first + k * step))));
                 }}
             """)
+        lines.append("}")
+        for n in range(_LINE):
+            lines.append(f"if (begin + {n} < kp_n) result_store(uint(first + (begin + {n}) * step), s{n});")
+        kb.emit("\n".join(lines))
 
 
 _RAISES = """Raises InvalidArgumentError for an axis that `x` does not have, an unknown mode, and a filter

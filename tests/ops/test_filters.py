@@ -141,6 +141,12 @@ def test_many_weights(mode, data):
     assert (abs(kp.ops.uniform_filter1d(x, count, axis, mode) - want) <= (count + 3) * EPS * some).all()
 
 
+def test_more_weights_than_turns_beyond_the_ends():
+    x, weights = numbers(40), numbers(2**15, 1)  # all loops of an invocation count together
+    want, some = filtered(x, weights, 2**14, 0, "wrap")
+    assert (abs(kp.ops.correlate1d(x, weights, mode="wrap") - want) <= 2**15 * EPS * some).all()
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "float16"])
 def test_many_weights_of_small_dtypes(dtype):
     x = numbers((3, 301), 1, dtype)
