@@ -18,7 +18,7 @@ from .._custom.expressions import IntOrSize
 from .._custom.selection import KernelSelection
 from .._formulas.dtypes import castable, literal
 from .._formulas.elements import element_of
-from .._formulas.formula import Formula
+from .._formulas.formula import Formula, preambles_of
 from .._formulas.typed import declarations_of
 from .walks import (
     MOST_RUN,
@@ -491,13 +491,15 @@ def combination(
         raise InvalidArgumentError(
             f"{what}: map has no names, so there is nothing to combine: {mapped.text!r}"
         )
+    ended = _finish(what, finish, preamble)
+    preambles_of(mapped, both, *([ended] if ended else []))
     return {
         "formula": mapped,
         "reduce": both,
         "wide": "".join(both.text.split()) in _WIDE,
         "neutral": neutral,
         "dtype": None if dtype is None else to_dtype(dtype),
-        "finish": _finish(what, finish, preamble),
+        "finish": ended,
     }
 
 

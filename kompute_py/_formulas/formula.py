@@ -76,7 +76,7 @@ class Formula:
             if not isinstance(given, str):
                 raise ArgumentTypeError(f"{what} is a str, not {kind_of(given)}")
         self.text: str = text
-        self.preamble: str = preamble
+        self.preambles: tuple[str, ...] = (preamble,) if preamble else ()
         self.own: dict[str, Own] = _functions_of(preamble)
         reader = _Reader(text, self.own)
         self.outputs: dict[str, Node] = reader.outputs
@@ -107,8 +107,6 @@ class Formula:
         preambles with different functions of one name.
         """
         names = self.names
-        preambles = [self.preamble]
-        own = dict(self.own)
         for name, part in parts.items():
             if name not in names:
                 raise InvalidArgumentError(
@@ -118,16 +116,10 @@ class Formula:
                 raise InvalidArgumentError(
                     f"{part.text!r} has {len(part.outputs)} results; one takes the place of {name!r}"
                 )
-            if part.preamble not in preambles:
-                twice = sorted(own.keys() & part.own.keys())
-                if twice:
-                    raise InvalidArgumentError(f"Two preambles define {twice[0]!r}; rename one")
-                preambles.append(part.preamble)
-                own.update(part.own)
         made = Formula.__new__(Formula)
         made.text = self.text + "".join(f"; {name} = {part.text}" for name, part in parts.items())
-        made.preamble = "\n".join(filter(None, preambles))
-        made.own = own
+        made.preambles = preambles_of(self, *parts.values())
+        made.own = {name: own for each in (self, *parts.values()) for name, own in each.own.items()}
         inner = {name: next(iter(part.outputs.values())) for name, part in parts.items()}
         done: dict[Node, Node] = {}
         made.outputs = {name: _replaced(node, inner, done) for name, node in self.outputs.items()}
@@ -155,7 +147,7 @@ class Formula:
         if found is None:
             if len(self._typed) >= 256:
                 self._typed.clear()
-            found = self._typed[key] = typed(self.outputs, self.preamble, types, features, dtype, beyond)
+            found = self._typed[key] = typed(self.outputs, self.preambles, types, features, dtype, beyond)
         return found
 
 
@@ -170,6 +162,22 @@ def _replaced(node: Node, inner: Mapping[str, Node], done: dict[Node, Node]) -> 
 
 
 _OWN_TYPES = ("float", "double", "int", "uint", "int64_t", "uint64_t", "bool", "vec2")
+
+
+def preambles_of(*formulas: Formula) -> tuple[str, ...]:
+    """The preambles of formulas that stand in one kernel, each once.
+
+    Raises InvalidArgumentError if two that differ have functions of one name.
+    """
+    found = tuple(dict.fromkeys(text for each in formulas for text in each.preambles))
+    names: set[str] = set()
+    for text in found:
+        own = _functions_of(text).keys()
+        twice = sorted(names & own)
+        if twice:
+            raise InvalidArgumentError(f"Two preambles define {twice[0]!r}; rename one")
+        names |= own
+    return found
 
 
 def _functions_of(preamble: str) -> dict[str, Own]:

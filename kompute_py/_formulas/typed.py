@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 
@@ -94,28 +95,37 @@ def declarations_of(*formulas: Typed) -> str:
 
 def typed(
     outputs: Mapping[str, Node],
-    preamble: str,
+    preambles: tuple[str, ...],
     types: Mapping[str, Kind],
     features: frozenset[str] | None,
     dtype: Dtype | None,
     beyond: bool = False,
 ) -> Typed:
     """As `Formula.typed`."""
-    return _Typer(outputs, preamble, types, features, beyond).whole(dtype)
+    return _Typer(outputs, preambles, types, features, beyond).whole(dtype)
+
+
+def _guarded(preamble: str) -> str:
+    """A preamble that may stand in a kernel several times, as functions of the library may. Its first line
+    tells it from others. No line is empty: these stand between functions.
+    """
+    mark = f"kp_has_{hashlib.sha256(preamble.encode()).hexdigest()[:16]}"
+    text = "\n".join(line for line in preamble.split("\n") if line.strip())
+    return f"#ifndef {mark}\n#define {mark}\n{text}\n#endif"
 
 
 class _Typer(Numbers):
     def __init__(
         self,
         outputs: Mapping[str, Node],
-        preamble: str,
+        preambles: tuple[str, ...],
         types: Mapping[str, Kind],
         features: frozenset[str] | None,
         beyond: bool,
     ) -> None:
         self.beyond = beyond
         self.roots = outputs
-        self.preamble = preamble
+        self.preambles = preambles
         self.types = types
         self.features = features
         self.loads: list[tuple[str, str, str]] = []
@@ -145,7 +155,7 @@ class _Typer(Numbers):
         written = "\n".join([*(text for _, _, text in self.lines), *outputs.values()])
         parts = list(functions_in(written).values())
         if self.owned:
-            parts.append(self.preamble.replace("\n\n", "\n").strip("\n"))
+            parts += map(_guarded, self.preambles)
         if "kp_fmod_double" in functions_in(written):
             self.need_int64(next(iter(self.roots.values())), "remainders of float64")
         return Typed(
