@@ -171,6 +171,7 @@ def _compiled(builder: KernelBuilder, dispatch: Dispatch, title: str, setting: A
             module = ShaderModule._of_generated(source.text, title, subgroups, setting)
         except ShaderCompileError as error:
             raise _at_the_generator(error, source, title) from None
+    source = source._replace(text="", origins=[])  # hundreds of programs are kept, none for its text
     return Step(module, source, dispatch.grid, dispatch.local_size, dispatch.indirect)
 
 
