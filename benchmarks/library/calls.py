@@ -301,6 +301,17 @@ CALLS: dict[str, Call] = {
         for name in ["maximum_filter", "median_filter", "minimum_filter", "uniform_filter"]
     },
     **{name: Call(_square()) for name in ["prewitt", "sobel"]},
+    "kron": Call(
+        lambda rng, n: ((rng.random((n // 100, 1), np.float32), rng.random(100, np.float32)), {}),
+        np.kron,
+        elements=2**20,
+    ),
+    "vdot": Call(_floats(2), np.vdot),
+    "matrix_norm": Call(_square(), np.linalg.norm),
+    **{
+        name: Call(_square(2), getattr(np, name), elements=2**20)
+        for name in ["array_split", "hsplit", "split", "vsplit"]
+    },
     "rank_filter": Call(_square(1, 3)),
     "gaussian_filter": Call(_square(1.0)),
     "uniform_filter1d": Call(_floats(1, size=9)),

@@ -292,7 +292,7 @@ class ReductionOp(CombiningOp):
 
 def _count_dtype(dtype: np.dtype[Any], features: frozenset[str] | None) -> np.dtype[Any]:
     """That of a number of elements in a formula with values of `dtype`."""
-    wide = dtype.itemsize == 8 and (features is None or "shaderFloat64" in features)
+    wide = dtype.itemsize == 8 and dtype.kind != "c" and (features is None or "shaderFloat64" in features)
     return np.dtype(np.float64) if wide else FLOAT32
 
 

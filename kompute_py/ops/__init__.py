@@ -251,11 +251,13 @@ if TYPE_CHECKING:
     from ._network import *  # noqa: F403
     from ._packing import *  # noqa: F403
     from ._pictures import *  # noqa: F403
+    from ._products import *  # noqa: F403
     from ._reductions import *  # noqa: F403
     from ._resizing import *  # noqa: F403
     from ._scans import *  # noqa: F403
     from ._searching import *  # noqa: F403
     from ._sorting import *  # noqa: F403
+    from ._splitting import *  # noqa: F403
     from ._spreads import *  # noqa: F403
     from ._windows import *  # noqa: F403
 
@@ -391,7 +393,9 @@ _MODULES: dict[str, Sequence[str]] = {
         "tile",
         "transpose",
     ],
+    "._splitting": ("array_split", "hsplit", "split", "vsplit"),
     "._einsum": ("einsum", "inner", "outer", "tensordot", "trace"),
+    "._products": ("kron", "matrix_norm", "vdot"),
     "._indexing": [
         "pad",
         "put",

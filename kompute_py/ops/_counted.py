@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._base.arrays import as_index
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._base.types import is_small_float
 from .._manager.default import manager as default_manager
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from ._given import given, host, shape_of
+from ._moving import take
 from ._scans import cumsum
 from ._searching import bin_counts, int_counts, nonzero_places, run_starts, selected
 from ._sorting import argsort, sort, sort_by_key
@@ -114,22 +116,44 @@ def nonzero(x: Array) -> tuple[Array, ...]:
     return tuple(found[::-1])
 
 
-def compress(condition: Array, x: Array) -> Array:
-    """The elements of `x` at which `condition` is not zero, as ``np.compress`` without an axis.
+def compress(condition: Array, x: Array, axis: int | None = None) -> Array:
+    """The elements of `x` at which `condition` is not zero, or its parts along `axis`, as ``np.compress``.
 
-    Both are taken in row-major order; `condition` may be shorter than `x`. The result has one axis and the
-    dtype of `x`. It runs `kp.ops.selected`, which can be recorded.
+    Without an axis, both are taken in row-major order; with one, `condition` has one axis. It may be shorter
+    than `x`. The result has one axis, or those of `x`, and the dtype of `x`. It runs `kp.ops.selected`, or
+    `kp.ops.nonzero_places` and `kp.ops.take`, which can be recorded.
 
-    Raises InvalidArgumentError for a condition that is longer, ArgumentTypeError for a complex one.
+    Raises InvalidArgumentError for a condition that is longer and for an axis that `x` does not have,
+    ArgumentTypeError for a complex condition.
 
     >>> kp.ops.compress(np.array([True, False, True]), np.array([5, 6, 7])).tolist()
     [5, 7]
+    >>> kp.ops.compress([0, 1], np.array([[1, 2], [3, 4]]), axis=1).tolist()
+    [[2], [4]]
 
     :dtypes: all, the condition all but complex
-    :axes: None
+    :axes: one, None
     :error: exact
     """
-    return _first(*selected(_flat(condition), _flat(x)))
+    if axis is None:
+        return _first(*selected(_flat(condition), _flat(x)))
+    place, shape, lengths = as_index(axis, "compress: axis"), shape_of(x), shape_of(condition)
+    if not -len(shape) <= place < len(shape):
+        raise InvalidArgumentError(f"compress: axis is {place}, and x has {len(shape)} axes")
+    if len(lengths) != 1 or lengths[0] > shape[place]:
+        raise InvalidArgumentError(
+            f"compress: condition has the shape {lengths}, and axis {place} of x {shape[place]} elements; "
+            "give one axis that is no longer"
+        )
+    if not isinstance(condition, (Tensor, StridedView)):
+        condition = _truth(condition)
+    return take(given(x), flatnonzero(condition), place, "clip")
+
+
+def _truth(condition: Any) -> Any:
+    """A condition on the host as bools; complex ones are refused as on the device."""
+    found = given(condition)
+    return found != 0 if isinstance(found, np.ndarray) and found.dtype.kind in "biuf" else found
 
 
 def extract(condition: Array, x: Array) -> Array:

@@ -23,6 +23,7 @@ from .._custom.selection import KernelSelection
 from .._formulas.dtypes import promoted
 from .._formulas.elements import element_of
 from .._formulas.formula import Formula
+from ._composed import Composed, Run
 from ._matrices import Contraction, Product, Side, dtype_of, tell_product, trials_of, ways_of
 from ._moving import diagonal
 from ._reductions import sum as sum_of
@@ -375,12 +376,13 @@ outer: Operation = CustomOp.register(_Outer)
 inner: Operation = CustomOp.register(_Inner)
 
 
-def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
+@Composed
+def tensordot(run: Run, a: Array, b: Array, axes: Any = 2) -> Array:
     """The sum of products over some axes of both, as ``np.tensordot``.
 
     `axes` is the number of last axes of `a` and first axes of `b`, or a pair: the axes of `a` and the axes of
     `b`, each an int or several. The result has the other axes of `a`, then those of `b`. `a` and `b` are
-    arrays, or Tensors, and the result is of the same kind. It is one `einsum`, which can also be recorded.
+    arrays, or Tensors, and the result is of the same kind. It is one `einsum`.
 
     Raises InvalidArgumentError for axes that do not fit, ArgumentTypeError for anything else that is no axes;
     and what `einsum` raises.
@@ -408,7 +410,7 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
         second[other] = first[mine]
     kept = [each for n, each in enumerate(first) if n not in ours]
     kept += [each for n, each in enumerate(second) if n not in theirs]
-    return einsum(f"{''.join(first)},{''.join(second)}->{''.join(kept)}", a, b)
+    return run(einsum, f"{''.join(first)},{''.join(second)}->{''.join(kept)}", a, b)
 
 
 def _ndim(who: str, name: str, value: Any) -> int:
@@ -446,12 +448,13 @@ def _pairs(axes: Any, left: int, right: int) -> tuple[list[int], list[int]]:
     return ours, theirs
 
 
-def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+@Composed
+def trace(run: Run, a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The sum of a diagonal of `a`, as ``np.trace``: of each matrix along `axis1` and `axis2`.
 
     `offset` is the column in which the diagonal begins; negative ones begin in later rows. `a` is an array or
     a Tensor, and the result is of the same kind: the shape without the two axes, and the dtype of
-    `kp.ops.sum`. It is `diagonal` and `sum`, which can be recorded.
+    `kp.ops.sum`. It is `diagonal` and `sum`.
 
     Raises what these raise.
 
@@ -462,4 +465,4 @@ def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     :axes: two
     :error: 800 roundings of the sum of absolute values
     """
-    return sum_of(diagonal(a, offset, axis1, axis2), axis=-1)
+    return run(sum_of, run(diagonal, a, offset, axis1, axis2), axis=-1)

@@ -20,6 +20,7 @@ from .._formulas.dtypes import castable, converted
 from .._formulas.elements import element_of
 from .._formulas.glsl import functions_in
 from ._moving import check_indices, within
+from ._raising import raising
 
 if TYPE_CHECKING:
     from .._custom.builder import KernelBuilder
@@ -82,12 +83,11 @@ class _TakeAlongAxis(_Indexed):
     """The elements of `x` at `indices` along `axis`, line by line, as ``np.take_along_axis``: such as the
     indices that `argsort` gives.
 
-    `indices` has the shape of `x` but for `axis`, and so has the result. `mode` says what indices beyond the
-    axis mean, because kernels cannot raise errors: with "clip" the first or last element, also for negative
-    ones; "wrap" goes round.
+    `indices` has the shape of `x` but for `axis`, and so has the result. `mode` is as for
+    `kp.ops.take`.
 
-    Raises InvalidArgumentError for other shapes, an axis that `x` does not have or without elements, and
-    another mode; ArgumentTypeError for indices that are no ints.
+    Raises OutOfRangeError with the mode "raise", InvalidArgumentError for other shapes, an axis that `x` does
+    not have or without elements, and another mode; ArgumentTypeError for indices that are no ints.
 
     >>> x = mgr.tensor([[3, 1, 2], [4, 6, 5]])
     >>> kp.ops.take_along_axis(x, kp.ops.argsort(x, axis=1), axis=1, mode="clip").tolist()
@@ -98,7 +98,7 @@ class _TakeAlongAxis(_Indexed):
     :error: exact
     """
 
-    signature = "take_along_axis(Tensor x, Tensor indices, int axis, str mode) -> Tensor"
+    signature = "take_along_axis(Tensor x, Tensor indices, int axis, str mode='raise') -> Tensor"
     in_place = False
 
     def select(self, ksel: KernelSelection) -> None:
@@ -163,11 +163,10 @@ class _PutFlat(_Put):
     itself: here ``out=x`` does.
 
     `indices` and `values` have any shapes; values are repeated if they are fewer. If an index stands several
-    times, the last one counts. `mode` says what indices beyond mean, because kernels cannot raise errors:
-    with "clip" the first or last element, also for negative ones; "wrap" goes round.
+    times, the last one counts. `mode` is as for `kp.ops.take`.
 
-    Raises InvalidArgumentError for values that do not convert to the dtype of `x`, for no values, and for
-    another mode; ArgumentTypeError for indices that are no ints.
+    Raises OutOfRangeError with the mode "raise", InvalidArgumentError for values that do not convert to the
+    dtype of `x`, for no values, and for another mode; ArgumentTypeError for indices that are no ints.
 
     >>> kp.ops.put(mgr.zeros(4), np.array([1, 3]), np.array([5, 6], np.float32), mode="clip").tolist()
     [0.0, 5.0, 0.0, 6.0]
@@ -177,7 +176,7 @@ class _PutFlat(_Put):
     :error: exact
     """
 
-    signature = "put(Tensor x, Tensor indices, Tensor values, str mode) -> Tensor"
+    signature = "put(Tensor x, Tensor indices, Tensor values, str mode='raise') -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
         """The elements as one axis."""
@@ -201,8 +200,9 @@ class _PutAlongAxis(_Put):
     `indices` has the shape of `x` but for `axis`; `values` has the shape of `indices`, or one element. If an
     index stands several times in a line, the last one counts. `mode` is as for `put`.
 
-    Raises InvalidArgumentError for other shapes, an axis that `x` does not have, values that do not convert
-    to the dtype of `x`, and another mode; ArgumentTypeError for indices that are no ints.
+    Raises OutOfRangeError with the mode "raise", InvalidArgumentError for other shapes, an axis that `x` does
+    not have, values that do not convert to the dtype of `x`, and another mode; ArgumentTypeError for indices
+    that are no ints.
 
     >>> x = mgr.tensor([[3, 1, 2], [4, 6, 5]])
     >>> kp.ops.put_along_axis(x, np.array([[1], [0]]), np.array([9.0], np.float32), 1, "clip").tolist()
@@ -213,7 +213,9 @@ class _PutAlongAxis(_Put):
     :error: exact
     """
 
-    signature = "put_along_axis(Tensor x, Tensor indices, Tensor values, int axis, str mode) -> Tensor"
+    signature = (
+        "put_along_axis(Tensor x, Tensor indices, Tensor values, int axis, str mode='raise') -> Tensor"
+    )
 
     def select(self, ksel: KernelSelection) -> None:
         """Finds the steps."""
@@ -235,8 +237,8 @@ class _PutAlongAxis(_Put):
         kb.emit(self.place(ksel, kb, "i", "i"))
 
 
-_ADDED = {"float": "float", "int": "uint", "uint": "uint"}
-"""The type in which elements of a type are added."""
+_ADDED = ("float", "int", "uint", "int64_t", "uint64_t")
+"""The types of elements that are added, of 64 bits by halves with a carry."""
 
 
 class _ScatterAdd(_Indexed):
@@ -244,24 +246,24 @@ class _ScatterAdd(_Indexed):
     ``np.add.at(x, indices, values)`` does for the first axis and PyTorch's ``index_add``.
 
     `values` has the shape of ``take(x, indices, axis)``: the axes of `indices` in the place of `axis`. `mode`
-    says what indices beyond the axis mean: "clip" and "wrap" as in `take`. With ``out=x``, `x` itself
+    is as for `kp.ops.take`. With ``out=x``, `x` itself
     changes. Elements are added by atomic operations, so that the order of a sum is not fixed: floats may
     differ by roundings from run to run. float16 and bfloat16 are added in float32, ints wrap.
 
-    Raises InvalidArgumentError for other shapes, an axis that `x` does not have, values that do not convert
-    to the dtype of `x`, and another mode; ArgumentTypeError for indices that are no ints; UnimplementedError
-    for elements of 64 bits, bools and complex numbers.
+    Raises OutOfRangeError with the mode "raise", InvalidArgumentError for other shapes, an axis that `x` does
+    not have, values that do not convert to the dtype of `x`, and another mode; ArgumentTypeError for indices
+    that are no ints; UnimplementedError for float64, bools and complex numbers.
 
     >>> rows = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
     >>> kp.ops.scatter_add(mgr.zeros((2, 2)), np.array([0, 1, 0]), rows, axis=0, mode="clip").tolist()
     [[6.0, 8.0], [3.0, 4.0]]
 
-    :dtypes: floats and ints of up to 32 bits; indices ints
+    :dtypes: ints, floats of up to 32 bits; indices ints
     :axes: one
     :error: a rounding of the sum of absolute values for each value; exact for ints
     """
 
-    signature = "scatter_add(Tensor x, Tensor indices, Tensor values, int axis, str mode) -> Tensor"
+    signature = "scatter_add(Tensor x, Tensor indices, Tensor values, int axis, str mode='raise') -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
         """Finds the steps."""
@@ -269,7 +271,7 @@ class _ScatterAdd(_Indexed):
         axis = self.find_axis(ksel, x, indices)
         if element_of(x.dtype).type not in _ADDED:
             raise UnimplementedError(
-                f"{ksel._who()}: x is of {x.dtype}; it adds floats and ints of up to 32 bits: kp.ops.astype"
+                f"{ksel._who()}: x is of {x.dtype}; it adds ints, and floats of up to 32 bits: kp.ops.astype"
             )
         wanted = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
         if values.shape != wanted:
@@ -289,9 +291,14 @@ class _ScatterAdd(_Indexed):
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes the elements' bits into scratch memory, adds there, and brings them back."""
         kind = element_of(ksel.results[0].dtype).type
-        kb.scratch("sums", kb.result(0).size, "uint32")
+        wide = kind.endswith("64_t")
+        kb.scratch("sums", kb.result(0).size * 2 if wide else kb.result(0).size, "uint32")
         self.each(kb, "begin", kb.result(0).size, "result_size")
-        kb.emit("sums[i] = " + ("floatBitsToUint(x_load(i));" if kind == "float" else "uint(x_load(i));"))
+        if wide:
+            kb.emit("uvec2 bits = unpackUint2x32(uint64_t(x_load(i)));")
+            kb.emit("sums[2u * i] = bits.x; sums[2u * i + 1u] = bits.y;")
+        else:
+            kb.emit("sums[i] = " + ("floatBitsToUint(x_load(i));" if kind == "float" else "uint(x_load(i));"))
         self.each(kb, "add", kb.arg_value("values").size, "values_size")
         kb.emit(self.place(ksel, kb, "i", "rest - outer * kp_lines"))
         if kind == "float":
@@ -304,10 +311,21 @@ class _ScatterAdd(_Indexed):
                     if (found == before) break;
                     before = found;
                 }""")
+        elif wide:
+            given = ksel.arg_descs[2]
+            assert isinstance(given, TensorArg)
+            value = converted("values_load(i)", given.dtype, ksel.results[0].dtype)
+            kb.extension("GL_EXT_shader_explicit_arithmetic_types_int64")
+            kb.emit(f"""
+                uvec2 add = unpackUint2x32(uint64_t({value}));
+                add.y += atomicAdd(sums[2u * place], add.x) > ~add.x ? 1u : 0u;
+                if (add.y != 0u) atomicAdd(sums[2u * place + 1u], add.y);""")
         else:
             kb.emit(f"atomicAdd(sums[place], uint({kind}(values_load(i))));")
         self.each(kb, "end", kb.result(0).size, "result_size")
         bits = {"float": "uintBitsToFloat(sums[i])", "int": "int(sums[i])"}.get(kind, "sums[i]")
+        if wide:
+            bits = f"{kind}(packUint2x32(uvec2(sums[2u * i], sums[2u * i + 1u])))"
         kb.emit(f"result_store(i, {bits});")
 
 
@@ -479,10 +497,10 @@ class _Pad(CustomOp):
         kb.yield_results(f"kp_inside ? x_load(kp_inside ? kp_place : 0u) : {fill}")
 
 
-take_along_axis: Operation = CustomOp.register(_TakeAlongAxis)
-put: Operation = CustomOp.register(_PutFlat)
-put_along_axis: Operation = CustomOp.register(_PutAlongAxis)
-scatter_add: Operation = CustomOp.register(_ScatterAdd)
+take_along_axis: Operation = raising(_TakeAlongAxis)
+put: Operation = raising(_PutFlat)
+put_along_axis: Operation = raising(_PutAlongAxis)
+scatter_add: Operation = raising(_ScatterAdd)
 tril: Operation = CustomOp.register(_Tril)
 triu: Operation = CustomOp.register(_Triu)
 pad: Operation = CustomOp.register(_Pad)

@@ -19,6 +19,7 @@ from .._custom.custom_op import CustomOp, Operation
 from .._custom.selection import KernelSelection
 from .._formulas.dtypes import converted, promoted
 from .._formulas.elements import element_of
+from ._raising import raising
 
 if TYPE_CHECKING:
     from .._custom.builder import KernelBuilder
@@ -533,8 +534,13 @@ def check_indices(ksel: KernelSelection, indices: TensorArg, n: int, title: str)
     indexed, ArgumentTypeError for indices that are no ints.
     """
     mode = ksel.attr_str("mode").v
+    if mode == "raise":
+        raise InvalidArgumentError(
+            f"{ksel._who()}: mode is 'raise', and kernels cannot raise errors: what is recorded or submitted "
+            "needs 'clip' or 'wrap'"
+        )
     if mode not in ("clip", "wrap"):
-        raise InvalidArgumentError(f'{ksel._who()}: mode is {mode!r}; give "clip" or "wrap"')
+        raise InvalidArgumentError(f'{ksel._who()}: mode is {mode!r}; give "raise", "clip" or "wrap"')
     if indices.dtype.kind not in "iu":
         raise ArgumentTypeError(f"{ksel._who()}: indices is of {indices.dtype}; give ints")
     if n >= 2**31 or (not n and indices.size):
@@ -551,15 +557,16 @@ def within(kind: str, mode: str) -> str:
 
 
 class _Take(CustomOp):
-    """The elements of `x` at `indices` along `axis`, as ``np.take`` with a `mode` of "clip" or "wrap": no
-    index is wrong. "clip" takes the first or last element for indices beyond, also negative ones; "wrap" goes
-    round.
+    """The elements of `x` at `indices` along `axis`, as ``np.take``; with None `x` is taken as one axis.
 
-    The result has the axes of `indices` in the place of `axis`. Kernels cannot raise errors, so there is no
-    mode "raise".
+    The result has the axes of `indices` in the place of `axis`. `mode` says what indices beyond the axis
+    mean: "clip" takes the first or last element, also for negative ones; "wrap" goes round. "raise" takes
+    negative indices from the end and refuses others: the host waits to see that, so what is recorded needs
+    another mode.
 
-    Raises InvalidArgumentError for an axis that `x` does not have, one without elements or with 2**31 or
-    more, and for another mode; ArgumentTypeError for indices that are no ints.
+    Raises OutOfRangeError with the mode "raise", InvalidArgumentError for an axis that `x` does not have, one
+    without elements or with 2**31 or more, and for another mode; ArgumentTypeError for indices that are no
+    ints.
 
     >>> kp.ops.take(mgr.tensor([5, 6, 7]), np.array([2, 0, 9]), axis=0, mode="clip").tolist()
     [7.0, 5.0, 7.0]
@@ -569,17 +576,20 @@ class _Take(CustomOp):
     :error: exact
     """
 
-    signature = "take(Tensor x, Tensor indices, int axis, str mode) -> Tensor"
+    signature = "take(Tensor x, Tensor indices, int[]? axis=None, str mode='raise') -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
         """Finds the steps."""
         x, indices = ksel.arg_tensor("x"), ksel.arg_tensor("indices")
-        axis = _axis(ksel, ksel.attr_int("axis").v, x.ndim)
-        n = x.shape[axis]
-        check_indices(ksel, indices, n, f"axis {axis} of x")
-        ksel.return_new_tensor((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
+        given = ksel.attr_list_int("axis").v
+        if given is not None and len(given) != 1:
+            raise InvalidArgumentError(f"{ksel._who()}: axis is {given}; give one axis, or None")
+        shape, axis = ((x.size,), 0) if given is None else (x.shape, _axis(ksel, given[0], x.ndim))
+        n = shape[axis]
+        check_indices(ksel, indices, n, "x" if given is None else f"axis {axis} of x")
+        ksel.return_new_tensor((*shape[:axis], *indices.shape, *shape[axis + 1 :]), x.dtype)
         check_sizes(ksel)
-        ksel.value("kp_step", math.prod(x.shape[axis + 1 :]), "uint32")
+        ksel.value("kp_step", math.prod(shape[axis + 1 :]), "uint32")
         ksel.value("kp_n", n, "uint32")
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
@@ -613,4 +623,4 @@ broadcast_to: Operation = CustomOp.register(_BroadcastTo)
 diagonal: Operation = CustomOp.register(_Diagonal)
 concatenate: Operation = CustomOp.register(_Concatenate)
 stack: Operation = CustomOp.register(_Stack)
-take: Operation = CustomOp.register(_Take)
+take: Operation = raising(_Take)

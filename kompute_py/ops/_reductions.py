@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -71,7 +72,10 @@ def _reduced(
     return made(kind, name, doc, tail, {**attributes, "empty": empty}, f"kp.ops.{name}")
 
 
-def _operation(kind: type[ReductionOp], name: str, doc: str, signature: str, **attributes: Any) -> Operation:
+def operation_of(
+    kind: type[ReductionOp], name: str, doc: str, signature: str, **attributes: Any
+) -> Operation:
+    """The operation of a class of reductions."""
     text = f"{name}({signature}) -> Tensor"
     members = {**attributes, "signature": text, "__doc__": doc, "__qualname__": f"kp.ops.{name}"}
     return Operation(type(name, (kind,), members)(), parse(text))
@@ -255,11 +259,9 @@ class NormOp(ReductionOp):
         return self._of(ksel, ksel.attribute("ord")).variants(ksel)
 
     def _of(self, ksel: KernelSelection, order: float) -> ReductionOp:
-        try:
-            return _NORMS[order]
-        except KeyError:
-            orders = ", ".join(f"{each:g}" for each in _NORMS)
-            raise InvalidArgumentError(f"{ksel._who()}: ord is {order}; the norms are {orders}") from None
+        if math.isnan(order):
+            raise InvalidArgumentError(f"{ksel._who()}: ord is {order}; give a number")
+        return _norm_of(order, getattr(ksel._values[0], "dtype", np.dtype(float)).kind == "c")
 
 
 def _norm(map_: str, reduce: str, finish: str | None) -> ReductionOp:
@@ -272,7 +274,21 @@ _NORMS = {
     1.0: _norm("absolute(a / 1)", "a + b", None),
     math.inf: _norm("absolute(a / 1)", "maximum(a, b)", None),
     -math.inf: _norm("absolute(a / 1)", "minimum(a, b)", None),
+    0.0: _norm("where(isnan(a), 1, absolute(sign(a / 1)))", "a + b", None),
 }
+
+
+@functools.lru_cache(64)
+def _norm_of(order: float, of_complex: bool) -> ReductionOp:
+    """The norm of an order."""
+    found = _NORMS.get(order)
+    if of_complex and order == 0:
+        return _norm("float32(a != 0)", "a + b", None)
+    if of_complex and order == 2:
+        return _norm("_r = absolute(a); _r * _r", "a + b", "sqrt(a)")
+    if found is None:
+        found = _norm(f"absolute(a / 1) ** {order!r}", "a + b", f"a ** {1 / order!r}")
+    return found
 
 
 class DotOp(ReductionOp):
@@ -410,7 +426,7 @@ mean: Operation = _reduced(
         "`dtype` names the dtype of the sum and the result.",
         """>>> kp.ops.mean(mgr.tensor([[1, 2], [3, 4]]), axis=0).tolist()
         [2.0, 3.0]""",
-        _FLOATS,
+        "all but complex128; ints and bools give float64, float32 on devices without it",
         "800 roundings of the mean of absolute values",
     ),
     "a / n",
@@ -430,7 +446,7 @@ def _moment(name: str, summary: str, root: bool, error: str) -> Operation:
         _FLOATS,
         error,
     )
-    return _operation(
+    return operation_of(
         MomentOp,
         name,
         doc,
@@ -458,26 +474,28 @@ def _place(name: str, which: str, better: str, shown: str) -> Operation:
         "exact",
         ":axes: one, None for all; ``keepdims=``",
     )
-    return _operation(ArgOp, name, doc, "Tensor a, int[]? axis=None, *, bool keepdims=False", better=better)
+    return operation_of(ArgOp, name, doc, "Tensor a, int[]? axis=None, *, bool keepdims=False", better=better)
 
 
 argmin: Operation = _place("argmin", "least", "<", "1")
 argmax: Operation = _place("argmax", "greatest", ">", "2")
-norm: Operation = _operation(
+norm: Operation = operation_of(
     NormOp,
     "norm",
     _doc(
-        "The norm of vectors along axes: `ord` is 2, 1, inf or -inf.",
-        """The root of the sum of squares, the sum of absolute values, the greatest or the least one. Several
-        axes are one vector, where NumPy's would be a matrix.""",
+        "The norm of vectors along axes, as ``np.linalg.vector_norm``.",
+        """The sum of absolute values to the power of `ord`, to the power of ``1 / ord``: 2 is the root of the
+        sum of squares. inf is the greatest absolute value, -inf the least, and 0 the number of elements that
+        are not 0. Several axes are one vector; `kp.ops.matrix_norm` has norms of matrices.""",
         """>>> kp.ops.norm(mgr.tensor([3, 4])).item()
         5.0""",
-        _FLOATS,
-        "800 roundings of the norm; squares beyond the dtype's range are inf",
+        "all but complex128; ints and bools give float64, float32 on devices without it",
+        "800 roundings of the norm (other orders than 0, 1, 2, inf: 5e-4, float64 1e-12); powers beyond the "
+        "dtype's range are inf",
     ),
     "Tensor|Scalar a, float ord=2.0, int[]? axis=None, *, bool keepdims=False",
 )
-dot: Operation = _operation(
+dot: Operation = operation_of(
     DotOp,
     "dot",
     _doc(

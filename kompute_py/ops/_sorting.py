@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from .._base.errors import InvalidArgumentError
 from .._custom.custom_op import CustomOp, Operation
+from .._custom.declaration import parse
 from .._custom.selection import KernelSelection
+from .._custom.specs import TensorSpec
+from .._memory.strided import StridedView
+from ._given import given
 from ._keys import Key
+from ._moving import ascontiguousarray
 from ._radix import SortOp
 from ._segments import SegmentOp
 from ._selecting import SelectOp
@@ -31,8 +39,30 @@ def _place(ksel: KernelSelection, at: str, place: str) -> str:
     return f"result_store({at}, {kind}({place}));"
 
 
+class _FlatOperation(Operation):
+    """An operation of `x` along `axis`, None for all elements as one axis."""
+
+    def _bind(self, args: tuple[Any, ...], named: Mapping[str, Any], meta: bool = False) -> list[Any]:
+        place = self._at["axis"]
+        if len(args) > place and args[place] is None:
+            args = (*args[:place], -1, *args[place + 1 :])
+        elif "axis" in named and named["axis"] is None:
+            named = {**named, "axis": -1}
+        else:
+            return super()._bind(args, named, meta)
+        values = super()._bind(args, named, meta)
+        x = values[0]
+        if isinstance(x, TensorSpec):
+            values[0] = TensorSpec((x.size,), x.dtype)
+        else:
+            x = given(x)
+            values[0] = (ascontiguousarray(x) if isinstance(x, StridedView) else x).reshape(-1)
+        return values
+
+
 class _Sort(SortOp):
-    """The elements of `x` in ascending order along `axis`, as ``np.sort(x, axis, stable=True)``.
+    """The elements of `x` in ascending order along `axis`, as ``np.sort(x, axis, stable=True)``; with None
+    those of all axes, as one.
 
     `x` has any shape but (), and any dtype but complex ones; the result has both. NaN come last. -0.0 and 0.0
     are equal, and equal elements keep their order. With `descending` the highest come first, NaN before them,
@@ -51,7 +81,7 @@ class _Sort(SortOp):
     [[3.0, 5.0], [2.0, 1.0]]
 
     :dtypes: all but complex
-    :axes: one
+    :axes: one, None for all
     :error: exact
     """
 
@@ -72,7 +102,7 @@ class _Sort(SortOp):
 
 class _Argsort(SortOp):
     """The places of the elements of `x` in ascending order along `axis`, as
-    ``np.argsort(x, axis, stable=True)``.
+    ``np.argsort(x, axis, stable=True)``; with None among those of all axes, as one.
 
     The result has the shape of `x` and the dtype int64, or int32 on a device without 64-bit ints. The order
     is that of `kp.ops.sort`.
@@ -294,8 +324,8 @@ class _Argpartition(_Partition):
         return _place(ksel, self.at(rank, line), place)
 
 
-sort: Operation = CustomOp.register(_Sort)
-argsort: Operation = CustomOp.register(_Argsort)
+sort: Operation = _FlatOperation(_Sort(), parse(_Sort.signature))
+argsort: Operation = _FlatOperation(_Argsort(), parse(_Argsort.signature))
 sort_by_key: Operation = CustomOp.register(_SortByKey)
 segmented_sort: Operation = CustomOp.register(_SegmentedSort)
 topk: Operation = CustomOp.register(_Topk)

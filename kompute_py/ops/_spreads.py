@@ -1,6 +1,6 @@
 """Ranges, weighted means and differences.
 
-They are Python functions that run several operations; each names these, which can be recorded.
+They run several operations, and record them as one.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ import numpy as np
 
 from .._base.arrays import as_index
 from .._base.errors import InvalidArgumentError
-from .._memory.image import Image
-from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
+from ._composed import Composed, Run, dense, records
 from ._elements import divide, multiply, not_equal, subtract
 from ._given import given, host, shape_of
-from ._moving import ascontiguousarray, broadcast_to
+from ._moving import broadcast_to
 from ._reductions import max as max_of
 from ._reductions import mean
 from ._reductions import min as min_of
@@ -32,10 +31,11 @@ __all__ = [
 ]
 
 
-def ptp(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
+@Composed
+def ptp(run: Run, a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
     """The greatest element less the least over axes, as ``np.ptp``; NaN if there is one.
 
-    Ints wrap as in NumPy. It runs `max`, `min` and `subtract`, which can be recorded. Raises their errors.
+    Ints wrap as in NumPy. It runs `max`, `min` and `subtract`. Raises their errors.
 
     >>> kp.ops.ptp(np.array([[1, 5], [7, 2]]), axis=1).tolist()
     [4, 5]
@@ -44,10 +44,13 @@ def ptp(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
     :axes: any, several, None for all; ``keepdims=``
     :error: one rounding
     """
-    return subtract(max_of(a, axis=axis, keepdims=keepdims), min_of(a, axis=axis, keepdims=keepdims))
+    most = run(max_of, a, axis=axis, keepdims=keepdims)
+    return run(subtract, most, run(min_of, a, axis=axis, keepdims=keepdims))
 
 
+@Composed
 def average(
+    run: Run,
     a: Array,
     axis: Any = None,
     weights: Array | None = None,
@@ -58,11 +61,10 @@ def average(
     """The weighted mean over axes, as ``np.average``: the sum of `a` times `weights`, by that of `weights`.
 
     `weights` has the shape of `a`, or one axis if `axis` is one; None is the mean. With `returned`, the sum
-    of the weights follows, in the shape of the result. It runs `multiply`, `sum` and `divide`, or `mean`,
-    which can be recorded.
+    of the weights follows, in the shape of the result. It runs `multiply`, `sum` and `divide`, or `mean`.
 
     Raises InvalidArgumentError for weights of another shape, and, as NumPy, if their sum is zero anywhere:
-    the host waits to see that.
+    the host waits to see that. What is recorded gives infinities and NaN there.
 
     >>> kp.ops.average(np.array([1.0, 2.0, 4.0], np.float32), weights=np.array([3, 1, 1], np.float32)).item()
     1.7999999523162842
@@ -73,7 +75,7 @@ def average(
     """
     shape = shape_of(a)
     if weights is None:
-        found = mean(a, axis=axis, keepdims=keepdims)
+        found = run(mean, a, axis=axis, keepdims=keepdims)
         if not returned:
             return found
         count = math.prod(shape) / max(math.prod(shape_of(found)), 1)
@@ -81,21 +83,21 @@ def average(
             return found, found.manager.full(found.shape, count, found.dtype)
         return found, np.full(found.shape, count, found.dtype)
     lengths = shape_of(weights)
-    along = weights if lengths == shape else _along(weights, lengths, shape, axis)
+    along = weights if lengths == shape else _along(run, weights, lengths, shape, axis)
     # Products of ints would wrap.
-    floats = divide(a, 1) if given(a).dtype.kind in "biu" else a
-    products = multiply(floats, along)
+    floats = run(divide, a, 1) if given(a).dtype.kind in "biu" else a
+    products = run(multiply, floats, along)
     if lengths == shape:
-        scale = sum_of(weights, axis=axis, dtype=products.dtype, keepdims=keepdims)
+        scale = run(sum_of, weights, axis=axis, dtype=products.dtype, keepdims=keepdims)
     else:
-        scale = sum_of(weights, dtype=products.dtype)
-    if not np.all(host(scale)):
+        scale = run(sum_of, weights, dtype=products.dtype)
+    if not records(run) and not np.all(host(scale)):
         raise InvalidArgumentError("average: the weights add up to zero, so there is no mean")
-    found = divide(sum_of(products, axis=axis, keepdims=keepdims), scale)
-    return (found, broadcast_to(scale, found.shape)) if returned else found
+    found = run(divide, run(sum_of, products, axis=axis, keepdims=keepdims), scale)
+    return (found, run(broadcast_to, scale, found.shape)) if returned else found
 
 
-def _along(weights: Array, lengths: tuple[int, ...], shape: tuple[int, ...], axis: Any) -> Array:
+def _along(run: Run, weights: Array, lengths: tuple[int, ...], shape: tuple[int, ...], axis: Any) -> Array:
     """Weights of one axis as an array that broadcasts along `axis`."""
     if axis is None or np.ndim(axis) or len(lengths) != 1:
         raise InvalidArgumentError(
@@ -109,16 +111,15 @@ def _along(weights: Array, lengths: tuple[int, ...], shape: tuple[int, ...], axi
         raise InvalidArgumentError(
             f"average: weights has {lengths[0]} elements, and axis {place} of a {shape[place]}"
         )
-    if isinstance(weights, (StridedView, Image)):
-        weights = ascontiguousarray(weights)
-    return weights.reshape((lengths[0], *(1,) * (len(shape) - 1 - place % len(shape))))
+    return dense(run, weights).reshape((lengths[0], *(1,) * (len(shape) - 1 - place % len(shape))))
 
 
-def diff(a: Array, n: int = 1, axis: int = -1) -> Array:
+@Composed
+def diff(run: Run, a: Array, n: int = 1, axis: int = -1) -> Array:
     """The differences of neighbours along `axis`, `n` times over, as ``np.diff``.
 
     The axis gets shorter by `n`, and is empty if it has no more. Ints wrap as in NumPy; of bools it tells
-    which neighbours differ. It runs `subtract` of two parts, which can be recorded.
+    which neighbours differ. It runs `subtract` of two parts.
 
     Raises InvalidArgumentError for a negative `n`, a scalar and an axis that the shape does not have.
 
@@ -141,5 +142,5 @@ def diff(a: Array, n: int = 1, axis: int = -1) -> Array:
     between = not_equal if found.dtype == np.bool_ else subtract
     before = (slice(None),) * (place % len(shape))
     for _ in range(times):
-        found = between(found[(*before, slice(1, None))], found[(*before, slice(None, -1))])
+        found = run(between, found[(*before, slice(1, None))], found[(*before, slice(None, -1))])
     return found

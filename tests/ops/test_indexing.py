@@ -156,7 +156,7 @@ VECTOR = np.ones(4, np.float32)
 @pytest.mark.parametrize(
     "call, words",
     [
-        (lambda: ops.put(VECTOR, np.array([1]), VECTOR, "raise"), 'give "clip" or "wrap"'),
+        (lambda: ops.put(VECTOR, np.array([1]), VECTOR, "all"), 'give "raise", "clip" or "wrap"'),
         (lambda: ops.put(VECTOR, np.array([1]), VECTOR[:0], "clip"), "values has no elements"),
         (lambda: ops.put(VECTOR[:0], np.array([1]), VECTOR, "clip"), "x has 0 elements"),
         (lambda: ops.put(VECTOR.astype("i4"), np.array([1]), VECTOR, "clip"), "kp.ops.astype"),
@@ -165,7 +165,7 @@ VECTOR = np.ones(4, np.float32)
         (lambda: ops.scatter_add(VECTOR, np.ones(2, int), VECTOR, 0, "clip"), r"axis 0 it is \(2,\)"),
         (
             lambda: ops.scatter_add(VECTOR > 0, np.ones(4, int), VECTOR > 0, 0, "clip"),
-            "floats and ints of up to",
+            "ints, and floats of up to",
         ),
         (lambda: ops.tril(VECTOR), "a matrix has two axes"),
         (lambda: ops.pad(VECTOR, [1, 2, 3]), "two ints of 0 or more"),

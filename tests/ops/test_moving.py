@@ -144,7 +144,7 @@ def test_wrong_calls():
         ("broadcast_to", ((3, 3),), "does not broadcast"),
         ("broadcast_to", ((3,),), "does not broadcast"),
         ("diagonal", (0, 1, 1), "twice"),
-        ("take", (np.array([1]), 0, "raise"), "mode is"),
+        ("take", (np.array([1]), 0, "all"), "mode is"),
         ("take", (np.array([1]), 2, "clip"), "axis is 2"),
     ):
         with pytest.raises(kp.InvalidArgumentError, match=message):
