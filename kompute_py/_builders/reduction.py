@@ -277,7 +277,9 @@ class ReductionOp(CombiningOp):
         """A kernel that writes the results of no elements."""
         dtype = np.dtype(kb.selection.results[0].t.dtype)
         if self.empty is not None or self.finish is None:
-            kb.yield_results(literal(self.neutral if self.empty is None else self.empty, dtype))
+            kb.yield_results(
+                neutral_text(kb.selection, self.neutral if self.empty is None else self.empty, dtype)
+            )
             return
         kb.begin_dispatch("nothing")
         kb.workgroup(64)
@@ -286,8 +288,24 @@ class ReductionOp(CombiningOp):
         kb.emit("if (kp_line >= kp_lines) return;")
         # Compilers may compute with a constant, and take 0 / n for 0: the sum with n, which is 0, is none.
         plus = " || kp_n != 0u" if reducer.kind == "bool" else f" + {reducer.kind}(kp_n)"
-        kb.emit(f"{reducer.kind} kp_s = {literal(self.neutral, acc)}{plus};")
+        kb.emit(f"{reducer.kind} kp_s = {neutral_text(kb.selection, self.neutral, acc)}{plus};")
         kb.emit(self.finished(kb, acc, dtype))
+
+
+def neutral_text(ksel: KernelSelection, value: Any, dtype: np.dtype[Any]) -> str:
+    """The value of no elements in GLSL. Raises InvalidArgumentError if the dtype has no such number."""
+    number = value.item() if isinstance(value, np.generic) else value
+    try:
+        if (isinstance(number, complex) and dtype.kind != "c") or (
+            dtype.kind in "iu" and int(number) != number
+        ):
+            raise ValueError
+        return literal(number, dtype)
+    except (OverflowError, ValueError):
+        raise InvalidArgumentError(
+            f"{ksel._who()}: neutral is {shown(value)}, and {dtype} has no such number; give another one, or "
+            "dtype="
+        ) from None
 
 
 def _count_dtype(dtype: np.dtype[Any], features: frozenset[str] | None) -> np.dtype[Any]:

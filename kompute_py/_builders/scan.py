@@ -11,9 +11,8 @@ from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import Operation
 from .._custom.selection import KernelSelection
-from .._formulas.dtypes import literal
 from .._formulas.elements import element_of
-from .reduction import CombiningOp, Plan, combination, made, plan_of
+from .reduction import CombiningOp, Plan, combination, made, neutral_text, plan_of
 from .walks import (
     MOST_RUN,
     QUADS,
@@ -147,7 +146,7 @@ class _Writer:
         self.way = way
         self.group = group_of(ksel) if way == "group" else 0
         """The invocations of a workgroup that scans together; 0 for runs."""
-        self.neutral = literal(op.neutral, acc) if op.neutral is not None else f"{self.kind}(0)"
+        self.neutral = neutral_text(ksel, op.neutral, acc) if op.exclusive else f"{self.kind}(0)"
         self.marks = next((a for a in ksel.arg_descs if a is not None and a.name == op.segments), None)
         every = [a for a in ksel.arg_descs if isinstance(a, TensorArg)]
         self.places = {a.name: number for number, a in enumerate([*every, ksel.results[0]])}

@@ -355,7 +355,8 @@ class ValueArg(ArgDesc):
             value = value.item()
         kind = self.dtype.kind
         if kind == "c":
-            return how.pack(value.real, value.imag)
+            with np.errstate(over="ignore"):  # infinite if float32 has no such number
+                return how.pack(float(np.float32(value.real)), float(np.float32(value.imag)))
         if kind in "iu" and not self._least <= value <= self._most:
             raise StructError(f"{value} is out of bounds for {self.dtype}")
         if kind == "f" and self.dtype.itemsize == 2:

@@ -153,7 +153,7 @@ def _pair(given: Any) -> tuple[Memory, Memory]:
             raise ArgumentTypeError(
                 f"OpRepeat: swap has {kind_of(each)}; tensors and images can be exchanged"
             )
-        each._require_init("exchange")
+        each._require_init("be exchanged")
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         fit = one._dtype == other._dtype and one.nbytes == other.nbytes
     elif isinstance(one, Image) and isinstance(other, Image):

@@ -214,3 +214,41 @@ class _repeated(kp.CustomOp):
 
     def generate(self, ksel, kb):
         kb.yield_results("x_load(i) + n")
+
+
+@pytest.mark.parametrize("number", [1e300, -1e300, 1e300j, -1e300 + 2j, 1e39 - 1e39j, 1.5 - 2j])
+def test_complex_numbers_beyond_float32(mgr, number):
+    """As NumPy's complex64, which has infinite parts for them."""
+    x = np.array([1 + 1j, -2], np.complex64)
+    with np.errstate(over="ignore"):
+        expected = x + np.complex64(number)
+    for formula in ("x + a", "x + a * b"):
+        found = kp.ops.elementwise(formula)(
+            x=mgr.tensor_t(x), a=number, **({"b": 1} if "b" in formula else {})
+        )
+        assert np.array_equal(found.read(), expected)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "neutral"),
+    [("int32", 2.5), ("int32", 2**40), ("uint8", -1), ("int32", float("nan")), ("int16", float("inf")),
+     ("float32", 1j), ("int32", 1j)],
+)  # fmt: skip
+def test_neutrals_that_the_dtype_does_not_have_are_refused(mgr, dtype, neutral):
+    x = mgr.tensor_t(np.array([1, 2], dtype))
+    with pytest.raises(InvalidArgumentError, match=rf"neutral is .*{dtype} has no such number"):
+        kp.ops.scan("x", "max", neutral, exclusive=True)(x)
+    with pytest.raises(InvalidArgumentError, match=rf"neutral is .*{dtype} has no such number"):
+        kp.ops.reduction("x", "max", neutral)(mgr.zeros(0, dtype))
+    assert kp.ops.reduction("x", "max", neutral)(x).read() == 2  # which need none
+    assert kp.ops.scan("x", "max", neutral)(x).read().tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "neutral"),
+    [("int32", 7.0), ("float32", 7), ("complex64", 7), ("uint8", np.float64(7)), ("int8", True)],
+)
+def test_neutrals_of_other_types(mgr, dtype, neutral):
+    x = mgr.tensor_t(np.array([1, 2], dtype))
+    assert kp.ops.scan("x", "sum", neutral, exclusive=True, dtype=dtype)(x).read()[0] == neutral
+    assert kp.ops.reduction("x", "sum", neutral, dtype=dtype)(mgr.zeros(0, dtype)).read() == neutral
