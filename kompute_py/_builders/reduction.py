@@ -537,6 +537,8 @@ def made(
     base: type[CombiningOp], name: str, doc: str | None, tail: str, attributes: dict[str, Any], title: str
 ) -> Operation:
     """The operation of a class with these attributes."""
+    if doc is not None and not isinstance(doc, str):
+        raise ArgumentTypeError(f"{title}: doc is {shown(doc)}; give a str or None")
     parameters = ", ".join(f"Tensor|Scalar {each}" for each in attributes["formula"].names)
     signature = f"{name}({parameters}, {tail}) -> Tensor"
     declaration = parse(signature)

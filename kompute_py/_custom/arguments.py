@@ -48,6 +48,8 @@ def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
         return _plain(value)
     if parameter.is_tensor:
         return _tensor(who, value, meta)
+    if "[]" in kind and isinstance(value, np.ndarray) and not value.ndim:
+        value = value[()]
     if kind == "int[]?":
         if value is None:
             return None

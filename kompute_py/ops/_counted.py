@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.arrays import as_index
+from .._base.arrays import as_index, to_flag
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._base.types import is_small_float
 from .._manager.default import manager as default_manager
@@ -38,6 +38,10 @@ __all__ = [
     "nonzero",
     "unique",
 ]
+
+
+_MOST_BINS = 2**24
+"""Whose edges NumPy makes in a second."""
 
 
 @functools.cache
@@ -194,6 +198,10 @@ def unique(
     :axes: None
     :error: exact
     """
+    flags = {"return_index": return_index, "return_inverse": return_inverse, "return_counts": return_counts}
+    return_index, return_inverse, return_counts = (
+        to_flag(flag, f"unique: {name}") for name, flag in flags.items()
+    )
     shape = shape_of(x)
     flat = _flat(x)
     order = None
@@ -272,7 +280,8 @@ def histogram(
     a binary search.
 
     Raises InvalidArgumentError for bins or a range that NumPy refuses, for weights of another shape and for
-    edges beyond the numbers of 32-bit or longer ints, ArgumentTypeError for complex numbers and bools.
+    edges beyond the numbers of 32-bit or longer ints, and for more than 2**24 bins; ArgumentTypeError for
+    complex numbers and bools.
 
     >>> counts, edges = kp.ops.histogram(np.float32([0, 1, 2, 2.5, 4]), 2)
     >>> counts.tolist(), edges.tolist()
@@ -284,7 +293,9 @@ def histogram(
     :axes: None
     :error: exact; with weights that of `kp.ops.bin_counts`; with density 4 roundings more
     """
-    x = given(x)
+    x, density = given(x), to_flag(density, "histogram: density")
+    if np.ndim(bins) == 0 and isinstance(bins, (int, np.integer)) and bins > _MOST_BINS:
+        raise InvalidArgumentError(f"histogram: bins is {bins}; the most are {_MOST_BINS}")
     dtype = np.dtype(x.dtype)
     if is_small_float(dtype):
         x, dtype = _elementwise("x", "float32")(x), np.dtype(np.float32)
@@ -301,6 +312,8 @@ def histogram(
         edges = np.histogram_bin_edges(sample, bins, range)
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(f"histogram: {error}") from None
+    if edges.dtype.kind not in "biuf":
+        raise ArgumentTypeError(f"histogram: the edges are of {edges.dtype}; give numbers")
     if dtype.kind in "iu" and dtype.itemsize < 4:  # edges may be beyond its numbers
         x, dtype = _elementwise("x", "int32")(x), np.dtype(np.int32)
     counts = bin_counts(x, _rounded(edges, dtype), None if weights is None else given(weights))

@@ -639,7 +639,7 @@ round: Operation = _operation(
 
     :dtypes: all but complex
     :axes: by elements
-    :error: exact; 3 ulp with decimals
+    :error: exact; 3 ulp with decimals, of float16 in float32: ties may go another way than NumPy's
     """,
 )
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.errors import ArgumentTypeError, shown
 from .._custom.pictures import tensor_of
 from .._memory.image import Image
 from .._memory.strided import StridedView
@@ -16,12 +17,17 @@ def given(x: Any) -> Any:
     """Tensors and parts of them as they are, an Image as a Tensor, and anything else as an array."""
     if isinstance(x, (Tensor, StridedView)):
         return x
-    return tensor_of(x) if isinstance(x, Image) else np.asarray(x)
+    if isinstance(x, Image):
+        return tensor_of(x)
+    try:
+        return np.asarray(x)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{shown(x)} is no array; give a Tensor, an Image or an array") from None
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
     """The shape, which for what is no array NumPy finds."""
-    return tuple(x.shape) if isinstance(x, (Tensor, StridedView, Image)) else np.shape(x)
+    return tuple(x.shape) if isinstance(x, (Tensor, StridedView, Image)) else given(x).shape  # type: ignore[no-any-return]
 
 
 def host(x: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.arrays import as_index
+from .._base.arrays import as_index, to_flag
 from .._base.errors import InvalidArgumentError
 from .._memory.tensor import Tensor
 from ._composed import Composed, Run, dense, records
@@ -73,7 +73,7 @@ def average(
     :axes: any, several, None for all; ``keepdims=``
     :error: 1,600 roundings of the weighted mean of absolute values
     """
-    shape = shape_of(a)
+    shape, returned = shape_of(a), to_flag(returned, "average: returned")
     if weights is None:
         found = run(mean, a, axis=axis, keepdims=keepdims)
         if not returned:
@@ -141,6 +141,6 @@ def diff(run: Run, a: Array, n: int = 1, axis: int = -1) -> Array:
         )
     between = not_equal if found.dtype == np.bool_ else subtract
     before = (slice(None),) * (place % len(shape))
-    for _ in range(times):
+    for _ in range(min(times, shape[place])):  # then it is empty
         found = run(between, found[(*before, slice(1, None))], found[(*before, slice(None, -1))])
     return found

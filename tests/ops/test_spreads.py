@@ -115,3 +115,36 @@ def test_diff(mgr, dtype):
         ops.diff(x, axis=2)
     with pytest.raises(kp.InvalidArgumentError, match="a is a scalar"):
         ops.diff(np.float32(3))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.bool_])
+def test_diff_of_nothing_ends(dtype):
+    for n in (6, 7, 2**70):
+        found = ops.diff(np.ones((2, 6), dtype), n)
+        assert found.shape == (2, 0) and found.dtype == dtype
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ops.average(np.ones(2, np.float32), returned=np.ones(2)),
+        lambda: ops.unique(np.ones(2), return_index=np.ones(2)),
+        lambda: ops.unique([[1], [2, 3]]),
+        lambda: ops.nonzero([[1], [2, 3]]),
+        lambda: ops.histogram(np.ones(2, np.float32), density=np.ones(2)),
+        lambda: ops.histogram(np.ones(2, np.float32), np.array(["2020", "2021"], "M8[D]")),
+        lambda: ops.histogram(np.ones(2, np.float32), 2**31 - 1),
+        lambda: ops.transpose(np.ones((2, 2), np.float32), np.array("s")),
+        lambda: ops.sum(np.ones(2, np.float32), axis=np.array(1.5)),
+        lambda: ops.reduction("x", doc=np.ones(2)),
+        lambda: ops.scan("x", doc=np.ones(2)),
+    ],
+)
+def test_odd_arguments_are_refused_by_name(call):
+    with pytest.raises((kp.ArgumentTypeError, kp.InvalidArgumentError), match=r"is\b|are\b"):
+        call()
+
+
+def test_axes_of_arrays_without_axes():
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(ops.sum(x, axis=np.array(1)), x.sum(1))
