@@ -227,12 +227,23 @@ float kp_exp(float a) {
 float kp_exp2(float a) {
     return kp_isnan_float(a) ? a : a >= 128.0 ? kp_inf_float() : a < -150.0 ? 0.0 : exp2(a);
 }""",
+    # The logarithm of 1 + a, for a from -0.5 to 1, by a series; the terms left out are below half an ulp.
+    "kp_log_near": """
+float kp_log_near(float a) {
+    float s = a / (2.0 + a), z = s * s;
+    return 2.0 * s + 2.0 * s * z * (0.33333333 + z * (0.2 + z * (0.14285714 + z * (0.11111111 +
+        z * (0.09090909 + z * (0.07692308 + z * 0.06666667))))));
+}""",
+    # From 0.5 to 2 Vulkan allows logarithms an error of 2^-21, which is more than they are near 1. There,
+    # a - 1 is exact.
     "kp_log": """
 float kp_log(float a) {
+    if (a >= 0.5 && a <= 2.0) return kp_log_near(a - 1.0);
     return a > 0.0 ? (kp_isinf_float(a) ? a : log(a)) : a == 0.0 ? -kp_inf_float() : kp_nan_float();
 }""",
     "kp_log2": """
 float kp_log2(float a) {
+    if (a >= 0.5 && a <= 2.0) return kp_log_near(a - 1.0) * 1.4426950409;
     return a > 0.0 ? (kp_isinf_float(a) ? a : log2(a)) : a == 0.0 ? -kp_inf_float() : kp_nan_float();
 }""",
     "kp_log10": """
@@ -253,10 +264,7 @@ float kp_expm1(float a) {
     # Kahan's: the error of 1 + a divides out.
     "kp_log1p": """
 float kp_log1p(float a) {
-    if (abs(a) > 0.3) return kp_log(1.0 + a);
-    float s = a / (2.0 + a), z = s * s;
-    return 2.0 * s * (1.0 + z * (0.33333333 + z * (0.2 + z * (0.14285714 + z * (0.11111111 +
-        z * 0.09090909)))));
+    return a >= -0.5 && a <= 1.0 ? kp_log_near(a) : kp_log(1.0 + a);
 }""",
     "kp_cbrt": """
 float kp_cbrt(float a) {

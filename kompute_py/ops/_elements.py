@@ -323,7 +323,7 @@ _TABLE: dict[str, _Function] = dict(
             [1, 8],
             "[0.0, 2.0794415473937988]",
             _FLOATS,
-            "4 ulp, or 2^-18 if that is more",
+            "5 ulp",
         ),
         _one(
             "log2",
@@ -331,7 +331,7 @@ _TABLE: dict[str, _Function] = dict(
             [1, 8],
             "[0.0, 3.0]",
             _FLOATS,
-            "4 ulp, or 2^-18 if that is more",
+            "5 ulp",
         ),
         _one(
             "log10",
@@ -339,7 +339,7 @@ _TABLE: dict[str, _Function] = dict(
             [1, 100],
             "[0.0, 2.0]",
             _FLOATS,
-            "4 ulp, or 2^-18 if that is more",
+            "5 ulp",
         ),
         _one(
             "log1p",
