@@ -21,6 +21,9 @@ __all__ = [
     "vsplit",
 ]
 
+_MOST = 2**20
+"""Parts, each of which is an object."""
+
 
 def array_split(x: Array, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
     """`x` in parts along `axis`, as ``np.array_split``: so many, or those that end and begin at indices.
@@ -99,8 +102,8 @@ def _parts(who: str, x: Array, wanted: Any, axis: int, equal: bool) -> list[Arra
     n = shape[place]
     if isinstance(wanted, (int, np.integer)) and not isinstance(wanted, bool):
         count = int(wanted)
-        if count < 1:
-            raise InvalidArgumentError(f"{who}: there are {count} parts; give 1 or more")
+        if not 1 <= count <= _MOST:
+            raise InvalidArgumentError(f"{who}: there are {shown(count)} parts; give 1 to {_MOST}")
         if equal and n % count:
             raise InvalidArgumentError(
                 f"{who}: axis {place} has {n} elements, which have no {count} equal parts; "

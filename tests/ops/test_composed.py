@@ -234,6 +234,7 @@ def test_errors():
         ("axis is 2", lambda: ops.compress([1], x, 2)),
         ("no 3 equal parts", lambda: ops.split(x, 3)),
         ("0 parts", lambda: ops.array_split(x, 0)),
+        ("1180591620717411303424 parts; give 1 to", lambda: ops.array_split(x, 2**70)),
         ("axis is 5", lambda: ops.array_split(x, 2, 5)),
         ("two axes or more", lambda: ops.vsplit(x[0], 2)),
         ("ord is 2", lambda: ops.matrix_norm(x, 2)),
