@@ -29,7 +29,7 @@ class RaisingOperation(Operation):
     ) -> Any:
         place = self._at["mode"]
         mode = args[place] if len(args) > place else named.get("mode", self._defaults[place])
-        if mode != "raise":
+        if not isinstance(mode, str) or mode != "raise":
             return super()._general(exactly, args, out, donate, **named)
         values = self._bind(args, named)
         self._refuse(values)
@@ -39,7 +39,9 @@ class RaisingOperation(Operation):
     def _refuse(self, values: list[Any]) -> None:
         x, indices = values[self._at["x"]], values[self._at["indices"]]
         given = values[self._at["axis"]] if "axis" in self._at else None
-        axis: Any = given[0] if isinstance(given, list) and given else given
+        if isinstance(given, list) and len(given) != 1:
+            return  # `select` refuses it
+        axis: Any = given[0] if isinstance(given, list) else given
         shape = tuple(x.shape)
         if np.dtype(indices.dtype).kind not in "iu" or not int(np.prod(indices.shape)):
             return

@@ -245,9 +245,12 @@ def test_errors():
         ("vectors of one", lambda: ops.vdot(x, x[0])),
         ("mode is 'all'", lambda: ops.take(x, np.int32([0]), 0, "all")),
         ("give one axis", lambda: ops.take(x, np.int32([0]), (0, 1))),
+        ("give one axis", lambda: ops.take(x, np.int32([0]), [])),
     ):
         with pytest.raises(wrong, match=match):
             call()
+    with pytest.raises(kp.errors.ArgumentTypeError, match="mode"):
+        ops.take(x, np.int32([0]), 0, np.zeros(0))
     for call in (lambda: ops.split(x, "ab"), lambda: ops.split(x, None), lambda: ops.matrix_norm(x, axis=1)):
         with pytest.raises(kp.errors.ArgumentTypeError):
             call()
