@@ -51,7 +51,7 @@ def _keep(moment: str, found: dict[str, list[str]], before: dict[str, list[str]]
             continue
         times = {**before, **found}
         kept = {"when": moment, "functions": {name: times[name] for name in sorted(names) if name in times}}
-        file = MEASURED / f"{module.rpartition('.')[2].removeprefix('_')}.json"
+        file = MEASURED / f"{module.rpartition('.')[2]}.json"
         file.write_text(json.dumps(kept, indent=1) + "\n")
 
 

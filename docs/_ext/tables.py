@@ -219,7 +219,7 @@ def library() -> str:
     parts = []
     for module, names in ops._MODULES.items():
         area = module.rpartition(".")[2]
-        file = folder / f"{area.removeprefix('_')}.json"
+        file = folder / f"{area}.json"
         measured = json.loads(file.read_text()) if file.exists() else {"functions": {}}
         things = [(name, getattr(ops, name)) for name in names]
         rows = [
@@ -239,27 +239,27 @@ def library() -> str:
 
 
 AREAS = {
-    "_elements": "Elements",
-    "_making": "New tensors",
-    "_reductions": "Reductions",
-    "_spreads": "Weighted means, differences",
-    "_scans": "Scans",
-    "_searching": "Searching and counting",
-    "_counted": "Results of any length",
-    "_sorting": "Sorting",
-    "_moving": "Moving elements",
-    "_packing": "Packing",
-    "_splitting": "Parts",
-    "_indexing": "Indices",
-    "_matrices": "Matrices",
-    "_einsum": "Sums of products",
-    "_products": "Products and norms",
-    "_network": "Networks",
-    "_filters": "Filters",
-    "_windows": "Filters of several axes",
-    "_pictures": "Pictures",
-    "_resizing": "Other sizes",
-    "_fourier": "Fourier transforms",
+    "elements": "Elements",
+    "making": "New tensors",
+    "reductions": "Reductions",
+    "spreads": "Weighted means, differences",
+    "scans": "Scans",
+    "searching": "Searching and counting",
+    "counted": "Results of any length",
+    "sorting": "Sorting",
+    "moving": "Moving elements",
+    "packing": "Packing",
+    "splitting": "Parts",
+    "indexing": "Indices",
+    "matrices": "Matrices",
+    "einsum": "Sums of products",
+    "products": "Products and norms",
+    "network": "Networks",
+    "filters": "Filters",
+    "windows": "Filters of several axes",
+    "pictures": "Pictures",
+    "resizing": "Other sizes",
+    "fourier": "Fourier transforms",
 }
 """The titles of the modules of `kp.ops`."""
 

@@ -15,257 +15,257 @@ if TYPE_CHECKING:
     from .._builders.elementwise import elementwise as elementwise
     from .._builders.reduction import reduction as reduction
     from .._builders.scan import scan as scan
-    from ._counted import *  # noqa: F403
-    from ._einsum import *  # noqa: F403
-    from ._elements import (
+    from ._linear.einsum import *  # noqa: F403
+    from ._linear.matrices import *  # noqa: F403
+    from ._linear.network import *  # noqa: F403
+    from ._linear.products import *  # noqa: F403
+    from ._orders.counted import *  # noqa: F403
+    from ._orders.searching import *  # noqa: F403
+    from ._orders.sorting import *  # noqa: F403
+    from ._places.indexing import *  # noqa: F403
+    from ._places.making import *  # noqa: F403
+    from ._places.moving import *  # noqa: F403
+    from ._places.packing import *  # noqa: F403
+    from ._places.splitting import *  # noqa: F403
+    from ._signals.filters import *  # noqa: F403
+    from ._signals.fourier import *  # noqa: F403
+    from ._signals.pictures import *  # noqa: F403
+    from ._signals.resizing import *  # noqa: F403
+    from ._signals.windows import *  # noqa: F403
+    from ._values.elements import (
         absolute as absolute,
     )
-    from ._elements import (
+    from ._values.elements import (
         add as add,
     )
-    from ._elements import (
+    from ._values.elements import (
         arccos as arccos,
     )
-    from ._elements import (
+    from ._values.elements import (
         arccosh as arccosh,
     )
-    from ._elements import (
+    from ._values.elements import (
         arcsin as arcsin,
     )
-    from ._elements import (
+    from ._values.elements import (
         arcsinh as arcsinh,
     )
-    from ._elements import (
+    from ._values.elements import (
         arctan as arctan,
     )
-    from ._elements import (
+    from ._values.elements import (
         arctan2 as arctan2,
     )
-    from ._elements import (
+    from ._values.elements import (
         arctanh as arctanh,
     )
-    from ._elements import (
+    from ._values.elements import (
         astype as astype,
     )
-    from ._elements import (
+    from ._values.elements import (
         bitwise_and as bitwise_and,
     )
-    from ._elements import (
+    from ._values.elements import (
         bitwise_or as bitwise_or,
     )
-    from ._elements import (
+    from ._values.elements import (
         bitwise_xor as bitwise_xor,
     )
-    from ._elements import (
+    from ._values.elements import (
         ceil as ceil,
     )
-    from ._elements import (
+    from ._values.elements import (
         clip as clip,
     )
-    from ._elements import (
+    from ._values.elements import (
         copysign as copysign,
     )
-    from ._elements import (
+    from ._values.elements import (
         cos as cos,
     )
-    from ._elements import (
+    from ._values.elements import (
         cosh as cosh,
     )
-    from ._elements import (
+    from ._values.elements import (
         degrees as degrees,
     )
-    from ._elements import (
+    from ._values.elements import (
         divide as divide,
     )
-    from ._elements import (
+    from ._values.elements import (
         equal as equal,
     )
-    from ._elements import (
+    from ._values.elements import (
         erf as erf,
     )
-    from ._elements import (
+    from ._values.elements import (
         exp as exp,
     )
-    from ._elements import (
+    from ._values.elements import (
         exp2 as exp2,
     )
-    from ._elements import (
+    from ._values.elements import (
         expm1 as expm1,
     )
-    from ._elements import (
+    from ._values.elements import (
         floor as floor,
     )
-    from ._elements import (
+    from ._values.elements import (
         floor_divide as floor_divide,
     )
-    from ._elements import (
+    from ._values.elements import (
         fmax as fmax,
     )
-    from ._elements import (
+    from ._values.elements import (
         fmin as fmin,
     )
-    from ._elements import (
+    from ._values.elements import (
         fmod as fmod,
     )
-    from ._elements import (
+    from ._values.elements import (
         gcd as gcd,
     )
-    from ._elements import (
+    from ._values.elements import (
         greater as greater,
     )
-    from ._elements import (
+    from ._values.elements import (
         greater_equal as greater_equal,
     )
-    from ._elements import (
+    from ._values.elements import (
         hypot as hypot,
     )
-    from ._elements import (
+    from ._values.elements import (
         invert as invert,
     )
-    from ._elements import (
+    from ._values.elements import (
         isfinite as isfinite,
     )
-    from ._elements import (
+    from ._values.elements import (
         isinf as isinf,
     )
-    from ._elements import (
+    from ._values.elements import (
         isnan as isnan,
     )
-    from ._elements import (
+    from ._values.elements import (
         left_shift as left_shift,
     )
-    from ._elements import (
+    from ._values.elements import (
         less as less,
     )
-    from ._elements import (
+    from ._values.elements import (
         less_equal as less_equal,
     )
-    from ._elements import (
+    from ._values.elements import (
         log as log,
     )
-    from ._elements import (
+    from ._values.elements import (
         log1p as log1p,
     )
-    from ._elements import (
+    from ._values.elements import (
         log2 as log2,
     )
-    from ._elements import (
+    from ._values.elements import (
         log10 as log10,
     )
-    from ._elements import (
+    from ._values.elements import (
         logaddexp as logaddexp,
     )
-    from ._elements import (
+    from ._values.elements import (
         logical_and as logical_and,
     )
-    from ._elements import (
+    from ._values.elements import (
         logical_not as logical_not,
     )
-    from ._elements import (
+    from ._values.elements import (
         logical_or as logical_or,
     )
-    from ._elements import (
+    from ._values.elements import (
         logical_xor as logical_xor,
     )
-    from ._elements import (
+    from ._values.elements import (
         maximum as maximum,
     )
-    from ._elements import (
+    from ._values.elements import (
         minimum as minimum,
     )
-    from ._elements import (
+    from ._values.elements import (
         multiply as multiply,
     )
-    from ._elements import (
+    from ._values.elements import (
         negative as negative,
     )
-    from ._elements import (
+    from ._values.elements import (
         not_equal as not_equal,
     )
-    from ._elements import (
+    from ._values.elements import (
         positive as positive,
     )
-    from ._elements import (
+    from ._values.elements import (
         power as power,
     )
-    from ._elements import (
+    from ._values.elements import (
         radians as radians,
     )
-    from ._elements import (
+    from ._values.elements import (
         reciprocal as reciprocal,
     )
-    from ._elements import (
+    from ._values.elements import (
         remainder as remainder,
     )
-    from ._elements import (
+    from ._values.elements import (
         right_shift as right_shift,
     )
-    from ._elements import (
+    from ._values.elements import (
         rint as rint,
     )
-    from ._elements import (
+    from ._values.elements import (
         round as round,
     )
-    from ._elements import (
+    from ._values.elements import (
         sigmoid as sigmoid,
     )
-    from ._elements import (
+    from ._values.elements import (
         sign as sign,
     )
-    from ._elements import (
+    from ._values.elements import (
         signbit as signbit,
     )
-    from ._elements import (
+    from ._values.elements import (
         sin as sin,
     )
-    from ._elements import (
+    from ._values.elements import (
         sinh as sinh,
     )
-    from ._elements import (
+    from ._values.elements import (
         sqrt as sqrt,
     )
-    from ._elements import (
+    from ._values.elements import (
         square as square,
     )
-    from ._elements import (
+    from ._values.elements import (
         subtract as subtract,
     )
-    from ._elements import (
+    from ._values.elements import (
         tan as tan,
     )
-    from ._elements import (
+    from ._values.elements import (
         tanh as tanh,
     )
-    from ._elements import (
+    from ._values.elements import (
         trunc as trunc,
     )
-    from ._elements import (
+    from ._values.elements import (
         where as where,
     )
-    from ._filters import *  # noqa: F403
-    from ._fourier import *  # noqa: F403
-    from ._indexing import *  # noqa: F403
-    from ._making import *  # noqa: F403
-    from ._matrices import *  # noqa: F403
-    from ._moving import *  # noqa: F403
-    from ._network import *  # noqa: F403
-    from ._packing import *  # noqa: F403
-    from ._pictures import *  # noqa: F403
-    from ._products import *  # noqa: F403
-    from ._reductions import *  # noqa: F403
-    from ._resizing import *  # noqa: F403
-    from ._scans import *  # noqa: F403
-    from ._searching import *  # noqa: F403
-    from ._sorting import *  # noqa: F403
-    from ._splitting import *  # noqa: F403
-    from ._spreads import *  # noqa: F403
-    from ._windows import *  # noqa: F403
+    from ._values.reductions import *  # noqa: F403
+    from ._values.scans import *  # noqa: F403
+    from ._values.spreads import *  # noqa: F403
 
 _MODULES: dict[str, Sequence[str]] = {
     ".._builders.elementwise": ("elementwise",),
     ".._builders.reduction": ("reduction",),
     ".._builders.scan": ("scan",),
-    "._elements": [
+    "._values.elements": [
         "absolute",
         "add",
         "angle",
@@ -346,8 +346,8 @@ _MODULES: dict[str, Sequence[str]] = {
         "trunc",
         "where",
     ],
-    "._making": ("arange", "eye", "full", "linspace"),
-    "._reductions": [
+    "._places.making": ("arange", "eye", "full", "linspace"),
+    "._values.reductions": [
         "all",
         "any",
         "argmax",
@@ -363,11 +363,18 @@ _MODULES: dict[str, Sequence[str]] = {
         "sum",
         "var",
     ],
-    "._spreads": ("average", "diff", "ptp"),
-    "._scans": ("cummax", "cummin", "cumprod", "cumsum"),
-    "._searching": ["bin_counts", "int_counts", "nonzero_places", "run_starts", "searchsorted", "selected"],
-    "._counted": ["bincount", "compress", "extract", "flatnonzero", "histogram", "nonzero", "unique"],
-    "._sorting": (
+    "._values.spreads": ("average", "diff", "ptp"),
+    "._values.scans": ("cummax", "cummin", "cumprod", "cumsum"),
+    "._orders.searching": [
+        "bin_counts",
+        "int_counts",
+        "nonzero_places",
+        "run_starts",
+        "searchsorted",
+        "selected",
+    ],
+    "._orders.counted": ["bincount", "compress", "extract", "flatnonzero", "histogram", "nonzero", "unique"],
+    "._orders.sorting": (
         "argpartition",
         "argsort",
         "partition",
@@ -376,8 +383,8 @@ _MODULES: dict[str, Sequence[str]] = {
         "sort_by_key",
         "topk",
     ),
-    "._packing": ["pack_int4", "packbits", "unpack_int4", "unpackbits"],
-    "._moving": [
+    "._places.packing": ["pack_int4", "packbits", "unpack_int4", "unpackbits"],
+    "._places.moving": [
         "ascontiguousarray",
         "broadcast_to",
         "concatenate",
@@ -393,10 +400,10 @@ _MODULES: dict[str, Sequence[str]] = {
         "tile",
         "transpose",
     ],
-    "._splitting": ("array_split", "hsplit", "split", "vsplit"),
-    "._einsum": ("einsum", "inner", "outer", "tensordot", "trace"),
-    "._products": ("kron", "matrix_norm", "vdot"),
-    "._indexing": [
+    "._places.splitting": ("array_split", "hsplit", "split", "vsplit"),
+    "._linear.einsum": ("einsum", "inner", "outer", "tensordot", "trace"),
+    "._linear.products": ("kron", "matrix_norm", "vdot"),
+    "._places.indexing": [
         "pad",
         "put",
         "put_along_axis",
@@ -405,8 +412,8 @@ _MODULES: dict[str, Sequence[str]] = {
         "tril",
         "triu",
     ],
-    "._matrices": ("matmul",),
-    "._network": [
+    "._linear.matrices": ("matmul",),
+    "._linear.network": [
         "gelu",
         "gelu_tanh",
         "layer_norm",
@@ -418,7 +425,7 @@ _MODULES: dict[str, Sequence[str]] = {
         "silu",
         "softmax",
     ],
-    "._filters": [
+    "._signals.filters": [
         "convolve",
         "convolve1d",
         "correlate",
@@ -426,7 +433,7 @@ _MODULES: dict[str, Sequence[str]] = {
         "gaussian_filter1d",
         "uniform_filter1d",
     ],
-    "._windows": [
+    "._signals.windows": [
         "gaussian_filter",
         "maximum_filter",
         "median_filter",
@@ -436,8 +443,8 @@ _MODULES: dict[str, Sequence[str]] = {
         "sobel",
         "uniform_filter",
     ],
-    "._resizing": ("resize",),
-    "._pictures": [
+    "._signals.resizing": ("resize",),
+    "._signals.pictures": [
         "hsv_to_rgb",
         "linear_to_srgb",
         "premultiply_alpha",
@@ -447,7 +454,7 @@ _MODULES: dict[str, Sequence[str]] = {
         "srgb_to_linear",
         "ycbcr_to_rgb",
     ],
-    "._fourier": [
+    "._signals.fourier": [
         "fft",
         "fft2",
         "fftconvolve",

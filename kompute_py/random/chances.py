@@ -16,7 +16,7 @@ from .._builders.walks import check_sizes, named
 from .._custom.custom_op import CustomOp, Operation
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
-from ..ops._elements import astype
+from ..ops._values.elements import astype
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,7 +22,7 @@ from .._custom.op_custom import OpCustom
 from .._manager.default import manager as default_manager
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
-from ..ops._moving import ascontiguousarray, take
+from ..ops._places.moving import ascontiguousarray, take
 from .chances import sums_of
 from .orders import ORDERS, RECORDED_ORDERS
 from .philox import DRAWS, RECORDED

@@ -22,8 +22,8 @@ import numpy as np
 
 from .._builders.walks import named, spread
 from .._custom.custom_op import CustomOp, Operation
-from ..ops._keys import Key, key_of
-from ..ops._radix import SortOp
+from ..ops._orders.keys import Key, key_of
+from ..ops._orders.radix import SortOp
 from .philox import KEYS, PHILOX
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ def default(mgr):
     """The test's Manager is the one that calls with arrays use."""
     with mgr:
         yield
-    for name in ops._MODULES["._elements"]:
+    for name in ops._MODULES["._values.elements"]:
         getattr(kp.ops, name).cache_clear()
 
 

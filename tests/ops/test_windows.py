@@ -21,7 +21,7 @@ def default(mgr):
     """The test's Manager is the one that calls with arrays use."""
     with mgr:
         yield
-    for name in ops._MODULES["._windows"]:
+    for name in ops._MODULES["._signals.windows"]:
         getattr(ops, name).cache_clear()
 
 

@@ -1,0 +1,1 @@
+"""Matrices, sums of products, and the layers of networks."""

@@ -1,0 +1,111 @@
+"""Products of arrays as vectors and as blocks, and norms of matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..._base.arrays import as_index
+from ..._base.errors import ArgumentTypeError, InvalidArgumentError, shown
+from ..._builders.reduction import combination
+from .._places.composed import Composed, Run, dense
+from .._places.given import given, shape_of
+from .._values.elements import multiply
+from .._values.reductions import DotOp, norm, operation_of
+from .._values.reductions import max as max_of
+from .._values.reductions import min as min_of
+
+Array = Any
+
+__all__ = [
+    "kron",
+    "matrix_norm",
+    "vdot",
+]
+
+
+@Composed
+def kron(run: Run, a: Array, b: Array) -> Array:
+    """Blocks of `b`, each times an element of `a`, as ``np.kron``.
+
+    The lengths of the result are the products of those of `a` and `b`; the one with fewer axes gets axes of
+    length 1 in front. It is one `multiply`. Raises its errors.
+
+    >>> kp.ops.kron(np.array([1, 10]), np.array([1, 2, 3])).tolist()
+    [1, 2, 3, 10, 20, 30]
+
+    :dtypes: all but complex128
+    :axes: all
+    :error: one rounding; ints exact
+    """
+    a, b = dense(run, a), dense(run, b)
+    ndim = max(len(a.shape), len(b.shape))
+    ours, theirs = ((1,) * (ndim - len(each.shape)) + tuple(each.shape) for each in (a, b))
+    first = tuple(n for each in ours for n in (each, 1))
+    second = tuple(n for each in theirs for n in (1, each))
+    product = run(multiply, a.reshape(first), b.reshape(second))
+    return product.reshape(tuple(n * m for n, m in zip(ours, theirs, strict=True)))
+
+
+_vdot = operation_of(
+    DotOp,
+    "vdot",
+    "",
+    "Tensor|Scalar a, Tensor|Scalar b",
+    **{**combination("kp.ops.vdot", "conj(a) * b", "a + b", 0, None, ""), "wide": False},
+)
+
+
+@Composed
+def vdot(run: Run, a: Array, b: Array) -> Array:
+    """The sum of products of all elements of `a`, conjugated, with those of `b`, as ``np.vdot``.
+
+    Both are taken as vectors, in row-major order. Raises InvalidArgumentError for different numbers of
+    elements.
+
+    >>> kp.ops.vdot(np.array([1 + 2j], np.complex64), np.array([3 + 4j], np.complex64)).item()
+    (11-2j)
+
+    :dtypes: all but complex128
+    :axes: all, as one
+    :error: 800 roundings of the sum of absolute products; exact for ints
+    """
+    return run(_vdot, dense(run, a).reshape(-1), dense(run, b).reshape(-1))
+
+
+@Composed
+def matrix_norm(
+    run: Run, x: Array, ord: Any = "fro", axis: tuple[int, int] = (-2, -1), *, keepdims: bool = False
+) -> Array:
+    """The norm of matrices, which are two axes of `x`, as ``np.linalg.norm`` with two axes.
+
+    `ord` is "fro" (the root of the sum of squares), 1 or -1 (the greatest or least sum of absolute values of
+    a column), inf or -inf (the same of a row). It runs `norm`, and `max` or `min`.
+
+    Raises InvalidArgumentError for another `ord` (2 and "nuc" need singular values) and for axes that `x`
+    does not have; ArgumentTypeError for complex numbers and axes that are no pair.
+
+    >>> kp.ops.matrix_norm(np.float32([[1, -2], [3, 4]]), 1).item()
+    6.0
+
+    :dtypes: all but complex; ints and bools give float64, float32 on devices without it
+    :axes: two; ``keepdims=``
+    :error: 800 roundings of the norm; squares beyond the dtype's range are inf
+    """
+    x = given(x)
+    ndim = len(shape_of(x))
+    if not isinstance(axis, (tuple, list)) or len(axis) != 2:
+        raise ArgumentTypeError(f"matrix_norm: axis is {shown(axis)}; give a pair of axes: (-2, -1)")
+    rows, columns = (as_index(each, "matrix_norm: axis") for each in axis)
+    for each in (rows, columns):
+        if not -ndim <= each < ndim:
+            raise InvalidArgumentError(f"matrix_norm: axis is {each}, and x has {ndim} axes")
+    rows, columns = rows % ndim, columns % ndim
+    if rows == columns:
+        raise InvalidArgumentError(f"matrix_norm: axis is {shown(axis)}; give two axes that differ")
+    if ord is None or (isinstance(ord, str) and ord == "fro"):
+        return run(norm, x, 2.0, [rows, columns], keepdims=keepdims)
+    if isinstance(ord, (int, float)) and abs(ord) in (1, math.inf):
+        sums = run(norm, x, 1.0, [rows if abs(ord) == 1 else columns], keepdims=True)
+        return run(max_of if ord > 0 else min_of, sums, [rows, columns], keepdims=keepdims)
+    raise InvalidArgumentError(f"matrix_norm: ord is {shown(ord)}; give 'fro', 1, -1, inf or -inf")

@@ -1,0 +1,1 @@
+"""Sorting, selecting, searching and counting."""

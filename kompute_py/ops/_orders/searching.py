@@ -1,0 +1,466 @@
+"""Searches and counts with results of a fixed size: `searchsorted`, `bin_counts`, `int_counts`, and the
+elements that a condition selects, with their number.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._base.errors import ArgumentTypeError, InvalidArgumentError
+from ..._builders.walks import check_sizes, named, spread
+from ..._custom.arg_descs import TensorArg
+from ..._custom.custom_op import CustomOp, Operation
+from ..._custom.selection import KernelSelection
+from .exact_sums import WORDS, declare_count, declare_weights, find_largest, total
+from .keys import key_of
+
+if TYPE_CHECKING:
+    from ..._custom.builder import KernelBuilder
+
+__all__ = [
+    "bin_counts",
+    "int_counts",
+    "nonzero_places",
+    "run_starts",
+    "searchsorted",
+    "selected",
+]
+
+_RUNS = 1024
+"""Runs of elements, each for an invocation."""
+_LEAST = 256
+"""Elements of the shortest run."""
+
+
+def index_dtype(ksel: KernelSelection) -> str:
+    """The dtype of places and counts: NumPy's, if the device has it."""
+    return "int64" if ksel._may_use("shaderInt64") else "int32"
+
+
+def _index(tensor: TensorArg) -> str:
+    return "int64_t" if tensor.dtype.itemsize == 8 else "int"
+
+
+def _same_dtypes(ksel: KernelSelection, a: TensorArg, b: TensorArg) -> None:
+    if a.dtype != b.dtype:
+        raise ArgumentTypeError(
+            f"{ksel._who()}: {a.name} is of {a.dtype}, and {b.name} of {b.dtype}; convert one to the "
+            "other's dtype"
+        )
+    key_of(ksel, b.dtype)
+
+
+def _one_axis(ksel: KernelSelection, x: TensorArg) -> None:
+    if x.ndim != 1:
+        raise InvalidArgumentError(f"{ksel._who()}: {x.name} has the shape {x.shape}; give one axis")
+
+
+def _bound(sorted_name: str, count: str, above: bool) -> str:
+    """Statements that find the number ``low`` of sorted elements below ``own``, or not above it."""
+    compare = "<=" if above else "<"
+    return f"""
+        uint low = 0u, high = {count};
+        while (low < high) {{
+            uint middle = low + (high - low) / 2u;
+            if (kp_key({sorted_name}_load(middle)) {compare} own) low = middle + 1u; else high = middle;
+        }}"""
+
+
+def _declare_key(ksel: KernelSelection, kb: KernelBuilder, name: str) -> str:
+    """Adds ``kp_key(x)``, the number of an element in the order, and returns its type."""
+    x = kb.arg_value(name)
+    key = key_of(ksel, x.dtype)
+    key.declare_bits(kb)
+    key.declare_order(kb)
+    kb.declare(f"{key.type} kp_key({x.type} x) {{ return kp_order({key.to_raw.format('x')}); }}")
+    return key.type
+
+
+class _Searchsorted(CustomOp):
+    """The places at which the elements of `v` go into the sorted `a`, as ``np.searchsorted``.
+
+    `a` has one axis and ascends; `v` has any shape and the dtype of `a`. With the side "left" the place is
+    the number of elements below, with "right" of those not above. The result has the shape of `v` and the
+    dtype int64, or int32 on a device without 64-bit ints. NaN are above all, as in `kp.ops.sort`. Each
+    element takes a binary search.
+
+    Raises InvalidArgumentError for other shapes or another side, ArgumentTypeError for two dtypes,
+    UnimplementedError for complex numbers.
+
+    >>> kp.ops.searchsorted(np.array([1, 3, 3, 5]), np.array([3, 0, 9])).tolist()
+    [1, 0, 4]
+    >>> kp.ops.searchsorted(np.array([1, 3, 3, 5]), np.array([3]), "right").tolist()
+    [3]
+
+    :dtypes: all but complex
+    :axes: None
+    :error: exact
+    """
+
+    signature = 'searchsorted(Tensor a, Tensor v, str side="left") -> Tensor'
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Finds the shape."""
+        a, v = ksel.arg_tensor("a"), ksel.arg_tensor("v")
+        side = ksel.attr_str("side").v
+        _one_axis(ksel, a)
+        _same_dtypes(ksel, a, v)
+        if side not in ("left", "right"):
+            raise InvalidArgumentError(f"{ksel._who()}: side is {side!r}; give 'left' or 'right'")
+        ksel.return_new_tensor(v.shape, index_dtype(ksel))
+        check_sizes(ksel)
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Writes one kernel."""
+        kind = _declare_key(ksel, kb, "a")
+        above = next(a.v for a in ksel.arg_descs if a is not None and a.name == "side") == "right"
+        spread(kb, kb.ceil_div(kb.arg_value("v").size, 64))
+        kb.emit("uint kp_i = kp_group * 64u + gl_LocalInvocationID.x;")
+        kb.emit("if (kp_i >= v_size) return;")
+        kb.emit(f"{kind} own = kp_key(v_load(kp_i));")
+        kb.emit(_bound("a", "a_size", above))
+        kb.emit(f"result_store(kp_i, {_index(ksel.results[0])}(low));")
+
+
+class _Counts(CustomOp):
+    """Counts, or sums of weights, by atomic additions to ints, which give the same result in any order."""
+
+    def bin(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
+        """Statements that call ``kp_count`` with a bin for the element ``kp_i``, and ``kp_i``."""
+        raise NotImplementedError
+
+    def finish(self, ksel: KernelSelection, length: int, dtype: np.dtype[Any] | None = None) -> None:
+        """Declares the weights and the result; `dtype` is that of sums of weights, None for the weights'."""
+        x = ksel.arg_descs[0]
+        assert isinstance(x, TensorArg)
+        weights = declare_weights(ksel, x)
+        if weights is None:
+            ksel.return_new_tensor((length,), index_dtype(ksel))
+        else:
+            if weights.shape != x.shape:
+                raise InvalidArgumentError(
+                    f"{ksel._who()}: weights has the shape {weights.shape}, and x {x.shape}; give a weight "
+                    "for each element"
+                )
+            ksel.return_new_tensor((length,), weights.dtype if dtype is None else dtype)
+        check_sizes(ksel)
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Writes kernels for zeros, the largest weight, counts, and the result in its dtype."""
+        result = kb.result(0)
+        weights = next((a for a in ksel.arg_descs if isinstance(a, TensorArg) and a.name == "weights"), None)
+        count = kb.largest(result.size, 1) if weights is None else result.size * WORDS + 1
+        kb.scratch("counts", count, "uint32")
+        kb.begin_dispatch("zeros")
+        spread(kb, kb.ceil_div(count, 64))
+        kb.emit("uint kp_i = kp_group * 64u + gl_LocalInvocationID.x;")
+        kb.emit("if (kp_i < counts_size) counts_store(kp_i, 0u);")
+        if weights is not None:
+            find_largest(kb, weights)
+        kb.begin_dispatch("counts")
+        if weights is None:
+            kb.declare("void kp_count(uint n, uint i) { atomicAdd(counts[n], 1u); }")
+        else:
+            declare_count(kb, weights)
+        spread(kb, kb.ceil_div(kb.arg_value("x").size, 64))
+        kb.emit("uint kp_i = kp_group * 64u + gl_LocalInvocationID.x;")
+        kb.emit("if (kp_i >= x_size) return;")
+        kb.emit(self.bin(ksel, kb))
+        kb.begin_dispatch("result")
+        found = f"{_index(ksel.results[0])}(counts_load(kp_i))"
+        if weights is not None:
+            found = total(kb, weights, ksel.results[0].dtype)
+        spread(kb, kb.ceil_div(result.size, 64))
+        kb.emit("uint kp_i = kp_group * 64u + gl_LocalInvocationID.x;")
+        kb.emit(f"if (kp_i < result_size) result_store(kp_i, {found});")
+
+
+_WEIGHED = """With `weights`, of the shape of `x`, each element counts as much as its weight. Sums do not
+    depend on the order: each weight is added as a multiple of a power of two that is at most 2^-93 of the
+    largest weight times the number of elements."""
+_WEIGHED_ERROR = "2 ulp, and 2^-94 of the largest weight times the square of the number of elements"
+
+
+class _IntCounts(_Counts):
+    __doc__ = f"""How often each of the ints 0 to ``length - 1`` is in `x`: `kp.ops.bincount` with a result of
+    a fixed size, which can be recorded. Other ints, also negative ones, are not counted.
+
+    `x` has any shape. The result has `length` elements of dtype int64, or int32 on a device without 64-bit
+    ints. {_WEIGHED} They are float64, or float32 on a device without it.
+
+    Raises ArgumentTypeError unless `x` has ints or bools and `weights` real numbers, InvalidArgumentError for
+    a negative length and weights of another shape.
+
+    >>> kp.ops.int_counts(np.array([0, 2, 2, 7, -1]), 4).tolist()
+    [1, 0, 2, 0]
+    >>> kp.ops.int_counts(np.array([0, 2, 2]), 3, np.float32([0.5, 1, 2])).tolist()
+    [0.5, 0.0, 3.0]
+
+    :dtypes: ints and bool; weights all but complex
+    :axes: None
+    :error: exact; with weights {_WEIGHED_ERROR}
+    """
+
+    signature = "int_counts(Tensor x, int length, Tensor? weights=None) -> Tensor"
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Finds the length."""
+        x = ksel.arg_tensor("x")
+        length = ksel.arg_int("length").v
+        if x.dtype.kind not in "biu":
+            raise ArgumentTypeError(f"{ksel._who()}: x is of {x.dtype}; give ints")
+        if length < 0:
+            raise InvalidArgumentError(f"{ksel._who()}: length is {length}; give 0 or more")
+        wide = ksel._may_use("shaderFloat64")
+        self.finish(ksel, length, np.dtype(np.float64 if wide else np.float32))
+
+    def bin(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
+        """By the int itself."""
+        kind = kb.arg_value("x").type
+        if kind == "bool":
+            return "uint n = x_load(kp_i) ? 1u : 0u; if (n < result_size) kp_count(n, kp_i);"
+        low = "" if kind.startswith("u") else f"n >= {kind}(0) && "
+        wide = "uint64_t" if kind.endswith("64_t") else "uint"
+        return f"{kind} n = x_load(kp_i); if ({low}{wide}(n) < {wide}(result_size)) kp_count(uint(n), kp_i);"
+
+
+class _BinCounts(_Counts):
+    __doc__ = f"""How many elements of `x` are in each bin: `kp.ops.histogram` with edges that the device has,
+    which can be recorded.
+
+    `edges` has one axis, ascends, and has the dtype of `x`, which has any shape. Bin `i` has the elements
+    from ``edges[i]`` to below ``edges[i + 1]``, and the last bin ``edges[-1]``, too. Others and NaN are not
+    counted. The result has the dtype int64, or int32 on a device without 64-bit ints.
+
+    {_WEIGHED} They have the dtype of the weights; ints wrap.
+
+    Raises InvalidArgumentError for fewer than two edges or another shape, ArgumentTypeError for two dtypes,
+    complex or bool weights, UnimplementedError for complex numbers.
+
+    >>> kp.ops.bin_counts(np.float32([0, 1, 2, 2.5, 4]), np.float32([0, 2, 4])).tolist()
+    [2, 3]
+
+    :dtypes: all but complex; weights all but complex and bool
+    :axes: None
+    :error: exact; with weights {_WEIGHED_ERROR}
+    """
+
+    signature = "bin_counts(Tensor x, Tensor edges, Tensor? weights=None) -> Tensor"
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Finds the number of bins."""
+        x, edges = ksel.arg_tensor("x"), ksel.arg_tensor("edges")
+        _one_axis(ksel, edges)
+        _same_dtypes(ksel, x, edges)
+        if edges.size < 2:
+            raise InvalidArgumentError(f"{ksel._who()}: edges has {edges.size} elements; give two or more")
+        self.finish(ksel, edges.size - 1)
+        weights = ksel.arg_descs[2]
+        if isinstance(weights, TensorArg) and weights.dtype == np.bool_:
+            raise ArgumentTypeError(
+                f"{ksel._who()}: weights is of bool; convert it: weights.astype(np.int32)"
+            )
+
+    def bin(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
+        """By a binary search."""
+        kind = _declare_key(ksel, kb, "x")
+        real = kb.arg_value("x").type in ("float", "double")
+        number = "x_load(kp_i) == x_load(kp_i) && " if real else ""
+        return f"""
+            {kind} own = kp_key(x_load(kp_i));
+            {_bound("edges", "result_size", True)}
+            if ({number}low > 0u && own <= kp_key(edges_load(result_size))) kp_count(low - 1u, kp_i);
+        """
+
+
+class _Selection(CustomOp):
+    """The elements that a condition selects, in their order, at the beginning of a result."""
+
+    condition = "x"
+
+    def begin(self, ksel: KernelSelection) -> TensorArg:
+        """Declares the condition, and the numbers of the kernels."""
+        x = ksel.arg_tensor(self.condition)
+        if x.dtype.kind == "c":
+            raise ArgumentTypeError(f"{ksel._who()}: {x.name} is of {x.dtype}; compare it: x != 0")
+        each = max(_LEAST, -(-x.size // _RUNS))
+        ksel.value("kp_each", each, "uint32")
+        ksel.value("kp_runs", max(-(-x.size // each), 1), "uint32")
+        return x
+
+    def taken(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
+        """The expression that is stored for the element ``kp_k``."""
+        raise NotImplementedError
+
+    def rest(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
+        """The expression that is stored behind those elements."""
+        raise NotImplementedError
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Writes four kernels: how many each run has, how many stand before it, the elements, the rest."""
+        c = self.condition
+        result = ksel.results[0].name
+        kb.scratch("sums", named("kp_runs"), "uint32")
+        chosen = f"{c}_load(kp_k)"
+        if kb.arg_value(c).type != "bool":
+            chosen = f"({chosen} != {kb.arg_value(c).type}(0))"
+        begin = f"""
+            uint kp_run = kp_group * 64u + gl_LocalInvocationID.x;
+            if (kp_run >= kp_runs) return;
+            uint kp_k = min(kp_run * kp_each, {c}_size), kp_e = min(kp_k + kp_each, {c}_size), kp_t = 0u;
+        """
+        for last in (False, True):
+            kb.begin_dispatch("move" if last else "count")
+            spread(kb, kb.ceil_div(named("kp_runs"), 64))
+            kb.emit(begin)
+            if last:
+                one = (
+                    f"{{ if ({chosen}) {{ {result}_store(kp_t, {self.taken(ksel, kb)}); ++kp_t; }} ++kp_k; }}"
+                )
+                kb.emit("kp_t = sums_load(kp_run);")
+            else:
+                one = f"{{ if ({chosen}) ++kp_t; ++kp_k; }}"
+            kb.emit(f"while (kp_e - kp_k >= 4u) {{ {one * 4} }} while (kp_k < kp_e) {one}")
+            if last:
+                break
+            kb.emit("sums_store(kp_run, kp_t);")
+            kb.begin_dispatch("carry")
+            kb.workgroup(1)
+            kb.groups(1)
+            kb.emit(f"""
+                uint sum = 0u;
+                for (uint run = 0u; run < kp_runs; ++run) {{
+                    uint own = sums_load(run); sums_store(run, sum); sum += own;
+                }}
+                count_store(0u, {_index(ksel.results[1])}(sum));
+            """)
+        kb.begin_dispatch("rest")
+        spread(kb, kb.ceil_div(kb.result(0).size, 64))
+        kb.emit("uint kp_i = kp_group * 64u + gl_LocalInvocationID.x;")
+        kb.emit(f"if (kp_i >= {result}_size || kp_i < uint(count_load(0u))) return;")
+        kb.emit(f"{result}_store(kp_i, {self.rest(ksel, kb)});")
+
+
+class _NonzeroPlaces(_Selection):
+    """The places of the elements of `x` that are not zero, and their number: `kp.ops.flatnonzero` with
+    results of a fixed size, which can be recorded.
+
+    The results are ``(places, count)``: `places` has ``x.size`` elements, and those from `count` on are -1.
+    Places count in row-major order. Both are int64, or int32 on a device without 64-bit ints. NaN is not
+    zero.
+
+    Raises ArgumentTypeError for complex numbers.
+
+    >>> places, count = kp.ops.nonzero_places(np.array([0, 5, 0, 7]))
+    >>> places.tolist(), int(count)
+    ([1, 3, -1, -1], 2)
+
+    :dtypes: all but complex
+    :axes: None
+    :error: exact
+    """
+
+    signature = "nonzero_places(Tensor x) -> (Tensor places, Tensor count)"
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Finds the size."""
+        x = self.begin(ksel)
+        ksel.return_new_tensor((x.size,), index_dtype(ksel))
+        ksel.return_new_tensor((), index_dtype(ksel))
+        check_sizes(ksel)
+
+    def taken(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
+        """The place."""
+        return f"{_index(ksel.results[0])}(kp_k)"
+
+    def rest(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
+        """That there is none."""
+        return f"{_index(ksel.results[0])}(-1)"
+
+
+class _Selected(_Selection):
+    """The elements of `x` at which `condition` is not zero, and their number: `kp.ops.compress` with results
+    of a fixed size, which can be recorded.
+
+    `condition` has no more elements than `x`; both are taken in row-major order. The results are
+    ``(values, count)``: `values` has ``condition.size`` elements of the dtype of `x`, and those from `count`
+    on are zeros. The count is int64, or int32 on a device without 64-bit ints.
+
+    Raises InvalidArgumentError for a longer condition, ArgumentTypeError for a complex one.
+
+    >>> values, count = kp.ops.selected(np.array([True, False, True]), np.array([5, 6, 7]))
+    >>> values.tolist(), int(count)
+    ([5, 7, 0], 2)
+
+    :dtypes: all, the condition all but complex
+    :axes: None
+    :error: exact
+    """
+
+    signature = "selected(Tensor condition, Tensor x) -> (Tensor values, Tensor count)"
+    condition = "condition"
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Finds the size."""
+        condition = self.begin(ksel)
+        x = ksel.arg_tensor("x")
+        if condition.size > x.size:
+            raise InvalidArgumentError(
+                f"{ksel._who()}: condition has {condition.size} elements, and x only {x.size}"
+            )
+        ksel.return_new_tensor((condition.size,), x.dtype)
+        ksel.return_new_tensor((), index_dtype(ksel))
+        check_sizes(ksel)
+
+    def taken(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
+        """The element."""
+        return "x_load(kp_k)"
+
+    def rest(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
+        """Zero."""
+        return f"{kb.arg_value('x').type}(0)"
+
+
+class _RunStarts(CustomOp):
+    """Whether each element of the sorted `x` is not equal to the one before it; NaN count as equal.
+
+    `x` has one axis; the result is of bools. The first element begins a run.
+
+    Raises InvalidArgumentError for other shapes, UnimplementedError for complex numbers.
+
+    >>> kp.ops.run_starts(np.array([1, 1, 2])).tolist()
+    [True, False, True]
+
+    :dtypes: all but complex
+    :axes: None
+    :error: exact
+    """
+
+    signature = "run_starts(Tensor x) -> Tensor"
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Finds the size."""
+        x = ksel.arg_tensor("x")
+        _one_axis(ksel, x)
+        key_of(ksel, x.dtype)
+        ksel.return_new_tensor(x.shape, np.bool_)
+        check_sizes(ksel)
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Writes one kernel."""
+        _declare_key(ksel, kb, "x")
+        spread(kb, kb.ceil_div(kb.arg_value("x").size, 64))
+        kb.emit("uint kp_i = kp_group * 64u + gl_LocalInvocationID.x;")
+        kb.emit("if (kp_i >= x_size) return;")
+        kb.emit("bool first = kp_i == 0u || kp_key(x_load(kp_i)) != kp_key(x_load(max(kp_i, 1u) - 1u));")
+        kb.emit("result_store(kp_i, first);")
+
+
+searchsorted: Operation = CustomOp.register(_Searchsorted)
+int_counts: Operation = CustomOp.register(_IntCounts)
+bin_counts: Operation = CustomOp.register(_BinCounts)
+nonzero_places: Operation = CustomOp.register(_NonzeroPlaces)
+selected: Operation = CustomOp.register(_Selected)
+run_starts: Operation = CustomOp.register(_RunStarts)

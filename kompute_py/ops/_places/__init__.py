@@ -1,0 +1,1 @@
+"""Elements in other places, new ones, and the parts that several areas share."""

@@ -1,0 +1,80 @@
+"""Functions of several operations, to call and to record.
+
+A body is written once, with `run` for each operation that it needs: a call runs them one after the other, and
+``.op`` records them as one.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ..._builders.elementwise import elementwise
+from ..._custom.custom_op import Operation
+from ..._custom.op_custom import OpCustom
+from ..._memory.strided import StridedView
+from .given import given
+from .moving import ascontiguousarray
+
+Run = Callable[..., Any]
+"""``run(operation, *arguments)`` gives the operation's results."""
+_copy = elementwise("x")
+
+
+def _direct(operation: Operation, *args: Any, **named: Any) -> Any:
+    return operation(*args, **named)
+
+
+class _Recorder:
+    """Records what it runs."""
+
+    def __init__(self) -> None:
+        self.operations: list[OpCustom] = []
+
+    def __call__(self, operation: Any, *args: Any, **named: Any) -> Any:
+        made = operation.op(*args, **named)
+        self.operations.append(made)
+        return made.results[0] if len(made.results) == 1 else made.results
+
+
+class Composed:
+    """A function of several operations: ``f(...)`` runs them, ``f.op(...)`` is one to record."""
+
+    def __init__(self, body: Callable[..., Any]) -> None:
+        self._body = body
+        self.__name__: str = body.__name__
+        self.__qualname__: str = body.__name__
+        self.__doc__ = body.__doc__
+        self.__module__ = body.__module__
+        first, *rest = inspect.signature(body, eval_str=False).parameters.values()
+        del first
+        rest.append(inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None))
+        self.__signature__: inspect.Signature = inspect.Signature(rest)
+
+    def __repr__(self) -> str:
+        return f"<function kp.ops.{self.__name__}{self.__signature__}>"
+
+    def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
+        found = self._body(_direct, *args, **named)
+        return found if out is None else _copy(found, out=out)
+
+    def op(self, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
+        """The operations for these arguments, as one to record. Tensors only; raises what a call raises."""
+        recorder = _Recorder()
+        found = self._body(recorder, *args, **named)
+        if out is not None or not recorder.operations:
+            found = recorder(_copy, found, out=out)
+        results = found if isinstance(found, tuple) else (found,)
+        return OpCustom._joined(self.__name__, recorder.operations, results)
+
+
+def records(run: Run) -> bool:
+    """Whether the operations are recorded: the host cannot look at what they compute."""
+    return run is not _direct
+
+
+def dense(run: Run, x: Any) -> Any:
+    """A Tensor or an array with the elements in row-major order, which can be reshaped."""
+    x = given(x)
+    return run(ascontiguousarray, x) if isinstance(x, StridedView) else x

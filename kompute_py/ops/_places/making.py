@@ -1,0 +1,271 @@
+"""New tensors: filled, ranges, diagonals.
+
+These operations have no tensors as arguments, so their results are Tensors of the current Manager (``with
+mgr:``), or of `out`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._base.errors import InvalidArgumentError, UnimplementedError
+from ..._base.types import is_small_float
+from ..._builders.walks import check_sizes
+from ..._custom.custom_op import CustomOp
+from ..._custom.selection import KernelSelection
+from ..._formulas.elements import element_of
+
+if TYPE_CHECKING:
+    from ..._custom.builder import KernelBuilder
+    from ..._custom.custom_op import Operation
+
+__all__ = [
+    "arange",
+    "eye",
+    "full",
+    "linspace",
+]
+
+
+class _Making(CustomOp):
+    """These operations have this in common."""
+
+    def dtype(self, ksel: KernelSelection) -> np.dtype[Any]:
+        """The dtype of the result. Raises UnimplementedError if the device lacks it."""
+        found: np.dtype[Any] = ksel.attr_dtype("dtype").v
+        if found.kind == "c":
+            raise InvalidArgumentError(
+                f"{ksel._who()}: dtype is {found}; make real numbers, and kp.ops.astype"
+            )
+        if need := ksel._lacking(found):
+            raise UnimplementedError(
+                f"{ksel._who()}: dtype is {found}, which this device does not have ({need.feature}); "
+                "use one of 32 bits"
+            )
+        return found
+
+    def number(self, ksel: KernelSelection, name: str, value: float, dtype: np.dtype[Any]) -> None:
+        """Declares a number of the kernel, ``kp_NAME``. Raises InvalidArgumentError if the dtype lacks it."""
+        if dtype.kind == "f" or is_small_float(dtype):
+            ksel.value(f"kp_{name}", value, np.float64 if dtype == np.float64 else np.float32)
+            return
+        if dtype.kind == "b":
+            ksel.value(f"kp_{name}", int(bool(value)), np.uint32)
+            return
+        whole = int(value) if math.isfinite(value) else None
+        if whole is None or whole != value:
+            raise InvalidArgumentError(f"{ksel._who()}: {name} is {value}, and dtype is {dtype}; give an int")
+        limits = np.iinfo(dtype)
+        if not limits.min <= value <= limits.max and name != "step":
+            raise InvalidArgumentError(
+                f"{ksel._who()}: {name} is {whole}, and {dtype} has {limits.min} to {limits.max}"
+            )
+        wide = dtype.itemsize == 8
+        bits = 64 if wide else 32
+        # As the kernel adds them, without a sign.
+        ksel.value(f"kp_{name}", int(whole) % 2**bits, np.uint64 if wide else np.uint32)
+
+    def computing(self, dtype: np.dtype[Any]) -> str:
+        """The type in which kernels compute: floats, or ints without a sign."""
+        if dtype.kind == "f" or is_small_float(dtype):
+            return "double" if dtype == np.float64 else "float"
+        return "uint64_t" if dtype.itemsize == 8 else "uint"
+
+    def stored(self, kb: KernelBuilder, dtype: np.dtype[Any], value: str) -> None:
+        """Yields the value, in the type of the result's elements."""
+        if dtype.itemsize == 8 and dtype.kind in "iu":
+            kb.extension("GL_EXT_shader_explicit_arithmetic_types_int64")
+        kb.yield_results(f"{element_of(dtype).type}({value})")
+
+
+class _Full(_Making):
+    """A tensor of this shape with all elements `fill_value`, as ``np.full``.
+
+    `shape` is an int or several. Raises InvalidArgumentError for a negative length and for a number that the
+    dtype does not have, UnimplementedError if the device lacks the dtype. `Manager.full` and `OpFill` do the
+    same without a shader.
+
+    >>> kp.ops.full((2, 3), 7, "int32").tolist()
+    [[7, 7, 7], [7, 7, 7]]
+
+    :dtypes: all but complex
+    :axes: any
+    :error: one rounding
+    """
+
+    signature = "full(int[]? shape, float fill_value, dtype dtype='float32') -> Tensor"
+
+    def select(self, ksel: KernelSelection) -> None:
+        """The shape, and the number."""
+        shape = _shape(ksel, ksel.attr_list_int("shape").v)
+        value, dtype = ksel.arg_float("fill_value").v, self.dtype(ksel)
+        self.number(ksel, "fill_value", value, dtype)
+        ksel.return_new_tensor(shape, dtype)
+        check_sizes(ksel)
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Each element is the number."""
+        self.stored(kb, ksel.results[0].dtype, "kp_fill_value")
+
+
+def _shape(ksel: KernelSelection, given: Any) -> tuple[int, ...]:
+    shape = (given,) if isinstance(given, int) else tuple(given or ())
+    for n in shape:
+        if n < 0:
+            raise InvalidArgumentError(f"{ksel._who()}: the shape {shape} has a negative length")
+    return shape
+
+
+class _Arange(_Making):
+    """The numbers from `start` to before `stop` in steps of `step`, as ``np.arange``; with one number, from 0
+    to before it.
+
+    The dtype is float32 by default, also for ints. Element i is ``start + i * step``, of which `step` is
+    rounded to the dtype. Raises InvalidArgumentError for a step of 0, for numbers that are not finite, for a
+    dtype of ints and numbers that are no ints or beyond its range; UnimplementedError if the device lacks the
+    dtype.
+
+    >>> kp.ops.arange(2, 9, 3, "int32").tolist()
+    [2, 5, 8]
+    >>> kp.ops.arange(3).tolist()
+    [0.0, 1.0, 2.0]
+
+    :dtypes: all but complex and bool
+    :axes: one
+    :error: i roundings of the step and one of the result; exact for ints
+    """
+
+    signature = "arange(float start, float stop=nan, float step=1.0, dtype dtype='float32') -> Tensor"
+
+    def select(self, ksel: KernelSelection) -> None:
+        """The number of elements, and their steps."""
+        start, stop, step = (ksel.arg_float(name).v for name in ("start", "stop", "step"))
+        dtype = self.dtype(ksel)
+        if math.isnan(stop):
+            start, stop = 0.0, start
+        if dtype.kind == "b" or step == 0 or not all(map(math.isfinite, (start, stop, step))):
+            raise InvalidArgumentError(
+                f"{ksel._who()}: start is {start}, stop {stop}, step {step}, dtype {dtype}; give finite "
+                "numbers, a step that is not 0, and a dtype of numbers"
+            )
+        if start == int(start) and stop == int(stop) and step == int(step):
+            start, stop, step = int(start), int(stop), int(step)  # which count exactly
+            count = max(0, -((start - stop) // step))
+        else:
+            count = max(0, math.ceil((stop - start) / step))
+        if count >= 2**32:
+            raise InvalidArgumentError(
+                f"{ksel._who()}: {count} elements; generated kernels count with 32 bits"
+            )
+        self.number(ksel, "start", start, dtype)
+        self.number(ksel, "step", step, dtype)
+        if dtype.kind in "iu" and count:
+            last = start + (count - 1) * step
+            limits = np.iinfo(dtype)
+            if not limits.min <= last <= limits.max:
+                raise InvalidArgumentError(
+                    f"{ksel._who()}: the last number is {last:.0f}, and {dtype} has {limits.min} to "
+                    f"{limits.max}"
+                )
+        ksel.return_new_tensor(count, dtype)
+        check_sizes(ksel)
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Each element from its number."""
+        dtype = ksel.results[0].dtype
+        self.stored(kb, dtype, f"kp_start + {self.computing(dtype)}(i) * kp_step")
+
+
+class _Linspace(_Making):
+    """`num` numbers at equal distances from `start` to `stop`, as ``np.linspace``; `stop` itself only with
+    `endpoint`.
+
+    Raises InvalidArgumentError for a negative `num`, for numbers that are not finite and for other dtypes
+    than floats; UnimplementedError if the device lacks the dtype.
+
+    >>> kp.ops.linspace(0, 1, 5).tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+
+    :dtypes: floats
+    :axes: one
+    :error: 4 roundings of the larger of `start` and `stop`; the ends are exact
+    """
+
+    signature = (
+        "linspace(float start, float stop, int num=50, bool endpoint=True, dtype dtype='float32') -> Tensor"
+    )
+
+    def select(self, ksel: KernelSelection) -> None:
+        """The step."""
+        start, stop = ksel.arg_float("start").v, ksel.arg_float("stop").v
+        num, endpoint = ksel.arg_int("num").v, ksel.attr_bool("endpoint").v
+        dtype = self.dtype(ksel)
+        if dtype.kind in "iub":
+            raise InvalidArgumentError(
+                f"{ksel._who()}: dtype is {dtype}; it gives floats: use kp.ops.astype after"
+            )
+        if num < 0 or not math.isfinite(start) or not math.isfinite(stop):
+            raise InvalidArgumentError(
+                f"{ksel._who()}: start is {start}, stop {stop} and num {num}; give finite numbers, and a num "
+                "of 0 or more"
+            )
+        self.number(ksel, "start", start, dtype)
+        self.number(ksel, "stop", stop, dtype)
+        ksel.value("kp_parts", max(num - 1 if endpoint else num, 1), np.uint32)
+        ksel.return_new_tensor(num, dtype)
+        check_sizes(ksel)
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Each element from the nearer end, so that both ends are exact."""
+        dtype = ksel.results[0].dtype
+        kind = self.computing(dtype)
+        # By halves, because the whole distance may be infinite.
+        half = f"(kp_stop * {kind}(0.5) - kp_start * {kind}(0.5))"
+        near = f"kp_start + {half} * ({kind}(2u * i) / {kind}(kp_parts))"
+        far = f"kp_stop - {half} * ({kind}(2u * (kp_parts - i)) / {kind}(kp_parts))"
+        self.stored(kb, dtype, f"(i <= kp_parts / 2u ? {near} : {far})")
+
+
+class _Eye(_Making):
+    """A matrix with ones on a diagonal and zeros elsewhere, as ``np.eye``.
+
+    It has `N` rows and `M` columns, by default as many. The diagonal begins in column `k`; negative ones
+    begin in later rows.
+
+    Raises InvalidArgumentError for a negative length, UnimplementedError if the device lacks the dtype.
+
+    >>> kp.ops.eye(2, 3, k=1).tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+
+    :dtypes: all but complex
+    :axes: two
+    :error: exact
+    """
+
+    signature = "eye(int N, int[]? M=None, int k=0, dtype dtype='float32') -> Tensor"
+
+    def select(self, ksel: KernelSelection) -> None:
+        """The shape, and the diagonal."""
+        rows, given = ksel.arg_int("N").v, ksel.attr_list_int("M").v
+        ksel.arg_int("k")
+        dtype = self.dtype(ksel)
+        if given is not None and len(given) != 1:
+            raise InvalidArgumentError(f"{ksel._who()}: M is {given}; give one int, the number of columns")
+        columns = rows if given is None else given[0]
+        ksel.value("kp_columns", max(columns, 0), np.uint32)
+        ksel.return_new_tensor(_shape(ksel, (rows, columns)), dtype)
+        check_sizes(ksel)
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """One if the column is the row's."""
+        one = "int(i / kp_columns) + k == int(i % kp_columns)"
+        kb.yield_results(one if ksel.results[0].dtype.kind == "b" else f"{one} ? 1 : 0")
+
+
+full: Operation = CustomOp.register(_Full)
+arange: Operation = CustomOp.register(_Arange)
+linspace: Operation = CustomOp.register(_Linspace)
+eye: Operation = CustomOp.register(_Eye)

@@ -1,0 +1,626 @@
+"""Elements in other places: transposed, turned, rolled, repeated, joined.
+
+Each result element comes from one place. `_Places` describes it by axes of the result: how many elements of
+the argument's memory it moves by, and by how many places the axis is rolled. Axes that are one in memory are
+merged, so the kernels depend on the number of axes that are left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..._base.errors import ArgumentTypeError, InvalidArgumentError
+from ..._builders.elementwise import strides_of
+from ..._builders.walks import axes_of, check_sizes, group_of, spread
+from ..._custom.arg_descs import TensorArg
+from ..._custom.custom_op import CustomOp, Operation
+from ..._custom.selection import KernelSelection
+from ..._formulas.dtypes import converted, promoted
+from ..._formulas.elements import element_of
+from .raising import raising
+
+if TYPE_CHECKING:
+    from ..._custom.builder import KernelBuilder
+
+__all__ = [
+    "ascontiguousarray",
+    "broadcast_to",
+    "concatenate",
+    "diagonal",
+    "flip",
+    "moveaxis",
+    "repeat",
+    "roll",
+    "rot90",
+    "stack",
+    "swapaxes",
+    "take",
+    "tile",
+    "transpose",
+]
+
+
+class _Axis(NamedTuple):
+    length: int
+    step: int
+    """Elements of the argument's memory from one to the next; may be negative."""
+    roll: int = 0
+    """The first element comes to this place."""
+
+
+def _merged(axes: Sequence[_Axis]) -> list[_Axis]:
+    found: list[_Axis] = []
+    for axis in axes:
+        if axis.length == 1:
+            continue
+        last = found[-1] if found else None
+        if last and not last.roll and not axis.roll and last.step == axis.step * axis.length:
+            found[-1] = _Axis(last.length * axis.length, axis.step)
+        else:
+            found.append(axis)
+    return found
+
+
+def _axis(ksel: KernelSelection, axis: int, ndim: int) -> int:
+    """The axis from 0 on."""
+    return axes_of(ksel._who(), [axis], ndim)[0]
+
+
+class _Places(CustomOp):
+    """Operations whose result elements come from places that steps of the axes give."""
+
+    reads_parts = True
+
+    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+        """The result's shape, its axes, and the number of elements from the argument's first one to that of
+        the result."""
+        raise NotImplementedError
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Finds the places."""
+        x = ksel.arg_tensor("x")
+        shape, axes, first = self.find(ksel, x)
+        ksel.return_new_tensor(shape, x.dtype)
+        check_sizes(ksel)
+        kept = _merged(axes) if math.prod(shape) else []
+        for number, axis in enumerate(kept):
+            if number:
+                ksel.value(f"kp_n{number}", axis.length, "uint32")
+            ksel.value(f"kp_s{number}", axis.step % 2**32, "uint32")
+            if axis.roll:
+                ksel.value(f"kp_l{number}", axis.length, "uint32")
+                ksel.value(f"kp_r{number}", axis.roll, "uint32")
+        ksel.value("kp_first", (x.offset + first) % 2**32, "uint32")
+        ksel.notes["axes"] = [bool(axis.roll) for axis in kept]
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Writes one kernel: an element for each invocation."""
+        rolled = ksel.notes["axes"]
+        group = group_of(ksel)
+        kb.workgroup(group)
+        spread(kb, kb.ceil_div(kb.result(0).size, group))
+        kb.emit(f"uint i = kp_group * {group}u + gl_LocalInvocationID.x;")
+        kb.emit("if (i >= result_size) return;")
+        kb.emit("uint rest = i, place = kp_first, c;")
+        for number in reversed(range(len(rolled))):
+            kb.emit(f"c = rest % kp_n{number}; rest /= kp_n{number};" if number else "c = rest;")
+            if rolled[number]:
+                kb.emit(f"c = c >= kp_r{number} ? c - kp_r{number} : c + (kp_l{number} - kp_r{number});")
+            kb.emit(f"place += c * kp_s{number};")
+        kb.emit("result_store(i, x_load(place));")
+
+
+def _of(x: TensorArg) -> list[_Axis]:
+    return [_Axis(n, step) for n, step in zip(x.shape, strides_of(x), strict=True)]
+
+
+def _shape(axes: Sequence[_Axis]) -> tuple[int, ...]:
+    return tuple(axis.length for axis in axes)
+
+
+class _Ascontiguousarray(_Places):
+    """A dense copy of `x`, such as ``t[:, 0]``, as ``np.ascontiguousarray``: a scalar gets one axis.
+
+    Raises InvalidArgumentError for memory beyond what shaders reach.
+
+    >>> t = mgr.tensor([[1, 2], [3, 4]])
+    >>> kp.ops.ascontiguousarray(t[:, 0]).tolist()
+    [1.0, 3.0]
+
+    :dtypes: all
+    :axes: any
+    :error: exact
+    """
+
+    signature = "ascontiguousarray(Tensor x) -> Tensor"
+
+    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+        """All axes as they are."""
+        return x.shape or (1,), _of(x), 0
+
+
+class _Transpose(_Places):
+    """`x` with its axes in the order `axes`, or reversed, as ``np.transpose``. The result is a copy.
+
+    Raises InvalidArgumentError unless `axes` has each axis once.
+
+    >>> kp.ops.transpose(mgr.tensor([[1, 2], [3, 4]])).tolist()
+    [[1.0, 3.0], [2.0, 4.0]]
+
+    :dtypes: all
+    :axes: any
+    :error: exact
+    """
+
+    signature = "transpose(Tensor x, int[]? axes=None) -> Tensor"
+
+    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+        """The axes in their new order."""
+        given = ksel.attr_list_int("axes").v
+        order = list(reversed(range(x.ndim))) if given is None else [int(each) for each in given]
+        if len(axes_of(ksel._who(), order, x.ndim)) != x.ndim:
+            raise InvalidArgumentError(f"{ksel._who()}: axes is {order}; give each of the {x.ndim} axes once")
+        every = _of(x)
+        axes = [every[each] for each in order]
+        return _shape(axes), axes, 0
+
+
+class _Moveaxis(_Places):
+    """`x` with some axes moved to other places, as ``np.moveaxis``; the others keep their order. The result
+    is a copy.
+
+    Raises InvalidArgumentError for an axis that `x` does not have or that is given twice, and unless
+    `destination` has as many axes as `source`.
+
+    >>> kp.ops.moveaxis(mgr.zeros((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+
+    :dtypes: all
+    :axes: any
+    :error: exact
+    """
+
+    signature = "moveaxis(Tensor x, int[]? source, int[]? destination) -> Tensor"
+
+    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+        """The axes in their new order."""
+        sides = []
+        for name in ("source", "destination"):
+            given = ksel.attr_list_int(name).v or []
+            axes_of(f"{ksel._who()}: {name}", given, x.ndim)
+            sides.append([int(each) % x.ndim for each in given])
+        source, destination = sides
+        if len(source) != len(destination):
+            raise InvalidArgumentError(
+                f"{ksel._who()}: source has {len(source)} axes and destination {len(destination)}; give as "
+                "many"
+            )
+        order = [each for each in range(x.ndim) if each not in source]
+        for to, each in sorted(zip(destination, source, strict=True)):
+            order.insert(to, each)
+        every = _of(x)
+        axes = [every[each] for each in order]
+        return _shape(axes), axes, 0
+
+
+class _Rot90(_Places):
+    """`x` turned by 90 degrees `k` times in the plane of two axes, from the first to the second, as
+    ``np.rot90``.
+
+    Raises InvalidArgumentError unless `axes` are two axes that `x` has.
+
+    >>> kp.ops.rot90(mgr.tensor([[1, 2], [3, 4]])).tolist()
+    [[2.0, 4.0], [1.0, 3.0]]
+
+    :dtypes: all
+    :axes: two
+    :error: exact
+    """
+
+    signature = "rot90(Tensor x, int k=1, int[] axes=[0, 1]) -> Tensor"
+
+    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+        """Axes exchanged, and with negative steps."""
+        turns, given = ksel.attr_int("k").v % 4, ksel.attr_list_int("axes").v
+        axes_of(ksel._who(), given, x.ndim)
+        if len(given) != 2:
+            raise InvalidArgumentError(f"{ksel._who()}: axes is {given}; give two axes")
+        a, b = (int(each) % x.ndim for each in given)
+        axes, first = _of(x), 0
+        back = {0: (), 1: (b,), 2: (a, b), 3: (a,)}[turns]
+        for each in back:
+            first += (x.shape[each] - 1) * axes[each].step
+            axes[each] = _Axis(x.shape[each], -axes[each].step)
+        if turns % 2:
+            axes[a], axes[b] = axes[b], axes[a]
+        return _shape(axes), axes, first if all(x.shape) else 0
+
+
+class _Swapaxes(_Places):
+    """`x` with two axes exchanged, as ``np.swapaxes``. The result is a copy.
+
+    Raises InvalidArgumentError for an axis that `x` does not have.
+
+    >>> kp.ops.swapaxes(mgr.tensor([[1, 2, 3]]), 0, 1).shape
+    (3, 1)
+
+    :dtypes: all
+    :axes: two
+    :error: exact
+    """
+
+    signature = "swapaxes(Tensor x, int axis1, int axis2) -> Tensor"
+
+    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+        """The axes in their new order."""
+        a = _axis(ksel, ksel.attr_int("axis1").v, x.ndim)
+        b = _axis(ksel, ksel.attr_int("axis2").v, x.ndim)
+        axes = _of(x)
+        axes[a], axes[b] = axes[b], axes[a]
+        return _shape(axes), axes, 0
+
+
+class _Flip(_Places):
+    """`x` with the order of elements reversed along `axis`, as ``np.flip``: an int, several, or None for all.
+
+    Raises InvalidArgumentError for an axis that `x` does not have or that is given twice.
+
+    >>> kp.ops.flip(mgr.tensor([1, 2, 3])).tolist()
+    [3.0, 2.0, 1.0]
+
+    :dtypes: all
+    :axes: any, several, None
+    :error: exact
+    """
+
+    signature = "flip(Tensor x, int[]? axis=None) -> Tensor"
+
+    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+        """Negative steps, from the last element on."""
+        axes, first = _of(x), 0
+        for each in axes_of(ksel._who(), ksel.attr_list_int("axis").v, x.ndim):
+            first += (x.shape[each] - 1) * axes[each].step
+            axes[each] = _Axis(x.shape[each], -axes[each].step)
+        return x.shape, axes, first
+
+
+class _Roll(_Places):
+    """`x` with its elements moved by `shift` places along `axis`, as ``np.roll``: those that leave at the end
+    come back at the start. Several axes take one shift, or one for each.
+
+    Give an axis, also for one axis: ``np.roll`` without it rolls the flattened array, here ``x.reshape(-1)``.
+
+    Raises InvalidArgumentError for an axis that `x` does not have or that is given twice, and for another
+    number of shifts.
+
+    >>> kp.ops.roll(mgr.tensor([1, 2, 3]), 1, axis=0).tolist()
+    [3.0, 1.0, 2.0]
+
+    :dtypes: all
+    :axes: any, several
+    :error: exact
+    """
+
+    signature = "roll(Tensor x, int[]? shift, int[]? axis) -> Tensor"
+
+    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+        """Rolled axes."""
+        shift, given = ksel.attr_list_int("shift").v, ksel.attr_list_int("axis").v
+        if shift is None or given is None:
+            raise InvalidArgumentError(f"{ksel._who()}: give shift and axis, an int or several each")
+        axes_of(ksel._who(), given, x.ndim)  # checked
+        shifts = list(shift) * len(given) if len(shift) == 1 else list(shift)
+        if len(shifts) != len(given):
+            raise InvalidArgumentError(
+                f"{ksel._who()}: {len(shifts)} shifts, and {len(given)} axes; give one for each"
+            )
+        axes = _of(x)
+        for each, by in zip(given, shifts, strict=True):
+            length, step, _ = axes[each]
+            axes[each] = _Axis(length, step, by % max(length, 1))
+        return x.shape, axes, 0
+
+
+class _Tile(_Places):
+    """`x` again and again along each axis, as ``np.tile``: `reps` has a number for each of the last axes.
+
+    Raises InvalidArgumentError for a negative number, or for None.
+
+    >>> kp.ops.tile(mgr.tensor([1, 2]), 2).tolist()
+    [1.0, 2.0, 1.0, 2.0]
+
+    :dtypes: all
+    :axes: any, several
+    :error: exact
+    """
+
+    signature = "tile(Tensor x, int[]? reps) -> Tensor"
+
+    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+        """For each axis one of the repetitions, which does not move, before it."""
+        given = ksel.attr_list_int("reps").v
+        if given is None or any(each < 0 for each in given):
+            raise InvalidArgumentError(f"{ksel._who()}: reps is {given}; give ints from 0 on")
+        reps = [1] * (x.ndim - len(given)) + [int(each) for each in given]
+        every = [_Axis(1, 0)] * (len(reps) - x.ndim) + _of(x)
+        axes: list[_Axis] = []
+        for times, axis in zip(reps, every, strict=True):
+            axes += [_Axis(times, 0), axis]
+        return tuple(n * axis.length for n, axis in zip(reps, every, strict=True)), axes, 0
+
+
+class _Repeat(_Places):
+    """Each element of `x` `repeats` times in a row along `axis`, as ``np.repeat`` with an int.
+
+    Raises InvalidArgumentError for an axis that `x` does not have and for negative `repeats`.
+
+    >>> kp.ops.repeat(mgr.tensor([1, 2]), 2, axis=0).tolist()
+    [1.0, 1.0, 2.0, 2.0]
+
+    :dtypes: all
+    :axes: one
+    :error: exact
+    """
+
+    signature = "repeat(Tensor x, int repeats, int axis) -> Tensor"
+
+    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+        """An axis of the repetitions, which does not move, after the axis."""
+        repeats = ksel.attr_int("repeats").v
+        axis = _axis(ksel, ksel.attr_int("axis").v, x.ndim)
+        if repeats < 0:
+            raise InvalidArgumentError(f"{ksel._who()}: repeats is {repeats}; give an int from 0 on")
+        axes = _of(x)
+        axes.insert(axis + 1, _Axis(repeats, 0))
+        return (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]), axes, 0
+
+
+class _BroadcastTo(_Places):
+    """`x` broadcast to `shape`, as ``np.broadcast_to``. The result is a copy.
+
+    Raises InvalidArgumentError unless `x` broadcasts to it.
+
+    >>> kp.ops.broadcast_to(mgr.tensor([1, 2]), (2, 2)).tolist()
+    [[1.0, 2.0], [1.0, 2.0]]
+
+    :dtypes: all
+    :axes: any
+    :error: exact
+    """
+
+    signature = "broadcast_to(Tensor x, int[]? shape) -> Tensor"
+
+    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+        """Axes with one element do not move."""
+        given = ksel.attr_list_int("shape").v
+        shape = tuple(int(each) for each in given or ())
+        wide = (1,) * (len(shape) - x.ndim) + x.shape
+        fits = len(wide) == len(shape) and all(a in (1, b) for a, b in zip(wide, shape, strict=True))
+        if given is None or not fits or any(n < 0 for n in shape):
+            raise InvalidArgumentError(f"{ksel._who()}: {x.shape} does not broadcast to {given}")
+        steps = (0,) * (len(shape) - x.ndim) + strides_of(x)
+        axes = [_Axis(n, 0 if a == 1 else step) for n, a, step in zip(shape, wide, steps, strict=True)]
+        return shape, axes, 0
+
+
+class _Diagonal(_Places):
+    """The diagonals of `x` over two axes, as ``np.diagonal``, as the last axis. `offset` is above 0 for those
+    above the main diagonal. The result is a copy.
+
+    Raises InvalidArgumentError for axes that `x` does not have, and for one axis twice.
+
+    >>> kp.ops.diagonal(mgr.tensor([[1, 2], [3, 4]])).tolist()
+    [1.0, 4.0]
+
+    :dtypes: all
+    :axes: two
+    :error: exact
+    """
+
+    signature = "diagonal(Tensor x, int offset=0, int axis1=0, int axis2=1) -> Tensor"
+
+    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+        """An axis that moves along both."""
+        offset = ksel.attr_int("offset").v
+        one, two = ksel.attr_int("axis1").v, ksel.attr_int("axis2").v
+        axes_of(ksel._who(), [one, two], x.ndim)  # checked
+        one, two = one % x.ndim, two % x.ndim
+        every = _of(x)
+        rows, columns = every[one], every[two]
+        count = max(0, min(rows.length + min(offset, 0), columns.length - max(offset, 0)))
+        first = max(offset, 0) * columns.step - min(offset, 0) * rows.step
+        axes = [axis for number, axis in enumerate(every) if number not in (one, two)]
+        axes.append(_Axis(count, rows.step + columns.step))
+        return _shape(axes), axes, first if count else 0
+
+
+class _Joined(CustomOp):
+    """Operations that put tensors behind each other along an axis."""
+
+    def join(self, ksel: KernelSelection, stacked: bool) -> None:
+        """Declares the arguments and the result."""
+        given = ksel.arg_tensor_list("arrays").items
+        axis = ksel.attr_int("axis").v
+        if not given:
+            raise InvalidArgumentError(f"{ksel._who()}: arrays is empty; give one or more")
+        first = given[0]
+        axis = _axis(ksel, axis, first.ndim + stacked)
+        for each in given:
+            rest = each.shape if stacked else (*each.shape[:axis], *each.shape[axis + 1 :])
+            own = first.shape if stacked else (*first.shape[:axis], *first.shape[axis + 1 :])
+            if rest != own or each.ndim != first.ndim:
+                along = "" if stacked else f", but along axis {axis}"
+                raise InvalidArgumentError(
+                    f"{ksel._who()}: {first.name} has the shape {first.shape}, and {each.name} {each.shape}; "
+                    f"they must be the same{along}"
+                )
+        lengths = [1 if stacked else each.shape[axis] for each in given]
+        shape = (*first.shape[:axis], sum(lengths), *first.shape[axis + (not stacked) :])
+        ksel.return_new_tensor(shape, promoted([each.dtype for each in given]))
+        check_sizes(ksel)
+        step = math.prod(shape[axis + 1 :])
+        ksel.value("kp_all", sum(lengths) * step, "uint32")
+        before = 0
+        for number, length in enumerate(lengths):
+            ksel.value(f"kp_n{number}", length * step, "uint32")
+            ksel.value(f"kp_b{number}", before * step, "uint32")
+            before += length
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Writes a kernel for each tensor."""
+        wanted, group = ksel.results[0].dtype, group_of(ksel)
+        for number, each in enumerate(kb.arg_value("arrays")):
+            kb.begin_dispatch(f"part {number}")
+            kb.workgroup(group)
+            spread(kb, kb.ceil_div(each.size, group))
+            value = f"{each}_load(i)"
+            if each.dtype != wanted:
+                value = converted(value, each.dtype, wanted)
+            for extension in (*element_of(each.dtype).extensions, *element_of(wanted).extensions):
+                kb.extension(extension)
+            kb.emit(f"""
+                uint i = kp_group * {group}u + gl_LocalInvocationID.x;
+                if (i >= {each}_size) return;
+                uint line = i / kp_n{number};
+                result_store(line * kp_all + kp_b{number} + (i - line * kp_n{number}), {value});
+            """)
+
+
+class _Concatenate(_Joined):
+    """Tensors behind each other along `axis`, as ``np.concatenate``. All take NumPy's common dtype.
+
+    Raises InvalidArgumentError for shapes that differ on another axis, and for no arrays.
+
+    >>> kp.ops.concatenate([mgr.tensor([1, 2]), mgr.tensor([3])]).tolist()
+    [1.0, 2.0, 3.0]
+
+    :dtypes: all
+    :axes: one
+    :error: exact
+    """
+
+    signature = "concatenate(Tensor[] arrays, int axis=0) -> Tensor"
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Along an axis that they have."""
+        self.join(ksel, False)
+
+
+class _Stack(_Joined):
+    """Tensors of one shape behind each other on a new axis, `axis` of the result, as ``np.stack``. All take
+    NumPy's common dtype.
+
+    Raises InvalidArgumentError for shapes that differ, and for no arrays.
+
+    >>> kp.ops.stack([mgr.tensor([1, 2]), mgr.tensor([3, 4])], axis=1).tolist()
+    [[1.0, 3.0], [2.0, 4.0]]
+
+    :dtypes: all
+    :axes: one
+    :error: exact
+    """
+
+    signature = "stack(Tensor[] arrays, int axis=0) -> Tensor"
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Along a new axis."""
+        self.join(ksel, True)
+
+
+def check_indices(ksel: KernelSelection, indices: TensorArg, n: int, title: str) -> None:
+    """Declares `mode`. Raises InvalidArgumentError for another mode and for `n` elements that cannot be
+    indexed, ArgumentTypeError for indices that are no ints.
+    """
+    mode = ksel.attr_str("mode").v
+    if mode == "raise":
+        raise InvalidArgumentError(
+            f"{ksel._who()}: mode is 'raise', and kernels cannot raise errors: what is recorded or submitted "
+            "needs 'clip' or 'wrap'"
+        )
+    if mode not in ("clip", "wrap"):
+        raise InvalidArgumentError(f'{ksel._who()}: mode is {mode!r}; give "raise", "clip" or "wrap"')
+    if indices.dtype.kind not in "iu":
+        raise ArgumentTypeError(f"{ksel._who()}: indices is of {indices.dtype}; give ints")
+    if n >= 2**31 or (not n and indices.size):
+        raise InvalidArgumentError(f"{ksel._who()}: {title} has {n} elements; it must have 1 to 2**31 - 1")
+
+
+def within(kind: str, mode: str) -> str:
+    """Statements that bring the index ``k`` of type `kind` to 0 to ``kp_n - 1``."""
+    if mode == "wrap":
+        return f"k -= k / {kind}(kp_n) * {kind}(kp_n); if (k < {kind}(0)) k += {kind}(kp_n);"
+    if kind in ("int64_t", "uint64_t"):
+        return f"if (k < {kind}(0)) k = {kind}(0); if (k >= {kind}(kp_n)) k = {kind}(kp_n - 1u);"
+    return f"k = clamp(k, {kind}(0), {kind}(kp_n - 1u));"
+
+
+class _Take(CustomOp):
+    """The elements of `x` at `indices` along `axis`, as ``np.take``; with None `x` is taken as one axis.
+
+    The result has the axes of `indices` in the place of `axis`. `mode` says what indices beyond the axis
+    mean: "clip" takes the first or last element, also for negative ones; "wrap" goes round. "raise" takes
+    negative indices from the end and refuses others: the host waits to see that, so what is recorded needs
+    another mode.
+
+    Raises OutOfRangeError with the mode "raise", InvalidArgumentError for an axis that `x` does not have, one
+    without elements or with 2**31 or more, and for another mode; ArgumentTypeError for indices that are no
+    ints.
+
+    >>> kp.ops.take(mgr.tensor([5, 6, 7]), np.array([2, 0, 9]), axis=0, mode="clip").tolist()
+    [7.0, 5.0, 7.0]
+
+    :dtypes: all; indices ints
+    :axes: one
+    :error: exact
+    """
+
+    signature = "take(Tensor x, Tensor indices, int[]? axis=None, str mode='raise') -> Tensor"
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Finds the steps."""
+        x, indices = ksel.arg_tensor("x"), ksel.arg_tensor("indices")
+        given = ksel.attr_list_int("axis").v
+        if given is not None and len(given) != 1:
+            raise InvalidArgumentError(f"{ksel._who()}: axis is {given}; give one axis, or None")
+        shape, axis = ((x.size,), 0) if given is None else (x.shape, _axis(ksel, given[0], x.ndim))
+        n = shape[axis]
+        check_indices(ksel, indices, n, "x" if given is None else f"axis {axis} of x")
+        ksel.return_new_tensor((*shape[:axis], *indices.shape, *shape[axis + 1 :]), x.dtype)
+        check_sizes(ksel)
+        ksel.value("kp_step", math.prod(shape[axis + 1 :]), "uint32")
+        ksel.value("kp_n", n, "uint32")
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Writes one kernel: an element for each invocation."""
+        mode = next(a.v for a in ksel.arg_descs if a is not None and a.name == "mode")
+        kind = kb.arg_value("indices").type
+        group = group_of(ksel)
+        kb.workgroup(group)
+        spread(kb, kb.ceil_div(kb.result(0).size, group))
+        kb.emit(f"""
+            uint i = kp_group * {group}u + gl_LocalInvocationID.x;
+            if (i >= result_size) return;
+            uint inner = i % kp_step, rest = i / kp_step;
+            uint outer = rest / indices_size;
+            {kind} k = indices_load(rest - outer * indices_size);
+            {within(kind, mode)}
+            result_store(i, x_load((outer * kp_n + uint(k)) * kp_step + inner));
+        """)
+
+
+ascontiguousarray: Operation = CustomOp.register(_Ascontiguousarray)
+transpose: Operation = CustomOp.register(_Transpose)
+moveaxis: Operation = CustomOp.register(_Moveaxis)
+rot90: Operation = CustomOp.register(_Rot90)
+swapaxes: Operation = CustomOp.register(_Swapaxes)
+flip: Operation = CustomOp.register(_Flip)
+roll: Operation = CustomOp.register(_Roll)
+tile: Operation = CustomOp.register(_Tile)
+repeat: Operation = CustomOp.register(_Repeat)
+broadcast_to: Operation = CustomOp.register(_BroadcastTo)
+diagonal: Operation = CustomOp.register(_Diagonal)
+concatenate: Operation = CustomOp.register(_Concatenate)
+stack: Operation = CustomOp.register(_Stack)
+take: Operation = raising(_Take)

@@ -1,0 +1,1 @@
+"""Filters, pictures and Fourier transforms."""

@@ -1,0 +1,198 @@
+"""Windows of elements along axes, and how arrays go on beyond their ends: for the filters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._base.errors import ArgumentTypeError, InvalidArgumentError
+from ..._builders.elementwise import elementwise
+from ..._builders.walks import named, spread
+from ..._custom.arg_descs import TensorArg, ValueArg
+from ..._custom.selection import KernelSelection
+from ..._formulas.elements import element_of
+
+if TYPE_CHECKING:
+    from ..._custom.builder import KernelBuilder
+
+MOST = 2**15
+"""Weights: llvmpipe ends loops after 65,535 turns."""
+_MOST_TURNS = 60000
+LENGTHS = ("full", "same", "valid")
+BORDERS = {
+    "reflect": "m = 2 * n; i = i < 0 ? m - 1 - (-1 - i) % m : i % m; return i < n ? i : m - 1 - i;",
+    "mirror": "m = max(2 * n - 2, 1); i = i < 0 ? m - 1 - (-1 - i) % m : i % m; return i < n ? i : m - i;",
+    "nearest": "return clamp(i, 0, n - 1);",
+    "wrap": "return i < 0 ? n - 1 - (-1 - i) % n : i % n;",
+    "constant": "return i < 0 || i >= n ? -1 : i;",
+}
+_exp = elementwise("exp(x)")
+MODES = """`mode` says how `x`, a b c, goes on beyond its ends: "reflect" (c b a a b c c b a), "mirror"
+    (c b a b c b a), "nearest" (a a a b c c c), "wrap" (a b c a b c a b c) or "constant" (cval). The result
+    has the shape of `x` and its dtype, or float32 if `x` has ints: they are not rounded. float16 is computed
+    in float32."""
+
+
+def check_count(ksel: KernelSelection, name: str, count: int, most: int = MOST) -> None:
+    if not 0 < count <= most:
+        raise InvalidArgumentError(f"{ksel._who()}: {name} has {count} elements; give 1 to {most}")
+
+
+def check_mode(ksel: KernelSelection) -> None:
+    """Declares the attribute `mode`. Raises InvalidArgumentError for one that is none of the borders."""
+    mode = ksel.attr_str("mode").v
+    if mode not in BORDERS:
+        raise InvalidArgumentError(f"{ksel._who()}: mode is {mode!r}; give one of {', '.join(BORDERS)}")
+
+
+def float_filter(ksel: KernelSelection, x: TensorArg) -> np.dtype[Any]:
+    """The dtype of filters that give floats. Raises ArgumentTypeError for ints of more than 16 bits."""
+    kind = x.dtype.kind
+    small = element_of(x.dtype, ksel._features).type in ("float", "double")
+    if not small and not (kind in "biu" and x.dtype.itemsize <= 2):
+        raise ArgumentTypeError(
+            f"{ksel._who()}: x is of {x.dtype}; give floats or ints of up to 16 bits: x.astype(np.float32)"
+        )
+    return np.dtype(np.float32) if kind in "biu" else x.dtype
+
+
+def declare_border(kb: KernelBuilder, mode: str) -> None:
+    """Adds ``kp_border(i, n)``: the element for the place `i` of an axis of `n`, -1 for one that is none."""
+    kb.declare(f"int kp_border(int i, int n) {{ if (i >= 0 && i < n) return i; int m; {BORDERS[mode]} }}")
+
+
+def line_pass(
+    kb: KernelBuilder,
+    mode: str,
+    number: str,
+    start: str,
+    step: Callable[[str], str],
+    load: str,
+    border: str,
+    finish: str,
+) -> None:
+    """Writes a filter along an axis into the dispatch: `start`, `step` for the expression of each element of
+    the window (its number is ``j``), and `finish` for the element ``kp_e``.
+
+    The run-time values of the axis end with `number`: its length ``kp_n``, the elements from one of it to the
+    next ``kp_step``, those of the window ``kp_count`` and those before the one that it is for, ``kp_left``.
+    """
+    declare_border(kb, mode)
+    kb.workgroup(64)
+    spread(kb, kb.ceil_div(kb.result(0).size, 64))
+    kb.emit(
+        f"""
+        uint kp_e = kp_group * 64u + gl_LocalInvocationID.x;
+        if (kp_e >= result_size) return;
+        int step = kp_step{number}, n = kp_n{number}, left = kp_left{number}, count = kp_count{number};
+        int i = int(kp_e) / step % n, first = int(kp_e) - i * step;
+        {start}
+        if (i >= left && i - left + count <= n) {{
+            int at = first + (i - left) * step;
+            for (int j = 0; j < count; ++j, at += step) {{ {step(f"{load}(uint(at))")} }}
+        }} else {{
+            for (int j = 0; j < count; ++j) {{
+                int k = kp_border(i + j - left, n);
+                if (k < 0) {{ {step("kp_outside")} }}
+                else {{ {step(f"{load}(uint(first + k * step))")} }}
+            }}
+        }}
+        {finish}
+    """.replace("kp_outside", border)
+    )
+
+
+def gaussian_weights(kb: KernelBuilder, number: str, kind: str, sigma: str) -> None:
+    """Writes the dispatch that computes the weights of a normal curve."""
+    dtype = "float64" if kind == "double" else "float32"
+    kb.scratch(f"weights{number}", named(f"kp_count{number}"), dtype)
+    kb.begin_dispatch(f"weights{number}")
+    kb.workgroup(64)
+    kb.groups(kb.ceil_div(named(f"kp_count{number}"), 64))
+    value = kb.call(_exp, x=(f"{kind}(-0.5) * d * d", dtype))
+    kb.emit(f"""
+        int j = int(gl_GlobalInvocationID.x);
+        if (j >= kp_count{number}) return;
+        {kind} total = {kind}(0);
+        for (int k = kp_left{number}; k > 0; --k) {{
+            {kind} d = {kind}(k) / {sigma};
+            total += {kind}(2) * {value};
+        }}
+        {kind} d = {kind}(j - kp_left{number}) / {sigma};
+        weights{number}_store(uint(j), {value} / (total + {kind}(1)));
+    """)
+
+
+def declare_products(
+    ksel: KernelSelection,
+    a: TensorArg,
+    v: TensorArg,
+    mode: str,
+    dtype: np.dtype[Any],
+    border: ValueArg,
+    turned: bool,
+) -> None:
+    """Declares a convolution of several axes, or with a border; `turned` is a correlation."""
+    most = _MOST_TURNS // a.ndim
+    if v.size > most:
+        raise InvalidArgumentError(
+            f"{ksel._who()}: v has {v.size} elements; the most for {a.ndim} axes are {most}, and "
+            "kp.ops.fftconvolve has no limit"
+        )
+    shape = []
+    for n, m in zip(a.shape, v.shape, strict=True):
+        if mode == "valid" and m > n:
+            raise InvalidArgumentError(
+                f"{ksel._who()}: v {v.shape} is longer than a {a.shape}, so no part is valid; give the "
+                "longer one first"
+            )
+        shape.append(n + m - 1 if mode == "full" else n - m + 1 if mode == "valid" else n)
+        left = {"full": m - 1, "valid": 0, "same": m - 1 - (m - 1) // 2}
+        axis = len(shape) - 1
+        ksel.value(f"kp_left{axis}", left.get(mode, m // 2 if turned else (m - 1) // 2), "int32")
+    if math.prod(shape) >= 2**31 or a.size >= 2**31:
+        raise InvalidArgumentError(f"{ksel._who()}: the result has {math.prod(shape)} elements; give less")
+    if mode == "constant":
+        if dtype.kind in "iu":
+            if border.v != border.v // 1:
+                raise InvalidArgumentError(f"{ksel._who()}: cval is {border.v}, and the result of {dtype}")
+            ksel.value("kp_cval", int(border.v), dtype)
+        else:
+            ksel.value("kp_cval", float(border.v), dtype if dtype == np.float64 else "float32")
+    ksel.variant = "windows"
+    ksel.return_new_tensor(shape, dtype)
+
+
+def write_products(ksel: KernelSelection, kb: KernelBuilder, turned: bool) -> None:
+    """Writes its kernel."""
+    a, result = kb.arg_value("a"), kb.result(0)
+    mode, kind = ksel.attribute("mode"), result.type
+    declare_border(kb, mode if mode in BORDERS else "constant")
+    kb.workgroup(64)
+    spread(kb, kb.ceil_div(result.size, 64))
+    lines = ["uint kp_e = kp_group * 64u + gl_LocalInvocationID.x;", "if (kp_e >= result_size) return;"]
+    lines.append("uint rest = kp_e;")
+    for axis in reversed(range(a.ndim)):
+        lines.append(f"int i{axis} = int(rest % uint(result_dim{axis})) - kp_left{axis};")
+        lines.append(f"rest /= uint(result_dim{axis});")
+    lines.append(f"{kind} sum = {kind}(0), outside = {kind}({'kp_cval' if mode == 'constant' else '0'});")
+    at, weight, inside = "0", "0", []
+    for axis in range(a.ndim):
+        lines.append(f"for (int j{axis} = 0; j{axis} < int(v_dim{axis}); ++j{axis}) {{")
+        lines.append(f"int k{axis} = kp_border(i{axis} + j{axis}, int(a_dim{axis}));")
+        at = f"({at} * int(a_dim{axis}) + k{axis})"
+        weight = f"({weight} * int(v_dim{axis}) + j{axis})"
+        inside.append(f"k{axis} >= 0")
+        if mode in LENGTHS:
+            lines.append(f"if (k{axis} < 0) continue;")
+    place = f"uint({weight})" if turned else f"v_size - 1u - uint({weight})"
+    load = f"{kind}(a_load(uint({at})))"
+    if mode == "constant":
+        load = f"({' && '.join(inside)} ? {load} : outside)"
+    lines.append(f"sum += {kind}(v_load({place})) * {load};")
+    lines.append("}" * a.ndim)
+    lines.append("result_store(kp_e, sum);")
+    kb.emit("\n".join(lines))

@@ -1,0 +1,487 @@
+"""Discrete Fourier transforms, as NumPy's `np.fft`: VkFFT writes the kernels, and they run as any others."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._base.errors import InvalidArgumentError, UnimplementedError
+from ..._builders.walks import axes_of, check_sizes
+from ..._custom.arg_descs import TensorArg
+from ..._custom.custom_op import CustomOp, Operation
+from ..._custom.selection import KernelSelection
+from .._places.moving import _Axis, _of, _Places
+from .transforms import Geometry, Writer
+
+if TYPE_CHECKING:
+    from ..._custom.builder import KernelBuilder
+
+__all__ = [
+    "fft",
+    "fft2",
+    "fftconvolve",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]
+
+_NORMS = ("backward", "ortho", "forward")
+
+
+class _Transform(CustomOp):
+    real_in = False
+    """Takes real numbers, and leaves out the conjugates from its result."""
+    real_out = False
+    """Has real numbers as its result, and takes half of the complex ones."""
+    inverse = False
+    several = True
+    """Has the arguments `s` and `axes`, not `n` and `axis`."""
+
+    def select(self, ksel: KernelSelection) -> None:
+        x = ksel.arg_tensor("x").specialize_all_dims()
+        if self.several:
+            lengths, axes = ksel.attr_list_int("s").v, ksel.attr_list_int("axes").v
+        else:
+            n, axis = ksel.attr_list_int("n").v, ksel.attr_int("axis").v
+            lengths, axes = (None if n is None else [n] if isinstance(n, int) else n), [axis]
+        norm = ksel.attr_str("norm").v
+        shape = _geometry(ksel, self, x.shape, lengths, axes, norm)
+        if self.real_in and x.dtype.kind == "c":
+            raise InvalidArgumentError(
+                f"{ksel._who()}: x is {x.dtype}, and {ksel._who()} transforms real numbers; call "
+                f"{ksel._who().lstrip('r')}, or give x.real"
+            )
+        dtype = _complex_of(ksel, x.dtype)
+        if self.real_out:
+            dtype = np.dtype(np.float32 if dtype == np.complex64 else np.float64)
+        ksel.return_new_tensor(shape.half if self.real_in else shape.full, dtype)
+        check_sizes(ksel)
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        lengths = ksel.attribute("s" if self.several else "n")
+        axes = ksel.attribute("axes" if self.several else "axis")
+        lengths = [lengths] if isinstance(lengths, int) else lengths
+        axes = [axes] if isinstance(axes, int) else axes
+        x, result = kb.arg_value("x"), kb.result(0)
+        given = tuple(int(n) for n in x.shape)
+        shape = _geometry(ksel, self, given, lengths, axes, ksel.attribute("norm"))
+        if 0 in shape.full:
+            kb.yield_results(f"{result.type}(0)")  # it does not run
+            return
+        writer = Writer(ksel, kb, self.inverse, result.dtype)
+        write = writer.from_real if self.real_in else writer.to_real if self.real_out else writer.whole
+        write(x, result, shape)
+
+
+def _complex_of(ksel: KernelSelection, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype that the transform computes in, by NumPy's rule."""
+    doubles = ksel._may_use("shaderFloat64")
+    if dtype in (np.float64, np.complex128):
+        if not doubles:
+            raise UnimplementedError(
+                f"{ksel._who()}: x is {dtype}, and the device has no float64; convert it: "
+                f"x.astype(np.{'complex64' if dtype.kind == 'c' else 'float32'})"
+            )
+        return np.dtype(np.complex128)
+    return np.dtype(np.complex128 if doubles and dtype.kind in "iub" else np.complex64)
+
+
+def _geometry(
+    ksel: KernelSelection,
+    kind: _Transform,
+    given: tuple[int, ...],
+    lengths: Sequence[int] | None,
+    axes: Sequence[int] | None,
+    norm: str,
+) -> Geometry:
+    who = ksel._who()
+    if norm not in _NORMS:
+        raise InvalidArgumentError(f"{who}: norm is {norm!r}; it is one of {', '.join(_NORMS)}")
+    ndim = len(given)
+    if axes is None:
+        axes = range(ndim) if lengths is None else range(ndim - len(lengths), ndim)
+    axes_of(who, axes, ndim)  # raises for axes that are not there or stand twice
+    order = tuple(axis % ndim for axis in axes)
+    if lengths is None:
+        found = [given[axis] for axis in order]
+        if kind.real_out and order:
+            found[-1] = 2 * (found[-1] - 1)
+    elif len(lengths) != len(order):
+        raise InvalidArgumentError(f"{who}: there are {len(lengths)} lengths for {len(order)} axes")
+    else:
+        found = [
+            given[axis] if n == -1 and kind.several else n for axis, n in zip(order, lengths, strict=True)
+        ]
+    if (kind.real_in or kind.real_out) and not order:
+        raise InvalidArgumentError(f"{who}: there is no axis to transform")
+    for axis, n in zip(order, found, strict=True):
+        if n < 1:
+            raise InvalidArgumentError(
+                f"{who}: axis {axis} has the length {n}, and a transform has at least one number; say how "
+                "many, or transform another axis"
+            )
+    full = list(given)
+    for axis, n in zip(order, found, strict=True):
+        full[axis] = n
+    half = list(full)
+    if kind.real_in or kind.real_out:
+        half[order[-1]] = full[order[-1]] // 2 + 1
+    total = math.prod(found)
+    scaled = norm == ("backward" if kind.inverse else "forward")
+    factor = 1 / math.sqrt(total) if norm == "ortho" else 1 / total if scaled else 1.0
+    return Geometry(order, given, tuple(full), tuple(half), factor)
+
+
+_SUMMARIES = {
+    "fft": "The discrete Fourier transform of `x` along an axis: the sums of x[j] exp(-2 pi i j k / n).",
+    "ifft": "The inverse of `fft`: the sums of x[j] exp(2 pi i j k / n) along an axis, divided by n.",
+    "rfft": "The half of `fft` of real numbers that the other half follows from.",
+    "irfft": "The inverse of `rfft`: real numbers from half of their transform.",
+    "fft2": "The discrete Fourier transform of `x` along two axes.",
+    "ifft2": "The inverse of `fft2`.",
+    "rfft2": "The half of `fft2` of real numbers that the other half follows from.",
+    "irfft2": "The inverse of `rfft2`: real numbers from half of their transform.",
+    "fftn": "The discrete Fourier transform of `x` along several axes.",
+    "ifftn": "The inverse of `fftn`.",
+    "rfftn": "The half of `fftn` of real numbers that the other half follows from.",
+    "irfftn": "The inverse of `rfftn`: real numbers from half of their transform.",
+}
+_LENGTHS = {
+    (False, False): "`n` is the number of elements of `axis` to transform: others are left out, missing ones "
+    "are zeros.",
+    (
+        False,
+        True,
+    ): "`n` is the length of `axis` in the result, 2 (m - 1) by default for m numbers in `x`: give "
+    "it for odd lengths. Of `x`, the first n // 2 + 1 are used; missing ones are zeros.",
+    (True, False): "`s` has for each the number of elements to transform: others are left out, missing ones "
+    "are zeros, and -1 is all.",
+    (
+        True,
+        True,
+    ): "`s` has for each its length in the result; that of the last is 2 (m - 1) by default, for m "
+    "numbers in `x`: give it for odd lengths.",
+}
+"""What the argument for lengths is, by (several axes, a real result)."""
+_AXES = {
+    "": "",
+    "2": "`axes` are the axes, the last two by default. ",
+    "n": "`axes` are the axes, all by default, or the last ones if `s` is given. ",
+}
+_DOC = """{summary}
+
+{about}
+
+Raises InvalidArgumentError for axes that `x` does not have or that are given twice, a length below 1,
+{and_complex}and an unknown `norm`; UnimplementedError for float64 and complex128 on a device without float64.
+
+The kernels are VkFFT's (D. Tolmachev, 2023): Stockham's algorithm for lengths with prime factors up to 13,
+Bluestein's for others.{pairs}
+
+>>> kp.ops.{name}({example}
+{shown}
+
+:dtypes: {dtypes}
+:axes: {axes}
+:error: (2 + log2 n) eps of the result's norm
+"""
+
+
+def _transform(name: str, example: str, shown: str) -> Operation:
+    """The transform of this name."""
+    before, after = name.split("fft")
+    inverse, real_in, real_out = "i" in before, before == "r", before == "ir"
+    divided = ["divides by n", "no factor"] if inverse else ["no factor", "divides by n"]
+    values = "`x` may be real or complex; the result is complex."
+    if real_in:
+        where = "the last of the axes" if after else "`axis`"
+        values = (
+            f"`x` has real numbers. The result has n // 2 + 1 complex ones on {where}: the others are "
+            "conjugates of these."
+        )
+    elif real_out:
+        values = (
+            "The result is real: float32 or float64. Numbers that are their own conjugates in a transform of "
+            "real numbers, such as the first, count without their imaginary parts, as in NumPy."
+        )
+    about = (
+        f"{_AXES[after]}{_LENGTHS[bool(after), real_out]} "
+        f'`norm` is "backward" ({divided[0]}), "ortho" (divides by the square root of n) or "forward" '
+        f"({divided[1]}){', where n is the number of elements in a transform' if after else ''}. {values} "
+        "float64, complex128 and integers are computed in float64, other dtypes in float32. A device without "
+        "float64 computes integers in float32."
+    )
+    doc = _DOC.format(
+        name=name,
+        summary=_SUMMARIES[name],
+        about=textwrap.fill(about, 100),
+        and_complex="complex `x` " if real_in else "",
+        pairs=" An even n costs half of a complex transform, an odd one a whole one."
+        if "r" in before
+        else "",
+        example=example,
+        shown=shown,
+        dtypes="all but complex" if real_in else "all",
+        axes="several" if after else "one",
+    )
+    named = {
+        "": "int[]? n=None, int axis=-1",
+        "2": "int[]? s=None, int[]? axes=[-2, -1]",
+        "n": "int[]? s=None, int[]? axes=None",
+    }[after]
+    members = {
+        "__doc__": doc,
+        "signature": f"{name}(Tensor x, {named}, str norm='backward') -> Tensor",
+        "real_in": real_in,
+        "real_out": real_out,
+        "inverse": inverse,
+        "several": bool(after),
+    }
+    return CustomOp.register(type(f"_{name.capitalize()}", (_Transform,), members))
+
+
+class _Fftconvolve(CustomOp):
+    """The convolution of `in1` with `in2` along `axes`, all by default, as ``scipy.signal.fftconvolve``.
+
+    Both have as many axes, and the same lengths on those that are not in `axes`. `mode` is "full" (n + m - 1
+    numbers for n and m), "same" (the middle of these, as many as `in1` has) or "valid" (those that take no
+    number beyond the ends; one array must be as long as the other on each of the axes). The result is real if
+    both are. float64, complex128 and integers are computed in float64, other dtypes in float32. A device
+    without float64 computes integers in float32.
+
+    It takes the product of the Fourier transforms of both, padded with zeros to lengths of 2**k or 3 * 2**k
+    (T. G. Stockham, 1966): `kp.ops.convolve` is the faster one for a few weights. A large number makes the
+    error of all results larger, and a NaN makes all of them NaN.
+
+    Raises InvalidArgumentError for shapes that do not fit, for an axis without elements, that is not there or
+    that is given twice, and for another `mode`; UnimplementedError for float64 and complex128 on a device
+    without float64.
+
+    >>> kp.ops.fftconvolve(np.float32([1, 2, 3]), np.float32([1, 1])).round(5).tolist()
+    [1.0, 3.0, 5.0, 3.0]
+
+    :dtypes: all
+    :axes: several, None
+    :error: 4 (2 + log2 n) eps of the product of both norms
+    """
+
+    signature = "fftconvolve(Tensor in1, Tensor in2, str mode='full', int[]? axes=None) -> Tensor"
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Finds the shapes."""
+        a, b = (ksel.arg_tensor(name).specialize_all_dims() for name in ("in1", "in2"))
+        who, mode = ksel._who(), ksel.attr_str("mode").v
+        if a.ndim != b.ndim:
+            raise InvalidArgumentError(f"{who}: in1 has {a.ndim} axes, and in2 {b.ndim}; give as many")
+        axes = axes_of(who, ksel.attr_list_int("axes").v, a.ndim)
+        if not axes:
+            raise InvalidArgumentError(f"{who}: there is no axis to convolve along")
+        if mode not in ("full", "same", "valid"):
+            raise InvalidArgumentError(f"{who}: mode is {mode!r}; it is one of full, same, valid")
+        for axis, (n, m) in enumerate(zip(a.shape, b.shape, strict=True)):
+            if (axis in axes and not (n and m)) or (axis not in axes and n != m):
+                raise InvalidArgumentError(
+                    f"{who}: in1 and in2 have the lengths {n} and {m} on axis {axis}; "
+                    + ("give elements" if axis in axes else "give the same, or convolve along it, too")
+                )
+        longer = {a.shape[axis] > b.shape[axis] for axis in axes if a.shape[axis] != b.shape[axis]}
+        if mode == "valid" and len(longer) > 1:
+            raise InvalidArgumentError(f"{who}: neither of {a.shape} and {b.shape} has room for the other")
+        full, kept, first = list(a.shape), list(a.shape), [0] * a.ndim
+        for axis in axes:
+            n, m = a.shape[axis], b.shape[axis]
+            full[axis] = _fast(n + m - 1)
+            kept[axis] = {"full": n + m - 1, "same": n, "valid": abs(n - m) + 1}[mode]
+            first[axis] = {"full": 0, "same": (m - 1) // 2, "valid": min(n, m) - 1}[mode]
+        half = list(full)
+        half[axes[-1]] = full[axes[-1]] // 2 + 1
+        ksel.notes["lengths"] = axes, tuple(full), tuple(half), tuple(first)
+        dtype = max((_complex_of(ksel, each.dtype) for each in (a, b)), key=lambda kind: kind.itemsize)
+        if "c" not in (a.dtype.kind, b.dtype.kind):
+            dtype = np.dtype(np.float32 if dtype == np.complex64 else np.float64)
+        ksel.return_new_tensor(kept, dtype)
+        check_sizes(ksel)
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Writes three transforms, with a product before the last."""
+        axes, full, half, start = ksel.notes["lengths"]
+        result = kb.result(0)
+        kept = tuple(int(n) for n in ksel.results[0].shape)
+        if 0 in kept:
+            kb.yield_results(f"{result.type}(0)")  # it does not run
+            return
+        real = result.dtype.kind != "c"
+        writer = Writer(ksel, kb, False, result.dtype)
+        count = math.prod(half if real else full)
+        parts = []
+        for name in ("in1", "in2"):
+            x, part = kb.arg_value(name), writer.scratch(name, count)
+            given = Geometry(axes, tuple(int(n) for n in x.shape), full, half, 1.0)
+            (writer.from_real if real else writer.whole)(x, part, given)
+            parts.append(part)
+        first, second = parts
+        writer.product(first, second, count)
+        writer.inverse = True
+        factor = 1 / math.prod(full[axis] for axis in axes)
+        back = kb.scratch("back", math.prod(full), writer.real_dtype) if real else second
+        given = Geometry(axes, half if real else full, full, half, factor)
+        (writer.to_real if real else writer.whole)(first, back, given)
+        writer.cut(back, full, result, kept, start)
+
+
+def _fast(length: int) -> int:
+    """The least length of 2**k or 3 * 2**k, and even, that has room for so many numbers."""
+    power = 2 ** max((length - 1).bit_length(), 1)
+    return power * 3 // 4 if power >= 8 and power * 3 // 4 >= length else power
+
+
+class _Frequencies(CustomOp):
+    half = False
+    """Those from 0 on only."""
+
+    def select(self, ksel: KernelSelection) -> None:
+        n, d, dtype = ksel.arg_int("n").v, ksel.arg_float("d").v, ksel.attr_dtype("dtype").v
+        if n < 1:
+            raise InvalidArgumentError(f"{ksel._who()}: n is {n}; a transform has at least one number")
+        if not math.isfinite(d) or d == 0:
+            raise InvalidArgumentError(f"{ksel._who()}: d is {d}; give the time between two numbers")
+        if dtype not in (np.float32, np.float64):
+            raise InvalidArgumentError(f"{ksel._who()}: dtype is {dtype}; it is float32 or float64")
+        if dtype == np.float64 and ksel.device is not None and not ksel.has("shaderFloat64"):
+            raise UnimplementedError(f"{ksel._who()}: the device has no float64; use float32")
+        ksel.value("kp_step", 1 / (n * d), dtype)
+        ksel.return_new_tensor(n // 2 + 1 if self.half else n, dtype)
+        check_sizes(ksel)
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        turn = "" if self.half else " - (i < (result_size + 1) / 2 ? 0 : int(result_size))"
+        kb.yield_results(f"kp_step * {kb.result(0).type}(int(i){turn})")
+
+
+class _Fftfreq(_Frequencies):
+    """The frequencies of the numbers of `fft`, as ``np.fft.fftfreq``: 0, 1, ..., -2, -1, divided by `n` `d`.
+
+    `n` is the length of the transform, and `d` the time from one number to the next. The result is a Tensor
+    of the current Manager, or `out`.
+
+    Raises InvalidArgumentError for `n` below 1 or beyond the memory that shaders reach, for `d` that is 0 or
+    not finite and for other dtypes than float32 and float64; UnimplementedError for float64 on a device
+    without it.
+
+    >>> kp.ops.fftfreq(5, d=0.1).tolist()
+    [0.0, 2.0, 4.0, -4.0, -2.0]
+
+    :dtypes: float32 and float64
+    :axes: one
+    :error: 1 ulp
+    """
+
+    signature = "fftfreq(int n, float d=1.0, dtype dtype='float32') -> Tensor"
+
+
+class _Rfftfreq(_Frequencies):
+    """The frequencies of the numbers of `rfft`, as ``np.fft.rfftfreq``: those of `fftfreq` from 0 on, to the
+    half of `n`.
+
+    `n` is the length of the transform, and `d` the time from one number to the next. Raises what `fftfreq`
+    raises.
+
+    >>> kp.ops.rfftfreq(5, d=0.1).tolist()
+    [0.0, 2.0, 4.0]
+
+    :dtypes: float32 and float64
+    :axes: one
+    :error: 1 ulp
+    """
+
+    signature = "rfftfreq(int n, float d=1.0, dtype dtype='float32') -> Tensor"
+    half = True
+
+
+class _Shift(_Places):
+    """Moves the first elements of axes to their middle."""
+
+    back = False
+
+    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+        """Rolled axes."""
+        places = _of(x)
+        for each in axes_of(ksel._who(), ksel.attr_list_int("axes").v, x.ndim):
+            n, step, _ = places[each]
+            places[each] = _Axis(n, step, (n + 1) // 2 % max(n, 1) if self.back else n // 2)
+        return x.shape, places, 0
+
+
+class _Fftshift(_Shift):
+    """`x` with the frequency 0 in the middle of `axes`, as ``np.fft.fftshift``: all axes by default.
+
+    Raises InvalidArgumentError for an axis that `x` does not have or that is given twice.
+
+    >>> kp.ops.fftshift(mgr.tensor([0, 1, 2, -2, -1])).tolist()
+    [-2.0, -1.0, 0.0, 1.0, 2.0]
+
+    :dtypes: all
+    :axes: any, several, None
+    :error: exact
+    """
+
+    signature = "fftshift(Tensor x, int[]? axes=None) -> Tensor"
+
+
+class _Ifftshift(_Shift):
+    """The inverse of `fftshift`, as ``np.fft.ifftshift``: they differ for odd lengths.
+
+    Raises InvalidArgumentError for an axis that `x` does not have or that is given twice.
+
+    >>> kp.ops.ifftshift(mgr.tensor([-2, -1, 0, 1, 2])).tolist()
+    [0.0, 1.0, 2.0, -2.0, -1.0]
+
+    :dtypes: all
+    :axes: any, several, None
+    :error: exact
+    """
+
+    signature = "ifftshift(Tensor x, int[]? axes=None) -> Tensor"
+    back = True
+
+
+fft: Operation = _transform(
+    "fft", "np.complex64([1, 2, 3, 4])).tolist()", "[(10+0j), (-2+2j), (-2+0j), (-2-2j)]"
+)
+ifft: Operation = _transform(
+    "ifft", "np.complex64([10, -2 + 2j, -2, -2 - 2j])).tolist()", "[(1+0j), (2+0j), (3+0j), (4+0j)]"
+)
+rfft: Operation = _transform("rfft", "np.float32([1, 2, 3, 4])).tolist()", "[(10+0j), (-2+2j), (-2+0j)]")
+irfft: Operation = _transform("irfft", "np.complex64([10, -2 + 2j, -2])).tolist()", "[1.0, 2.0, 3.0, 4.0]")
+fft2: Operation = _transform(
+    "fft2", "np.complex64([[1, 2], [3, 4]])).tolist()", "[[(10+0j), (-2+0j)], [(-4+0j), 0j]]"
+)
+ifft2: Operation = _transform(
+    "ifft2", "np.complex64([[10, -2], [-4, 0]])).tolist()", "[[(1+0j), (2+0j)], [(3+0j), (4+0j)]]"
+)
+rfft2: Operation = _transform("rfft2", "np.ones((4, 6), np.float32)).shape", "(4, 4)")
+irfft2: Operation = _transform("irfft2", "np.ones((4, 4), np.complex64)).shape", "(4, 6)")
+fftn: Operation = _transform("fftn", "np.ones((2, 4, 8), np.complex64))[0, 0, 0].item()", "(64+0j)")
+ifftn: Operation = _transform("ifftn", "np.ones((2, 4, 8), np.complex64))[0, 0, 0].item()", "(1+0j)")
+rfftn: Operation = _transform("rfftn", "np.ones((2, 4, 8), np.float32)).shape", "(2, 4, 5)")
+irfftn: Operation = _transform("irfftn", "np.ones((2, 4, 5), np.complex64)).shape", "(2, 4, 8)")
+fftshift: Operation = CustomOp.register(_Fftshift)
+ifftshift: Operation = CustomOp.register(_Ifftshift)
+fftfreq: Operation = CustomOp.register(_Fftfreq)
+rfftfreq: Operation = CustomOp.register(_Rfftfreq)
+fftconvolve: Operation = CustomOp.register(_Fftconvolve)

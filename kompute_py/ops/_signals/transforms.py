@@ -1,0 +1,505 @@
+"""The dispatches of Fourier transforms.
+
+A plan of VkFFT (native/core/fft) transforms one axis of complex numbers. Others, and what surrounds a
+transform (padding, real numbers, factors), are dispatches before and after it.
+
+An even number n of real numbers is taken as n / 2 complex ones, which costs half. If z[j] = x[2 j] +
+i x[2 j + 1] has the transform Z, then those of the even and the odd numbers are E[k] = (Z[k] + Z*[-k]) / 2
+and O[k] = (Z[k] - Z*[-k]) / 2i, and x has E[k] + exp(-2 pi i k / n) O[k] (J. W. Cooley, P. A. W. Lewis and
+P. D. Welch, 1970). That is done after the other axes, so these also have half of the numbers. VkFFT's own
+real transforms join two rows to one instead: a NaN of one row would come out in the other.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ... import _native
+from ..._builders.walks import spread
+from ..._custom.builder import KernelBuilder, TensorValue
+from ..._custom.selection import KernelSelection
+from ..._recording.operations import OpAlgoDispatch
+from ..._recording.preload import unreported
+from ..._shaders.module import ShaderModule
+
+if TYPE_CHECKING:
+    from ..._manager.manager import Manager
+    from ..._memory.tensor import Tensor
+
+_SMALL = (2, 3, 5, 7, 11, 13)
+"""The prime factors of lengths that VkFFT transforms without a convolution."""
+_LEAST = (0, 16384, 128, (128, 128, 64))
+"""Vendor and limits of a device that is not known: what Vulkan guarantees."""
+_MOST_GROUPS = 65535
+"""Workgroups that every device takes on an axis."""
+_ARRAY = re.compile(r"^(\s*(?:vec2|dvec2) (?:inputs|outputs))\[\d+\];", re.MULTILINE)
+_VERSION = re.compile(r"#version.*\n(?:\s*#extension.*\n)*")
+
+
+class Geometry(NamedTuple):
+    """A transform of several axes."""
+
+    axes: tuple[int, ...]
+    """The last one has half of the numbers in a transform of real numbers."""
+    given: tuple[int, ...]
+    """The shape of the argument."""
+    full: tuple[int, ...]
+    """The shape of all numbers."""
+    half: tuple[int, ...]
+    """The same, without those that are conjugates of others."""
+    factor: float
+
+    @property
+    def is_even(self) -> bool:
+        """Whether the last axis has pairs of numbers."""
+        return self.full[self.axes[-1]] % 2 == 0
+
+    @property
+    def paired(self) -> tuple[int, ...]:
+        """The shape of the pairs."""
+        last = self.axes[-1]
+        return tuple(n // 2 if axis == last else n for axis, n in enumerate(self.full))
+
+    def is_innermost(self, axis: int) -> bool:
+        """Whether the numbers of `axis` stand side by side."""
+        return math.prod(self.full[axis + 1 :]) == 1
+
+
+class Writer:
+    """Writes the dispatches of a transform into numbers of `dtype`, or of the complex dtype like it."""
+
+    def __init__(self, ksel: KernelSelection, kb: KernelBuilder, inverse: bool, dtype: np.dtype[Any]) -> None:
+        self.kb, self.inverse = kb, inverse
+        self.doubles = dtype in (np.float64, np.complex128)
+        self.dtype = np.dtype(np.complex128 if self.doubles else np.complex64)
+        self.real_dtype = np.dtype(np.float64 if self.doubles else np.float32)
+        self.vec, self.real = ("dvec2", "double") if self.doubles else ("vec2", "float")
+        self.device = _LEAST if ksel.device is None else _facts(ksel.device)
+        self.normalize = False
+        """Each axis divides by its length."""
+        self.tables = 0
+        self.shared: dict[str, TensorValue] = {}
+        """By name and size, and the tables of roots by the length."""
+
+    # -- kinds of transforms ---------------------------------------------------------------------------------
+
+    def whole(self, x: TensorValue, result: TensorValue, shape: Geometry) -> None:
+        """Of real or complex numbers, all of the result."""
+        axes = [axis for axis in reversed(shape.axes) if shape.full[axis] > 1]
+        inverse = 1 / math.prod(shape.full[axis] for axis in shape.axes)
+        self.normalize = self.inverse and shape.factor == inverse
+        straight = (
+            bool(axes)
+            and shape.given == shape.full
+            and (shape.factor == 1 or self.normalize)
+            and x.dtype == self.dtype
+            and _is_smooth(math.prod(shape.full[axes[0] + 1 :]))
+        )
+        if straight:
+            self._axis(result, shape.full, axes.pop(0), x)
+        else:
+            self.normalize = False
+            self._load(x, result, shape.given, shape.full, shape.factor)
+        for axis in axes:
+            self._axis(result, shape.full, axis)
+
+    def from_real(self, x: TensorValue, result: TensorValue, shape: Geometry) -> None:
+        """Of real numbers, half of the result."""
+        if shape.is_even:
+            self._from_pairs(x, result, shape)
+            return
+        work = self.scratch("work", math.prod(shape.full))
+        self._load(x, work, shape.given, shape.full, shape.factor)
+        self._axis(work, shape.full, shape.axes[-1])
+        kb = self.kb
+        kb.begin_dispatch("half")
+        self._elements(shape.half)
+        kb.emit(f"{result}_store(i, {work}_load({_index(shape.full)}));")
+        for axis in reversed(shape.axes[:-1]):
+            self._axis(result, shape.half, axis)
+
+    def to_real(self, x: TensorValue, result: TensorValue, shape: Geometry) -> None:
+        """Of half of the complex numbers, real ones."""
+        if shape.is_even:
+            self._to_pairs(x, result, shape)
+            return
+        kb = self.kb
+        last = shape.axes[-1]
+        work = self.scratch("work", math.prod(shape.full))
+        source: TensorValue = x
+        given, factor = shape.given, shape.factor
+        if len(shape.axes) > 1:
+            source = self.scratch("part", math.prod(shape.half))
+            self._load(x, source, given, shape.half, factor)
+            for axis in reversed(shape.axes[:-1]):
+                self._axis(source, shape.half, axis)
+            given, factor = shape.half, 1.0
+        n, h = shape.full[last], shape.half[last]
+        with_conjugates = f"""
+            bool kp_other = c{last} >= {h}u;
+            if (kp_other) c{last} = {n}u - c{last};
+        """
+        change = f"if (c{last} == 0u) v.y = 0; else if (kp_other) v.y = -v.y;"
+        self._load(source, work, given, shape.full, factor, with_conjugates, change)
+        self._axis(work, shape.full, last)
+        kb.begin_dispatch("real")
+        self._elements(shape.full, coordinates=False)
+        kb.emit(f"{result}_store(i, {work}_load(i).x);")
+
+    def product(self, numbers: TensorValue, other: TensorValue, count: int) -> None:
+        """Multiplies complex numbers with others."""
+        kb = self.kb
+        kb.begin_dispatch("multiply")
+        self._elements((count,), coordinates=False)
+        kb.emit(f"{self.vec} a = {numbers}_load(i), b = {other}_load(i);")
+        kb.emit(f"{numbers}_store(i, {self.vec}(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x));")
+
+    def cut(
+        self,
+        numbers: TensorValue,
+        shape: Sequence[int],
+        result: TensorValue,
+        kept: Sequence[int],
+        first: Sequence[int],
+    ) -> None:
+        """The part of `shape` that begins at `first`, and has the shape `kept`."""
+        self.kb.begin_dispatch("cut")
+        self._elements(kept)
+        places = {axis: f"(c{axis} + {n}u)" for axis, n in enumerate(first)}
+        self.kb.emit(f"{result}_store(i, {numbers}_load({_index(shape, places)}));")
+
+    # -- pairs of real numbers -------------------------------------------------------------------------------
+
+    def _from_pairs(self, x: TensorValue, result: TensorValue, shape: Geometry) -> None:
+        kb, last, paired = self.kb, shape.axes[-1], shape.paired
+        work = self.scratch("work", math.prod(paired))
+        axes = [axis for axis in reversed(shape.axes) if paired[axis] > 1]
+        in_line = axes[:1] == [last] and shape.is_innermost(last)
+        if in_line and shape.given == shape.full and x.dtype == self.real_dtype:
+            self._axis(work, paired, axes.pop(0), x)  # the pairs stand in `x` as complex numbers do
+        else:
+            self._load_pairs(x, work, shape)
+        for axis in axes:
+            self._axis(work, paired, axis)
+        kb.begin_dispatch("real")
+        h = paired[last]
+        opposite = _opposite(shape, f"({h}u - k) % {h}u")
+        self._frequencies(shape)
+        kb.emit(f"""
+            {self.vec} a = {work}_load({_index(paired)});
+            {self.vec} b = {work}_load({_index(paired, opposite)});
+            b.y = -b.y;
+            {self.vec} d = a - b;
+            {self.vec} o = {self.vec}(w.x * d.y + w.y * d.x, w.y * d.y - w.x * d.x);
+        """)
+        self._store_both(result, shape, shape.half, shape.factor / 2, f"2u * k != {h}u")
+
+    def _to_pairs(self, x: TensorValue, result: TensorValue, shape: Geometry) -> None:
+        kb, last, paired = self.kb, shape.axes[-1], shape.paired
+        work = self.scratch("work", math.prod(paired))
+        kb.begin_dispatch("pairs")
+        h = paired[last]
+        self._declare_at(x, shape.given)
+        here = {axis: f"c{axis}" for axis in range(len(paired))}
+        opposite = _opposite(shape, "")
+
+        def at(k: str, places: dict[int, str]) -> str:
+            return f"kp_at({', '.join({**here, **places, last: k}.values())})"
+
+        # The first and the middle one are conjugates of themselves, after the other axes.
+        ends = f"a = {at('0u', here)}; b = {at(f'{h}u', here)};"
+        if len(opposite) > 1:
+            ends += f"""
+                {self.vec} a2 = {at("0u", opposite)}, b2 = {at(f"{h}u", opposite)};
+                a = 0.5 * {self.vec}(a.x + a2.x, a.y - a2.y);
+                b = 0.5 * {self.vec}(b.x + b2.x, b.y - b2.y);
+            """
+        else:
+            ends += "a.y = 0; b.y = 0;"
+        self._frequencies(shape)
+        kb.emit(f"""
+            {self.vec} a, b;
+            if (k == 0u) {{
+                {ends}
+            }} else {{
+                a = {at("k", here)};
+                b = {at(f"{h}u - k", opposite)};
+                b.y = -b.y;
+            }}
+            {self.vec} d = a - b;
+            {self.vec} o = {self.vec}(w.y * d.x - w.x * d.y, w.x * d.x + w.y * d.y);
+        """)
+        self._store_both(work, shape, paired, shape.factor, f"k != 0u && 2u * k != {h}u")
+        axes = [axis for axis in shape.axes if paired[axis] > 1]
+        in_line = axes[-1:] == [last] and shape.is_innermost(last)
+        for axis in axes[:-1] if in_line else axes:
+            self._axis(work, paired, axis)
+        if in_line:
+            self._axis(result, paired, last, work)
+            return
+        kb.begin_dispatch("real")
+        self._elements(shape.full)
+        kb.emit(f"{self.vec} v = {work}_load({_index(paired, {last: f'(c{last} / 2u)'})});")
+        kb.emit(f"{result}_store(i, c{last} % 2u == 0u ? v.x : v.y);")
+
+    def _load_pairs(self, x: TensorValue, work: TensorValue, shape: Geometry) -> None:
+        last = shape.axes[-1]
+        self.kb.begin_dispatch("load")
+        self._declare_at(x, shape.given)
+        self._elements(shape.paired)
+        both = [
+            f"kp_at({', '.join(place if axis == last else f'c{axis}' for axis in range(len(shape.full)))}).x"
+            for place in (f"2u * c{last}", f"2u * c{last} + 1u")
+        ]
+        self.kb.emit(f"{work}_store(i, {self.vec}({', '.join(both)}));")
+
+    def _frequencies(self, shape: Geometry) -> None:
+        """The invocation has the frequency ``k`` of the last axis, from 0 to a quarter of its length n, and
+        those of the other axes; ``w`` is exp(-2 pi i k / n).
+        """
+        last, n = shape.axes[-1], shape.full[shape.axes[-1]]
+        if f"roots{n}" not in self.shared:
+            angles = np.arange(n // 4 + 1) * (-2 * np.pi / n)
+            table = (np.cos(angles) + 1j * np.sin(angles)).astype(self.dtype)
+            self.shared[f"roots{n}"] = self.kb.constant(f"roots_{len(self.shared)}", table)
+        roots = self.shared[f"roots{n}"]
+        self._elements([n // 4 + 1 if axis == last else each for axis, each in enumerate(shape.full)])
+        self.kb.emit(f"uint k = c{last};")
+        self.kb.emit(f"{self.vec} w = {roots}_load(k);")
+
+    def _store_both(
+        self, target: TensorValue, shape: Geometry, stored: Sequence[int], factor: float, other: str
+    ) -> None:
+        """Stores what follows from ``a``, ``b`` and ``o`` for the frequency, and for the opposite one if the
+        condition `other` holds: else another invocation does.
+        """
+        opposite = _opposite(shape, f"({shape.paired[shape.axes[-1]]}u - k)")
+        number = self._number(factor)
+        self.kb.emit(f"""
+            {self.vec} e = a + b, f = {self.vec}(e.x - o.x, o.y - e.y);
+            {target}_store({_index(stored)}, {number} * (e + o));
+            if ({other}) {target}_store({_index(stored, opposite)}, {number} * f);
+        """)
+
+    # -- elements --------------------------------------------------------------------------------------------
+
+    def _elements(self, shape: Sequence[int], coordinates: bool = True) -> None:
+        """The invocation has the element ``i`` of an array, with the coordinates ``c0``, ``c1``, ..."""
+        count = math.prod(shape)
+        self.kb.workgroup(64)
+        spread(self.kb, -(-count // 64))
+        self.kb.emit(f"""
+            uint i = kp_group * 64u + gl_LocalInvocationID.x;
+            if (i >= {count}u) return;
+        """)
+        if coordinates:
+            self.kb.emit("uint kp_rest = i;")
+            for axis in reversed(range(len(shape))):
+                self.kb.emit(f"uint c{axis} = kp_rest % {shape[axis]}u; kp_rest /= {shape[axis]}u;")
+
+    def _declare_at(self, x: TensorValue, given: Sequence[int]) -> None:
+        """``kp_at(c0, c1, ...)``: an element of `x` as a complex number, or 0 beyond the shape."""
+        loaded = f"{x}_load({_index(given)})"
+        loaded = f"{self.vec}({loaded})" if x.dtype.kind == "c" else f"{self.vec}({self.real}({loaded}), 0)"
+        body = f"{self.vec}(0)"
+        if 0 not in given:
+            inside = " && ".join(f"c{axis} < {n}u" for axis, n in enumerate(given)) or "true"
+            body = f"{inside} ? {loaded} : {body}"
+        parameters = ", ".join(f"uint c{axis}" for axis in range(len(given)))
+        self.kb.declare(f"{self.vec} kp_at({parameters}) {{ return {body}; }}")
+
+    def _load(
+        self,
+        x: TensorValue,
+        target: TensorValue,
+        given: Sequence[int],
+        shape: Sequence[int],
+        factor: float,
+        before: str = "",
+        after: str = "",
+    ) -> None:
+        """Writes `x` of shape `given` into `target` of `shape`: cut off or with zeros, times a factor."""
+        kb = self.kb
+        kb.begin_dispatch("load")
+        self._declare_at(x, given)
+        self._elements(shape)
+        kb.emit(before)
+        times = "" if factor == 1 else f" * {self._number(factor)}"
+        kb.emit(f"{self.vec} v = kp_at({', '.join(f'c{axis}' for axis in range(len(shape)))}){times};")
+        kb.emit(after)
+        kb.emit(f"{target}_store(i, v);")
+
+    def _number(self, number: float) -> str:
+        """A number of the result's precision in GLSL."""
+        text = repr(float(number))
+        text = text if "." in text or "e" in text else text + ".0"
+        return f"{self.real}({text}{'lf' if self.doubles else ''})"
+
+    # -- axes ------------------------------------------------------------------------------------------------
+
+    def _turned(self, source: TensorValue, target: TensorValue, blocks: int, rows: int, columns: int) -> None:
+        """Exchanges the last two axes of (blocks, rows, columns)."""
+        self.kb.begin_dispatch("turn")
+        self._elements((blocks, rows, columns), coordinates=False)
+        self.kb.emit(f"""
+            uint kp_block = i / {rows * columns}u, kp_rest = i % {rows * columns}u;
+            uint kp_from = kp_block * {rows * columns}u + kp_rest % {rows}u * {columns}u + kp_rest / {rows}u;
+            {target}_store(i, {source}_load(kp_from));
+        """)
+
+    def _axis(
+        self, numbers: TensorValue, shape: Sequence[int], axis: int, source: TensorValue | None = None
+    ) -> None:
+        """Transforms an axis in place, or from `source`: complex numbers of this precision in memory.
+        With a source, `numbers` may be real: pairs of them are complex numbers.
+        """
+        length = shape[axis]
+        if length == 1:
+            return
+        batches, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+        if _is_smooth(inner):
+            self._plan(numbers, batches, length, inner, source)
+            return
+        # VkFFT plans the inner axis, too, as if it transformed it.
+        turned = self.scratch("turned", batches * length * inner)
+        self._turned(numbers, turned, batches, length, inner)
+        self._plan(turned, batches * inner, length, 1, None)
+        self._turned(turned, numbers, batches, inner, length)
+
+    def scratch(self, name: str, count: int) -> TensorValue:
+        """Scratch memory of complex numbers, which transforms use in their turn."""
+        key = f"{name}{count}"
+        if key not in self.shared:
+            self.shared[key] = self.kb.scratch(f"{name}_{len(self.shared)}", count, self.dtype)
+        return self.shared[key]
+
+    def _plan(
+        self, numbers: TensorValue, batches: int, length: int, inner: int, source: TensorValue | None
+    ) -> None:
+        kb = self.kb
+        buffers, programs, prepare, run = _native.fft_plan(
+            batches,
+            length,
+            inner,
+            self.inverse,
+            self.doubles,
+            source is not None,
+            self.normalize,
+            *self.device,
+        )
+        names = [numbers.name] if source is None else [numbers.name, source.name]
+        prepared = {b for step in prepare for b in step[1]}
+        kept = {b for step in run for b in step[1]}
+        unit = np.dtype(np.float64 if self.doubles else np.float32)
+        for number, (nbytes, contents) in enumerate(buffers[len(names) :], len(names)):
+            count = -(-nbytes // unit.itemsize)
+            if number not in kept:
+                names.append("")
+            elif contents:
+                names.append(self._table(np.frombuffer(contents, unit)))
+            elif number in prepared:
+                make = _prepared(buffers, programs, prepare, number, unit)
+                names.append(self._table(make, count, unit))
+            else:
+                names.append(self.scratch("temporary", -(-count // 2)).name)
+        for program, bound, groups in run:
+            text, groups = _kernel(programs[program], groups)
+            kb.begin_dispatch("axis")
+            kb.spirv(text, bindings=[names[b] for b in bound])
+            kb.groups(*groups)
+
+    def _table(self, contents: Any, size: int | None = None, dtype: np.dtype[Any] | None = None) -> str:
+        self.tables += 1
+        name = f"table_{self.tables}"
+        return self.kb.constant(name, contents, size=size, dtype=dtype).name
+
+
+def _prepared(
+    buffers: Sequence[tuple[int, bytes]],
+    programs: Sequence[str],
+    dispatches: Sequence[tuple[int, list[int], tuple[int, int, int]]],
+    wanted: int,
+    unit: np.dtype[Any],
+) -> Callable[[Manager], Tensor]:
+    """A function that runs the dispatches which make a table."""
+
+    def make(manager: Manager) -> Tensor:
+        tensors: dict[int, Tensor] = {}
+        sequence = manager.sequence()
+        for program, bound, groups in dispatches:
+            for b in bound:
+                if b not in tensors:
+                    nbytes, contents = buffers[b]
+                    tensors[b] = manager.empty(-(-nbytes // unit.itemsize), unit, "storage")
+                    if contents:
+                        tensors[b].write(np.frombuffer(contents, unit))
+            source, groups = _kernel(programs[program], groups)
+            module = ShaderModule(source, name="fft.table")
+            with unreported():
+                algorithm = manager.algorithm([tensors[b] for b in bound], module, groups)
+            sequence.record(OpAlgoDispatch(algorithm))
+        sequence.eval()
+        return tensors[wanted]
+
+    return make
+
+
+def _kernel(source: str, groups: tuple[int, int, int]) -> tuple[str, tuple[int, int, int]]:
+    """A kernel of VkFFT as it is compiled, and its workgroups: spread over two axes if there are too many."""
+    # Without lengths: the compiler would give the type of such an array, with its layout, to shared memory.
+    source = _ARRAY.sub(r"\1[];", source)
+    if max(groups) <= _MOST_GROUPS:
+        return source, groups
+    x, y, z = groups
+    total = x * y * z
+    body = source.replace("gl_WorkGroupID", "kp_group").replace("void main()", "void kp_main()")
+    global_id = "(kp_group * gl_WorkGroupSize + gl_LocalInvocationID)"
+    body = body.replace("gl_GlobalInvocationID", global_id)
+    head = _VERSION.match(body)
+    assert head is not None
+    end = f"""
+void main() {{
+    uint k = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    if (k >= {total}u) return;
+    kp_group = uvec3(k % {x}u, k / {x}u % {y}u, k / {x * y}u);
+    kp_main();
+}}
+"""
+    text = f"{head[0]}uvec3 kp_group;\n{body[head.end() :]}{end}"
+    return text, (_MOST_GROUPS, -(-total // _MOST_GROUPS), 1)
+
+
+def _facts(device: Any) -> tuple[Any, ...]:
+    limits = device["limits"]
+    return (
+        device["vendor_id"],
+        limits["maxComputeSharedMemorySize"],
+        limits["maxComputeWorkGroupInvocations"],
+        tuple(limits["maxComputeWorkGroupSize"]),
+    )
+
+
+def _is_smooth(number: int) -> bool:
+    for prime in _SMALL:
+        while number % prime == 0:
+            number //= prime
+    return number == 1
+
+
+def _index(shape: Sequence[int], instead: dict[int, str] | None = None) -> str:
+    """The number of an element in row-major order by its coordinates: ``c0``, ``c1``, ..., or other names."""
+    index = "0u"
+    for axis, n in enumerate(shape):
+        index = f"({index}) * {n}u + {(instead or {}).get(axis, f'c{axis}')}"
+    return index
+
+
+def _opposite(shape: Geometry, last: str) -> dict[int, str]:
+    """The coordinates of the opposite frequency on axes with several; `last` is that on the last axis."""
+    found = {a: f"(c{a} == 0u ? 0u : {shape.full[a]}u - c{a})" for a in shape.axes if shape.full[a] > 1}
+    return {**found, shape.axes[-1]: last}

@@ -1,0 +1,1 @@
+"""Values by elements, sums and their like over axes, and running ones."""

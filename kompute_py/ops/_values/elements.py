@@ -1,0 +1,677 @@
+"""Functions by elements, by NumPy's names: each is an expression of `kp.ops.elementwise`.
+
+They are made when they are first used: the table below has all of them.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import re
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ..._base.errors import InvalidArgumentError, UnimplementedError
+from ..._base.types import is_small_float
+from ..._builders.elementwise import Elementwise, ElementwiseOp, elementwise
+from ..._custom.custom_op import Operation
+from ..._custom.declaration import parse
+from ..._formulas.formula import Formula
+from ..._formulas.typed import Typed
+
+if TYPE_CHECKING:
+    from ..._custom.selection import KernelSelection
+
+_NUMBERS = "all but complex128"
+_ORDERED = "all but complex"
+_INTS = "bool and ints"
+_SINGLE = "floats up to 32 bits; ints and bools whose result is one"
+_FLOATS = "floats, float64 too; ints and bools, of which some give float64"
+_ROUNDED = "all but complex"
+_EXACT = "exact"
+
+
+class _Function(NamedTuple):
+    formula: str
+    summary: str
+    example: str
+    shown: str
+    dtypes: str = _NUMBERS
+    error: str = _EXACT
+    more: str = ""
+
+
+def _one(name: str, summary: str, given: Any, shown: str, *facts: str, **more: str) -> tuple[str, _Function]:
+    call = f"kp.ops.{name}(mgr.tensor({given}))"
+    return name, _Function(more.pop("formula", f"{name}(x)"), summary, call, shown, *facts, **more)
+
+
+def _part(
+    name: str, summary: str, shown: str, error: str = _EXACT, formula: str = ""
+) -> tuple[str, _Function]:
+    call = f"kp.ops.{name}(mgr.tensor_t(np.array([3 + 4j], np.complex64)))"
+    return name, _Function(formula or f"{name}(x)", summary, call, shown, "all but complex128", error)
+
+
+def _two(name: str, summary: str, text: str, given: str, shown: str, *facts: str) -> tuple[str, _Function]:
+    return name, _Function(text, summary, f"kp.ops.{name}({given})", shown, *facts)
+
+
+_TABLE: dict[str, _Function] = dict(
+    [
+        # -- arithmetic --
+        _two("add", "`x1` plus `x2`.", "x1 + x2", "mgr.tensor([1, 2]), 10", "[11.0, 12.0]"),
+        _two("subtract", "`x1` minus `x2`.", "x1 - x2", "mgr.tensor([1, 2]), 10", "[-9.0, -8.0]"),
+        _two("multiply", "`x1` times `x2`.", "x1 * x2", "mgr.tensor([1, 2]), 10", "[10.0, 20.0]"),
+        _two(
+            "divide",
+            "`x1` divided by `x2`; ints give floats.",
+            "x1 / x2",
+            "mgr.tensor([1, 2]), 4",
+            "[0.25, 0.5]",
+            _NUMBERS,
+            "3 ulp (Vulkan allows 2.5); exact on CPU drivers",
+        ),
+        _two(
+            "floor_divide",
+            "The largest whole number that is not above `x1` divided by `x2`.",
+            "x1 // x2",
+            "mgr.tensor([7, -7]), 2",
+            "[3.0, -4.0]",
+            _ORDERED,
+        ),
+        _two(
+            "remainder",
+            "The remainder of `x1 // x2`, with the sign of `x2`.",
+            "x1 % x2",
+            "mgr.tensor([7, -7]), 3",
+            "[1.0, 2.0]",
+            _ORDERED,
+        ),
+        _two(
+            "fmod",
+            "The remainder of `x1` divided by `x2` toward zero, with the sign of `x1`.",
+            "fmod(x1, x2)",
+            "mgr.tensor([7, -7]), 3",
+            "[1.0, -1.0]",
+            _ORDERED,
+        ),
+        _two(
+            "power",
+            "`x1` to the power of `x2`. Negative powers of ints, which NumPy refuses, are cut off to ints.",
+            "power(x1, x2)",
+            "mgr.tensor([2, 3]), 2.0",
+            "[4.0, 9.0]",
+            "ints, floats",
+            "exact for ints; 16 ulp; float64: 4 ulp",
+        ),
+        _one("negative", "Minus `x`.", [1, -2], "[-1.0, 2.0]"),
+        _one("positive", "`x` itself, copied.", [1, -2], "[1.0, -2.0]"),
+        _one("absolute", "The absolute value of `x`.", [1, -2], "[1.0, 2.0]", "all but complex128"),
+        _part("real", "The real part of `x`; a real `x` copied.", "[3.0]"),
+        _part("imag", "The imaginary part of `x`; zeros for a real `x`.", "[4.0]"),
+        _part("conjugate", "`x` with minus the imaginary part.", "[(3-4j)]"),
+        _part(
+            "angle",
+            "The angle of `x` in radians.",
+            "[0.9272952079772949]",
+            "8 ulp",
+            formula="arctan2(imag(x), real(x))",
+        ),
+        _one("sign", "-1, 0 or 1: the sign of `x`; NaN of NaN.", [3, 0, -2], "[1.0, 0.0, -1.0]", _ORDERED),
+        _one("square", "`x` times `x`.", [1, -2], "[1.0, 4.0]"),
+        _one("reciprocal", "1 divided by `x`.", [1, -2], "[1.0, -0.5]", "floats", "3 ulp"),
+        _one(
+            "sqrt",
+            "The square root of `x`; NaN of negative numbers.",
+            [4, 9],
+            "[2.0, 3.0]",
+            "all but complex; ints give floats",
+            "3 ulp",
+        ),
+        _two(
+            "minimum",
+            "The smaller of `x1` and `x2`; NaN if one is.",
+            "minimum(x1, x2)",
+            "mgr.tensor([1, 5]), 3",
+            "[1.0, 3.0]",
+            _ORDERED,
+        ),
+        _two(
+            "maximum",
+            "The larger of `x1` and `x2`; NaN if one is.",
+            "maximum(x1, x2)",
+            "mgr.tensor([1, 5]), 3",
+            "[3.0, 5.0]",
+            _ORDERED,
+        ),
+        _two(
+            "fmin",
+            "The smaller of `x1` and `x2`; the other one if one is NaN.",
+            "fmin(x1, x2)",
+            "mgr.tensor([1, 5]), 3",
+            "[1.0, 3.0]",
+            _ORDERED,
+        ),
+        _two(
+            "fmax",
+            "The larger of `x1` and `x2`; the other one if one is NaN.",
+            "fmax(x1, x2)",
+            "mgr.tensor([1, 5]), 3",
+            "[3.0, 5.0]",
+            _ORDERED,
+        ),
+        _two(
+            "copysign",
+            "`x1` with the sign of `x2`.",
+            "copysign(x1, x2)",
+            "mgr.tensor([1, 5]), -3",
+            "[-1.0, -5.0]",
+            _ORDERED,
+        ),
+        _two(
+            "hypot",
+            "The root of `x1 * x1 + x2 * x2`, without overflow.",
+            "hypot(x1, x2)",
+            "mgr.tensor([3, 5]), 4",
+            "[5.0, 6.4031243324279785]",
+            _FLOATS,
+            "8 ulp",
+        ),
+        _two(
+            "gcd",
+            "The greatest common divisor of `x1` and `x2`.",
+            "gcd(x1, x2)",
+            "np.array([12, 7]), 8",
+            "[4, 1]",
+            "ints",
+        ),
+        # -- rounding --
+        _one(
+            "floor", "The largest whole number that is not above `x`.", [1.5, -1.5], "[1.0, -2.0]", _ROUNDED
+        ),
+        _one(
+            "ceil", "The smallest whole number that is not below `x`.", [1.5, -1.5], "[2.0, -1.0]", _ROUNDED
+        ),
+        _one("trunc", "`x` without its fraction.", [1.5, -1.5], "[1.0, -1.0]", _ROUNDED),
+        _one("rint", "The nearest whole number; of two, the even one.", [0.5, 1.5], "[0.0, 2.0]", _ROUNDED),
+        # -- comparisons --
+        *(
+            _two(
+                name,
+                f"Whether `x1` is {words} `x2`, by elements.",
+                f"x1 {sign} x2",
+                "mgr.tensor([1, 2, 3]), 2",
+                shown,
+                dtypes,
+            )
+            for name, words, sign, shown, dtypes in (
+                ("equal", "equal to", "==", "[False, True, False]", _NUMBERS),
+                ("not_equal", "not equal to", "!=", "[True, False, True]", _NUMBERS),
+                ("less", "less than", "<", "[True, False, False]", _ORDERED),
+                ("less_equal", "less than or equal to", "<=", "[True, True, False]", _ORDERED),
+                ("greater", "greater than", ">", "[False, False, True]", _ORDERED),
+                ("greater_equal", "greater than or equal to", ">=", "[False, True, True]", _ORDERED),
+            )
+        ),
+        _one("isnan", "Whether `x` is NaN.", "[1, np.nan]", "[False, True]"),
+        _one("isinf", "Whether `x` is infinite.", "[1, -np.inf]", "[False, True]"),
+        _one("isfinite", "Whether `x` is neither infinite nor NaN.", "[1, -np.inf]", "[True, False]"),
+        _one(
+            "signbit",
+            "Whether the sign of `x` is minus; -0.0 has it.",
+            "[1, -0.0]",
+            "[False, True]",
+            _ORDERED,
+        ),
+        # -- logic --
+        _two(
+            "logical_and",
+            "Whether `x1` and `x2` are both not zero.",
+            "logical_and(x1, x2)",
+            "mgr.tensor([0, 2]), 1",
+            "[False, True]",
+        ),
+        _two(
+            "logical_or",
+            "Whether `x1` or `x2` is not zero.",
+            "logical_or(x1, x2)",
+            "mgr.tensor([0, 2]), 0",
+            "[False, True]",
+        ),
+        _two(
+            "logical_xor",
+            "Whether one of `x1` and `x2` is zero and the other is not.",
+            "logical_xor(x1, x2)",
+            "mgr.tensor([0, 2]), 1",
+            "[True, False]",
+        ),
+        _one("logical_not", "Whether `x` is zero.", [0, 2], "[True, False]"),
+        _two(
+            "bitwise_and",
+            "The bits that `x1` and `x2` both have.",
+            "x1 & x2",
+            "np.array([12, 10]), 6",
+            "[4, 2]",
+            _INTS,
+        ),
+        _two(
+            "bitwise_or",
+            "The bits that `x1` or `x2` has.",
+            "x1 | x2",
+            "np.array([12, 10]), 6",
+            "[14, 14]",
+            _INTS,
+        ),
+        _two(
+            "bitwise_xor",
+            "The bits that one of `x1` and `x2` has.",
+            "x1 ^ x2",
+            "np.array([12, 10]), 6",
+            "[10, 12]",
+            _INTS,
+        ),
+        _two("invert", "All bits of `x` inverted.", "invert(x)", "np.array([1, 2])", "[-2, -3]", _INTS),
+        _two(
+            "left_shift",
+            "`x1` with its bits `x2` places to the left.",
+            "x1 << x2",
+            "np.array([1, 3]), 2",
+            "[4, 12]",
+            "ints",
+        ),
+        _two(
+            "right_shift",
+            "`x1` with its bits `x2` places to the right; the sign stays.",
+            "x1 >> x2",
+            "np.array([9, -9]), 2",
+            "[2, -3]",
+            "ints",
+        ),
+        # -- choice --
+        (
+            "where",
+            _Function(
+                "where(condition, x, y)",
+                "`x` where `condition` is not zero, else `y`.",
+                "kp.ops.where(mgr.tensor([0, 1]), 5.0, mgr.tensor([7, 8]))",
+                "[7.0, 5.0]",
+            ),
+        ),
+        # -- exponentials and logarithms --
+        _one(
+            "exp",
+            "e to the power of `x`.",
+            [0, 1],
+            "[1.0, 2.7182817459106445]",
+            _FLOATS,
+            "8 ulp and one for each unit of `x`",
+        ),
+        _one("exp2", "2 to the power of `x`.", [0, 3], "[1.0, 8.0]", _FLOATS, "8 ulp"),
+        _one(
+            "expm1",
+            "e to the power of `x`, less 1, also near 0.",
+            [0, 1],
+            "[0.0, 1.718281865119934]",
+            _FLOATS,
+            "8 ulp and one for each unit of `x`",
+        ),
+        _one(
+            "log",
+            "The natural logarithm of `x`.",
+            [1, 8],
+            "[0.0, 2.0794415473937988]",
+            _FLOATS,
+            "5 ulp",
+        ),
+        _one(
+            "log2",
+            "The logarithm of `x` to base 2.",
+            [1, 8],
+            "[0.0, 3.0]",
+            _FLOATS,
+            "5 ulp",
+        ),
+        _one(
+            "log10",
+            "The logarithm of `x` to base 10.",
+            [1, 100],
+            "[0.0, 2.0]",
+            _FLOATS,
+            "5 ulp",
+        ),
+        _one(
+            "log1p",
+            "The natural logarithm of 1 plus `x`, also near 0.",
+            [0, 1],
+            "[0.0, 0.6931471824645996]",
+            _FLOATS,
+            "8 ulp",
+        ),
+        _two(
+            "logaddexp",
+            "The logarithm of the sum of the exponentials of `x1` and `x2`.",
+            "logaddexp(x1, x2)",
+            "mgr.tensor([0, 5]), 0",
+            "[0.6931471824645996, 5.006715297698975]",
+            _FLOATS,
+            "2^-20 of the larger of 1 and the result",
+        ),
+        # -- trigonometry --
+        _one(
+            "sin",
+            "The sine of `x`, in radians.",
+            [0, 1],
+            "[0.0, 0.8414709568023682]",
+            _FLOATS,
+            "2^-20 for x to 1e4",
+        ),
+        _one(
+            "cos",
+            "The cosine of `x`, in radians.",
+            [0, 1],
+            "[1.0, 0.5403022766113281]",
+            _FLOATS,
+            "2^-20 for x to 1e4",
+        ),
+        _one(
+            "tan",
+            "The tangent of `x`, in radians.",
+            [0, 1],
+            "[0.0, 1.5574077367782593]",
+            _FLOATS,
+            "2^-18 of 1 + tan(x)**2, for x to 1e4",
+        ),
+        _one(
+            "arcsin",
+            "The angle in radians whose sine is `x`.",
+            [0, 1],
+            "[0.0, 1.5707963705062866]",
+            _FLOATS,
+            "8 ulp",
+        ),
+        _one(
+            "arccos",
+            "The angle in radians whose cosine is `x`.",
+            [0, 1],
+            "[1.5707963705062866, 0.0]",
+            _FLOATS,
+            "8 ulp",
+        ),
+        _one(
+            "arctan",
+            "The angle in radians whose tangent is `x`.",
+            [0, 1],
+            "[0.0, 0.7853981852531433]",
+            _FLOATS,
+            "8 ulp",
+        ),
+        _two(
+            "arctan2",
+            "The angle in radians of the point (`x2`, `x1`).",
+            "arctan2(x1, x2)",
+            "mgr.tensor([0, 1]), 1",
+            "[0.0, 0.7853981852531433]",
+            _FLOATS,
+            "8 ulp",
+        ),
+        _one(
+            "sinh",
+            "The hyperbolic sine of `x`.",
+            [0, 1],
+            "[0.0, 1.175201177597046]",
+            _FLOATS,
+            "8 ulp and one for each unit of `x`",
+        ),
+        _one(
+            "cosh",
+            "The hyperbolic cosine of `x`.",
+            [0, 1],
+            "[1.0, 1.5430806875228882]",
+            _FLOATS,
+            "8 ulp and one for each unit of `x`",
+        ),
+        _one(
+            "tanh", "The hyperbolic tangent of `x`.", [0, 1], "[0.0, 0.7615941762924194]", _FLOATS, "16 ulp"
+        ),
+        _one(
+            "arcsinh",
+            "The number whose hyperbolic sine is `x`.",
+            [0, 1],
+            "[0.0, 0.8813735842704773]",
+            _FLOATS,
+            "16 ulp",
+        ),
+        _one(
+            "arccosh",
+            "The number from 0 whose hyperbolic cosine is `x`.",
+            [1, 2],
+            "[0.0, 1.316957950592041]",
+            _FLOATS,
+            "2^-20 of the larger of 1 and the result",
+        ),
+        _one(
+            "arctanh",
+            "The number whose hyperbolic tangent is `x`.",
+            [0, 0.5],
+            "[0.0, 0.5493061542510986]",
+            _FLOATS,
+            "16 ulp",
+        ),
+        _one(
+            "radians",
+            "`x` degrees in radians.",
+            [180, 90],
+            "[3.1415927410125732, 1.5707963705062866]",
+            "floats",
+            "1 ulp",
+        ),
+        _one("degrees", "`x` radians in degrees.", [0, 1], "[0.0, 57.295780181884766]", "floats", "1 ulp"),
+        # -- special functions --
+        _one(
+            "erf",
+            "The error function of `x`: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to `x`.",
+            [0, 1],
+            "[0.0, 0.8427007794380188]",
+            _FLOATS,
+            "8 ulp",
+        ),
+        _one(
+            "sigmoid",
+            "1 divided by 1 + exp(-`x`).",
+            [0, 1],
+            "[0.5, 0.7310585975646973]",
+            _FLOATS,
+            "8 ulp and one for each unit of `x`",
+            formula="_e = exp(-fabs(x)); where(x < 0, _e, 1) / (1 + _e)",
+        ),
+    ]
+)
+
+
+class ClipOp(ElementwiseOp):
+    """Keeps elements within bounds, of which each may be left out."""
+
+    formula = Formula("clip(a, a_min, a_max)")
+    formulas: ClassVar[dict[tuple[bool, bool], Formula]] = {
+        (True, True): formula,
+        (True, False): Formula("clip(a, a_min, None)"),
+        (False, True): Formula("clip(a, None, a_max)"),
+        (False, False): Formula("a"),
+    }
+    signature = "clip(Tensor|Scalar a, Tensor|Scalar? a_min=None, Tensor|Scalar? a_max=None) -> Tensor"
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Leaves out bounds of None."""
+        for place in (1, 2):
+            if ksel._values[place] is None:
+                ksel.arg_optional_tensor_or_value(place)
+        super().select(ksel)
+
+    def formula_of(self, ksel: KernelSelection) -> Formula:
+        """That of the bounds that are given."""
+        return self.formulas[ksel._values[1] is not None, ksel._values[2] is not None]
+
+
+class AsTypeOp(ElementwiseOp):
+    """Converts to a dtype that an argument names."""
+
+    formula = Formula("x")
+    signature = "astype(Tensor|Scalar x, dtype dtype) -> Tensor"
+
+    def typed(self, ksel: KernelSelection, types: dict[str, Any]) -> Typed:
+        """The conversion from the argument's type."""
+        dtype: np.dtype[Any] = ksel.attr_dtype("dtype").v
+        given = types["x"]
+        if dtype.name == "complex128" and given != dtype:
+            raise UnimplementedError(
+                f"{ksel._who()}: dtype is complex128, which kernels only copy and transform; give complex64"
+            )
+        kind = (
+            given
+            if isinstance(given, str)
+            else "float"
+            if given.kind == "f" or is_small_float(given)
+            else given.kind
+        )
+        return _conversion(dtype, kind == "float", getattr(given, "itemsize", 4)).typed(types, ksel._features)
+
+
+@functools.cache
+def _conversion(dtype: np.dtype[Any], from_float: bool, size: int) -> Formula:
+    name = "bool_" if dtype == np.bool_ else dtype.name
+    if name == "complex128":
+        return Formula("x")
+    if dtype.kind not in "iu" or not from_float:
+        return Formula(f"{name}(x)")
+    x, limits = "x" if size >= 4 else "float32(x)", np.iinfo(dtype)
+    inside = f"where({x} >= {limits.max + 1}.0, {limits.max}, {name}({x}))"
+    return Formula(f"where(isnan(x), 0, where({x} <= {limits.min}.0, {limits.min}, {inside}))")
+
+
+class RoundOp(ElementwiseOp):
+    """Rounds to a number of decimals."""
+
+    formula = Formula("a")
+    signature = "round(Tensor|Scalar a, int decimals=0) -> Tensor"
+
+    def typed(self, ksel: KernelSelection, types: dict[str, Any]) -> Typed:
+        """The rounding of the argument's type."""
+        decimals, given = ksel.attr_int("decimals").v, types["a"]
+        whole = given in ("bool", "int") if isinstance(given, str) else given.kind in "biu"
+        if whole and decimals < 0:
+            raise InvalidArgumentError(
+                f"{ksel._who()}: decimals is {decimals}, and a is of ints; convert it: "
+                'kp.ops.astype(a, "float32")'
+            )
+        if abs(decimals) > 10:
+            raise InvalidArgumentError(
+                f"{ksel._who()}: decimals is {decimals}; the most are 10, the least -10"
+            )
+        scale = f"{10 ** abs(decimals)}.0"
+        text = "rint(a)" if not decimals else f"rint(a * {scale}) / {scale}"
+        if decimals < 0:
+            text = f"rint(a / {scale}) * {scale}"
+        return Formula("positive(a)" if whole else text).typed(types, ksel._features)
+
+
+def _operation(kind: type[ElementwiseOp], doc: str) -> Operation:
+    members = {"__doc__": doc}
+    declaration = parse(kind.signature)
+    return Operation(type(declaration.name, (kind,), members)(), declaration)
+
+
+def _fused(kind: type[ElementwiseOp], doc: str) -> Elementwise:
+    members = {"__doc__": doc}
+    name = kind.signature.partition("(")[0]
+    return Elementwise(type(name, (kind,), members)(), kind.signature)
+
+
+clip: Elementwise = _fused(
+    ClipOp,
+    """`a`, but at least `a_min` and at most `a_max`, as ``np.clip``. A bound of None is left out.
+
+    The arguments broadcast, and the result has NumPy's dtype. An int of Python as a bound may be beyond the
+    dtype of `a`, so that no element is. Raises the errors of operations made by `kp.ops.elementwise`, and
+    NumberRangeError, an OverflowError, if each element of the dtype is beyond the bound.
+
+    >>> kp.ops.clip(mgr.tensor([0, 5, 9]), 1, 8).tolist()
+    [1.0, 5.0, 8.0]
+    >>> kp.ops.clip(np.uint8([1, 200]), None, 100).tolist()
+    [1, 100]
+
+    :dtypes: all but complex
+    :axes: by elements
+    :error: exact
+    """,
+)
+
+astype: Operation = _operation(
+    AsTypeOp,
+    """`x` converted to `dtype`, the name of one: ``"int8"``.
+
+    Floats lose their fraction as they become ints; beyond the range they become its nearest end, and NaN
+    becomes 0. Ints wrap, as NumPy's. Floats are rounded to the nearest, ties to even.
+
+    Raises UnimplementedError for a dtype that the device lacks, ArgumentTypeError for one that is none, and
+    the errors of operations made by `kp.ops.elementwise`.
+
+    >>> kp.ops.astype(mgr.tensor([1.7, -300, np.nan]), "int8").tolist()
+    [1, -128, 0]
+
+    :dtypes: all
+    :axes: by elements
+    :error: exact
+    """,
+)
+round: Operation = _operation(
+    RoundOp,
+    """`a` rounded to `decimals`, from -10 to 10; of two nearest numbers the even one.
+
+    Raises InvalidArgumentError for other decimals, and for negative ones of ints; and the errors of
+    operations made by `kp.ops.elementwise`.
+
+    >>> kp.ops.round(mgr.tensor([0.5, 1.5, 2.5])).tolist()
+    [0.0, 2.0, 2.0]
+    >>> kp.ops.round(mgr.tensor([1234.0]), -2).tolist()
+    [1200.0]
+
+    :dtypes: all but complex
+    :axes: by elements
+    :error: exact; 3 ulp with decimals, of float16 in float32: ties may go another way than NumPy's
+    """,
+)
+
+
+def _example(each: _Function) -> str:
+    """The call and its result; results that drivers round differently are shown with four digits."""
+    if all(len(number.partition(".")[2]) < 6 for number in re.findall(r"[\d.]+", each.shown)):
+        return f">>> {each.example}.tolist()\n{each.shown}"
+    rounded = [builtins.round(float(number), 4) for number in re.findall(r"[-\d.]+", each.shown)]
+    return f">>> [round(each, 4) for each in {each.example}.tolist()]\n{rounded}"
+
+
+def _of_doubles(each: _Function) -> str:
+    """The error of float64, for functions that have one of their own."""
+    if each.dtypes != _FLOATS:
+        return ""
+    return "; float64: 4 ulp" + (" of the largest of 1, `x1` and `x2`" if "logaddexp" in each.formula else "")
+
+
+def __getattr__(name: str) -> Elementwise:
+    if name not in _TABLE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    each = _TABLE[name]
+    doc = "\n\n".join(
+        (
+            each.summary,
+            "The arguments broadcast, and the result has NumPy's dtype. Raises the errors of operations\n"
+            "made by `kp.ops.elementwise`.",
+            _example(each),
+            f":dtypes: {each.dtypes}\n:axes: by elements\n:error: {each.error}{_of_doubles(each)}",
+        )
+    )
+    made = elementwise(each.formula, name=name, doc=doc)
+    globals()[name] = made
+    return made

@@ -1,0 +1,512 @@
+"""Reductions by NumPy's names: sums, extremes and their places, means and deviations, norms."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ..._base.errors import ArgumentTypeError, InvalidArgumentError
+from ..._builders.reduction import Lines, ReductionOp, TakesDtype, combination, made
+from ..._builders.walks import Elements, Reducer, axes_of, broadcast, named, walk_of
+from ..._custom.arg_descs import TensorArg
+from ..._custom.custom_op import Operation
+from ..._custom.declaration import parse
+from ..._custom.expressions import IntOrSize
+from ..._custom.selection import KernelSelection
+from ..._formulas.elements import element_of
+from ..._formulas.formula import Formula
+
+if TYPE_CHECKING:
+    from ..._custom.builder import KernelBuilder
+
+__all__ = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "dot",
+    "max",
+    "mean",
+    "min",
+    "norm",
+    "prod",
+    "std",
+    "sum",
+    "var",
+]
+
+_TAIL = "int[]? axis=None, *, bool keepdims=False"
+_TYPED_TAIL = "int[]? axis=None, dtype? dtype=None, *, bool keepdims=False"
+_ERRORS = """
+    Raises InvalidArgumentError for an axis that the shape does not have or for arguments beyond what shaders
+    of the device reach, ArgumentTypeError for dtypes without such values."""
+_AXES = ":axes: any, several, None for all; ``keepdims=``"
+_SUM_ERROR = "800 roundings of the sum of absolute values"
+
+
+def _doc(summary: str, more: str, example: str, dtypes: str, error: str, axes: str = _AXES) -> str:
+    lines = [summary, more, _ERRORS, example, f":dtypes: {dtypes}\n{axes}\n:error: {error}"]
+    return "\n\n".join(
+        "\n".join(line.strip() for line in part.strip().splitlines()) for part in lines if part
+    )
+
+
+def _reduced(
+    name: str,
+    map_: str,
+    reduce: str,
+    neutral: Any,
+    doc: str,
+    finish: str | None = None,
+    empty: Any = None,
+    *,
+    kind: type[ReductionOp] = ReductionOp,
+    tail: str = _TAIL,
+) -> Operation:
+    attributes = combination(f"kp.ops.{name}", map_, reduce, neutral, None, "", finish)
+    return made(kind, name, doc, tail, {**attributes, "empty": empty}, f"kp.ops.{name}")
+
+
+def operation_of(
+    kind: type[ReductionOp], name: str, doc: str, signature: str, **attributes: Any
+) -> Operation:
+    """The operation of a class of reductions."""
+    text = f"{name}({signature}) -> Tensor"
+    members = {**attributes, "signature": text, "__doc__": doc, "__qualname__": f"kp.ops.{name}"}
+    return Operation(type(name, (kind,), members)(), parse(text))
+
+
+class _Typed(TakesDtype, ReductionOp):
+    """A reduction that takes a dtype."""
+
+
+class _Pair(Reducer):
+    """Combines values together with their places: the better value, of equal ones the first; NaN is best."""
+
+    def __init__(self, dtype: np.dtype[Any], better: str) -> None:
+        self.type = element_of(dtype).type
+        self.better = better
+        # The type of both together, the value of such a pair, and the pair of a value v and a place k.
+        self.kind, self.value, self.pair = {
+            "float": ("uvec2", "uintBitsToFloat(p.x)", "uvec2(floatBitsToUint(v), k)"),
+            "double": ("dvec2", "p.x", "dvec2(v, double(k))"),
+            "int": ("ivec2", "p.x", "ivec2(v, int(k))"),
+            "int64_t": ("i64vec2", "p.x", "i64vec2(v, int64_t(k))"),
+            "uint64_t": ("u64vec2", "p.x", "u64vec2(v, uint64_t(k))"),
+        }.get(self.type, ("uvec2", "p.x", "uvec2(uint(v), k)"))
+        self.shown = "uint" if self.type == "bool" else self.type
+        self.kept = False
+
+    def keep(self, kb: KernelBuilder, name: str, count: IntOrSize, acc: np.dtype[Any]) -> None:
+        """Scratch memory for values and places."""
+        kb.scratch(f"{name}_value", count, "uint32" if self.type == "bool" else acc)
+        kb.scratch(f"{name}_place", count, "uint32")
+        self.kept = True
+
+    def declare(self, kb: KernelBuilder) -> None:
+        """Adds the functions to the dispatch."""
+        if self.kind in ("i64vec2", "u64vec2"):
+            kb.extension("GL_EXT_shader_explicit_arithmetic_types_int64")
+        nan = "isnan(x)" if self.type in ("float", "double") else "false"
+        kb.declare(f"""
+            {self.shown} kp_value({self.kind} p) {{ return {self.value}; }}
+            uint kp_place({self.kind} p) {{ return uint(p.y); }}
+            {self.kind} kp_pair({self.type} v, uint k) {{ return {self.pair}; }}
+            bool kp_nan({self.shown} x) {{ return {nan}; }}
+            {self.kind} kp_r({self.kind} a, {self.kind} b) {{
+                {self.shown} x = kp_value(a), y = kp_value(b);
+                bool first = kp_place(a) < kp_place(b), p = kp_nan(x), q = kp_nan(y);
+                if (p || q) return p && (first || !q) ? a : b;
+                if (x == y) return first ? a : b;
+                return x {self.better} y ? a : b;
+            }}""")
+        if self.kept:
+            load = "parts_value_load(i) != 0u" if self.type == "bool" else "parts_value_load(i)"
+            kb.declare(f"""
+                {self.kind} parts_load(uint i) {{ return kp_pair({load}, parts_place_load(i)); }}
+                void parts_store(uint i, {self.kind} p) {{
+                    parts_value_store(i, kp_value(p));
+                    parts_place_store(i, kp_place(p));
+                }}""")
+
+
+class ArgOp(ReductionOp):
+    """argmin and argmax: `better` is "<" or ">"."""
+
+    better: ClassVar[str]
+    formula = Formula("a")
+    reduce = Formula("maximum(a, b)")
+    wide, neutral, dtype = False, None, None
+
+    def parts(self, ksel: KernelSelection) -> tuple[Any, Reducer, np.dtype[Any]]:
+        """The typed argument, the pairs, the dtype of the values."""
+        map_, _, acc = super().parts(ksel)
+        return map_, _Pair(acc, self.better), acc
+
+    def first_facts(self, ksel: KernelSelection) -> tuple[list[TensorArg], tuple[int, ...], np.dtype[Any]]:
+        """Declares the argument."""
+        tensor = ksel.arg_tensor("a")
+        if tensor.dtype.kind == "c":
+            raise ArgumentTypeError(
+                f"{ksel._who()}: a is of {tensor.dtype}; complex numbers have no order here"
+            )
+        wide = ksel._may_use("shaderInt64")
+        return [tensor], tensor.shape, np.dtype(np.int64 if wide else np.int32)
+
+    def select(self, ksel: KernelSelection) -> None:
+        """As other reductions, over one axis or all."""
+        super().select(ksel)
+        axis = ksel.attribute("axis")
+        if axis is not None and len(axis) > 1:
+            raise InvalidArgumentError(f"{ksel._who()}: axis is {list(axis)}; give one axis, or None for all")
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Writes the kernels of a reduction of pairs."""
+        map_, reducer, acc = self.parts(ksel)
+        tensor = ksel.arg_descs[0]
+        assert isinstance(tensor, TensorArg)
+        axes = axes_of(ksel._who(), ksel.attribute("axis"), tensor.ndim)
+        walk = walk_of(tensor.shape, [tensor], axes)
+        elements = Elements(ksel, map_, acc, walk)
+        result = element_of(np.dtype(ksel.results[0].t.dtype)).type
+        Lines(kb, ksel.variant, walk, reducer, acc).write(
+            elements.declare,
+            elements.find(),
+            lambda k: f"kp_pair({elements.get(k)}, {k})",
+            None,
+            lambda: f"result_store(kp_line, {result}(kp_place(kp_s)));",
+        )
+
+
+class MomentOp(ReductionOp):
+    """Means of squared distances from the mean, in two passes; `root` for their square root."""
+
+    root: ClassVar[bool]
+    formula = Formula("a / 1")
+    reduce = Formula("a + b")
+    wide, neutral, dtype, empty = False, 0, None, math.nan
+
+    def first_facts(self, ksel: KernelSelection) -> tuple[list[TensorArg], tuple[int, ...], np.dtype[Any]]:
+        """Declares the arguments."""
+        ksel.arg_float("ddof")
+        tensors, shape, dtype = super().first_facts(ksel)
+        if dtype.kind != "f" and element_of(dtype).type != "float":
+            raise ArgumentTypeError(
+                f"{ksel._who()}: a has complex numbers; give its real and imaginary parts"
+            )
+        return tensors, shape, dtype
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Writes the passes: the mean of each line, then the sum of squares."""
+        map_, reducer, acc = self.parts(ksel)
+        tensors = [a for a in ksel.arg_descs if isinstance(a, TensorArg)]
+        shape = broadcast(ksel, tensors)
+        walk = walk_of(shape, tensors, axes_of(ksel._who(), ksel.attribute("axis"), len(shape)))
+        if not walk.total:
+            self._of_nothing(kb, reducer, acc)
+            return
+        elements = Elements(ksel, map_, acc, walk)
+        kind = reducer.kind
+        lines = Lines(kb, ksel.variant, walk, reducer, acc)
+        kb.scratch("means", named("kp_lines"), acc)
+        find = elements.find()
+        four = elements.four if elements.quads else None
+        mean = f"means_store(kp_line, kp_s / {kind}(kp_n));"
+        lines.write(elements.declare, find, elements.get, four, lambda: mean, "mean_")
+
+        def declare(kb: KernelBuilder) -> None:
+            elements.declare(kb)
+            kb.declare(f"{kind} kp_square({kind} x) {{ return x * x; }}")
+
+        def squares(k: str, into: str) -> str:
+            each = " ".join(f"{into}[{n}] = kp_square({into}[{n}] - kp_mean);" for n in range(4))
+            return f"{elements.four(k, into)} {each}"
+
+        of = f"kp_s / max({kind}(kp_n) - {kind}(ddof), {kind}(0))"
+        lines.write(
+            declare,
+            f"{find}\n{kind} kp_mean = means_load(kp_line);",
+            lambda k: f"kp_square({elements.get(k)} - kp_mean)",
+            squares if four else None,
+            lambda: f"result_store(kp_line, {f'sqrt({of})' if self.root else of});",
+            "square_",
+        )
+
+
+class NormOp(ReductionOp):
+    """Norms of vectors: `ord` is known when the kernel is written."""
+
+    wide, dtype = False, None
+    formula = Formula("a")
+    reduce = Formula("a + b")
+    neutral = 0
+
+    def select(self, ksel: KernelSelection) -> None:
+        """Chooses the operation of the order."""
+        self._of(ksel, ksel.attr_float("ord").v).select(ksel)
+
+    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+        """Writes the kernels of that operation."""
+        self._of(ksel, ksel.attribute("ord")).generate(ksel, kb)
+
+    def variants(self, ksel: KernelSelection) -> list[str]:
+        """Those of that operation."""
+        return self._of(ksel, ksel.attribute("ord")).variants(ksel)
+
+    def _of(self, ksel: KernelSelection, order: float) -> ReductionOp:
+        if math.isnan(order):
+            raise InvalidArgumentError(f"{ksel._who()}: ord is {order}; give a number")
+        return _norm_of(order, getattr(ksel._values[0], "dtype", np.dtype(float)).kind == "c")
+
+
+def _norm(map_: str, reduce: str, finish: str | None) -> ReductionOp:
+    attributes = combination("kp.ops.norm", map_, reduce, 0, None, "", finish)
+    return type("norm", (ReductionOp,), {**attributes, "signature": "norm(Tensor|Scalar a) -> Tensor"})()
+
+
+_NORMS = {
+    2.0: _norm("a / 1 * (a / 1)", "a + b", "sqrt(a)"),
+    1.0: _norm("absolute(a / 1)", "a + b", None),
+    math.inf: _norm("absolute(a / 1)", "maximum(a, b)", None),
+    -math.inf: _norm("absolute(a / 1)", "minimum(a, b)", None),
+    0.0: _norm("where(isnan(a), 1, absolute(sign(a / 1)))", "a + b", None),
+}
+
+
+@functools.lru_cache(64)
+def _norm_of(order: float, of_complex: bool) -> ReductionOp:
+    """The norm of an order."""
+    found = _NORMS.get(order)
+    if of_complex and order == 0:
+        return _norm("float32(a != 0)", "a + b", None)
+    if of_complex and order == 2:
+        return _norm("_r = absolute(a); _r * _r", "a + b", "sqrt(a)")
+    if found is None:
+        found = _norm(f"absolute(a / 1) ** {order!r}", "a + b", f"a ** {1 / order!r}")
+    return found
+
+
+class DotOp(ReductionOp):
+    """The product of vectors."""
+
+    def axes(self, ksel: KernelSelection) -> tuple[Sequence[int] | None, bool]:
+        """All: a vector has one."""
+        return None, False
+
+    def first_facts(self, ksel: KernelSelection) -> tuple[list[TensorArg], tuple[int, ...], np.dtype[Any]]:
+        """Declares the arguments: vectors of one length."""
+        shapes = {name: np.shape(ksel._values[place]) for place, name in enumerate("ab")}
+        if len(set(shapes.values())) > 1 or len(shapes["a"]) != 1:
+            raise InvalidArgumentError(
+                f"{ksel._who()}: the shapes are a {shapes['a']} and b {shapes['b']}; give vectors of one "
+                "length. kp.ops.matmul multiplies matrices"
+            )
+        return super().first_facts(ksel)
+
+
+_MANY = "all but complex"
+_FLOATS = "all but complex; ints and bools give float64, float32 on devices without it"
+
+sum: Operation = _reduced(
+    "sum",
+    "a",
+    "sum",
+    None,
+    _doc(
+        "The sum of elements over axes.",
+        """Ints and bools with fewer than 64 bits are summed in int64 or uint64 (32 bits on devices without),
+        float16 in float32; `dtype` names another one. The sum of no elements is 0.""",
+        """>>> kp.ops.sum(mgr.tensor([[1, 2], [3, 4]]), axis=0).tolist()
+        [4.0, 6.0]""",
+        "all but complex128",
+        f"{_SUM_ERROR}; exact for ints",
+    ),
+    kind=_Typed,
+    tail=_TYPED_TAIL,
+)
+prod: Operation = _reduced(
+    "prod",
+    "a",
+    "prod",
+    None,
+    _doc(
+        "The product of elements over axes.",
+        """Small ints and bools are multiplied as `sum` adds them; `dtype` names another dtype. The product of
+        no elements is 1.""",
+        """>>> kp.ops.prod(mgr.tensor([1, 2, 3])).item()
+        6.0""",
+        "all but complex128",
+        "a rounding for each element; exact for ints",
+    ),
+    kind=_Typed,
+    tail=_TYPED_TAIL,
+)
+min: Operation = _reduced(
+    "min",
+    "a",
+    "min",
+    None,
+    _doc(
+        "The least element over axes; NaN if there is one.",
+        "",
+        """>>> kp.ops.min(mgr.tensor([[1, 5], [7, 2]]), axis=1).tolist()
+        [1.0, 2.0]""",
+        _MANY,
+        "exact",
+    ),
+)
+max: Operation = _reduced(
+    "max",
+    "a",
+    "max",
+    None,
+    _doc(
+        "The greatest element over axes; NaN if there is one.",
+        "",
+        """>>> kp.ops.max(mgr.tensor([[1, 5], [7, 2]]), axis=1).tolist()
+        [5.0, 7.0]""",
+        _MANY,
+        "exact",
+    ),
+)
+any: Operation = _reduced(
+    "any",
+    "a",
+    "any",
+    None,
+    _doc(
+        "Whether an element over axes is not zero. NaN is not zero.",
+        "",
+        """>>> bool(kp.ops.any(mgr.tensor([0, 2])))
+        True""",
+        "all",
+        "exact",
+    ),
+)
+all: Operation = _reduced(
+    "all",
+    "a",
+    "all",
+    None,
+    _doc(
+        "Whether no element over axes is zero. NaN is not zero.",
+        "",
+        """>>> bool(kp.ops.all(mgr.tensor([0, 2])))
+        False""",
+        "all",
+        "exact",
+    ),
+)
+count_nonzero: Operation = _reduced(
+    "count_nonzero",
+    "bool_(a)",
+    "sum",
+    None,
+    _doc(
+        "How many elements over axes are not zero: int64, or int32 on devices without.",
+        "",
+        """>>> int(kp.ops.count_nonzero(mgr.tensor([0, 2, 3])))
+        2""",
+        "all",
+        "exact",
+    ),
+)
+mean: Operation = _reduced(
+    "mean",
+    "a / 1",
+    "sum",
+    None,
+    _doc(
+        "The mean of elements over axes; NaN of no elements.",
+        "`dtype` names the dtype of the sum and the result.",
+        """>>> kp.ops.mean(mgr.tensor([[1, 2], [3, 4]]), axis=0).tolist()
+        [2.0, 3.0]""",
+        "all but complex128; ints and bools give float64, float32 on devices without it",
+        "800 roundings of the mean of absolute values",
+    ),
+    "a / n",
+    math.nan,
+    kind=_Typed,
+    tail=_TYPED_TAIL,
+)
+
+
+def _moment(name: str, summary: str, root: bool, error: str) -> Operation:
+    doc = _doc(
+        f"{summary} over axes; NaN of no elements.",
+        """Two passes: the mean, then the mean of squared distances from it. They are divided by the number of
+        elements less `ddof`.""",
+        f""">>> kp.ops.{name}(mgr.tensor([1, 3]), ddof=1).item()
+        {"1.4142135381698608" if root else "2.0"}""",
+        _FLOATS,
+        error,
+    )
+    return operation_of(
+        MomentOp,
+        name,
+        doc,
+        "Tensor|Scalar a, int[]? axis=None, *, float ddof=0.0, bool keepdims=False",
+        root=root,
+    )
+
+
+var: Operation = _moment(
+    "var", "The variance of elements", False, "2,000 roundings of the variance and of the mean's square"
+)
+std: Operation = _moment(
+    "std", "The standard deviation of elements", True, "half of the relative error of `var`"
+)
+
+
+def _place(name: str, which: str, better: str, shown: str) -> Operation:
+    doc = _doc(
+        f"The position of the {which} element along an axis, or among all elements.",
+        """The first of equal ones; the first NaN if there is one. The result is int64, int32 on devices
+        without.""",
+        f""">>> int(kp.ops.{name}(mgr.tensor([3, 1, 4, 1, 4])))
+        {shown}""",
+        _MANY,
+        "exact",
+        ":axes: one, None for all; ``keepdims=``",
+    )
+    return operation_of(ArgOp, name, doc, "Tensor a, int[]? axis=None, *, bool keepdims=False", better=better)
+
+
+argmin: Operation = _place("argmin", "least", "<", "1")
+argmax: Operation = _place("argmax", "greatest", ">", "2")
+norm: Operation = operation_of(
+    NormOp,
+    "norm",
+    _doc(
+        "The norm of vectors along axes, as ``np.linalg.vector_norm``.",
+        """The sum of absolute values to the power of `ord`, to the power of ``1 / ord``: 2 is the root of the
+        sum of squares. inf is the greatest absolute value, -inf the least, and 0 the number of elements that
+        are not 0. Several axes are one vector; `kp.ops.matrix_norm` has norms of matrices.""",
+        """>>> kp.ops.norm(mgr.tensor([3, 4])).item()
+        5.0""",
+        "all but complex128; ints and bools give float64, float32 on devices without it",
+        "800 roundings of the norm (other orders than 0, 1, 2, inf: 5e-4, float64 1e-12); powers beyond the "
+        "dtype's range are inf",
+    ),
+    "Tensor|Scalar a, float ord=2.0, int[]? axis=None, *, bool keepdims=False",
+)
+dot: Operation = operation_of(
+    DotOp,
+    "dot",
+    _doc(
+        "The sum of products of two vectors of one length.",
+        "",
+        """>>> kp.ops.dot(mgr.tensor([1, 2]), mgr.tensor([3, 4])).item()
+        11.0""",
+        "all but complex128",
+        "800 roundings of the sum of absolute products; exact for ints",
+        ":axes: vectors",
+    ),
+    "Tensor|Scalar a, Tensor|Scalar b",
+    **{**combination("kp.ops.dot", "a * b", "a + b", 0, None, ""), "wide": False},  # as np.dot
+)
