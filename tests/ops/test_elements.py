@@ -10,7 +10,7 @@ import pytest
 
 import kompute_py as kp
 from kompute_py import ops
-from kompute_py.ops import _elements
+from kompute_py.ops._values import elements as _elements
 
 pytestmark = pytest.mark.shared
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kompute_py as kp
-from kompute_py.ops import _transforms
+from kompute_py.ops._signals import transforms as _transforms
 
 pytestmark = pytest.mark.shared
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
-from kompute_py.ops import _moving
+from kompute_py.ops._places import moving as _moving
 
 NAMES = [name for name, each in vars(_moving).items() if isinstance(each, kp.Operation)]
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=7)
