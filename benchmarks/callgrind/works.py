@@ -281,9 +281,9 @@ WORKS: dict[str, Work] = {
     "kernel-bind": Work("bind a kernel", _kernel_bind, 37_000),
     "kernel-submit": Work("submit a kernel and wait", _kernel_submit, 18_000),
     "operation": Work("call a custom operation on prepared memory", _operation, 15_000),
-    "operation-number": Work("the same with another number each time", _operation_of_new_numbers, 160_000),
-    "operation-sets": Work("the same with one of 100 sets of tensors in turn", _operation_of_sets, 58_000),
-    "operation-result": Work("call a custom operation that makes its result", _operation_of_results, 132_000),
+    "operation-number": Work("the same with another number each time", _operation_of_new_numbers, 122_000),
+    "operation-sets": Work("the same with one of 100 sets of tensors in turn", _operation_of_sets, 52_000),
+    "operation-result": Work("call a custom operation that makes its result", _operation_of_results, 122_000),
     "operation-recorded": Work("eval of a recorded custom operation", _operation_recorded, 1_900),
-    "operation-made": Work("make a custom operation's .op to record", _operation_made, 142_000),
+    "operation-made": Work("make a custom operation's .op to record", _operation_made, 132_000),
 }

@@ -131,6 +131,22 @@ def test_many_elements_recorded_and_staged(make_manager):
         np.testing.assert_array_equal(t.read(), x[:, ::-1])
 
 
+def test_all_elements_as_one_line(mgr):
+    for shape in ((), (7,), (3, 4), (2, 0, 3), (2, 1, 5)):
+        x = numbers(shape)
+        t = mgr.tensor_t(x)
+        for number in (0, 1, 3, -5, 100):
+            np.testing.assert_array_equal(kp.ops.roll(t, number).read(), np.roll(x, number))
+        for number in (0, 1, 3):
+            np.testing.assert_array_equal(kp.ops.repeat(t, number).read(), np.repeat(x, number))
+    x = numbers((4, 6))
+    t = mgr.tensor_t(x)
+    np.testing.assert_array_equal(kp.ops.repeat(t[::2, ::-1], 2).read(), np.repeat(x[::2, ::-1], 2))
+    np.testing.assert_array_equal(kp.ops.roll(t[1, ::-2], 1).read(), np.roll(x[1, ::-2], 1))
+    with pytest.raises(kp.InvalidArgumentError, match=r"not dense.*ascontiguousarray\(x\)"):
+        kp.ops.roll(t[:, ::-1], 1)
+
+
 def test_wrong_calls():
     x = numbers((2, 3))
     for name, args, message in (
@@ -138,7 +154,9 @@ def test_wrong_calls():
         ("swapaxes", (0, 2), "axis is 2"),
         ("flip", ((0, 0),), "twice"),
         ("roll", ((1, 2), (0,)), "2 shifts"),
-        ("roll", (1, None), "give shift and axis"),
+        ("roll", (None,), "give an int or several"),
+        ("roll", ((1, 2),), "no axis; give one for each"),
+        ("repeat", (2, (0, 1)), "give one axis, or None"),
         ("tile", (-1,), "reps is"),
         ("repeat", (-1, 0), "repeats is -1"),
         ("broadcast_to", ((3, 3),), "does not broadcast"),

@@ -288,28 +288,29 @@ class _Flip(_Places):
 
 class _Roll(_Places):
     """`x` with its elements moved by `shift` places along `axis`, as ``np.roll``: those that leave at the end
-    come back at the start. Several axes take one shift, or one for each.
+    come back at the start. Several axes take one shift, or one for each. Without an axis all elements are
+    rolled as one line, and the shape stays; `x` must be dense then.
 
-    Give an axis, also for one axis: ``np.roll`` without it rolls the flattened array, here ``x.reshape(-1)``.
-
-    Raises InvalidArgumentError for an axis that `x` does not have or that is given twice, and for another
-    number of shifts.
+    Raises InvalidArgumentError for an axis that `x` does not have or that is given twice, for another number
+    of shifts, and without an axis for a part that is not dense.
 
     >>> kp.ops.roll(mgr.tensor([1, 2, 3]), 1, axis=0).tolist()
     [3.0, 1.0, 2.0]
 
     :dtypes: all
-    :axes: any, several
+    :axes: any, several, None
     :error: exact
     """
 
-    signature = "roll(Tensor x, int[]? shift, int[]? axis) -> Tensor"
+    signature = "roll(Tensor x, int[]? shift, int[]? axis=None) -> Tensor"
 
     def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         """Rolled axes."""
         shift, given = ksel.attr_list_int("shift").v, ksel.attr_list_int("axis").v
-        if shift is None or given is None:
-            raise InvalidArgumentError(f"{ksel._who()}: give shift and axis, an int or several each")
+        if shift is None:
+            raise InvalidArgumentError(f"{ksel._who()}: shift is None; give an int or several")
+        if given is None:
+            return self.as_one_line(ksel, x, shift)
         axes_of(ksel._who(), given, x.ndim)  # checked
         shifts = list(shift) * len(given) if len(shift) == 1 else list(shift)
         if len(shifts) != len(given):
@@ -321,6 +322,20 @@ class _Roll(_Places):
             length, step, _ = axes[each]
             axes[each] = _Axis(length, step, by % max(length, 1))
         return x.shape, axes, 0
+
+    def as_one_line(
+        self, ksel: KernelSelection, x: TensorArg, shift: Sequence[int]
+    ) -> tuple[tuple[int, ...], list[_Axis], int]:
+        """All elements as one axis."""
+        if len(shift) != 1:
+            raise InvalidArgumentError(f"{ksel._who()}: {len(shift)} shifts and no axis; give one for each")
+        if len(_merged(_of(x))) > 1:
+            raise InvalidArgumentError(
+                f"{ksel._who()}: x is a part that is not dense, rolled as one line; give an axis, or "
+                "kp.ops.ascontiguousarray(x)"
+            )
+        step = next((axis.step for axis in _of(x)[::-1] if axis.length > 1), 1)
+        return x.shape, [_Axis(x.size, step, shift[0] % max(x.size, 1))], 0
 
 
 class _Tile(_Places):
@@ -352,7 +367,8 @@ class _Tile(_Places):
 
 
 class _Repeat(_Places):
-    """Each element of `x` `repeats` times in a row along `axis`, as ``np.repeat`` with an int.
+    """Each element of `x` `repeats` times in a row along `axis`, as ``np.repeat`` with an int. Without an
+    axis the result has one: that of all elements as one line.
 
     Raises InvalidArgumentError for an axis that `x` does not have and for negative `repeats`.
 
@@ -360,19 +376,24 @@ class _Repeat(_Places):
     [1.0, 1.0, 2.0, 2.0]
 
     :dtypes: all
-    :axes: one
+    :axes: one, None
     :error: exact
     """
 
-    signature = "repeat(Tensor x, int repeats, int axis) -> Tensor"
+    signature = "repeat(Tensor x, int repeats, int[]? axis=None) -> Tensor"
 
     def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         """An axis of the repetitions, which does not move, after the axis."""
         repeats = ksel.attr_int("repeats").v
-        axis = _axis(ksel, ksel.attr_int("axis").v, x.ndim)
+        given = ksel.attr_list_int("axis").v
         if repeats < 0:
             raise InvalidArgumentError(f"{ksel._who()}: repeats is {repeats}; give an int from 0 on")
         axes = _of(x)
+        if given is None:
+            return (x.size * repeats,), [*axes, _Axis(repeats, 0)], 0
+        if len(given) != 1:
+            raise InvalidArgumentError(f"{ksel._who()}: axis is {given}; give one axis, or None")
+        axis = _axis(ksel, given[0], x.ndim)
         axes.insert(axis + 1, _Axis(repeats, 0))
         return (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]), axes, 0
 
