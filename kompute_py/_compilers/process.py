@@ -21,7 +21,9 @@ from .. import _native
 if TYPE_CHECKING:
     import subprocess
 
-_STARTING = 60.0  # seconds for starting a process and loading the compiler
+# Seconds that starting a process and loading the compiler may take, if the call's own limit is shorter: a process
+# that is ended while it starts would never serve such calls.
+_STARTING = 10.0
 _MOST = max(1, min(4, os.cpu_count() or 1))
 _TAIL = 400  # the most characters of a process's output in a message
 _OPTIMIZES = "\0optimizer\0"  # the process prints it when the optimizer starts
@@ -82,8 +84,7 @@ class _Process:
     def ask(self, request: bytes, seconds: float) -> bytes:
         """The answer. Raises Ended or TimedOut; after either the process cannot be used again."""
         self._requests.put(request)
-        # The limit is for the compiler: starting Python and loading the compiler do not count.
-        deadline = time.monotonic() + seconds + (0 if self.served else _STARTING)
+        deadline = time.monotonic() + (seconds if self.served else max(seconds, _STARTING))
         while True:
             left = deadline - time.monotonic()
             if left <= 0:

@@ -38,6 +38,7 @@ from .._base.types import MemoryTypes
 from .._base.warn import warn
 from .._memory.memory import to_memory_type
 from .._memory.tensor import Tensor
+from .other_formats import LONGEST_MARK, other_format
 from .progress import ByteProgress, Progress
 from .safetensors import PREFIX_BYTES, Header, TensorFileEntry, build_header, header_bytes, parse_header
 
@@ -309,7 +310,9 @@ def _opened(path: str) -> Iterator[tuple[BinaryIO, Header, int, int, _Version]]:
         except OSError as error:
             raise UnavailableError(f"The file {path!r} cannot be read: {error}") from error
         except InvalidArgumentError as error:
-            raise InvalidArgumentError(f"{path!r}: {error}") from None
+            file.seek(0)
+            other = other_format(file.read(LONGEST_MARK) or b"")
+            raise InvalidArgumentError(f"{path!r}{f' {other}' if other else f': {error}'}") from None
         yield file, header, PREFIX_BYTES + length, size - PREFIX_BYTES - length, version
 
 

@@ -444,6 +444,29 @@ def test_every_cut_of_a_file_is_refused(mgr, reference):
         kp.load_tensors(reference, mgr)
 
 
+@pytest.mark.parametrize(
+    ("head", "what"),
+    [
+        (b"GGUF\x03\0\0\0", "a GGUF file .*gguf package"),
+        (b"\x93NUMPY\x01\0", "an array of NumPy .*np.load"),
+        (b"PK\x03\x04", "a zip archive.*torch.load"),
+        (b"\x80\x02}q\0", "a pickle.*torch.load"),
+        (b"\x89HDF\r\n\x1a\n", "an HDF5 file.*h5py"),
+        (b"\x1c\0\0\0TFL3", "a TensorFlow Lite model"),
+        (b"\x1f\x8b\x08", "compressed by gzip"),
+        (b"version https://git-lfs", "a pointer of Git LFS.*git lfs pull"),
+        (b"<!DOCTYPE html>", "a web page"),
+        (b'{"weight_map": {}}', "a JSON text.*index"),
+    ],
+)
+@pytest.mark.parametrize("use", [kp.load_tensors, kp.tensor_file_info])
+def test_files_of_other_formats_are_named(tmp_path, use, head, what):
+    path = tmp_path / "model.bin"
+    path.write_bytes(head + bytes(64))
+    with pytest.raises(kp.InvalidArgumentError, match=f"model.bin' is {what}"):
+        use(path)
+
+
 def test_a_file_that_shrinks_while_it_is_loaded_ends_no_process(mgr, path, monkeypatch):
     monkeypatch.setattr(parameters, "_PIECE", 1 << 16)
     safetensors.numpy.save_file({"a": np.ones(1 << 20, np.float32)}, path)

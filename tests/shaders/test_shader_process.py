@@ -4,12 +4,14 @@ itself.
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+import types
 
 import pytest
 
@@ -153,6 +155,27 @@ def test_a_time_limit_of_a_process_that_starts(monkeypatch):
     for _ in range(2):
         with pytest.raises(kp.CompileTimeoutError, match=r"longer than 0\.5 s"):
             kp.compile(SLOW, language="hlsl", timeout=0.5)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no such signal on this system")
+def test_a_process_that_stops_while_it_starts(monkeypatch):
+    """It holds the caller no longer than the larger of the limit and the time allowed for starting."""
+    for process in shader_process._pool.everyone():
+        os.kill(process.process.pid, signal.SIGKILL)
+    looks = itertools.count()
+
+    class Stopped(shader_process._Process):
+        def __init__(self) -> None:
+            super().__init__()
+            os.kill(self.process.pid, signal.SIGSTOP)
+
+    # A clock that goes a second at each look.
+    monkeypatch.setattr(shader_process, "time", types.SimpleNamespace(monotonic=lambda: next(looks)))
+    monkeypatch.setattr(shader_process, "_SLICE", 0.01)
+    monkeypatch.setattr(shader_process, "_Process", Stopped)
+    with pytest.raises(kp.CompileTimeoutError, match=r"longer than 2 s"):
+        kp.compile(GOOD, language="hlsl", timeout=2)
+    assert next(looks) < 15
 
 
 @pytest.mark.parametrize("wrong", ["soon", "0", "-1", "nan", "1e300"])
