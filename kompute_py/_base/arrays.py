@@ -164,6 +164,14 @@ def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[A
         ) from None
 
 
+def host_empty(shape: tuple[int, ...], dtype: np.dtype[Any], who: str) -> np.ndarray[Any, Any]:
+    """A new array. Raises OutOfMemoryError, beginning with `who`, if memory cannot hold it."""
+    try:
+        return np.empty(shape, dtype)
+    except (MemoryError, ValueError) as error:  # ValueError: more bytes than addresses
+        raise OutOfMemoryError(f"{who}: a result of shape {shape}, {dtype} is too large: {error}") from None
+
+
 def require_manager(manager: Any) -> None:
     """Raises ArgumentTypeError if `manager` is not a Manager."""
     # Tests an attribute, not the class: the class's module imports the modules that call this function.

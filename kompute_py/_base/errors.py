@@ -430,6 +430,7 @@ class KomputeWarning(UserWarning):
 
 
 _SHOWN = 180  # the most characters of a str
+_ITEMS = 70  # of a list; with a comma and a space each, they are longer than the text
 
 
 class ShaderCompileWarning(KomputeWarning):
@@ -441,9 +442,16 @@ def shown(value: Any) -> str:
     if type(value) is str and len(value) > _SHOWN:
         return f"{value[:_SHOWN]!r}..."
     try:
-        return f"{value!r:.200}"
+        return f"{_beginning(value)!r:.200}"
     except Exception:
         return kind_of(value)
+
+
+def _beginning(value: Any, depth: int = 0) -> Any:
+    """As much of long lists as the text of an error shows, so that repr does not walk the rest."""
+    if type(value) not in (list, tuple) or depth > 4:
+        return value
+    return type(value)(_beginning(each, depth + 1) for each in value[:_ITEMS])
 
 
 def kind_of(value: Any) -> str:

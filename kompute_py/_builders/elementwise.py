@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from .._base.arrays import to_dtype
+from .._base.arrays import host_empty, to_dtype
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._custom.arg_descs import TensorArg
 from .._custom.arguments import outs_of
@@ -322,7 +322,7 @@ class Elementwise(Operation):
             base = first.base if isinstance(first, StridedView) else first
             for spec in error.results:
                 made: Any = (
-                    np.empty(shape, spec.dtype)
+                    host_empty(shape, spec.dtype, self._declaration.name)
                     if base is None
                     else base.manager.empty(shape, spec.dtype, base.memory_type())
                 )

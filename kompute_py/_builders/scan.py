@@ -445,7 +445,7 @@ def scan(
     for what, given in (("exclusive", exclusive), ("reverse", reverse)):
         if not isinstance(given, bool):
             raise ArgumentTypeError(f"scan: {what} is {shown(given)}; give a bool")
-    if segments is not None and segments not in _MARKS:
+    if segments is not None and not (isinstance(segments, str) and segments in _MARKS):
         raise InvalidArgumentError(f"scan: segments is {shown(segments)}; give 'starts' or 'ids'")
     attributes = combination("scan", map, reduce, neutral, dtype, preamble)
     if exclusive and attributes["neutral"] is None:

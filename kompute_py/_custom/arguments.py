@@ -25,6 +25,8 @@ NUMPY_NUMBERS = (
     np.int8, np.uint8, np.bool_, np.complex64, np.complex128,
 )  # fmt: skip
 """The types of numbers of NumPy that kernels take."""
+_MOST_NUMBERS = 1 << 20
+"""Numbers that a list has at most: Python looks at each."""
 
 
 def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
@@ -63,6 +65,12 @@ def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
             return [_scalar(who, "float", value)]
         if not isinstance(value, (list, tuple, np.ndarray)):
             raise ArgumentTypeError(f"{who} is {kind_of(value)}; give a list of {kind[:-2]}s")
+        if len(value) > _MOST_NUMBERS:
+            raise InvalidArgumentError(
+                f"{who} has {len(value)} {kind[:-2]}s, and a list of an operation at most {_MOST_NUMBERS}; give "
+                "that many numbers as a tensor"
+            )
+        refuse_mask(value, who)
         value = [one for each in value for one in (each if isinstance(each, (list, tuple)) else (each,))]
         return [_scalar(f"{who}[{number}]", kind[:-2], each) for number, each in enumerate(value)]
     return _scalar(who, kind, value)
@@ -210,7 +218,9 @@ def outs_of(declaration: Declaration, out: Any) -> tuple[Any, ...]:
                 f"{declaration.name}: out is {kind_of(each)}; give a Tensor, a part of one, an Image or an "
                 "array"
             )
-        if not isinstance(each, np.ndarray):
+        if isinstance(each, np.ndarray):
+            refuse_mask(each, f"{declaration.name}: out")
+        else:
             each._require_init("be written")
     return outs
 
@@ -234,7 +244,7 @@ def donated(declaration: Declaration, values: Sequence[Any], donate: Any) -> lis
     shared, ArgumentTypeError if `donate` is of another type.
     """
     names = [each.name for each in declaration.parameters]
-    if donate is None or donate is False or donate == ():
+    if donate is None or donate is False or (type(donate) is tuple and not donate):
         return []
     tensors = {
         parameter.name: value

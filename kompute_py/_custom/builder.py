@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from .._base.arrays import as_index, to_array, to_dtype
-from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, kind_of, shown
+from .._base.errors import (
+    ArgumentTypeError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OutOfMemoryError,
+    kind_of,
+    shown,
+)
 from .._base.text import nearest
 from .._formulas.dtypes import literal
 from .._formulas.elements import Element, element_of
@@ -340,7 +347,9 @@ class KernelBuilder:
         try:
             return np.array(found, wanted).reshape(-1)
         except (TypeError, ValueError) as error:
-            raise ArgumentTypeError(f"{self._who()}: the table {name!r} is no {wanted}: {error}") from None
+            raise ArgumentTypeError(f"{self._who()}: the table {name!r} is not {wanted}: {error}") from None
+        except MemoryError as error:
+            raise OutOfMemoryError(f"{self._who()}: the table {name!r} is too large: {error}") from None
 
     @staticmethod
     def ceil_div(a: IntOrSize, b: IntOrSize) -> IntOrSize:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import _native
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._memory.memory import Memory
+from .._memory.tensor import Tensor
 from .._recording.operations import OpBase
 from .._shaders.constants import Specialization
 from .._shaders.module import ShaderModule
@@ -19,7 +20,6 @@ from .sizes import launch_of
 from .spill import fills_up
 
 if TYPE_CHECKING:
-    from .._memory.tensor import Tensor
     from .kernel import Kernel
 
 _EMPTY: Mapping[str, Any] = {}
@@ -189,6 +189,11 @@ class OpKernel(OpBase):
                 raise InvalidArgumentError(
                     f"{kernel.name}: the device reads the groups of this operation from "
                     f"{self._indirect._describe()}: write them there, or bind the kernel with groups="
+                )
+            if isinstance(groups, Tensor):
+                raise InvalidArgumentError(
+                    f"{kernel.name}: groups is {groups._describe()}, which set() does not take; bind the kernel "
+                    "with groups=tensor, so that the device reads them from it"
                 )
             extent, count = kernel._extent(grid, groups, ())
             by_default = False

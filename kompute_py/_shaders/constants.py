@@ -36,7 +36,8 @@ def is_given(values: Any) -> bool:
     if isinstance(values, (np.ndarray, np.generic)):
         return values.size > 0
     try:
-        return len(values) > 0
+        # The length of a destroyed tensor is 0; it is refused like other tensors.
+        return len(values) > 0 or hasattr(values, "is_init")
     except (TypeError, ValueError):  # no length, or a memoryview that was released
         return True
 

@@ -26,6 +26,7 @@ from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, sho
 from .._base.types import DeviceMemoryObject
 from .._compilers.spirv_bytes import module_bytes
 
+_MOST_BYTES = 1 << 30  # of a module
 _TAKEN = "bytes, an array of uint32, a list of ints, the path of a .spv file, or an object with to_spirv()"
 
 
@@ -119,6 +120,10 @@ def _of_integers(words: np.ndarray[Any, Any]) -> bytes:
     dtype = words.dtype
     if dtype.kind not in "ui":
         raise ArgumentTypeError(f"A shader as an array has dtype uint32; this one has {dtype}")
+    if words.nbytes > _MOST_BYTES:
+        raise InvalidArgumentError(
+            f"A shader as an array of {words.nbytes} bytes is larger than any module: {_MOST_BYTES} at most"
+        )
     if dtype.itemsize == 8 and words.size and not 0 <= int(words.min()) <= int(words.max()) < 2**32:
         raise InvalidArgumentError(
             f"A shader as an array has words from 0 to 2**32 - 1; this one, of {dtype}, has {words.min()} to "

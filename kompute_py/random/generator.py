@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.arrays import as_index, as_shape, require_manager, to_dtype, to_flag
+from .._base.arrays import as_index, as_shape, host_empty, refuse_mask, require_manager, to_dtype, to_flag
 from .._base.errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -587,6 +587,9 @@ def _dtype_of(dtype: Any, out: Any) -> np.dtype[Any]:
         return to_dtype(dtype)
     if not isinstance(out, (Tensor, StridedView, np.ndarray)):
         raise ArgumentTypeError(f"out is a Tensor or an array, not {kind_of(out)}")
+    refuse_mask(out, "out")
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise InvalidArgumentError("out is a read-only array; give one that can be written")
     return out.dtype
 
 
@@ -654,6 +657,10 @@ def _check_count(count: int) -> None:
 
 def _axis_of(axis: Any, x: Any, what: str) -> int:
     """The axis from 0 on."""
+    if isinstance(x, np.ndarray):
+        refuse_mask(x, f"{what}: the array")
+    else:
+        x._require_init("be used")
     found, count = as_index(axis, "axis"), len(x.shape)
     if not count:
         raise InvalidArgumentError(f"{what} goes along an axis, by default the first axis; x has none")
@@ -701,7 +708,8 @@ def _choosing(rows: Tensor, count: int, sums: Tensor | None) -> tuple[Any, ...]:
 def _parts_at(x: Any, rows: Tensor, axis: int) -> Any:
     """The parts of `x` along `axis` with these numbers, where `x` is."""
     if isinstance(x, np.ndarray):
-        return np.take(x, rows.read(), axis)
+        shape = (*x.shape[:axis], *rows.shape, *x.shape[axis + 1 :])
+        return np.take(x, rows.read(), axis, host_empty(shape, x.dtype, "The parts in random order"))
     return take(x, rows, axis, "clip")
 
 

@@ -15,6 +15,7 @@ import sys
 from tests.drivers import environment
 
 from .running import PATIENCE, run
+from .values import TABLE
 
 
 def main() -> int:
@@ -30,6 +31,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="only callables with this text in their name")
     parser.add_argument(
+        "--table", action="store_true", help="only arrays and tensors of the kinds that rules are about"
+    )
+    parser.add_argument(
         "--patience",
         type=float,
         default=PATIENCE,
@@ -38,7 +42,7 @@ def main() -> int:
     parser.add_argument("--driver", default=os.environ.get("KOMPUTE_PY_TEST_DRIVER", "lavapipe"))
     given = parser.parse_args()
     os.environ.update(environment(given.driver))
-    made, faults = run(given.calls, given.seed, given.only, told=True, patience=given.patience)
+    made, faults = run(given.calls, given.seed, given.only, told=True, patience=given.patience, kinds=TABLE if given.table else ())
     print("\n".join(faults))
     print(f"{made} calls, {len(faults)} faults")
     return 1 if faults else 0

@@ -21,7 +21,7 @@ import numpy as np
 import kompute_py as kp
 
 from .objects import SOURCE, Objects, public_callables
-from .values import ODD, OddError
+from .values import NEVER_TAKEN, ODD, OddError
 
 _ADDRESS_SPACE = 16 << 30  # bytes; a call that asks for more gets none
 _PATIENCE = 5.0  # seconds, after which a signal ends the call
@@ -39,9 +39,11 @@ _FITS: list[tuple[str, Callable[[Objects, dict[str, Any]], list[Any]]]] = [
     ("Sequence", lambda _, held: [held["Sequence"]]),
     ("OpBase", lambda _, held: [held["OpFill"]]),
     ("ArrayLike", lambda *_: [np.ones(8, np.float32), [1.0] * 8, np.zeros((4, 4, 4), np.float32), 1.0]),
+    ("Array", lambda _, held: [np.ones(8, np.float32), held["Tensor"]]),
     ("DTypeLike", lambda *_: [np.float32, "i4", np.dtype("f2")]),
     ("Path", lambda *_: ["saved", "shader.comp"]),
     ("bytes", lambda o, _: [o.spirv]),
+    ("dtype", lambda *_: [np.float32, "f4"]),
     ("bool", lambda *_: [True, False]),
     ("int", lambda *_: [0, 1, 2, 4, 8]),
     ("float", lambda *_: [0.5, 1.0]),
@@ -64,6 +66,31 @@ _BY_NAME: dict[str, Callable[[Objects, dict[str, Any]], list[Any]]] = {
     "items": lambda *_: [[np.ones(8, np.float32)]],
 }
 _SIGNATURE = re.compile(r"^[\w.]+\(\) (got an unexpected keyword|missing \d|got multiple values|takes )")
+# What keeps, compares, describes or ignores its argument, and reads no elements of it. An Algorithm without a
+# shader ignores the rest.
+_KEEP = {
+    "Algorithm", "CommandRecorder", "DeviceMemory", "Fence", "OpLibrary", "Manager.__exit__", "Mapping.__exit__",
+    "Mapping.__array__", "CustomOp.eager_execute", "KernelSelection.attribute", "config_report", "Manager.algorithm",
+    "KernelBuilder.constant", "Operation.aot", "Operation.meta", "Operation.sources",
+}  # fmt: skip
+
+
+def _keeps(call: Any, name: str) -> bool:
+    """Whether a callable may succeed with any object."""
+    record = isinstance(call, type) and issubclass(call, tuple)
+    return record or name in _KEEP or name.endswith(("__eq__", "__ne__", "__array__"))
+
+
+# Parameters for which any object may do: of a tensor, its dtype or truth counts, and edges of bins need no range.
+_FLAGS = {"dtype", "range", "read", "write", "discard", "staging", "watch", "timestamps", "unnormalized", "layers"}
+
+
+def _reads(call: Any, parameter: str) -> bool:
+    """Whether a parameter takes elements, not a dtype or a flag."""
+    found = {each.name: str(each.annotation) for each in parameters_of(call)}.get(parameter, "")
+    return parameter not in _FLAGS and "bool" not in found
+
+
 _KEYWORDS = ["f", "n", "scale", "grid", "size", "name", "optimize", "queue", "data", "nonsense"]
 
 
@@ -171,6 +198,10 @@ class Child:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 made = call(*positional, **named)
+                if made is not NotImplemented and not _keeps(call, name):
+                    taken = [value for each, value in odd.items() if value in NEVER_TAKEN and _reads(call, each)]
+                    if taken:
+                        return f"takes what it must refuse: {', '.join(taken)}"
                 if inspect.iscoroutine(made):
                     made.close()
                 signal.setitimer(signal.ITIMER_REAL, 0)

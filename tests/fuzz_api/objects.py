@@ -259,6 +259,14 @@ def public_callables(objects: Objects) -> list[tuple[str, str, Get]]:
         ):
             continue
         found.append((name, "call", lambda _, value=value: value))
+    for name in sorted(dir(kp.ops)):
+        value = getattr(kp.ops, name)
+        if not name.startswith("_") and callable(value) and not isinstance(value, type):
+            found.append((f"ops.{name}", "call", lambda _, value=value: value))
+    for name in kp.random.__all__:
+        value = getattr(kp.random, name)
+        if callable(value) and not isinstance(value, type):
+            found.append((f"random.{name}", "call", lambda _, value=value: value))
     for name, one in objects.fresh().items():
         found += members(name, type(one), lambda o, name=name: o.get(name))
     return found

@@ -4,6 +4,7 @@ of its own.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -12,7 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -139,14 +140,26 @@ def _kind(name: str, fault: str) -> str:
 
 
 def run(
-    count: int, seed: int, only: str = "", told: bool = False, patience: float = PATIENCE
+    count: int,
+    seed: int,
+    only: str = "",
+    told: bool = False,
+    patience: float = PATIENCE,
+    kinds: Collection[str] = (),
+    every: int = 1,
 ) -> tuple[int, list[str]]:
-    """Makes `count` calls, or all for 0: how many calls there were, and the faults as text."""
+    """Makes `count` calls, or all for 0: how many calls there were, and the faults as text.
+
+    Of all calls, those with the odd values `kinds`, if any are given, and one of `every`.
+    """
     faults: dict[str, str] = {}
     child: Watched | None = Watched(patience)
     assert child is not None
     callables = [each for each in child.callables if only in each[0]]
     queue: Iterator[Call] = random_calls(callables, count, seed) if count else all_calls(callables, seed)
+    if kinds:
+        queue = (call for call in queue if not call[1] or not kinds.isdisjoint(call[1].values()))
+    queue = itertools.islice(queue, 0, None, every)
     made = 0
     last = ""
     for call in queue:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import array
 import ctypes
+import functools
 import math
 import os
 import pathlib
@@ -13,6 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+
+import kompute_py as kp
 
 
 class OddError(Exception):
@@ -305,9 +308,17 @@ ODD: dict[str, Callable[[], Any]] = {
     "array of nan": lambda: np.array([math.nan, math.inf]),
     "array masked": lambda: np.ma.masked_array([1.0, 2.0], [True, False]),
     "masked": lambda: np.ma.masked,
+    "list of masked arrays": lambda: [np.ma.masked_array([1.0, 2.0], [True, False])],
+    "tensor destroyed": lambda: _destroyed(),
+    "tensor donated": lambda: _donated(),
+    "tensor of another Manager": lambda: _another().tensor([1.0, 2.0]),
+    "tensor empty": lambda: kp.manager().zeros((0, 3)),
+    "tensor 0-d": lambda: kp.manager().zeros(()),
     "matrix": lambda: np.matrix([[1.0]]),
     "array class strange": lambda: np.zeros(2).view(StrangeArray),
     "array huge": lambda: np.broadcast_to(np.float32(1), (2**40,)),
+    "array of huge many ints": lambda: np.broadcast_to(np.int32(1), (2**40,)),
+    "array of huge many bools": lambda: np.broadcast_to(np.bool_(True), (2**20, 2**20)),
     "array zero stride": lambda: np.lib.stride_tricks.as_strided(np.zeros(1), (2**20,), (0,)),
     "array overlapping": lambda: np.lib.stride_tricks.as_strided(np.zeros(9, np.float32), (8, 2), (4, 4)),
     "array negative stride": lambda: np.arange(8, dtype=np.float32)[::-1],
@@ -321,6 +332,48 @@ ODD: dict[str, Callable[[], Any]] = {
     "dtype text O": lambda: "O",
     "dtype text time": lambda: "M8[s]",
 }  # fmt: skip
+
+
+TABLE = frozenset(
+    (
+        "array masked",
+        "array no elements",
+        "array 0-d",
+        "array read-only",
+        "array big-endian",
+        "array structured",
+        "array huge",
+        "array of huge many ints",
+        "array of huge many bools",
+        "tensor destroyed",
+        "tensor donated",
+        "tensor of another Manager",
+        "tensor empty",
+        "tensor 0-d",
+    )
+)
+"""Kinds of arrays and tensors: each callable takes them or refuses them with a typed error, and none walks 2**40
+elements.
+"""
+NEVER_TAKEN = frozenset(("array masked", "tensor destroyed", "tensor donated"))
+"""Of these, no callable may use the elements: whoever takes one has missed a check."""
+
+
+@functools.cache
+def _another() -> kp.Manager:
+    return kp.Manager()
+
+
+def _destroyed() -> kp.Tensor:
+    made = kp.manager().tensor([1.0, 2.0])
+    made.destroy()
+    return made
+
+
+def _donated() -> kp.Tensor:
+    made = kp.manager().tensor([1.0, 2.0])
+    kp.ops.negative(made, donate=True)
+    return made
 
 
 def _of_objects(*items: Any) -> Any:

@@ -9,7 +9,9 @@ import pytest
 
 from tests.fuzz_api import running
 from tests.fuzz_api.running import run
+from tests.fuzz_api.values import TABLE
 from tests.support.child import run_child
+from tests.support.sampling import sampled
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the watchdogs are signals")
 
@@ -26,6 +28,15 @@ def classes_without_an_object() -> list[str]:
 @pytest.mark.own_driver
 def test_every_public_class_has_an_object_to_call():
     assert run_child(classes_without_an_object) == []
+
+
+@pytest.mark.own_driver
+@pytest.mark.sampled
+def test_every_callable_takes_or_refuses_every_kind_of_array():
+    """Each parameter of each public callable with each kind of array and tensor that some rule is about."""
+    made, faults = run(0, seed=0, patience=60, kinds=TABLE, every=sampled(9, 1))
+    assert made > 2000
+    assert faults == []
 
 
 def test_odd_arguments_are_taken_or_refused_by_our_errors():

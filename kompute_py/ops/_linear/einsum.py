@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -429,9 +430,13 @@ def _pairs(axes: Any, left: int, right: int) -> tuple[list[int], list[int]]:
                 f"tensordot: axes is {n}; a has {left} axes and b {right}, so it is 0 to {min(left, right)}"
             )
         return list(range(left - n, left)), list(range(n))
+    if isinstance(axes, np.ndarray) and axes.size > 2 * (left + right):
+        raise InvalidArgumentError(
+            f"tensordot: axes has {axes.size} numbers; a has {left} axes and b {right}, each given once"
+        )
     try:
         given = [[each] if isinstance(each, (int, np.integer)) else list(each) for each in axes]
-        ours, theirs = ([int(each) for each in side] for side in given)
+        ours, theirs = ([index(each) for each in side] for side in given)
     except (TypeError, ValueError):
         raise ArgumentTypeError(
             f"tensordot: axes is {shown(axes)}; give a number of axes, or a pair: axes of a, axes of b"

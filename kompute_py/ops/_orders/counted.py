@@ -294,8 +294,10 @@ def histogram(
     :error: exact; with weights that of `kp.ops.bin_counts`; with density 4 roundings more
     """
     x, density = given(x), to_flag(density, "histogram: density")
-    if np.ndim(bins) == 0 and isinstance(bins, (int, np.integer)) and bins > _MOST_BINS:
-        raise InvalidArgumentError(f"histogram: bins is {bins}; the most are {_MOST_BINS}")
+    bins = bins if isinstance(bins, (int, np.integer, str)) else host(bins)
+    number = bins if isinstance(bins, (int, np.integer)) else np.size(bins) - 1
+    if number > _MOST_BINS:
+        raise InvalidArgumentError(f"histogram: there are {number} bins; the most are {_MOST_BINS}")
     dtype = np.dtype(x.dtype)
     if is_small_float(dtype):
         x, dtype = _elementwise("x", "float32")(x), np.dtype(np.float32)

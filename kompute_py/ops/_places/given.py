@@ -1,12 +1,10 @@
-"""Arguments of any kind, for functions that are no operations."""
+"""Arguments of any kind, for functions that are not operations themselves."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from ..._base.errors import ArgumentTypeError, shown
+from ..._base.arrays import to_array
 from ..._custom.pictures import tensor_of
 from ..._memory.image import Image
 from ..._memory.strided import StridedView
@@ -14,22 +12,22 @@ from ..._memory.tensor import Tensor
 
 
 def given(x: Any) -> Any:
-    """Tensors and parts of them as they are, an Image as a Tensor, and anything else as an array."""
+    """Tensors and parts of them as they are, an Image as a Tensor, and anything else as an array.
+
+    Raises the errors of `to_array`.
+    """
     if isinstance(x, (Tensor, StridedView)):
         return x
     if isinstance(x, Image):
         return tensor_of(x)
-    try:
-        return np.asarray(x)
-    except (TypeError, ValueError):
-        raise ArgumentTypeError(f"{shown(x)} is no array; give a Tensor, an Image or an array") from None
+    return to_array(x, "The argument")
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
-    """The shape, which for what is no array NumPy finds."""
+    """The shape; NumPy finds it for lists and other sequences."""
     return tuple(x.shape) if isinstance(x, (Tensor, StridedView, Image)) else given(x).shape  # type: ignore[no-any-return]
 
 
 def host(x: Any) -> Any:
     """The contents, for the host."""
-    return x.read() if isinstance(x, (Tensor, StridedView, Image)) else np.asarray(x)
+    return x.read() if isinstance(x, (Tensor, StridedView, Image)) else to_array(x, "The argument")
