@@ -91,7 +91,7 @@ def axes_of(who: str, axis: Sequence[int] | None, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))
     for each in axis:
         if not -ndim <= each < ndim:
-            raise InvalidArgumentError(f"{who}: axis is {each}, and there are {ndim} axes")
+            raise InvalidArgumentError(f"{who}: axis is {shown(each)}, and there are {ndim} axes")
     found = sorted(each % ndim for each in axis)
     if len(set(found)) < len(found):
         raise InvalidArgumentError(f"{who}: axis has an axis twice: {shown(list(axis))}")

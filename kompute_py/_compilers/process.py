@@ -21,8 +21,8 @@ from .. import _native
 if TYPE_CHECKING:
     import subprocess
 
-# Seconds that starting a process and loading the compiler may take, if the call's own limit is shorter: a process
-# that is ended while it starts would never serve such calls.
+# Seconds that starting a process and loading the compiler may take, if the call's own limit is shorter: a
+# process that is ended while it starts would never serve such calls.
 _STARTING = 10.0
 _MOST = max(1, min(4, os.cpu_count() or 1))
 _TAIL = 400  # the most characters of a process's output in a message

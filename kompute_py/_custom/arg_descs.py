@@ -363,7 +363,7 @@ class ValueArg(ArgDesc):
             with np.errstate(over="ignore"):
                 value = float(np.float16(value))
         try:
-            return how.pack(value)
+            return how.pack(float(value) if kind == "f" else value)
         except OverflowError:  # of float32, which is infinite there
             return how.pack(math.copysign(math.inf, value))
 

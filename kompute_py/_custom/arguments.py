@@ -65,9 +65,10 @@ def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
             return [_scalar(who, "float", value)]
         if not isinstance(value, (list, tuple, np.ndarray)):
             raise ArgumentTypeError(f"{who} is {kind_of(value)}; give a list of {kind[:-2]}s")
-        if len(value) > _MOST_NUMBERS:
+        count = value.size if isinstance(value, np.ndarray) else len(value)
+        if count > _MOST_NUMBERS:
             raise InvalidArgumentError(
-                f"{who} has {len(value)} {kind[:-2]}s, and a list of an operation at most {_MOST_NUMBERS}; give "
+                f"{who} has {count} {kind[:-2]}s, and a list of an operation at most {_MOST_NUMBERS}; give "
                 "that many numbers as a tensor"
             )
         refuse_mask(value, who)

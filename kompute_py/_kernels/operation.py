@@ -192,8 +192,8 @@ class OpKernel(OpBase):
                 )
             if isinstance(groups, Tensor):
                 raise InvalidArgumentError(
-                    f"{kernel.name}: groups is {groups._describe()}, which set() does not take; bind the kernel "
-                    "with groups=tensor, so that the device reads them from it"
+                    f"{kernel.name}: groups is {groups._describe()}, which set() does not take; bind the "
+                    "kernel with groups=tensor, so that the device reads them from it"
                 )
             extent, count = kernel._extent(grid, groups, ())
             by_default = False

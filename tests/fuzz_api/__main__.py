@@ -42,7 +42,14 @@ def main() -> int:
     parser.add_argument("--driver", default=os.environ.get("KOMPUTE_PY_TEST_DRIVER", "lavapipe"))
     given = parser.parse_args()
     os.environ.update(environment(given.driver))
-    made, faults = run(given.calls, given.seed, given.only, told=True, patience=given.patience, kinds=TABLE if given.table else ())
+    made, faults = run(
+        given.calls,
+        given.seed,
+        given.only,
+        told=True,
+        patience=given.patience,
+        kinds=TABLE if given.table else (),
+    )
     print("\n".join(faults))
     print(f"{made} calls, {len(faults)} faults")
     return 1 if faults else 0

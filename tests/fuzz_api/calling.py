@@ -69,9 +69,10 @@ _SIGNATURE = re.compile(r"^[\w.]+\(\) (got an unexpected keyword|missing \d|got 
 # What keeps, compares, describes or ignores its argument, and reads no elements of it. An Algorithm without a
 # shader ignores the rest.
 _KEEP = {
-    "Algorithm", "CommandRecorder", "DeviceMemory", "Fence", "OpLibrary", "Manager.__exit__", "Mapping.__exit__",
-    "Mapping.__array__", "CustomOp.eager_execute", "KernelSelection.attribute", "config_report", "Manager.algorithm",
-    "KernelBuilder.constant", "Operation.aot", "Operation.meta", "Operation.sources",
+    "Algorithm", "CommandRecorder", "DeviceMemory", "Fence", "OpLibrary", "Manager.__exit__",
+    "Mapping.__exit__", "Mapping.__array__", "CustomOp.eager_execute", "KernelSelection.attribute",
+    "config_report", "Manager.algorithm", "KernelBuilder.constant", "Operation.aot", "Operation.meta",
+    "Operation.sources",
 }  # fmt: skip
 
 
@@ -81,8 +82,19 @@ def _keeps(call: Any, name: str) -> bool:
     return record or name in _KEEP or name.endswith(("__eq__", "__ne__", "__array__"))
 
 
-# Parameters for which any object may do: of a tensor, its dtype or truth counts, and edges of bins need no range.
-_FLAGS = {"dtype", "range", "read", "write", "discard", "staging", "watch", "timestamps", "unnormalized", "layers"}
+# Parameters for which any object may do: a tensor's dtype or truth counts; edges of bins need no range.
+_FLAGS = {
+    "dtype",
+    "range",
+    "read",
+    "write",
+    "discard",
+    "staging",
+    "watch",
+    "timestamps",
+    "unnormalized",
+    "layers",
+}
 
 
 def _reads(call: Any, parameter: str) -> bool:
@@ -199,7 +211,9 @@ class Child:
                 warnings.simplefilter("ignore")
                 made = call(*positional, **named)
                 if made is not NotImplemented and not _keeps(call, name):
-                    taken = [value for each, value in odd.items() if value in NEVER_TAKEN and _reads(call, each)]
+                    taken = [
+                        value for each, value in odd.items() if value in NEVER_TAKEN and _reads(call, each)
+                    ]
                     if taken:
                         return f"takes what it must refuse: {', '.join(taken)}"
                 if inspect.iscoroutine(made):

@@ -352,8 +352,8 @@ TABLE = frozenset(
         "tensor 0-d",
     )
 )
-"""Kinds of arrays and tensors: each callable takes them or refuses them with a typed error, and none walks 2**40
-elements.
+"""Kinds of arrays and tensors: each callable takes them or refuses them with a typed error, and does not walk
+2**40 elements.
 """
 NEVER_TAKEN = frozenset(("array masked", "tensor destroyed", "tensor donated"))
 """Of these, no callable may use the elements: whoever takes one has missed a check."""

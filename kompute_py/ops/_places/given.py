@@ -14,12 +14,11 @@ from ..._memory.tensor import Tensor
 def given(x: Any) -> Any:
     """Tensors and parts of them as they are, an Image as a Tensor, and anything else as an array.
 
-    Raises the errors of `to_array`.
+    Raises the errors of `to_array`, and FailedPreconditionError for a tensor that is destroyed.
     """
-    if isinstance(x, (Tensor, StridedView)):
-        return x
-    if isinstance(x, Image):
-        return tensor_of(x)
+    if isinstance(x, (Tensor, StridedView, Image)):
+        x._require_init("be used")
+        return tensor_of(x) if isinstance(x, Image) else x
     return to_array(x, "The argument")
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..._base.errors import ArgumentTypeError, InvalidArgumentError
+from ..._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from ..._builders.elementwise import strides_of
 from ..._builders.walks import axes_of, check_sizes, group_of, spread
 from ..._custom.arg_descs import TensorArg
@@ -420,7 +420,7 @@ class _BroadcastTo(_Places):
         wide = (1,) * (len(shape) - x.ndim) + x.shape
         fits = len(wide) == len(shape) and all(a in (1, b) for a, b in zip(wide, shape, strict=True))
         if given is None or not fits or any(n < 0 for n in shape):
-            raise InvalidArgumentError(f"{ksel._who()}: {x.shape} does not broadcast to {given}")
+            raise InvalidArgumentError(f"{ksel._who()}: {x.shape} does not broadcast to {shown(given)}")
         steps = (0,) * (len(shape) - x.ndim) + strides_of(x)
         axes = [_Axis(n, 0 if a == 1 else step) for n, a, step in zip(shape, wide, steps, strict=True)]
         return shape, axes, 0

@@ -113,8 +113,8 @@ def _parts(who: str, x: Array, wanted: Any, axis: int, equal: bool) -> list[Arra
         ends = [each * k + min(k, more) for k in range(count + 1)]
         bounds = list(itertools.pairwise(ends))
     else:
-        if isinstance(wanted, (np.ndarray, list, tuple)) and len(wanted) > _MOST:
-            raise InvalidArgumentError(f"{who}: there are {len(wanted)} indices; give {_MOST} at most")
+        if isinstance(wanted, np.ndarray) and wanted.size > _MOST:
+            raise InvalidArgumentError(f"{who}: there are {wanted.size} indices; give {_MOST} at most")
         try:
             indices = [as_index(each, f"{who}: an index") for each in wanted]
         except TypeError:
