@@ -19,8 +19,8 @@ double kp_dtop(double x) { return kp_dbits(unpackDouble2x32(x).y, 0u); }""",
     # The logarithm to base 2 of a positive and finite number, as a sum.
     "kp_dlog2_sum": """
 dvec2 kp_dlog2_sum(double m) {
-    int n = 0;
-    if (m < 2.2250738585072014e-308lf) { m *= 18014398509481984.0lf; n = -54; }
+    int n;
+    m = kp_dsplit(m, n);
     uvec2 bits = unpackDouble2x32(m);
     n += int(bits.y >> 20) - 1023;
     uint rest = bits.y & 0x000FFFFFu, k = rest <= 0x3988Eu || rest >= 0xBB67Au ? 0u : 1u;
@@ -57,7 +57,8 @@ double kp_pow_double(double a, double b) {
         return m == 1.0lf ? 1.0lf : (m > 1.0lf) == (b > 0.0lf) ? kp_dinf() : 0.0lf;
     }
     double half_ = b * 0.5lf;
-    bool whole = floor(b) == b, odd = whole && abs(b) < 9007199254740992.0lf && floor(half_) != half_;
+    bool whole = kp_trunc_double(b) == b,
+        odd = whole && abs(b) < 9007199254740992.0lf && kp_trunc_double(half_) != half_;
     double r;
     if (m == 0.0lf || m > 1.7976931348623157e308lf) r = (m == 0.0lf) == (b > 0.0lf) ? 0.0lf : kp_dinf();
     else if (a < 0.0lf && !whole) return kp_dnan();
@@ -70,7 +71,7 @@ double kp_pow_double(double a, double b) {
         if (z > 1024.5lf) r = kp_dinf();
         else if (z < -1076.0lf) r = 0.0lf;
         else {
-            double n = roundEven(z);
+            double n = kp_rint_double(z);
             ph -= n;
             precise double w = pl + ph;
             double top = kp_dtop(w);
@@ -121,7 +122,7 @@ double kp_dexp(double x) {
     if (kp_disnan(x)) return x;
     if (x > 709.782712893383973096lf) return kp_dinf();
     if (x < -745.133219101941108420lf) return 0.0lf;
-    double k = roundEven(x * 1.44269504088896338700lf);
+    double k = kp_rint_double(x * 1.44269504088896338700lf);
     precise double high = x - k * 6.93147180369123816490e-01lf, low = k * 1.90821492927058770002e-10lf;
     return kp_dexp_of(high, low, int(k));
 }""",
@@ -130,16 +131,19 @@ double kp_dexp2(double x) {
     if (kp_disnan(x)) return x;
     if (x >= 1024.0lf) return kp_dinf();
     if (x < -1075.0lf) return 0.0lf;
-    double k = roundEven(x);
+    double k = kp_rint_double(x);
     return kp_dexp_of((x - k) * 6.93147180559945309417e-01lf, 0.0lf, int(k));
 }""",
     # x = 2^k m, with m from sqrt(1/2) to sqrt(2), for x > 0 and finite.
     "kp_dsplit": """
 double kp_dsplit(double x, out int k) {
-    k = 0;
-    if (x < 2.2250738585072014e-308lf) { x *= 18014398509481984.0lf; k = -54; }
     uvec2 bits = unpackDouble2x32(x);
-    k += int(bits.y >> 20) - 1023;
+    k = -1023;
+    if (bits.y < 0x00100000u) {  // by bits: devices may take subnormals for 0
+        bits = unpackDouble2x32(double(bits.y) * 4294967296.0lf + double(bits.x));
+        k -= 1074;
+    }
+    k += int(bits.y >> 20);
     bits.y = (bits.y & 0x000FFFFFu) | 0x3FF00000u;
     double m = packDouble2x32(bits);
     if (m > 1.4142135623730951lf) { m *= 0.5lf; ++k; }
@@ -161,11 +165,14 @@ double kp_dlog_of(double m, double k) {
     # The logarithms of what is not positive and finite.
     "kp_dlog_odd": """
 double kp_dlog_odd(double x) {
-    if (x == 0.0lf) return -kp_dinf();
-    return kp_disnan(x) || x > 0.0lf ? x : kp_dnan();
+    if (kp_iszero_double(x)) return -kp_dinf();
+    return kp_disnan(x) || !kp_signbit_double(x) ? x : kp_dnan();
 }""",
     "kp_dlog_plain": """
-bool kp_dlog_plain(double x) { return x > 0.0lf && x <= 1.7976931348623157e308lf; }""",
+bool kp_dlog_plain(double x) {
+    uvec2 bits = unpackDouble2x32(x);
+    return bits.y < 0x7FF00000u && (bits.y | bits.x) != 0u;
+}""",
     "kp_dlog": """
 double kp_dlog(double x) {
     if (!kp_dlog_plain(x)) return kp_dlog_odd(x);
@@ -261,14 +268,36 @@ q = (((((((-2.24409524465858183362e+01lf * s + 4.74528541206955367215e+02lf) * s
     y = 1.0lf - kp_dexp(a) * kp_dexp(b) / m;
     return kp_dsigned(y, x);
 }""",
+    # The bits of the largest float up to |x|, and what is left of the step to the next one: nothing, less
+    # than half of it, half, or more. By bits, because drivers may cut off or take subnormals for zeros.
+    "kp_dcut": """
+uint kp_dcut(double x, out uint rest) {
+    uvec2 u = unpackDouble2x32(x);
+    uint h = u.y & 0x7FFFFFFFu, e = h >> 20;
+    rest = 0u;
+    if (e == 0x7FFu) return kp_disnan(x) ? 0x7FC00000u : 0x7F800000u;
+    if (e > 1150u) { rest = 3u; return 0x7F7FFFFFu; }
+    if (e < 873u) { rest = uint((h | u.x) != 0u); return 0u; }
+    uint k = e > 896u ? 29u : 926u - e;  // bits to leave out
+    h = e > 896u ? h - 0x38000000u : (h & 0xFFFFFu) | 0x100000u;
+    if (k <= 32u) {
+        rest = ((u.x >> (k - 1u)) & 1u) * 2u + uint(u.x << (33u - k) != 0u);
+        return k == 32u ? h : (h << (32u - k)) | (u.x >> k);
+    }
+    rest = ((h >> (k - 33u)) & 1u) * 2u + uint((u.x | (h & ((1u << (k - 33u)) - 1u))) != 0u);
+    return h >> (k - 32u);
+}""",
+    # The nearest float, ties to even.
+    "kp_dfloat": """
+float kp_dfloat(double x) {
+    uint rest, m = kp_dcut(x, rest);
+    return uintBitsToFloat((m + uint(rest + (m & 1u) > 2u)) | (unpackDouble2x32(x).y & 0x80000000u));
+}""",
     # To odd: a rounding to fewer bits after it is right.
     "kp_dodd": """
 float kp_dodd(double x) {
-    float f = float(x);
-    if (double(f) == x || kp_disnan(x)) return f;
-    uint bits = floatBitsToUint(f);
-    if (abs(double(f)) > abs(x)) --bits;
-    return uintBitsToFloat(bits | 1u);
+    uint rest, m = kp_dcut(x, rest);
+    return uintBitsToFloat(m | uint(rest != 0u) | (unpackDouble2x32(x).y & 0x80000000u));
 }""",
     "kp_dsinh": """
 double kp_dsinh(double x) {
@@ -363,7 +392,7 @@ dvec2 kp_dreduced(double x, out uint quadrant) {
     uint q;
     if (m < 1.0e5lf) {
         // Three parts of pi/2 with 33 bits each, so that the products are exact.
-        double n = roundEven(m * 6.36619772367581382433e-01lf);
+        double n = kp_rint_double(m * 6.36619772367581382433e-01lf);
         precise double r = m - n * 1.57079632673412561417lf;
         precise double w = n * 6.07710050630396597660e-11lf, r2 = r - w, e = (r - r2) - w;
         precise double w3 = n * 2.02226624879595063154e-21lf;
@@ -567,7 +596,7 @@ double kp_dlogaddexp(double x, double y) {
 double kp_dcbrt(double x) {
     if (!kp_dfinite(x) || x == 0.0lf) return x;
     int k;
-    double m = kp_dsplit(abs(x), k), third = floor(double(k) / 3.0lf);
+    double m = kp_dsplit(abs(x), k), third = kp_floor_double(double(k) / 3.0lf);
     m *= kp_dbits(uint(k - int(third) * 3 + 1023) << 20, 0u);
     double t = kp_dexp(kp_dlog(m) / 3.0lf);
     t -= (t * t * t - m) / (3.0lf * t * t);

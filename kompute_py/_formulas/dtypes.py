@@ -152,16 +152,26 @@ def fitting(number: Any, dtype: Dtype) -> Any:
     return value
 
 
+_RUN_TIME_ZERO = "(gl_NumWorkGroups.x >> 31)"
+"""A uint that is 0, as compilers do not know."""
+
+
 def opaque(text: str) -> str:
-    """A factor, dividend or divisor. Some drivers give a product with a zero that they know as zero, also of
-    NaN and infinities, and anything for a quotient by it. So a zero is one that they learn when they run.
+    """An operand. Some drivers give a product with a zero that they know as zero, also of NaN and infinities,
+    the other operand for a sum with one, also -0.0, anything for a quotient by it, and -0.0 for a choice of
+    -1.0 and 0.0. So a zero is one that they learn when they run.
     """
     if text == "vec2(0.0, 0.0)":
-        return "vec2(float(gl_NumWorkGroups.x >> 31))"
+        return f"vec2(float{_RUN_TIME_ZERO})"
     if text.strip("(-)") in ("0.0", "0.0lf"):
         kind = "double" if "lf" in text else "float"
-        return f"({'-' if '-' in text else ''}{kind}(gl_NumWorkGroups.x >> 31))"
+        return f"({'-' if '-' in text else ''}{kind}{_RUN_TIME_ZERO})"
     return text
+
+
+def opaque_int(text: str, dtype: Dtype) -> str:
+    """An int that becomes a float, of which compilers may find that it is 0."""
+    return f"({text} | {element_of(dtype).type}{_RUN_TIME_ZERO})"
 
 
 def wrapped(text: str, dtype: Dtype) -> str:
@@ -181,14 +191,14 @@ def converted(text: str, given: Dtype, wanted: Dtype) -> str:
     if wanted == BOOL:
         return f"({text} != {literal(0, given)})"
     if given == BOOL:
-        return f"({text} ? {literal(1, wanted)} : {literal(0, wanted)})"
+        return f"({text} ? {literal(1, wanted)} : {opaque(literal(0, wanted))})"
     if target == "vec2":
         return f"vec2({text})" if source == "dvec2" else f"vec2(float({text}), 0.0)"
     if target == "dvec2":
         return f"dvec2({text})" if source == "vec2" else f"dvec2(double({text}), 0.0lf)"
     made = text if source == target else f"{target}({text})"
-    if given == FLOAT64 and wanted == FLOAT16:
-        return f"kp_dodd({text})"  # it is rounded once more
+    if given == FLOAT64 and target == "float":
+        return f"{'kp_dodd' if wanted == FLOAT16 else 'kp_dfloat'}({text})"  # the first is rounded once more
     if source == "int" and target in ("int64_t", "uint64_t"):
         # By parts: Mesa before 23.1 compares int64_t(int) with constants wrongly.
         made = f"packInt2x32(ivec2({text}, {text} >> 31))"

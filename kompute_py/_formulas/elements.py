@@ -40,7 +40,8 @@ _HALF = ("GL_EXT_shader_16bit_storage", "GL_EXT_shader_explicit_arithmetic_types
 _ELEMENTS = {
     "float32": Element("float", "float", "{}", "{}"),
     "float64": Element("double", "double", "{}", "{}"),
-    "float16": Element("float16_t", "float", "float({})", "float16_t({})", _HALF, _HALF_NEEDS),
+    # Rounded before: some drivers' float16_t() cuts off.
+    "float16": Element("float16_t", "float", "float({})", "float16_t(kp_half({}))", _HALF, _HALF_NEEDS),
     "int32": Element("int", "int", "{}", "{}"),
     "uint32": Element("uint", "uint", "{}", "{}"),
     "int64": Element("int64_t", "int64_t", "{}", "{}", _64),

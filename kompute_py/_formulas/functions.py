@@ -50,12 +50,14 @@ REAL = {
     "logaddexp": Real("kp_logaddexp({0}, {1})", "kp_dlogaddexp({0}, {1})"),
     "copysign": _of_both("kp_copysign_{T}({0}, {1})"),
     "heaviside": _of_both("kp_heaviside_{T}({0}, {1})"),
-    "rint": _of_both("roundEven({0})", "roundEven({0})"),
+    "nextafter": _of_both("kp_nextafter_{T}({0}, {1})"),
+    "rint": _of_both("kp_rint_{T}({0})"),
     "fabs": _of_both("abs({0})"),
-    "radians": _of_both("({0} * {T}(0.017453292519943295LF))"),
-    "degrees": _of_both("({0} * {T}(57.29577951308232LF))"),
+    # As NumPy, a product with the quotient of the dtype's pi and 180.
+    "radians": Real("({0} * 0.017453292)", "({0} * 0.017453292519943295lf)"),
+    "degrees": Real("({0} * 57.295776)", "({0} * 57.29577951308232lf)"),
 }
-BINARY_REAL = ("arctan2", "hypot", "logaddexp", "copysign", "heaviside")
+BINARY_REAL = ("arctan2", "hypot", "logaddexp", "copysign", "heaviside", "nextafter")
 CASTS = {
     "float16": "float16",
     "float32": "float32",

@@ -60,9 +60,25 @@ _WHOLE = {
 }""",
 }
 _FLOATS = {
-    "kp_copysign_{T}": """
-{T} kp_copysign_{T}({T} a, {T} b) {
-    return kp_signbit_{T}(a) == kp_signbit_{T}(b) ? a : -a;
+    # Rounding, from bits and sums that are exact: drivers' own functions of doubles are wrong at ties and
+    # beyond 2^24, and none need keep the sign of a zero.
+    "kp_floor_{T}": """
+{T} kp_floor_{T}({T} a) {
+    {T} t = kp_trunc_{T}(a);
+    return kp_signbit_{T}(a) && !kp_same_{T}(t, a) ? t - {T}(1) : t;
+}""",
+    "kp_ceil_{T}": """
+{T} kp_ceil_{T}({T} a) {
+    {T} t = kp_trunc_{T}(a);
+    return kp_signbit_{T}(a) || kp_same_{T}(t, a) ? t : t + {T}(1);
+}""",
+    "kp_rint_{T}": """
+{T} kp_rint_{T}({T} a) {
+    {T} t = kp_trunc_{T}(a), h = t * {T}(0.5);
+    if (kp_same_{T}(t, a)) return a;
+    precise {T} d = abs(a - t);
+    bool odd = !kp_same_{T}(kp_trunc_{T}(h), h);
+    return d > {T}(0.5) || (d == {T}(0.5) && odd) ? t + (kp_signbit_{T}(a) ? {T}(-1) : {T}(1)) : t;
 }""",
     # Lavapipe's compiler takes any value for a quotient by a zero that it has found in a computation.
     "kp_div_{T}": """
@@ -79,15 +95,15 @@ _FLOATS = {
     precise {T} d = (a - m) / b;
     if (m != {T}(0) && (b < {T}(0)) != (m < {T}(0))) d -= {T}(1);
     if (d == {T}(0)) return kp_copysign_{T}({T}(0), a / b);
-    {T} f = floor(d);
+    {T} f = kp_floor_{T}(d);
     return d - f > {T}(0.5) ? f + {T}(1) : f;
 }""",
     "kp_mod_{T}": """
 {T} kp_mod_{T}({T} a, {T} b) {
     {T} m = kp_fmod_{T}(a, b);
-    if (b == {T}(0)) return m;
-    if (m == {T}(0)) return kp_copysign_{T}({T}(0), b);
-    return (b < {T}(0)) != (m < {T}(0)) ? m + b : m;
+    if (kp_isnan_{T}(m)) return m;
+    if (kp_iszero_{T}(m)) return kp_copysign_{T}({T}(0), b);
+    return kp_signbit_{T}(b) != kp_signbit_{T}(m) ? m + b : m;
 }""",
     "kp_min_{T}": """
 {T} kp_min_{T}({T} a, {T} b) { return a <= b || kp_isnan_{T}(a) ? a : b; }""",
@@ -98,7 +114,9 @@ _FLOATS = {
     "kp_fmax_{T}": """
 {T} kp_fmax_{T}({T} a, {T} b) { return a >= b || kp_isnan_{T}(b) ? a : b; }""",
     "kp_sign_{T}": """
-{T} kp_sign_{T}({T} a) { return a > {T}(0) ? {T}(1) : a < {T}(0) ? {T}(-1) : a; }""",
+{T} kp_sign_{T}({T} a) {
+    return kp_isnan_{T}(a) ? a : kp_iszero_{T}(a) ? {T}(0) : kp_copysign_{T}({T}(1), a);
+}""",
     "kp_sqrt_{T}": """
 {T} kp_sqrt_{T}({T} a) {
     return a >= {T}(0) && !kp_isinf_{T}(a) ? sqrt(a) : a > {T}(0) ? a : kp_nan_{T}();
@@ -109,6 +127,62 @@ _FLOATS = {
 }""",
 }
 _FIXED = {
+    "kp_copysign_float": """
+float kp_copysign_float(float a, float b) {
+    return uintBitsToFloat((floatBitsToUint(a) & 0x7fffffffu) | (floatBitsToUint(b) & 0x80000000u));
+}""",
+    "kp_copysign_double": """
+double kp_copysign_double(double a, double b) { return kp_dsigned(a, b); }""",
+    "kp_iszero_float": """
+bool kp_iszero_float(float a) { return (floatBitsToUint(a) & 0x7fffffffu) == 0u; }""",
+    "kp_iszero_double": """
+bool kp_iszero_double(double a) {
+    uvec2 u = unpackDouble2x32(a);
+    return ((u.y & 0x7fffffffu) | u.x) == 0u;
+}""",
+    "kp_same_float": """
+bool kp_same_float(float a, float b) { return floatBitsToUint(a) == floatBitsToUint(b); }""",
+    "kp_same_double": """
+bool kp_same_double(double a, double b) { return unpackDouble2x32(a) == unpackDouble2x32(b); }""",
+    # Without the bits of the fraction.
+    "kp_trunc_float": """
+float kp_trunc_float(float a) {
+    uint u = floatBitsToUint(a);
+    int e = int((u >> 23) & 0xffu) - 127;
+    return e >= 23 ? a : uintBitsToFloat(u & (e < 0 ? 0x80000000u : ~(0x7fffffu >> e)));
+}""",
+    "kp_trunc_double": """
+double kp_trunc_double(double a) {
+    uvec2 u = unpackDouble2x32(a);
+    int e = int((u.y >> 20) & 0x7ffu) - 1023;
+    if (e >= 52) return a;
+    if (e >= 20) return packDouble2x32(uvec2(u.x & ~(0xffffffffu >> (e - 20)), u.y));
+    return packDouble2x32(uvec2(0u, u.y & (e < 0 ? 0x80000000u : ~(0xfffffu >> e))));
+}""",
+    # The number next to the one with the bits `a` towards that of `b`; `sign_` is the bit of the sign.
+    "kp_next": """
+uint kp_next(uint a, uint b, uint sign_) {
+    uint m = a & ~sign_, n = b & ~sign_;
+    if (a == b || (m | n) == 0u) return b;
+    if (m == 0u) return (b & sign_) | 1u;
+    return ((a ^ b) & sign_) == 0u && n > m ? a + 1u : a - 1u;
+}""",
+    "kp_nextafter_float": """
+float kp_nextafter_float(float a, float b) {
+    if (kp_isnan_float(a) || kp_isnan_float(b)) return kp_nan_float();
+    return uintBitsToFloat(kp_next(floatBitsToUint(a), floatBitsToUint(b), 0x80000000u));
+}""",
+    "kp_nextafter_double": """
+double kp_nextafter_double(double a, double b) {
+    uvec2 x = unpackDouble2x32(a), y = unpackDouble2x32(b);
+    uint m = x.y & 0x7fffffffu, n = y.y & 0x7fffffffu, s = (x.y ^ y.y) & 0x80000000u;
+    if (kp_isnan_double(a) || kp_isnan_double(b)) return kp_nan_double();
+    if (x == y || (m | n | x.x | y.x) == 0u) return b;
+    if ((m | x.x) == 0u) return packDouble2x32(uvec2(1u, y.y & 0x80000000u));
+    bool away = s == 0u && (n > m || (n == m && y.x > x.x));
+    if (away) return packDouble2x32(uvec2(x.x + 1u, x.y + uint(x.x == 0xffffffffu)));
+    return packDouble2x32(uvec2(x.x - 1u, x.y - uint(x.x == 0u)));
+}""",
     "kp_isnan_float": """
 bool kp_isnan_float(float a) { return (floatBitsToUint(a) & 0x7fffffffu) > 0x7f800000u; }""",
     "kp_isinf_float": """
@@ -186,8 +260,8 @@ double kp_fmod_double(double a, double b) {
     }
     return packDouble2x32(unpackUint2x32(s | x));
 }""",
-    # The bits of a float16, and the nearest float16, ties to even. Some drivers' packHalf2x16 cuts off, and
-    # some drivers' unpackHalf2x16 has no infinities.
+    # The bits of a float16, and the nearest float16, ties to even. Some drivers' packHalf2x16 and float16_t()
+    # cut off, and some drivers' unpackHalf2x16 has no infinities.
     "kp_from_half": """
 float kp_from_half(uint h) {
     uint s = (h & 0x8000u) << 16, m = h & 0x7fffu;
@@ -200,25 +274,15 @@ uint kp_to_half(float a) {
     uint u = floatBitsToUint(a), s = (u >> 16) & 0x8000u, m = u & 0x7fffffffu;
     if (m > 0x7f800000u) return s | 0x7e00u;
     if (m >= 0x477ff000u) return s | 0x7c00u;
-    if (m < 0x38800000u) {
-        precise float t = uintBitsToFloat(m) + 0.5;
-        return s | (floatBitsToUint(t) - 0x3f000000u);
-    }
-    return s | ((m - 0x38000000u + 0xfffu + ((m >> 13) & 1u)) >> 13);
+    if (m < 0x33000000u) return s;
+    bool small = m < 0x38800000u;
+    uint k = small ? 126u - (m >> 23) : 13u;
+    m = small ? (m & 0x7fffffu) | 0x800000u : m - 0x38000000u;
+    return s | ((m + (1u << (k - 1u)) - 1u + ((m >> k) & 1u)) >> k);
 }""",
-    # To the nearest float16, ties to even, as a float.
+    # To the nearest float16, as a float.
     "kp_half": """
-float kp_half(float a) {
-    uint u = floatBitsToUint(a), s = u & 0x80000000u, m = u & 0x7fffffffu;
-    if (m >= 0x7f800000u) return a;
-    if (m >= 0x477ff000u) return uintBitsToFloat(s | 0x7f800000u);
-    if (m < 0x38800000u) {
-        precise float t = uintBitsToFloat(m) + 0.5;
-        precise float r = t - 0.5;
-        return uintBitsToFloat(floatBitsToUint(r) | s);
-    }
-    return uintBitsToFloat(s | ((m + 0xfffu + ((m >> 13) & 1u)) & ~0x1fffu));
-}""",
+float kp_half(float a) { return kp_from_half(kp_to_half(a)); }""",
     "kp_exp": """
 float kp_exp(float a) {
     return kp_isnan_float(a) ? a : a > 88.8 ? kp_inf_float() : a < -104.0 ? 0.0 : exp(a);
@@ -234,25 +298,56 @@ float kp_log_near(float a) {
     return 2.0 * s + 2.0 * s * z * (0.33333333 + z * (0.2 + z * (0.14285714 + z * (0.11111111 +
         z * (0.09090909 + z * (0.07692308 + z * 0.06666667))))));
 }""",
-    # From 0.5 to 2 Vulkan allows logarithms an error of 2^-21, which is more than they are near 1. There,
-    # a - 1 is exact.
+    # a = 2^k f, for a > 0 and finite, with f from sqrt(1/2) to sqrt(2). By bits: devices take subnormals for 0.
+    "kp_split": """
+float kp_split(float a, out int k) {
+    uint u = floatBitsToUint(a);
+    k = -127;
+    if (u < 0x800000u) { u = floatBitsToUint(float(u)); k -= 149; }
+    k += int(u >> 23);
+    float f = uintBitsToFloat((u & 0x7fffffu) | 0x3f800000u);
+    if (f > 1.41421356) { f *= 0.5; ++k; }
+    return f;
+}""",
+    # The logarithms of what is not positive and finite, and what is.
+    "kp_log_odd": """
+float kp_log_odd(float a) {
+    if (kp_iszero_float(a)) return -kp_inf_float();
+    return kp_isnan_float(a) || !kp_signbit_float(a) ? a : kp_nan_float();
+}""",
+    "kp_log_plain": """
+bool kp_log_plain(float a) { return floatBitsToUint(a) - 1u < 0x7f7fffffu; }""",
+    # Vulkan allows the drivers' logarithms an error of 2^-21, which is more than they are near 1. The
+    # logarithm of 2 in two parts, so that the product with the first is exact.
     "kp_log": """
 float kp_log(float a) {
-    if (a >= 0.5 && a <= 2.0) return kp_log_near(a - 1.0);
-    return a > 0.0 ? (kp_isinf_float(a) ? a : log(a)) : a == 0.0 ? -kp_inf_float() : kp_nan_float();
+    if (!kp_log_plain(a)) return kp_log_odd(a);
+    int k;
+    precise float n = kp_log_near(kp_split(a, k) - 1.0), m = float(k);
+    precise float r = m * 0.693359375 + (n - m * 2.12194440e-4);
+    return r;
 }""",
     "kp_log2": """
 float kp_log2(float a) {
-    if (a >= 0.5 && a <= 2.0) return kp_log_near(a - 1.0) * 1.4426950409;
-    return a > 0.0 ? (kp_isinf_float(a) ? a : log2(a)) : a == 0.0 ? -kp_inf_float() : kp_nan_float();
+    if (!kp_log_plain(a)) return kp_log_odd(a);
+    int k;
+    precise float n = kp_log_near(kp_split(a, k) - 1.0) * 1.4426950409, r = float(k) + n;
+    return r;
 }""",
     "kp_log10": """
-float kp_log10(float a) { return kp_log(a) * 0.4342944819; }""",
+float kp_log10(float a) {
+    if (!kp_log_plain(a)) return kp_log_odd(a);
+    int k;
+    precise float n = kp_log_near(kp_split(a, k) - 1.0), m = float(k);
+    precise float r = m * 0.30078125 + (n * 0.4342944819 + m * 2.4874566398e-4);
+    return r;
+}""",
     # Near zero by series; the terms left out are below half an ulp. Up to 1.4 by that of a quarter: exp(a)
     # less 1 would lose places.
     "kp_expm1": """
 float kp_expm1(float a) {
     if (abs(a) > 1.4) return kp_exp(a) - 1.0;
+    if (kp_isnan_float(a) || abs(a) < 1e-8) return a;
     bool near = abs(a) <= 0.35;
     float q = near ? a : a * 0.25;
     float e = q + q * q * (0.5 + q * (0.16666667 + q * (0.041666667 + q * (0.0083333333 +
@@ -264,14 +359,19 @@ float kp_expm1(float a) {
     # Kahan's: the error of 1 + a divides out.
     "kp_log1p": """
 float kp_log1p(float a) {
+    if (abs(a) < 1e-8) return a;
     return a >= -0.5 && a <= 1.0 ? kp_log_near(a) : kp_log(1.0 + a);
 }""",
     "kp_cbrt": """
 float kp_cbrt(float a) {
     if (a == 0.0 || kp_isnan_float(a) || kp_isinf_float(a)) return a;
-    float m = abs(a), r = exp2(log2(m) * 0.33333333);
+    int k;
+    float m = kp_split(abs(a), k);
+    int third = (k + 300) / 3 - 100, rest = k - 3 * third;
+    m *= float(1 << rest);
+    float r = exp2(log2(m) * 0.33333333);
     r -= (r * r * r - m) / (3.0 * r * r);
-    return a < 0.0 ? -r : r;
+    return kp_copysign_float(r * uintBitsToFloat(uint(third + 127) << 23), a);
 }""",
     "kp_hypot": """
 float kp_hypot(float a, float b) {
@@ -338,6 +438,7 @@ float kp_cos_of(float r) {
     "kp_sin": """
 float kp_sin(float a) {
     if (kp_isnan_float(a) || kp_isinf_float(a)) return kp_nan_float();
+    if (abs(a) < 1e-4) return a;
     int n;
     float r = kp_quarter(a, n), v = (n & 1) == 0 ? kp_sin_of(r) : kp_cos_of(r);
     return (n & 2) == 0 ? v : -v;
@@ -352,6 +453,7 @@ float kp_cos(float a) {
     "kp_tan": """
 float kp_tan(float a) {
     if (kp_isnan_float(a) || kp_isinf_float(a)) return kp_nan_float();
+    if (abs(a) < 1e-4) return a;
     int n;
     float r = kp_quarter(a, n), s = kp_sin_of(r), c = kp_cos_of(r);
     return (n & 1) == 0 ? s / c : -c / s;
@@ -366,7 +468,7 @@ float kp_atan(float a) {
     float z = m * m;
     float r = base + (m + m * z * (-0.333329491539 + z * (0.199777106478 + z * (-0.138776856032 +
         z * 0.0805374449538))));
-    return a < 0.0 ? -r : r;
+    return kp_copysign_float(r, a);
 }""",
     "kp_atan2": """
 float kp_atan2(float y, float x) {
@@ -392,8 +494,7 @@ float kp_asin(float a) {
     float z = m > 0.5 ? 0.5 * (1.0 - m) : m * m, s = m > 0.5 ? sqrt(z) : m;
     float p = s + s * z * (0.16666752422 + z * (0.074953002686 + z * (0.045470025998 +
         z * (0.024181311049 + z * 0.042163199048))));
-    float r = m > 0.5 ? 1.5707964 - 2.0 * p : p;
-    return a < 0.0 ? -r : r;
+    return kp_copysign_float(m > 0.5 ? 1.5707964 - 2.0 * p : p, a);
 }""",
     "kp_acos": """
 float kp_acos(float a) {
@@ -466,13 +567,8 @@ float kp_rest(float a, float b, float p) {
     # and 2 / log(2) * atanh(s), s = (f - 1) / (f + 1), of the fraction f next to 1.
     "kp_pow_log2": """
 float kp_pow_log2(float m, float b) {
-    int k = 0;
-    if (m < 1.2e-38) { m *= 16777216.0; k = -24; }
-    uint bits = floatBitsToUint(m);
-    k += int(bits >> 23) - 127;
-    precise float f = uintBitsToFloat((bits & 0x7fffffu) | 0x3f800000u);
-    if (f > 1.41421356) { f *= 0.5; ++k; }
-    precise float n = f - 1.0, d = f + 1.0, dd = f - (d - 1.0), s = n / d, p = s * d;
+    int k;
+    precise float f = kp_split(m, k), n = f - 1.0, d = f + 1.0, dd = f - (d - 1.0), s = n / d, p = s * d;
     precise float t = (((n - p) - kp_rest(s, d, p)) - s * dd) / d, z = s * s;
     precise float h = 2.885390043258667 * s;
     precise float l = kp_rest(2.885390043258667, s, h) + 2.885390043258667 * t + 3.851926e-8 * s;
@@ -497,7 +593,7 @@ float kp_pow_float(float a, float b) {
     if (kp_isnan_float(a) || kp_isnan_float(b)) return kp_nan_float();
     float m = abs(a);
     if (kp_isinf_float(b)) return m == 1.0 ? 1.0 : (m > 1.0) == (b > 0.0) ? b * b : 0.0;
-    bool whole = floor(b) == b, odd = whole && abs(b) < 16777216.0 && (int(b) & 1) != 0;
+    bool whole = kp_trunc_float(b) == b, odd = whole && abs(b) < 16777216.0 && (int(b) & 1) != 0;
     float r;
     if (m == 0.0 || kp_isinf_float(m)) r = (m == 0.0) == (b > 0.0) ? 0.0 : kp_inf_float();
     else if (a < 0.0 && !whole) return kp_nan_float();

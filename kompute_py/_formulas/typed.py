@@ -150,8 +150,7 @@ class _Typer(Numbers):
                 )
             text = self.operand(value, own, node)
             dtypes[name] = own
-            # Stores of the small floats round by themselves, and the same on all drivers.
-            outputs[name] = rounded_to(text, own) if own == FLOAT16 else text
+            outputs[name] = text  # stores of floats of 8 and 16 bits round by themselves
         written = "\n".join([*(text for _, _, text in self.lines), *outputs.values()])
         parts = list(functions_in(written).values())
         if self.owned:
@@ -283,12 +282,14 @@ class _Typer(Numbers):
 
     def on_add(self, node: Node, args: list[Value]) -> Value:
         dtype, (a, b) = self.both(node, args)
-        return self.new(node, dtype, f"{a} || {b}" if dtype == BOOL else wrapped(f"{a} + {b}", dtype))
+        if dtype == BOOL:
+            return self.new(node, dtype, f"{a} || {b}")
+        return self.new(node, dtype, wrapped(f"{opaque(a)} + {opaque(b)}", dtype))
 
     def on_subtract(self, node: Node, args: list[Value]) -> Value:
         dtype, (a, b) = self.both(node, args)
         self.no_bool(node, dtype, "use a ^ b")
-        return self.new(node, dtype, wrapped(f"{a} - {b}", dtype))
+        return self.new(node, dtype, wrapped(f"{opaque(a)} - {b}", dtype))
 
     def on_multiply(self, node: Node, args: list[Value]) -> Value:
         dtype, (a, b) = self.both(node, args)
@@ -446,7 +447,7 @@ class _Typer(Numbers):
             texts = [self.operand(each, dtype, node) for each in args[1:]]
         else:
             dtype, texts = self.both(node, args[1:])
-        return self.new(node, dtype, f"{condition} ? {texts[0]} : {texts[1]}")
+        return self.new(node, dtype, f"{condition} ? {opaque(texts[0])} : {opaque(texts[1])}")
 
     # -- functions -------------------------------------------------------------------------------------------
 
@@ -468,11 +469,21 @@ class _Typer(Numbers):
             )
         kind = element_of(dtype).type
         texts = [self.operand(each, dtype, node) for each in args]
-        return self.new(
-            node,
-            dtype,
-            text.replace("{T}", kind).format(*texts).replace("LF", "lf" if kind == "double" else ""),
-        )
+        return self.new(node, dtype, text.replace("{T}", kind).format(*texts))
+
+    def on_nextafter(self, node: Node, args: list[Value]) -> Value:
+        dtype = self.available(real_promoted([a.weak or a.dtype for a in args]), node)  # type: ignore[misc]
+        if dtype.itemsize > 2:
+            return self.real(node, args)
+        # By the codes of its numbers, which have the sign in front, but for float8_e8m0fnu.
+        name = "half" if dtype == FLOAT16 else dtype.name.replace("float8_", "")
+        sign = 0 if name == "e8m0fnu" else 1 << dtype.itemsize * 8 - 1
+        a, b = (self.operand(each, dtype, node) for each in args)
+        code = f"kp_next(kp_to_{name}({a}), kp_to_{name}({b}), {sign}u)"
+        if name.endswith("fnuz"):  # these have no -0.0
+            code = f"{code} & (({code} & 127u) == 0u ? 127u : 255u)"
+        odd = f"kp_isnan_float({a}) || kp_isnan_float({b})"
+        return self.new(node, dtype, f"{odd} ? kp_nan_float() : kp_from_{name}({code})")
 
     def cast(self, node: Node, args: list[Value]) -> Value:
         dtype = cast_dtype(node.op)
@@ -548,7 +559,9 @@ class _Typer(Numbers):
     def rounded(self, node: Node, args: list[Value], name: str) -> Value:
         dtype, (a,) = self.both(node, args)
         self.no_complex(node, dtype)
-        return args[0] if dtype.kind in "biu" else self.new(node, dtype, f"{name}({a})")
+        if dtype.kind in "biu":
+            return args[0]
+        return self.new(node, dtype, f"kp_{name}_{element_of(dtype).type}({a})")
 
     def on_floor(self, node: Node, args: list[Value]) -> Value:
         return self.rounded(node, args, "floor")

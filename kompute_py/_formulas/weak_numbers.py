@@ -13,7 +13,7 @@ import numpy as np
 
 from .._base.errors import InvalidArgumentError, NumberRangeError, shown
 from .._base.types import is_small_float
-from .dtypes import BOOL, FLOAT32, INT32, Dtype, converted, fitting, literal
+from .dtypes import BOOL, FLOAT32, INT32, Dtype, converted, fitting, literal, opaque_int
 from .host_values import HostValue, NotConstant, Value, evaluated
 from .nodes import Node, marked, nodes_of
 
@@ -62,7 +62,10 @@ class Numbers:
     def operand(self, value: Value, dtype: Dtype, node: Node, limit: str = "") -> str:
         """A part as `dtype`, in GLSL; `limit` is a key of `_LIMITED` for a bound of `clip`."""
         if value.dtype is not None:
-            return converted(value.text, value.dtype, dtype)
+            text = value.text
+            if value.dtype.kind in "iu" and dtype.kind not in "biu" and value.node.op != "name":
+                text = opaque_int(text, value.dtype)
+            return converted(text, value.dtype, dtype)
         if limit and (dtype.kind not in "iu" or value.weak != "int"):
             limit = ""
         try:
