@@ -112,6 +112,19 @@ def _index_macros(values: Iterable[TensorValue], words: Set[str]) -> list[str]:
     return macros
 
 
+def _float_modes(builder: KernelBuilder) -> list[str]:
+    """What keeps infinities, NaN and the signs of zeros, on a device that can: without it compilers may assume
+    that there are none.
+    """
+    device = builder.selection.device
+    controls = {} if device is None else device.get("float_controls", {})
+    widths = [each for each in (32, 64) if controls.get(f"shaderSignedZeroInfNanPreserveFloat{each}")]
+    return [
+        f'spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [4466], 4461, {each});'
+        for each in widths
+    ]
+
+
 def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
     """The GLSL of one dispatch, or no text for a module of SPIR-V."""
     if dispatch.module is not None:
@@ -157,7 +170,10 @@ def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
     for desc in used.values():
         if VALUES[desc.glsl_type].size == 8:
             extensions += element_of(desc.dtype).extensions
-    head = ["#version 450", *(f"#extension {name} : require" for name in dict.fromkeys(extensions))]
+    modes = _float_modes(builder)
+    if modes:
+        extensions.append("GL_EXT_spirv_intrinsics")
+    head = ["#version 450", *(f"#extension {name} : require" for name in dict.fromkeys(extensions)), *modes]
     x, y, z = dispatch.local_size
     sizes = f"local_size_x = {x}"
     if y > 1 or z > 1:
