@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .._base.errors import ArgumentTypeError, FormulaError, InvalidArgumentError, kind_of, shown
@@ -81,6 +81,8 @@ class Formula:
         reader = _Reader(text, self.own)
         self.outputs: dict[str, Node] = reader.outputs
         """The results by name."""
+        self.names: tuple[str, ...] = _used(reader.arguments, self.outputs)
+        """The names of the arguments, in the order in which they first appear in the text."""
         self._typed: dict[Any, Typed] = {}
 
     @property
@@ -88,20 +90,12 @@ class Formula:
         """The names of the results."""
         return tuple(self.outputs)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the arguments."""
-        found: dict[str, None] = {}
-        for node in nodes_of(self.outputs.values()):
-            if node.op == "name":
-                found[node.value] = None
-        return tuple(found)
-
     def __repr__(self) -> str:
         return f"Formula({self.text!r})"
 
     def of(self, **parts: Formula) -> Formula:
-        """The formula with others in place of arguments. Names that both have are one argument.
+        """The formula with others in place of arguments. Names that both have are one argument; those of the
+        others stand in the place of what they replace.
 
         Raises InvalidArgumentError for a name that is no argument, a formula with several results, and two
         preambles with different functions of one name.
@@ -122,7 +116,12 @@ class Formula:
         made.own = {name: own for each in (self, *parts.values()) for name, own in each.own.items()}
         inner = {name: next(iter(part.outputs.values())) for name, part in parts.items()}
         done: dict[Node, Node] = {}
-        made.outputs = {name: _replaced(node, inner, done) for name, node in self.outputs.items()}
+        for node in nodes_of(self.outputs.values()):
+            done[node] = _replaced(node, inner, done)
+        made.outputs = {name: done[node] for name, node in self.outputs.items()}
+        made.names = tuple(
+            dict.fromkeys(each for name in names for each in (parts[name].names if name in parts else (name,)))
+        )
         made._typed = {}
         return made
 
@@ -151,14 +150,18 @@ class Formula:
         return found
 
 
-def _replaced(node: Node, inner: Mapping[str, Node], done: dict[Node, Node]) -> Node:
+def _used(arguments: Iterable[str], outputs: Mapping[str, Node]) -> tuple[str, ...]:
+    """Those that the results depend on, in their order."""
+    found = {node.value for node in nodes_of(outputs.values()) if node.op == "name"}
+    return tuple(each for each in arguments if each in found)
+
+
+def _replaced(node: Node, inner: Mapping[str, Node], done: Mapping[Node, Node]) -> Node:
     if node.op == "name":
         return inner.get(node.value, node)
-    if node not in done:
-        args = tuple(_replaced(each, inner, done) for each in node.args)
-        same = all(a is b for a, b in zip(args, node.args, strict=True))
-        done[node] = node if same else Node(node.op, args, node.value, node.text, node.column)
-    return done[node]
+    args = tuple(done[each] for each in node.args)
+    same = all(a is b for a, b in zip(args, node.args, strict=True))
+    return node if same else Node(node.op, args, node.value, node.text, node.column)
 
 
 _OWN_TYPES = ("float", "double", "int", "uint", "int64_t", "uint64_t", "bool", "vec2")
@@ -202,6 +205,7 @@ class _Reader:
         self.named: dict[str, Node] = {}
         self.arguments: dict[str, Node] = {}
         self.outputs: dict[str, Node] = {}
+        self.done: dict[ast.AST, Node] = {}
         lines = text.split("\n")
         # Python wants statements to begin in the first column; blanks in front of them mean nothing here.
         self.indents = [len(line) - len(line.lstrip()) for line in lines]
@@ -219,8 +223,10 @@ class _Reader:
         except SyntaxError as error:
             row, column = min(max(error.lineno or 1, 1), len(lines)), max(error.offset or 1, 1)
             self.fail(error.msg, self.position(row, column - 1))
-        except (ValueError, RecursionError, MemoryError) as error:
-            self.fail(str(error) or type(error).__name__, 0)
+        except (RecursionError, MemoryError):
+            self.fail("it nests too deep for Python's parser: give parts of it names, t = ...", 0)
+        except ValueError as error:
+            self.fail(str(error), 0)
         if not tree.body:
             self.fail("there is no expression", 0)
         for number, statement in enumerate(tree.body):
@@ -275,6 +281,48 @@ class _Reader:
         return Node(op, args, value, self.text, self.column(tree))
 
     def node(self, tree: ast.expr) -> Node:
+        """The node of an expression. Its parts come before it and in the order of the text, which is the order
+        of the arguments. Without recursion: conditionals and sums may have thousands of parts.
+        """
+        waiting = [tree]
+        while waiting:
+            part = waiting[-1]
+            missing = [each for each in self.parts(part) if each not in self.done]
+            if missing:
+                waiting += reversed(missing)
+            else:
+                if part not in self.done:
+                    self.done[part] = self.of_parts(part)
+                waiting.pop()
+        return self.done[tree]
+
+    def parts(self, tree: ast.expr) -> list[ast.expr]:
+        """The expressions in an expression, in the order of the text."""
+        if isinstance(tree, ast.BinOp):
+            return [tree.left, tree.right]
+        if isinstance(tree, ast.UnaryOp):
+            return [tree.operand]
+        if isinstance(tree, ast.BoolOp):
+            return tree.values
+        if isinstance(tree, ast.Compare):
+            return [tree.left, *tree.comparators]
+        if isinstance(tree, ast.IfExp):
+            return [tree.body, tree.test, tree.orelse]
+        if isinstance(tree, ast.Attribute):
+            return [tree.value] if tree.attr in ("real", "imag") else []
+        if isinstance(tree, ast.Call):
+            return [] if self.is_odd(tree) else [each for each in tree.args if not self.is_none(each)]
+        return []
+
+    def is_odd(self, tree: ast.Call) -> bool:
+        """Whether a call has what no function takes."""
+        return bool(tree.keywords) or any(isinstance(each, ast.Starred) for each in tree.args)
+
+    def is_none(self, tree: ast.expr) -> bool:
+        return isinstance(tree, ast.Constant) and tree.value is None
+
+    def of_parts(self, tree: ast.expr) -> Node:
+        """The node of an expression whose parts have theirs."""
         if isinstance(tree, ast.Name):
             return self.name(tree)
         if isinstance(tree, ast.Constant):
@@ -285,22 +333,21 @@ class _Reader:
             op = _BINARY.get(type(tree.op))
             if op is None:
                 self.fail("formulas have no matrix products; '*' is by elements", tree)
-            return self.made(op, tree, self.node(tree.left), self.node(tree.right))
+            return self.made(op, tree, self.done[tree.left], self.done[tree.right])
         if isinstance(tree, ast.UnaryOp):
-            return self.made(_UNARY[type(tree.op)], tree, self.node(tree.operand))
+            return self.made(_UNARY[type(tree.op)], tree, self.done[tree.operand])
         if isinstance(tree, ast.BoolOp):
             op = "logical_and" if isinstance(tree.op, ast.And) else "logical_or"
-            return self.chain(op, tree, [self.node(each) for each in tree.values])
+            return self.chain(op, tree, [self.done[each] for each in tree.values])
         if isinstance(tree, ast.Compare):
             return self.comparison(tree)
         if isinstance(tree, ast.IfExp):
-            parts = (self.node(each) for each in (tree.test, tree.body, tree.orelse))
-            return self.made("where", tree, *parts)
+            return self.made("where", tree, *(self.done[each] for each in (tree.test, tree.body, tree.orelse)))
         if isinstance(tree, ast.Attribute):
             if isinstance(tree.value, ast.Name) and tree.value.id in _MODULES and tree.attr in CONSTANTS:
                 return self.made("number", tree, value=CONSTANTS[tree.attr])
             if tree.attr in ("real", "imag"):
-                return self.made(tree.attr, tree, self.node(tree.value))
+                return self.made(tree.attr, tree, self.done[tree.value])
             self.fail(f"values have no attribute {tree.attr!r} here; there are .real and .imag", tree)
         if isinstance(tree, ast.Call):
             return self.call(tree)
@@ -313,7 +360,7 @@ class _Reader:
         return whole
 
     def comparison(self, tree: ast.Compare) -> Node:
-        nodes = [self.node(each) for each in (tree.left, *tree.comparators)]
+        nodes = [self.done[each] for each in (tree.left, *tree.comparators)]
         parts = []
         for op, left, right in zip(tree.ops, nodes[:-1], nodes[1:], strict=True):
             if type(op) not in _COMPARE:
@@ -327,6 +374,8 @@ class _Reader:
             return self.named[name]
         if name in self.arguments:
             return self.arguments[name]
+        if name == "e":
+            self.fail("'e' may be Euler's number or an argument: write np.e, or give it another name", tree)
         if name in CONSTANTS:
             return self.made("number", tree, value=CONSTANTS[name])
         if name in self.own or name in ARITY or name in SYNONYMS:
@@ -349,11 +398,14 @@ class _Reader:
             name = called.id
         else:
             self.fail("a function is called by its name", tree)
-        if tree.keywords or any(isinstance(each, ast.Starred) for each in tree.args):
+        if self.is_odd(tree):
             self.fail(f"{name} takes arguments by position only", tree)
         if name == "clip" and name not in self.own:
             return self.clip(tree)
-        args = [self.node(each) for each in tree.args]
+        for each in tree.args:
+            if self.is_none(each):
+                self.fail("None is no number", each)
+        args = [self.done[each] for each in tree.args]
         if name in self.own:
             own = self.own[name]
             self.count(name, len(own.parameters), len(args), tree)
@@ -368,10 +420,12 @@ class _Reader:
     def clip(self, tree: ast.Call) -> Node:
         """A bound of None is left out."""
         self.count("clip", ARITY["clip"], len(tree.args), tree)
-        found = self.node(tree.args[0])
+        if self.is_none(tree.args[0]):
+            self.fail("None is no number", tree.args[0])
+        found = self.done[tree.args[0]]
         for op, bound in zip(("maximum", "minimum"), tree.args[1:], strict=True):
-            if not (isinstance(bound, ast.Constant) and bound.value is None):
-                found = self.made(op, tree, found, self.node(bound), value="clip")
+            if not self.is_none(bound):
+                found = self.made(op, tree, found, self.done[bound], value="clip")
         return found
 
     def count(self, name: str, wanted: int, given: int, tree: Any) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._base.errors import shown
 from .dtypes import Dtype
-from .nodes import Node
+from .nodes import Node, nodes_of
 
 _TYPES = [bool, int, float, complex]
 _MOST_BITS = 2**14
@@ -97,6 +97,13 @@ class NotConstant(Exception):
 
 def evaluated(node: Node, numbers: Mapping[str, Any] | None) -> Any:
     """A part in Python. Without `numbers`, raises NotConstant at an argument."""
+    found: dict[Node, Any] = {}
+    for each in nodes_of([node]):
+        found[each] = _evaluated(each, [found[part] for part in each.args], numbers)
+    return found[node]
+
+
+def _evaluated(node: Node, args: list[Any], numbers: Mapping[str, Any] | None) -> Any:
     if node.op == "number":
         return node.value
     if node.op == "name":
@@ -105,7 +112,6 @@ def evaluated(node: Node, numbers: Mapping[str, Any] | None) -> Any:
         return numbers[node.value]
     if node.op == "call":
         raise NotConstant
-    args = [evaluated(each, numbers) for each in node.args]
     if node.op in _PYTHON:
         return _PYTHON[node.op](*args)
     with np.errstate(all="ignore"):

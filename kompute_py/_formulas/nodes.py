@@ -31,24 +31,30 @@ class Own(NamedTuple):
     parameters: tuple[str, ...]
 
 
+_SHOWN = 100
+"""Characters of a line that errors show on both sides of a column."""
+
+
 def marked(message: str, text: str, column: int) -> str:
-    """The message, and the text with a mark under a column."""
-    line = text.count("\n", 0, column)
+    """The message, and the text's line, or a part of a long one, with a mark under a column."""
     start = text.rfind("\n", 0, column) + 1
-    return f"{message} (column {column + 1})\n    {text.splitlines()[line]}\n    {' ' * (column - start)}^"
+    line, at = text[start:].partition("\n")[0], column - start
+    if len(line) > 2 * _SHOWN:
+        first = max(at - _SHOWN, 0)
+        dots = "..." if first else ""
+        line, at = dots + line[first : at + _SHOWN] + "...", at - first + len(dots)
+    return f"{message} (column {column + 1})\n    {line}\n    {' ' * at}^"
 
 
 def nodes_of(roots: Any) -> Iterator[Node]:
     """All nodes, each once, parts before what they are part of."""
     seen: set[Node] = set()
-
-    def walk(node: Node) -> Iterator[Node]:
-        if node in seen:
-            return
-        seen.add(node)
-        for each in node.args:
-            yield from walk(each)
-        yield node
-
-    for root in roots:
-        yield from walk(root)
+    waiting = [(root, False) for root in reversed(list(roots))]
+    while waiting:
+        node, ready = waiting.pop()
+        if ready:
+            yield node
+        elif node not in seen:
+            seen.add(node)
+            waiting.append((node, True))
+            waiting += [(each, False) for each in reversed(node.args)]

@@ -195,6 +195,9 @@ if TYPE_CHECKING:
         negative as negative,
     )
     from ._values.elements import (
+        nextafter as nextafter,
+    )
+    from ._values.elements import (
         not_equal as not_equal,
     )
     from ._values.elements import (
@@ -323,6 +326,7 @@ _MODULES: dict[str, Sequence[str]] = {
         "minimum",
         "multiply",
         "negative",
+        "nextafter",
         "not_equal",
         "positive",
         "power",

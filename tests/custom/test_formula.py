@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -289,6 +291,63 @@ def test_names_and_results():
         Formula("sqrt(z)").of(zz=inner)
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("x if k else -inf", "x k"),
+        ("a if b else c if d else f", "a b c d f"),
+        ("(a if b else c) if d < g else f", "a b c d g f"),
+        ("t = y; s = x; s + t", "y x"),
+        ("_t = z; x + y", "x y"),
+        ("clip(x, low, high) // y % z", "x low high y z"),
+        ("a < b <= c and not d or e2", "a b c d e2"),
+        ("where(c, x.real, -y) ** (z if w else c)", "c x y z w"),
+    ],
+)
+def test_names_are_in_the_order_of_the_text(text, names):
+    assert Formula(text).names == tuple(names.split())
+    assert kp.ops.elementwise(text).formula.names == tuple(names.split())
+    assert list(inspect.signature(kp.ops.reduction(text, "max")).parameters)[: len(names.split())] == (
+        names.split()
+    )
+    inner = Formula("p if q else r")
+    assert Formula("a - z if z else y").of(z=inner).names == ("a", "p", "q", "r", "y")
+
+
+def test_long_formulas(mgr):
+    x = np.arange(-3, 500, dtype=np.float32)
+    steps = "".join(f"{n * n} if x == {n} else " for n in range(400)) + "-1"
+    expected = np.where((x >= 0) & (x < 400), x * x, -1)
+    np.testing.assert_array_equal(kp.ops.elementwise(steps, dtype="int64")(x), expected)
+    (found,) = operation_of(" + ".join(["x"] * 500))(x)
+    np.testing.assert_array_equal(found, x * 500)
+    with pytest.raises(kp.errors.FormulaError, match="too deep") as caught:
+        Formula(" + ".join(["x"] * 20000))
+    assert len(str(caught.value)) < 1000  # not the whole text
+
+
+# Of these, compilers find that an operand is zero, or nearly: some then drop NaN, infinities and signs.
+FOLDED = ["x * (y - y)", "x + 0.0", "0.0 - x", "x * 0.0", "where(x > 0, -1.0, 0.0)", "x * (x < x)", "(x < x) + x",
+          "where(y != y, y, 0.0) * x", "x * float32(n - n)", "x + float32(n & 0)", "x - (n != n)", "x / x",
+          "x - x", "sign(x) * 0 * x", "fmod(x, x) * fmod(2.0, float32(x < x))"]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_zeros_that_a_compiler_finds(mgr, dtype):
+    if not runs(mgr, dtype):
+        pytest.skip(f"the device has no {dtype}")
+    x = np.array([np.inf, np.nan, 1, -0.0, 0.0, -3], dtype)
+    given = {"x": x, "y": np.array([0, 1, 2, 3, -0.0, 5], dtype), "n": np.arange(6, dtype=np.int16)}
+    for text in FOLDED:
+        text = text.replace("float32", dtype)
+        operation = kp.ops.elementwise(text)
+        found = operation(**{name: given[name] for name in operation.formula.names})
+        expected = np.asarray(numpy_of(text, given))
+        np.testing.assert_array_equal(found, expected, text)
+        number = ~np.isnan(expected)
+        np.testing.assert_array_equal(np.signbit(found[number]), np.signbit(expected[number]), text)
+
+
 def test_functions_in_glsl(mgr):
     preamble = "float smooth_step3(float t) { return t * t * (3.0 - 2.0 * t); }"
     x = np.linspace(0, 1, 9, dtype=np.float32)
@@ -319,6 +378,10 @@ def test_functions_in_glsl(mgr):
         ("_x + 1", 1, "do not begin with"),
         ("x.T", 1, "no attribute 'T'"),
         ("import os", 1, "formulas have"),
+        ("x * e", 5, "Euler's number or an argument: write np.e"),
+        ("sin(None)", 5, "None is no number"),
+        ("-" * 9000 + "x", 1, "too deep"),
+        ("(" * 300 + "x" + ")" * 300, 201, "too many nested parentheses"),
         ("\n  x +\n y z", 7, "invalid syntax"),
     ],
 )

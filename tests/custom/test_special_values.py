@@ -18,9 +18,9 @@ import kompute_py as kp
 from kompute_py._formulas.formula import _BINARY, _COMPARE, _UNARY, Formula
 from kompute_py._formulas.functions import ARITY, CASTS, SYNONYMS
 from kompute_py._formulas.small_floats import SMALL_FLOATS
-from tests.support.sampling import WHOLE, groups
+from tests.support.sampling import groups
 
-pytestmark = [pytest.mark.shared, pytest.mark.sampled]
+pytestmark = pytest.mark.shared
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/generated_operations.md"
 INTS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
@@ -29,6 +29,12 @@ DTYPES = ["bool", *INTS, *FLOATS]
 LONG = np.longdouble
 EDGES = [2**k + d for k in (7, 8, 15, 16, 24, 31, 32, 53, 62, 63) for d in (-1, 0, 1)]
 """Ints; and with a half added, numbers where roundings change."""
+
+
+@pytest.fixture(autouse=True)
+def default(mgr):
+    with mgr:
+        yield
 
 
 def dtype_of(name):
@@ -46,7 +52,8 @@ def errors():
 ERRORS = errors()
 SIGNS = ("minimum", "maximum", "fmin", "fmax", "clip")
 """Of 0.0 and -0.0 they give either, as NumPy."""
-ZERO_FOR_NONE = ("floor_divide", "remainder", "fmod")
+REFUSED = {("reciprocal", True)}
+"""Functions of ints that NumPy has and formulas refuse."""
 
 
 def specials(name):
@@ -73,143 +80,196 @@ def specials(name):
     return np.concatenate([found, -found, np.array([np.inf, -np.inf, np.nan]).astype(dtype)]).astype(dtype)
 
 
-def pairs(name, most=3000):
-    x = specials(name)
+def pairs(x, most=3000):
     a, b = (each.ravel() for each in np.meshgrid(x, x))
     return (a, b) if a.size <= most else (a[:: a.size // most + 1], b[:: a.size // most + 1])
 
 
 def numpys(function, *args):
     """NumPy's result of its function; of floats of 16 bits that of float32, rounded."""
-    dtype = args[0].dtype
+    dtype = args[-1].dtype
     small = dtype.name in ("float16", *SMALL_FLOATS)
     wide = [each.astype(np.float32) if small and each.dtype == dtype else each for each in args]
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if function == "erf":
-            found = np.vectorize(math.erf, otypes=[np.float64])(wide[0].astype(np.float64)).astype(np.exp(wide[0]).dtype)
-        elif function == "nextafter":
+        if function == "nextafter":
             return np.nextafter(*args)
-        elif function in SMALL_FLOATS:
-            return wide[0].astype(dtype_of(function))
-        elif function in CASTS:
-            return wide[0].astype(CASTS[function])
+        if function in SMALL_FLOATS or function in CASTS:
+            return wide[0].astype(dtype_of(function) if function in SMALL_FLOATS else CASTS[function])
+        if function == "erf":
+            found = _erf(wide[0]).astype(np.exp(wide[0]).dtype)
         elif function in ("real", "conj"):
             found = wide[0]
         elif function == "imag":
             found = np.zeros_like(wide[0])
         else:
             found = np.asarray(getattr(np, function)(*wide))
-        if small and found.dtype == np.float32:
-            found = found.astype(dtype)
-    return found
+        return found.astype(dtype) if small and found.dtype == np.float32 else found
 
 
-def exact(function, *args):
-    """The result in more digits than those of the dtype."""
-    dtype = real_dtype(args[0].dtype)
-    wide = [each.astype(dtype).astype(LONG if dtype == np.float64 else np.float64) for each in args]
-    if function == "power" and args[0].dtype.kind in "iu":
-        return None
-    with np.errstate(all="ignore"):
-        if function == "erf":
-            return np.vectorize(math.erf, otypes=[np.float64])(wide[0].astype(np.float64))
-        return getattr(np, function)(*wide)
+_erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def real_dtype(dtype):
-    return np.float64 if dtype.itemsize >= 4 and dtype.kind in "iu" or dtype == np.float64 else np.float32
+    """In what the device computes functions such as sin."""
+    whole = dtype.kind in "iu" and dtype.itemsize >= 4
+    return np.dtype(np.float64 if whole or dtype == np.float64 else np.float32)
 
 
-def bound(function, found, wanted, args):
+def exact(function, args):
+    """The result in more digits than those of the dtype."""
+    dtype = real_dtype(args[0].dtype)
+    wide = [each.astype(dtype).astype(LONG if dtype == np.float64 else np.float64) for each in args]
+    with np.errstate(all="ignore"):
+        return _erf(wide[0]) if function == "erf" else getattr(np, function)(*wide)
+
+
+def stated(function, found, wanted, args):
     """The error that the guide states, for each element."""
-    text = ERRORS[function][real_dtype(args[0].dtype) == np.float64]
-    wide = dict(zip("xy", (np.abs(each.astype(LONG)) if each.dtype.kind != "b" else each for each in args)))
-    near = np.abs(wanted).astype(found.dtype)
+    kind = real_dtype(args[0].dtype)
     with np.errstate(all="ignore"):
         r = np.abs(wanted).astype(LONG)
-        kind = np.float64 if found.dtype == np.float64 else np.float32
-        u = np.spacing(np.minimum(np.abs(wanted).astype(kind), np.finfo(kind).max)).astype(LONG)
-        error = eval(text, {"maximum": np.maximum, "tan": np.tan}, {"u": u, "r": r, **wide})
-        if found.dtype.itemsize == 2:
-            step = np.spacing(np.minimum(near, ml_dtypes.finfo(found.dtype).max).astype(found.dtype))
-            error = error + np.abs(step.astype(LONG))
+        names = {name: np.abs(each.astype(LONG)) for name, each in zip("xy", args, strict=False)}
+        names["u"] = np.spacing(np.minimum(r.astype(kind), np.finfo(kind).max)).astype(LONG)
+        error = eval(ERRORS[function][kind == np.float64], {"maximum": np.maximum}, {"r": r, **names})
+        if found.dtype.itemsize == 2:  # and a rounding to the result's dtype
+            most = ml_dtypes.finfo(found.dtype).max
+            error = error + np.abs(np.spacing(np.minimum(r.astype(found.dtype), most)).astype(LONG))
     return error
 
 
-def flushed(array, dtype):
+def flushed(array):
     """Subnormal numbers as the zeros that devices may take them for."""
-    if array.dtype.kind in "biu" or array.dtype.itemsize == 2 and array.dtype.name == "float16":
+    if array.dtype.kind in "biuc" or array.dtype == np.float16:
         return array
     least = np.finfo(np.float64 if array.dtype == np.float64 else np.float32).smallest_normal
     with np.errstate(all="ignore"):
         wide = array.astype(np.float64)
-        return np.where(np.abs(wide) <= least, np.copysign(0.0, wide), array.astype(np.float64)).astype(array.dtype)
+        return np.where(np.abs(wide) <= least, np.copysign(0.0, wide), wide).astype(array.dtype)
+
+
+def same(function, found, wanted):
+    if wanted.dtype.kind == "c":
+        return same(function, found.real, wanted.real) & same(function, found.imag, wanted.imag)
+    with np.errstate(all="ignore"):
+        right = found == wanted
+    if wanted.dtype.kind in "biu":
+        return right
+    if function not in SIGNS:
+        right &= np.signbit(found) == np.signbit(wanted)
+    return right | (np.isnan(found) & np.isnan(wanted))
+
+
+def within(function, found, wanted, args):
+    """Whether results are within the error that the guide states."""
+    more = exact(function, args)
+    largest = float(ml_dtypes.finfo(found.dtype).max)
+    with np.errstate(all="ignore"):
+        off = np.abs(found.astype(LONG) - more)
+        right = np.isfinite(more) & (off <= stated(function, found, more, args))
+        # Next to the largest number a result may be infinite, or not yet.
+        right |= (np.abs(more) > largest * (1 - 1e-4)) & (np.abs(found.astype(LONG)) > largest * (1 - 1e-4))
+        return right & ((found != 0) | (wanted != 0) | (np.signbit(found) == np.signbit(wanted)))
 
 
 def wrong(function, found, args):
     """The places where the result is neither NumPy's nor within the stated error."""
     wanted = numpys(function, *args)
-    if found.dtype != wanted.dtype:
-        return f"{found.dtype}, not {wanted.dtype}"
     right = same(function, found, wanted)
-    if wanted.dtype.kind not in "biu" and function in ERRORS:
-        more = exact(function, *args)
-        if more is not None:
-            with np.errstate(all="ignore"):
-                off = np.where((found == 0) & ~right, np.inf, np.abs(found.astype(LONG) - more))
-                off = np.where((found == 0) & (wanted != 0), np.abs(more), off)
-                right |= np.isfinite(more) & (off <= bound(function, found, more, args))
-                # next to the largest number
-                largest = float(ml_dtypes.finfo(found.dtype).max)
-                big = np.abs(more) > largest * (1 - 1e-4)
-                right |= big & (np.abs(found.astype(np.float64)) > largest * (1 - 1e-4)) & (np.signbit(found) == np.signbit(more))
-    if right.all():
-        return None
-    # Devices may take subnormal numbers for zeros, before and after.
-    low = numpys(function, *(flushed(each, None) for each in args))
-    near = flushed(found, None)
-    right2 = right | same(function, near, flushed(wanted, None)) | same(function, near, flushed(low, None))
-    if right2.all():
-        return ("sub", np.nonzero(~right)[0])
-    return ("bad", np.nonzero(~right2)[0])
+    if function in ERRORS and wanted.dtype.kind not in "biu":
+        right |= within(function, found, wanted, args)
+    if not right.all():
+        low = numpys(function, *map(flushed, args))
+        right |= same(function, flushed(found), flushed(wanted)) | same(function, flushed(found), flushed(low))
+    return np.nonzero(~right)[0]
 
 
-def same(function, found, wanted):
-    with np.errstate(all="ignore"):
-        right = found == wanted
-    if wanted.dtype.kind in "biu":
-        return right
-    right = right | (np.isnan(found) & np.isnan(wanted))
-    if function not in SIGNS:
-        right &= np.isnan(wanted) | (np.signbit(found) == np.signbit(wanted))
-    return right
+def in_range(x, dtype):
+    """Without what a conversion to `dtype` leaves open: floats beyond ints."""
+    limits = np.iinfo(dtype)
+    wide = np.trunc(x.astype(LONG))
+    return x[np.isfinite(wide) & (wide >= limits.min) & (wide <= limits.max)]
 
 
-def given(function, dtype):
-    if ARITY[function] == 1:
-        x = specials(dtype)
-        if function in CASTS and function not in SMALL_FLOATS and np.dtype(CASTS[function]).kind in "iu" and x.dtype.kind not in "biu":
-            limits = np.iinfo(CASTS[function])  # beyond them the language leaves the result open
-            wide = np.trunc(x.astype(LONG))
-            x = x[np.isfinite(wide) & (wide >= limits.min) & (wide <= limits.max)]
-        return (x,)
-    if function == "where":
-        x, y = pairs(dtype)
-        return (np.arange(x.size) % 3 == 0, x, y)
-    if function == "clip":
-        x, y = pairs(dtype)
-        return (x, y, np.roll(y, 7))
-    x, y = pairs(dtype)
-    if function == "power" and x.dtype.kind in "iu":
-        x, y = x[y >= 0], y[y >= 0]
-    return x, y
+def cases(dtype):
+    """(function, names of its arguments) that NumPy has for the dtype, and arrays of one size by name."""
+    x = specials(dtype)
+    first, second = pairs(x)
+    arrays = {"u": x, "x": first, "y": second, "z": np.roll(second, 7)}
+    arrays["c"] = np.arange(first.size) % 3 == 0
+    found = []
+    for function, count in ARITY.items():
+        names = ["u"] if count == 1 else ["x", "y"] if count == 2 else ["x", "y", "z"]
+        if function == "where":
+            names[0] = "c"
+        elif function == "power" and x.dtype.kind in "iu":
+            names[1] = "p"
+            arrays["p"] = second[second >= 0]
+        elif function in CASTS and function not in SMALL_FLOATS and np.dtype(CASTS[function]).kind in "iu":
+            if x.dtype.kind not in "biu":
+                names = [f"u_{function}"]
+                arrays[names[0]] = in_range(x, CASTS[function])
+        try:
+            result = numpys(function, *(arrays[name][:2] for name in names))
+        except (TypeError, ValueError):
+            continue
+        if (function, x.dtype.kind in "biu") not in REFUSED:
+            found.append((function, names, result.dtype))
+    size = max(each.size for each in arrays.values())
+    return found, {name: np.resize(each, size) for name, each in arrays.items()}
 
 
-def refused(function, dtype):
-    args = given(function, dtype)
-    try:
-        numpys(function, *(each[:3] for each in args))
-    except (TypeError, ValueError):
-        return True
-    return False
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_function_at_special_values(mgr, dtype):
+    have = mgr.enabled_features
+    needs = {"float64": "shaderFloat64", "int64": "shaderInt64", "uint64": "shaderInt64"}
+    if needs.get(dtype, "shaderInt64") not in have and dtype in needs:
+        pytest.skip(f"the device has no {dtype}")
+    found, arrays = cases(dtype)
+    found = [each for each in found if needs.get(each[2].name) is None or needs[each[2].name] in have]
+    if "shaderInt64" not in have:
+        found = [each for each in found if each[0] not in ("fmod", "remainder", "floor_divide", "gcd") or dtype not in needs]
+    for group in groups(found, 10):
+        texts = [f"r{n} = {function}({', '.join(names)})" for n, (function, names, _) in enumerate(group)]
+        operation = kp.ops.elementwise("; ".join(texts))
+        results = operation(**{name: arrays[name] for name in operation.formula.names})
+        for (function, names, wanted), result in zip(group, results if len(group) > 1 else [results], strict=True):
+            args = [arrays[name] for name in names]
+            assert result.dtype == wanted, function
+            bad = wrong(function, result, args)[:5]
+            assert not bad.size, (
+                f"{function} of {dtype}: {[each[bad].tolist() for each in args]} gives {result[bad].tolist()}, "
+                f"not {numpys(function, *args)[bad].tolist()}"
+            )
+    assert len(found) > 60 or dtype == "bool"
+
+
+def test_operators_and_synonyms_are_functions():
+    signs = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%",
+             "power": "**", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<",
+             "right_shift": ">>", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
+             "equal": "==", "not_equal": "!=", "logical_and": "and", "logical_or": "or"}  # fmt: skip
+    assert {*_BINARY.values(), *_COMPARE.values(), "logical_and", "logical_or"} == set(signs)
+    for name, sign in signs.items():
+        assert Formula(f"x {sign} y").outputs["result"].op == name
+    for name, sign in {"negative": "-", "positive": "+", "invert": "~", "logical_not": "not "}.items():
+        assert name in _UNARY.values() and Formula(f"{sign}x").outputs["result"].op == name
+    for name, function in SYNONYMS.items():
+        assert Formula(f"{name}({', '.join('xyz'[: ARITY[function]])})").outputs["result"].op == function
+    assert set(ERRORS) <= set(ARITY)
+
+
+@pytest.mark.parametrize("name", SMALL_FLOATS)
+def test_next_numbers_of_small_floats(name):
+    dtype = dtype_of(name)
+    every = np.arange(256, dtype=np.uint8).view(dtype) if dtype.itemsize == 1 else specials(name)
+    for other in (0, 1, -1, np.inf, -np.inf, np.nan, 3):
+        with np.errstate(all="ignore"):
+            towards = np.full(every.shape, other).astype(dtype)
+            expected = np.nextafter(every, towards)
+        found = kp.ops.nextafter(every, towards)
+        assert found.dtype == dtype
+        number = ~np.isnan(expected.astype(np.float32))
+        kind = f"u{dtype.itemsize}"
+        np.testing.assert_array_equal(found[number].view(kind), expected[number].view(kind), str(other))
+        assert np.isnan(found[~number].astype(np.float32)).all()

@@ -171,6 +171,14 @@ _TABLE: dict[str, _Function] = dict(
             _ORDERED,
         ),
         _two(
+            "nextafter",
+            "The next number of the dtype from `x1` towards `x2`.",
+            "nextafter(x1, x2)",
+            "np.array([1.0, 0.0], np.float16), -1",
+            "[0.99951171875, -5.960464477539063e-08]",
+            _ORDERED,
+        ),
+        _two(
             "hypot",
             "The root of `x1 * x1 + x2 * x2`, without overflow.",
             "hypot(x1, x2)",
