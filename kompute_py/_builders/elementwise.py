@@ -408,7 +408,7 @@ def elementwise(
     """An operation that computes `formula` for each element, with NumPy's broadcasting and dtypes.
 
     `formula` is an expression of Python with NumPy's functions. Its names become parameters, in the order in
-    which they appear; each takes a tensor, a view, an array or a number. The result has the shape that they
+    which they first appear in the text; each takes a tensor, a view, an array or a number. The result has the shape that they
     broadcast to, and NumPy's dtype; `dtype` converts it. With assignments, ``"s = x + y; d = x - y"``, each
     name is a result, but those that begin with "_"; if an expression stands at the end, it is the only one.
 

@@ -113,8 +113,8 @@ def _index_macros(values: Iterable[TensorValue], words: Set[str]) -> list[str]:
 
 
 def _float_modes(builder: KernelBuilder) -> list[str]:
-    """What keeps infinities, NaN and the signs of zeros, on a device that can: without it compilers may assume
-    that there are none.
+    """What keeps infinities, NaN and the signs of zeros, on a device that can: without it compilers may
+    assume that there are none.
     """
     device = builder.selection.device
     controls = {} if device is None else device.get("float_controls", {})

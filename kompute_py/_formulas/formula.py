@@ -120,7 +120,9 @@ class Formula:
             done[node] = _replaced(node, inner, done)
         made.outputs = {name: done[node] for name, node in self.outputs.items()}
         made.names = tuple(
-            dict.fromkeys(each for name in names for each in (parts[name].names if name in parts else (name,)))
+            dict.fromkeys(
+                each for name in names for each in (parts[name].names if name in parts else (name,))
+            )
         )
         made._typed = {}
         return made
@@ -281,7 +283,7 @@ class _Reader:
         return Node(op, args, value, self.text, self.column(tree))
 
     def node(self, tree: ast.expr) -> Node:
-        """The node of an expression. Its parts come before it and in the order of the text, which is the order
+        """The node of an expression. Its parts come before it, in the order of the text, which becomes that
         of the arguments. Without recursion: conditionals and sums may have thousands of parts.
         """
         waiting = [tree]
@@ -342,7 +344,9 @@ class _Reader:
         if isinstance(tree, ast.Compare):
             return self.comparison(tree)
         if isinstance(tree, ast.IfExp):
-            return self.made("where", tree, *(self.done[each] for each in (tree.test, tree.body, tree.orelse)))
+            return self.made(
+                "where", tree, *(self.done[each] for each in (tree.test, tree.body, tree.orelse))
+            )
         if isinstance(tree, ast.Attribute):
             if isinstance(tree.value, ast.Name) and tree.value.id in _MODULES and tree.attr in CONSTANTS:
                 return self.made("number", tree, value=CONSTANTS[tree.attr])

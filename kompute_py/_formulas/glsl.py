@@ -103,7 +103,7 @@ _FLOATS = {
     {T} m = kp_fmod_{T}(a, b);
     if (kp_isnan_{T}(m)) return m;
     if (kp_iszero_{T}(m)) return kp_copysign_{T}({T}(0), b);
-    return kp_signbit_{T}(b) != kp_signbit_{T}(m) ? m + b : m;
+    return kp_signbit_{T}(b) != kp_signbit_{T}(m) ? kp_copysign_{T}(m + b, b) : m;
 }""",
     "kp_min_{T}": """
 {T} kp_min_{T}({T} a, {T} b) { return a <= b || kp_isnan_{T}(a) ? a : b; }""",
@@ -298,7 +298,8 @@ float kp_log_near(float a) {
     return 2.0 * s + 2.0 * s * z * (0.33333333 + z * (0.2 + z * (0.14285714 + z * (0.11111111 +
         z * (0.09090909 + z * (0.07692308 + z * 0.06666667))))));
 }""",
-    # a = 2^k f, for a > 0 and finite, with f from sqrt(1/2) to sqrt(2). By bits: devices take subnormals for 0.
+    # a = 2^k f, for a > 0 and finite, with f from sqrt(1/2) to sqrt(2). By bits: devices may take subnormals
+    # for zeros.
     "kp_split": """
 float kp_split(float a, out int k) {
     uint u = floatBitsToUint(a);
