@@ -184,12 +184,22 @@ def _connect(path: Path) -> None:
     settings = path / "etc" / "dpkg" / "dpkg.cfg.d"
     settings.mkdir(parents=True, exist_ok=True)
     (settings / "unsafe-io").write_text("force-unsafe-io\n")
+    (path / "etc" / "apt" / "apt.conf.d" / "this-machine").write_text(_apt_settings())
     if Path("/etc/resolv.conf").exists():
         shutil.copy("/etc/resolv.conf", path / "etc" / "resolv.conf")
     trusted = Path(os.environ.get("SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt"))
     if trusted.is_file():
         (path / "etc" / "ssl").mkdir(parents=True, exist_ok=True)
         shutil.copy(trusted, path / _CERTIFICATES[1:])
+
+
+def _apt_settings() -> str:
+    """What apt believes of a mirror's dates here, and its proxy: a mirror may be older than it says."""
+    if shutil.which("apt-config") is None:
+        return ""
+    names = ("Acquire::Check-Valid-Until", "Acquire::Check-Date", "Acquire::http::Proxy")
+    dump = subprocess.run(["apt-config", "dump", *names], check=True, stdout=subprocess.PIPE, text=True)
+    return dump.stdout
 
 
 def _remove_abandoned(folder: Path) -> None:
@@ -209,7 +219,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Bare Debian systems in folders.")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run a command in a fresh system, which is then removed")
-    run.add_argument("suite", help="bookworm (Debian 12), trixie (13), or another one that debootstrap knows")
+    run.add_argument("suite", help="bookworm (Debian 12), trixie (13), testing, or another one that debootstrap knows")
     run.add_argument("--packages", default="", metavar="A,B", help="Debian packages to install first")
     run.add_argument("--bring", action="append", default=[], metavar="PATH", help="copy this to /bring first")
     run.add_argument("words", nargs="+", metavar="COMMAND", help="the command, after --")
