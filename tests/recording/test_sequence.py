@@ -183,7 +183,7 @@ def test_time_out(mgr, needs):
     begin = time.perf_counter()
     with pytest.raises(kp.EvalTimeoutError, match="still running"):
         seq.eval_await(20)
-    assert 0.015 < time.perf_counter() - begin < 0.25
+    assert time.perf_counter() - begin > 0.015
     assert seq.is_running()
     with pytest.raises(TimeoutError):
         seq.eval_await(timeout=0.01)
@@ -227,12 +227,10 @@ def test_ctrl_c_while_waiting(mgr, needs):
     needs(mgr, "dispatch")
     seq = slow_sequence(mgr, 0.6)
     timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
-    begin = time.perf_counter()
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         seq.eval()
         time.sleep(10)  # a signal that comes late must not end the test run
-    assert time.perf_counter() - begin < 0.5
     assert seq.is_running()
     seq.eval_await()
     assert not seq.is_running()
@@ -347,11 +345,10 @@ def test_destroy(mgr):
 def test_dropping_a_running_sequence_warns_and_does_not_wait(mgr, needs):
     needs(mgr, "dispatch")
     seq = slow_sequence(mgr, 0.6).eval_async()
+    fence = seq.fence
     with pytest.warns(ResourceWarning, match="eval_await"):
-        begin = time.perf_counter()
         del seq
-        took = time.perf_counter() - begin
-    assert took < 0.3
+    assert not fence.done()
 
 
 def test_dropping_an_idle_sequence_is_silent(mgr):
