@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -56,6 +57,7 @@ _PYTHON: dict[str, Callable[..., Any]] = {
     "logical_xor": lambda a, b: bool(a) != bool(b),
     "logical_not": operator.not_,
     "absolute": abs,
+    "erf": math.erf,  # NumPy has none
     # Of the higher kind of both, as NumPy's.
     "where": lambda c, a, b: max(type(a), type(b), key=_TYPES.index)(a if c else b),
 }

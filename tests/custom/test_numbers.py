@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kompute_py as kp
+from kompute_py._formulas.functions import ARITY, CASTS
 from kompute_py.errors import InvalidArgumentError
 
 
@@ -174,6 +175,18 @@ def test_large_powers_of_small_numbers(mgr, numbers):
     found = kp.ops.elementwise("x + a ** b")(x=mgr.zeros(2), **numbers)
     assert found.read().tolist() == [numbers["a"] ** (numbers["b"] % 2 + 2)] * 2
     assert kp.ops.elementwise("x + (a << b)")(mgr.zeros(1), 0, 2**40).read().tolist() == [0]
+
+
+@pytest.mark.parametrize("name", [name for name, count in ARITY.items() if count == 1 and name not in CASTS])
+def test_every_function_of_a_number_alone(mgr, name):
+    """Python computes it: of a number alone, and of one that a tensor of float32 meets."""
+    for number in (1, 0.5):
+        try:
+            each = kp.ops.elementwise(f"{name}(a)")(np.float32([number]))
+        except kp.ArgumentTypeError:  # of ints only
+            continue
+        alone = kp.ops.elementwise(f"{name}(a) + 0 * x")(a=number, x=mgr.zeros(1)).read()
+        np.testing.assert_allclose(alone, each, rtol=1e-5)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
