@@ -215,6 +215,9 @@ class Context(_Object):
         device cannot import it; `on_done` is not called then.
         """
 
+    def await_writers(self, begin: int, end: int) -> None:
+        """Waits for work that writes memory between two addresses through buffers that imported it."""
+
     def image(
         self,
         data: np.ndarray | None,
@@ -290,6 +293,10 @@ class Memory(_Object):
     @property
     def host_address(self) -> int:
         """Where the host finds its device memory; 0 if it does not."""
+
+    @property
+    def imported(self) -> bool:
+        """True if it was made by `import_array`."""
 
     @property
     def slow_to_read(self) -> bool:

@@ -9,10 +9,10 @@ from .._base.arrays import refuse_mask, require_manager, to_flag
 from .._base.errors import ArgumentTypeError, ExchangeError, KomputeError, shown
 from .._memory.dlpack import CPU_MEMORY, capsule_of, dtype_of
 from .._memory.host_memory import HostBufferSemantics
+from .._memory.tensor import Tensor
 from .default import manager as default_manager
 
 if TYPE_CHECKING:
-    from .._memory.tensor import Tensor
     from .manager import Manager
 
 
@@ -25,6 +25,9 @@ def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None =
     ``copy=True`` always copies. ``copy=False`` never copies; read-only data then gives a read-only Tensor.
     The memory lives as long as the Tensor or any view of it. `manager` defaults to ``kp.manager()``.
 
+    A `kp.Tensor`, and an array over the memory of one, gives a view of that Tensor, on its Manager. A Tensor
+    of another Manager than `manager` is copied, because two Managers do not order their work.
+
     Producers of DLPack versions before 1 cannot mark data as read-only, so their data is taken as writable.
 
     Raises ExchangeError if the data is on another device, if `obj` does not share it (NumPy refuses other
@@ -34,6 +37,8 @@ def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None =
     >>> kp.from_dlpack(np.arange(3)).read().tolist()
     [0, 1, 2]
     """
+    if isinstance(obj, Tensor) and manager is None:
+        manager = obj.manager
     mgr = default_manager() if manager is None else manager
     require_manager(mgr)
     if not (hasattr(obj, "__dlpack__") and hasattr(obj, "__dlpack_device__")):
@@ -43,6 +48,8 @@ def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None =
         )
     refuse_mask(obj, "The data")
     copy = copy if copy is None else to_flag(copy, "copy")
+    if isinstance(obj, Tensor):
+        return _of_tensor(obj, mgr, copy)
     device = obj.__dlpack_device__()
     try:
         where = int(device[0])
@@ -71,3 +78,14 @@ def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None =
         if not mgr.is_init():
             raise
         raise ExchangeError(f"The data cannot be shared, and copy=False: {error}") from error
+
+
+def _of_tensor(tensor: Tensor, manager: Manager, copy: bool | None) -> Tensor:
+    if tensor.manager is not manager:
+        if copy is False:
+            raise ExchangeError(
+                f"{tensor!r} is of another Manager, which does not know of this one's work: copy it, with "
+                "copy=None or t.to(manager)"
+            )
+        copy = True
+    return manager.from_host(tensor.read(), copy="always") if copy else tensor.view()

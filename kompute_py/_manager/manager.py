@@ -42,7 +42,7 @@ from .._base.types import MemoryTypes
 from .._base.warn import warn_of_cancelled
 from .._device.device import Device
 from .._device.options import to_prefix
-from .._memory.host_memory import HostBufferSemantics, imported, to_semantics
+from .._memory.host_memory import HostBufferSemantics, await_writers, imported, to_semantics
 from .._memory.image import Image
 from .._memory.memory import DEVICE, Memory, to_memory_type
 from .._memory.sampler import SampledImage, Sampler
@@ -325,6 +325,10 @@ class Manager(Device):
         creates such arrays. The Tensor and its views keep the array alive. You must order your own writes
         with the device's work.
 
+        An array may be given several times, whole or in parts: work on all Tensors of this Manager over it is
+        ordered as work on one Tensor. An array over the memory of a Tensor of this Manager gives a view of
+        that Tensor. Another Manager does not know of this one's work: wait for it in between.
+
         Args:
             array: The array; its shape and dtype become the Tensor's.
             copy: "auto" copies if the memory cannot be imported (a debug line in the log gives the reason);
@@ -372,6 +376,7 @@ class Manager(Device):
                 getLogger("kompute_py").debug(
                     "from_host copies: %s", str(error)
                 )  # only the text: a record with the error itself would keep the error's frames alive
+        await_writers(self, array)
         data = converted(array, check_dtype(array.dtype))
         tensor = Tensor(self, data, MemoryTypes.host)
         # The call itself writes memory of type host, so the caller's memory is free now for all semantics.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import weakref
 from collections.abc import Callable
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from .._base.errors import (
     shown,
 )
 from .._base.types import MemoryTypes
-from .memory import seen_by_others
+from .memory import Memory, seen_by_others
 from .tensor import Tensor, buffer_tensor
 
 if TYPE_CHECKING:
@@ -132,13 +133,74 @@ def _room(array: np.ndarray[Any, Any]) -> int:
     return _address(np.frombuffer(pages, np.uint8)) + len(pages) - _address(array)
 
 
+def _bounds(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    """The addresses of the array's first byte and of that after its last."""
+    if not array.size:
+        return 0, 0
+    reaches = [(count - 1) * stride for count, stride in zip(array.shape, array.strides, strict=True)]
+    first = _address(array)
+    end = first + array.itemsize + sum(each for each in reaches if each > 0)
+    return first + sum(each for each in reaches if each < 0), end
+
+
+def _seen_by_others() -> tuple[Memory, ...]:
+    while True:
+        try:
+            return tuple(seen_by_others)
+        except RuntimeError:  # another thread has just added one
+            continue
+
+
+def _owner(manager: Manager, array: np.ndarray[Any, Any]) -> tuple[Tensor, int] | None:
+    """The Manager's tensor in whose own memory the array lies, and where; None if others own the memory.
+
+    Raises UnimplementedError for an array over a host copy or an image, where tensors have no place.
+    """
+    root: Any = array
+    while isinstance(root, (np.ndarray, memoryview)):
+        root = root.base if isinstance(root, np.ndarray) else root.obj
+    if root is None or isinstance(root, mmap.mmap):
+        return None
+    known = isinstance(root, Memory)
+    begin, end = _bounds(array)
+    for each in (root,) if known else _seen_by_others():
+        tensor: Any = each
+        while (base := getattr(tensor, "base", None)) is not None:
+            tensor = base
+        native = tensor._native
+        if not isinstance(tensor, Tensor) or tensor._manager is not manager or native.imported:
+            continue
+        first = native.host_address
+        if first and first <= begin and end <= first + native.nbytes:
+            return tensor, begin - first
+    if known and root._manager is manager and not root._native.imported:
+        raise UnimplementedError(
+            f"The array is over the host's side of {root._describe()}, where a tensor has no place: use that "
+            "object, or let the array be copied"
+        )
+    return None
+
+
+def await_writers(manager: Manager, array: np.ndarray[Any, Any]) -> None:
+    """Waits for work that writes the array's memory through a tensor of the Manager."""
+    try:
+        own = _owner(manager, array)
+    except UnimplementedError:
+        return
+    if own is not None:
+        own[0]._native.wait()
+    elif array.size:
+        manager._native.await_writers(*_bounds(array))
+
+
 def imported(
     manager: Manager,
     array: np.ndarray[Any, Any],
     meant: HostBufferSemantics | None,
     on_done: Callable[[], object] | None,
 ) -> Tensor:
-    """A Tensor over the array's own memory, which the device imports.
+    """A Tensor over the array's own memory, which the device imports; over memory of a tensor of the
+    Manager, a view of that tensor.
 
     Raises InvalidArgumentError or UnimplementedError if it cannot.
     """
@@ -157,6 +219,18 @@ def imported(
         raise InvalidArgumentError(
             f"{what} has the other byte order, which no device can read: it must be copied"
         )
+    own = _owner(manager, array) if array.size else None
+    if own is not None:
+        tensor, offset = own
+        if read_only:
+            raise UnimplementedError(
+                f"{what} is memory of {tensor._describe()}, which may be written: it cannot be shared as "
+                "immutable"
+            )
+        part = tensor._part(offset, array.shape, array.dtype)
+        if on_done is not None:
+            weakref.finalize(part, on_done)
+        return part
     native = manager._native.import_array(array, _room(array), read_only, on_done)
     tensor = buffer_tensor(native, manager, array.shape, array.dtype, array.size, MemoryTypes.host)
     manager._after(MemoryTypes.host)

@@ -98,8 +98,8 @@ py::list queues(const Context& context) {
 py::dict alive() {
     collect_orphans(false);
     py::dict result;
-    constexpr const char* names[] = {"context",   "buffer", "image",    "shader",
-                                     "algorithm", "stream", "semaphore"};
+    constexpr const char* names[] = {"context",   "buffer", "image",     "shader",
+                                     "algorithm", "stream", "semaphore", "host_pages"};
     for (size_t i = 0; i < object_kinds; ++i)
         result[names[i]] = alive_count(static_cast<ObjectKind>(i)).load();
     return result;
@@ -289,6 +289,7 @@ void bind_context(py::module_& m) {
              py::arg("fill") = py::none())
         .def("import_array", &import_array, py::arg("array"), py::arg("padded"), py::arg("read_only"),
              py::arg("on_done"))
+        .def("await_writers", &await_writers, py::arg("begin"), py::arg("end"))
         .def_property_readonly("host_import_alignment",
                                [](const Context& c) { return c.device().physical().host_import_alignment; })
         .def("image", &make_image)

@@ -6,6 +6,7 @@
 // while the main thread sleeps or computes. Py_AddPendingCall asks the interpreter's main thread to do the
 // same between two of its instructions, and to call each `on_done`.
 #include "bindings.hpp"
+#include "resource/host_pages.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -127,6 +128,10 @@ std::shared_ptr<Buffer> import_array(const Context& context, const py::array& ar
     owner->done = {array.inc_ref().ptr(), on_done.is_none() ? nullptr : on_done.inc_ref().ptr()};
     owner->imported = true;
     return buffer;
+}
+
+void await_writers(const Context& context, uint64_t begin, uint64_t end) {
+    await_points(HostPages::writers(context.device(), begin, end));
 }
 
 void bind_host_import(py::module_& m) { m.def("release_arrays", &release_arrays); }

@@ -222,6 +222,7 @@ void bind_memory(py::module_& m) {
         .def_property_readonly("host_visible", &Resource::host_visible)
         .def_property_readonly("host_address",
                                [](const Resource& r) { return reinterpret_cast<uintptr_t>(r.mapped()); })
+        .def_property_readonly("imported", [](const Resource& r) { return r.first_byte() != 0; })
         .def_property_readonly("slow_to_read", &Resource::slow_to_read)
         .def_property_readonly("has_host_copy", &Resource::has_host_copy)
         .def_property_readonly("host_copy_made", &Resource::host_copy_made)

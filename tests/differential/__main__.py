@@ -38,14 +38,17 @@ def _hangs(*_: object) -> None:
 
 
 def explore(
-    device: str, operations: int, seed: str, first: int = 0, programs: int | None = None
+    device: str, operations: int, seed: str, first: int = 0, programs: int | None = None, fault: str = ""
 ) -> dict[str, Any]:
     """Runs programs in this process until they did `operations` operations; what was done, and the first
     mismatch.
     """
     import kompute_py as kp
 
+    from . import faults
     from .program import Program
+
+    kind: type[Program] = getattr(faults, fault) if fault else Program
 
     logging.getLogger("kompute_py").setLevel(logging.ERROR)
     warnings.simplefilter("ignore", ResourceWarning)  # sequences that are dropped while running
@@ -71,7 +74,7 @@ def explore(
                 memory_block_size="1 MiB",
             )
         trace.clear()
-        program = Program(mgr, (seed, number), dispatch=not null, loop=loop, trace=trace)
+        program = kind(mgr, (seed, number), dispatch=not null, loop=loop, trace=trace)
         count += 1
         signal.alarm(SECONDS)
         try:
@@ -128,6 +131,7 @@ def explore_in_child(device: str, arguments: argparse.Namespace) -> dict[str, An
         "seed": arguments.seed,
         "first": arguments.first,
         "programs": arguments.programs,
+        "fault": arguments.fault,
     }
     with tempfile.TemporaryDirectory() as scratch:
         done = subprocess.run(
@@ -198,6 +202,7 @@ def main() -> int:
     parser.add_argument(
         "--trace", type=int, default=60, help="how many of the last operations a mismatch shows"
     )
+    parser.add_argument("--fault", default="", help="one of tests/differential/faults.py, put back on purpose")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:

@@ -27,7 +27,19 @@ class Item:
 
     _numbers = itertools.count()
 
-    def __init__(self, thing: kp.Tensor | kp.Image, data: Bytes) -> None:
+    def __init__(
+        self,
+        thing: kp.Tensor | kp.Image,
+        data: Bytes,
+        array: np.ndarray[Any, Any] | None = None,
+        choice: Callable[[list[kp.Tensor]], kp.Tensor] = lambda tensors: tensors[0],
+    ) -> None:
+        """`array`: the memory of the process that `thing` is over; `choice` takes one of several tensors over
+        bytes of it.
+        """
+        self.array = array
+        self.imports: list[tuple[kp.Tensor, Span]] = []  # further tensors over bytes of the array
+        self._choice = choice
         self.number = next(self._numbers)
         self.thing = thing
         self.is_image = isinstance(thing, kp.Image)
@@ -63,13 +75,26 @@ class Item:
 
     def part(self, begin: int, end: int) -> kp.Tensor | kp.Image:
         """The bytes of a tensor as a view of bytes; an image itself."""
-        return self.thing if self.parts is None else self.parts[begin:end]
+        if self.parts is None:
+            return self.thing
+        over = [
+            tensor.view(np.uint8)[begin - first : end - first]
+            for tensor, (first, last) in self.imports
+            if first <= begin and end <= last
+        ]
+        return self._choice([self.parts[begin:end], *over]) if over else self.parts[begin:end]
+
+    def all_things(self) -> list[Any]:
+        """The tensor or image, and the further tensors over its memory."""
+        return [self.thing, *(tensor for tensor, _ in self.imports)]
 
     def words(self, begin: int, end: int) -> kp.Tensor | kp.Image:
         """Whole words, as a view of words; of all, and of an image, the thing itself."""
-        if self.parts is None or (begin == 0 and end == self.nbytes):
+        if self.parts is None or (begin == 0 and end == self.nbytes and not self.imports):
             return self.thing
-        return self.parts[begin:end].view(np.uint32)
+        part = self.part(begin, end)
+        assert isinstance(part, kp.Tensor)
+        return part.view(np.uint32)
 
     def host_bytes(self) -> Bytes:
         """What the host sees, as bytes: an array over the memory itself."""
@@ -103,6 +128,7 @@ class Recorded:
         self._effect = effect
         self._newer: list[tuple[Item, Span, bool]] = []
         self.one_shot: Callable[[], kp.Fence] | None = None  # the same without a sequence
+        self.call: Callable[[], object] | None = None  # ... and as a call
         self.uses: dict[Item, bool] = {}  # whether it writes
         self.touches: set[Item] = set()  # those with bytes that it reads or writes
         self.changes: set[Item] = set()  # those whose device's side it writes

@@ -14,8 +14,10 @@ from tests.differential.__main__ import NULL, explore_in_child
 OPERATIONS = 1500
 
 
-def explored(device):
-    arguments = argparse.Namespace(operations=OPERATIONS, seed="sample", first=0, programs=None, gpu_us=20)
+def explored(device, operations=OPERATIONS, gpu_us=20, fault=""):
+    arguments = argparse.Namespace(
+        operations=operations, seed="sample", first=0, programs=None, gpu_us=gpu_us, fault=fault
+    )
     return explore_in_child(device, arguments)
 
 
@@ -35,3 +37,10 @@ def test_on_the_driver_of_the_tests():
 @pytest.mark.parametrize("device", NULL)
 def test_on_the_null_driver(device):
     check(device)
+
+
+@pytest.mark.own_driver
+@pytest.mark.parametrize("fault", ["UnorderedImports"])
+def test_faults_put_back_are_found(fault):
+    result = explored("memory=unified", operations=20_000, gpu_us=3000, fault=fault)
+    assert result["mismatch"] is not None and "MismatchError" in result["mismatch"]["error"]

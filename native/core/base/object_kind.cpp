@@ -16,6 +16,7 @@ const char* to_string(ObjectKind kind) noexcept {
     case ObjectKind::algorithm: return "algorithm";
     case ObjectKind::stream: return "sequence";
     case ObjectKind::semaphore: return "semaphore";
+    case ObjectKind::host_pages: return "memory of the process";
     }
     return "object";
 }

@@ -7,8 +7,17 @@
 
 namespace kp {
 
-enum class ObjectKind : uint8_t { context, buffer, image, shader, algorithm, stream, semaphore };
-constexpr size_t object_kinds = 7;
+enum class ObjectKind : uint8_t {
+    context,
+    buffer,
+    image,
+    shader,
+    algorithm,
+    stream,
+    semaphore,
+    host_pages
+};
+constexpr size_t object_kinds = 8;
 
 // Live objects of each kind in the process.
 [[nodiscard]] std::atomic<int64_t>& alive_count(ObjectKind kind) noexcept;

@@ -93,6 +93,8 @@ public:
     // declare: recordings with such operations write it, all others read it. Under the graph mutex.
     [[nodiscard]] std::vector<Recording*>& built_recordings() noexcept { return built_recordings_; }
     [[nodiscard]] Crossing& undeclared_crossing() noexcept { return undeclared_crossing_; }
+    // What tensors over memory of the process share: see resource/host_pages.hpp. Under the graph mutex.
+    [[nodiscard]] std::vector<std::weak_ptr<Member>>& host_pages() noexcept { return host_pages_; }
 
     // Waits for the device's work and destroys every object made from it. The VkDevice and host copies live
     // until the last owner of an object is gone, so that NumPy views stay readable.
@@ -162,6 +164,7 @@ private:
     uint64_t epoch_ = 0;
     std::vector<Recording*> built_recordings_;
     Crossing undeclared_crossing_;
+    std::vector<std::weak_ptr<Member>> host_pages_;
     RankedMutex members_mutex_{LockRank::members};
     RankedMutex names_mutex_{LockRank::names};
     Member* members_ = nullptr;

@@ -150,9 +150,8 @@ void drop_repeated(std::vector<Filling>& fillings) {
     for (size_t i = 0; i < fillings.size(); ++i)
         if (fillings[i].range.size != 0) order.push_back(i);
     std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-        const ResourceRange &left = fillings[a].range, &right = fillings[b].range;
-        return std::tuple(left.resource.get(), left.offset, a) <
-               std::tuple(right.resource.get(), right.offset, b);
+        const ResourceRange::Place left = fillings[a].range.place(), right = fillings[b].range.place();
+        return std::tuple(left.memory, left.begin, a) < std::tuple(right.memory, right.begin, b);
     });
     constexpr size_t none = SIZE_MAX;
     size_t last = none;  // the range before, or the one that reaches furthest of those that overlap
@@ -161,12 +160,12 @@ void drop_repeated(std::vector<Filling>& fillings) {
     for (const size_t i : order) {
         if (last == none || !fillings[last].range.overlaps(fillings[i].range)) {
             last = i;
-        } else if (fillings[last].range == fillings[i].range &&
+        } else if (fillings[last].range.place() == fillings[i].range.place() &&
                    fillings[last].pattern == fillings[i].pattern) {
             repeated[i] = true;
         } else {
             conflict = std::min(conflict, std::pair(std::max(last, i), std::min(last, i)));
-            if (fillings[i].range.end() > fillings[last].range.end()) last = i;
+            if (fillings[i].range.place().end > fillings[last].range.place().end) last = i;
         }
     }
     if (conflict.first != none)

@@ -39,7 +39,8 @@ uint32_t StreamPlan::object_slot(Object& object) {
 }
 
 void StreamPlan::add_use(uint32_t resource, UseKind kind, const ResourceRange& range) {
-    uses_.push_back({resource, kind, range.offset, range.end()});
+    const uint64_t begin = range.resource->first_byte() + range.offset;
+    uses_.push_back({resource, kind, begin, begin + range.size});
     ++commands_.back().count;
 }
 
@@ -49,19 +50,29 @@ void StreamPlan::add_range(MappedRanges& ranges, const Allocation& memory, const
     ranges.add(part.whole() ? memory.mapped_range() : memory.mapped_range(part.offset, part.size));
 }
 
+uint32_t StreamPlan::ordering_slot(Resource& resource, uint32_t slot) {
+    Object& by = resource.ordered_by();
+    if (&by == &resource) [[likely]]
+        return slot;
+    if (by.epoch_ != epoch_) keep(by.shared_from_this());
+    return object_slot(by);
+}
+
 void StreamPlan::use(const ResourceRange& range, UseKind kind) {
     Resource& resource = *range.resource;
     const uint32_t slot = object_slot(resource);
     if (range.size == 0) return;  // mentioned, but not used
-    if (device_numbers_[slot] == 0) {
+    const uint32_t order = ordering_slot(resource, slot);
+    if (device_numbers_[order] == 0) {
         host_visible_.push_back(resource.device_memory().mapped() != nullptr ? 1 : 0);
         device_slots_.push_back(resource.has_host_copy() ? slot : no_slot);
-        device_numbers_[slot] = static_cast<uint32_t>(host_visible_.size());
+        device_numbers_[order] = static_cast<uint32_t>(host_visible_.size());
     }
+    device_numbers_[slot] = device_numbers_[order];
     const bool written = writes(kind);
     if (written) resource.require_writable();
     objects_[slot].used = true;
-    objects_[slot].written = objects_[slot].written || written;
+    for (const uint32_t each : {slot, order}) objects_[each].written = objects_[each].written || written;
     if (!resource.has_host_copy() && resource.memory_type() != MemoryType::storage) {
         add_range(flushes_, resource.device_memory(), range);
         if (written) add_range(invalidates_, resource.device_memory(), range);
@@ -192,7 +203,11 @@ void StreamPlan::mention(Object& object) { object_slot(object); }
 
 void StreamPlan::bring_to_device(const ResourceRange& range) {
     if (range.size == 0) return;
-    brought_.push_back({object_slot(*range.resource), range.offset, range.end()});
+    const uint32_t slot = object_slot(*range.resource);
+    const uint32_t order = ordering_slot(*range.resource, slot);
+    const uint64_t begin = range.resource->first_byte() + range.offset;
+    brought_.push_back({slot, begin, begin + range.size});
+    if (order != slot) brought_.push_back({order, begin, begin + range.size});
     add_range(flushes_, range.resource->device_memory(), range);
 }
 
@@ -214,13 +229,6 @@ bool StreamPlan::touches(uint32_t slot, uint64_t begin, uint64_t end, bool write
     return std::any_of(brought_.begin(), brought_.end(), [&](const Brought& each) {
         return each.slot == slot && each.begin < end && begin < each.end;
     });
-}
-
-Object* StreamPlan::object_of(uint32_t resource) const noexcept {
-    const auto found = std::find(device_numbers_.begin(), device_numbers_.end(), resource + 1);
-    return found == device_numbers_.end()
-               ? nullptr
-               : objects_[static_cast<size_t>(found - device_numbers_.begin())].object;
 }
 
 void StreamPlan::full_barrier() { commands_.back().full_barrier = true; }

@@ -10,6 +10,7 @@
 #include "resource/resource.hpp"
 #include "sync/freshness.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -25,6 +26,7 @@ struct PlannedObject {
     bool used = false;         // the device's side is used
     bool overwritten = false;  // ... and the first use writes all of it
     bool covered = false;      // so the recording brings its contents (Recording::covers)
+    bool disjoint = false;     // it needs no order with other queues (Stream's `disjoint`)
     uint32_t link = 0;         // this stream's index in the object's list of users, once registered
 };
 
@@ -61,8 +63,10 @@ public:
     // Call it when all operations have declared their uses. Decides which bytes of host copies go through
     // slots.
     void settle_host_side();
-    // The object for a resource number in uses(), if it means device memory; null for a host copy.
-    [[nodiscard]] Object* object_of(uint32_t resource) const noexcept;
+    // Calls each(resource, begin, end) with the bytes of each resource that this use of device memory is one
+    // of: several, if they are over the same memory of the process.
+    template <typename Each>
+    void each_used(const Use& use, const Each& each) const;
 
     [[nodiscard]] std::vector<PlannedObject>& objects() noexcept { return objects_; }
     [[nodiscard]] const std::vector<PlannedObject>& objects() const noexcept { return objects_; }
@@ -96,6 +100,8 @@ public:
 
 private:
     uint32_t object_slot(Object& object);
+    // The slot of what orders the resource in `slot`: that one, or another.
+    uint32_t ordering_slot(Resource& resource, uint32_t slot);
     void settle_downloads();
     void add_use(uint32_t resource, UseKind kind, const ResourceRange& range);
     static void add_range(MappedRanges& ranges, const Allocation& memory, const ResourceRange& part);
@@ -136,6 +142,18 @@ private:
     std::vector<VkMappedMemoryRange> edge_atoms_;
     std::vector<Landing> landings_;
 };
+
+template <typename Each>
+void StreamPlan::each_used(const Use& use, const Each& each) const {
+    for (size_t slot = 0; slot < objects_.size(); ++slot) {
+        if (device_numbers_[slot] != use.resource + 1 || !objects_[slot].used) continue;
+        auto& resource = static_cast<Resource&>(*objects_[slot].object);
+        const uint64_t first = resource.first_byte();
+        const uint64_t begin = std::max(use.begin, first);
+        const uint64_t end = std::min(use.end, first + resource.nbytes());
+        if (begin < end) each(resource, begin - first, end - first);
+    }
+}
 
 template <typename Each>
 void StreamPlan::each_effect(const Each& each) const {

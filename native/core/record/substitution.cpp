@@ -10,14 +10,13 @@ bool Substitution::changes(const ResourceRange& original) const {
 
 ResourceRange Substitution::range(const ResourceRange& original) const {
     const auto exchanged = [&](const ResourceRange& from, const ResourceRange& to) {
-        return ResourceRange(to.resource, to.offset + (original.offset - from.offset), original.size);
+        return ResourceRange(to.resource, to.offset + (original.place().begin - from.place().begin),
+                             original.size);
     };
     for (const auto& [one, other] : swapped) {
         for (const bool back : {false, true}) {
             const ResourceRange& from = back ? other : one;
-            if (from.resource != original.resource) continue;
-            if (from.offset <= original.offset && original.end() <= from.end())
-                return exchanged(from, back ? one : other);
+            if (from.contains(original)) return exchanged(from, back ? one : other);
             if (from.overlaps(original))
                 throw Error(ErrorKind::invalid_argument,
                             "The " + original.label() + " is used, and only a part of it is exchanged, the " +

@@ -150,6 +150,7 @@ Buffer::Buffer(std::shared_ptr<Device> owner, HostRange range)
     side->memory = import_host(device(), range, needs);
     side->host_owner = std::move(range.owner);
     bind(std::move(side));
+    share_pages(range.data);
 }
 
 Buffer::~Buffer() { finalize(); }

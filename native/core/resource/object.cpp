@@ -62,11 +62,12 @@ bool concerns(const Recording& recording, const Point& end, bool reads) {
 std::vector<Point> Object::pending(bool writers_only) {
     const Point initial = initial_end();
     const std::lock_guard lock(device_->graph_mutex());
-    std::vector<Point> points = left_behind_;
+    const Object& by = ordered_by();
+    std::vector<Point> points = by.left_behind_;
     if (initial.timeline) merge_point(points, initial);
     // No owner of this cancelled work is left to report its error to.
     std::erase_if(points, [](const Point& point) { return point.timeline->failed(point.value); });
-    for (const auto& user : users_)
+    for (const auto& user : by.users_)
         if (!writers_only || user.recording->writes(user.slot))
             if (const Point point = user.recording->last_point();
                 concerns(*user.recording, point, writers_only))

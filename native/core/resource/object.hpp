@@ -56,11 +56,22 @@ public:
     using Held = Recording::Part;
     void hold_back(const Held& held, std::vector<Point>& points);
     void let_go(const Held& held) noexcept;
+    // The object whose users and mappings order the work on this one's memory: itself, or what all tensors
+    // over the same memory of the process share. Under the graph mutex.
+    [[nodiscard]] virtual Object& ordered_by() noexcept { return *this; }
     // Hands the object's initial work to its queue and returns the end of that work; no timeline if there
     // was none.
     [[nodiscard]] virtual Point initial_end() { return {}; }
 
 protected:
+    // Bytes that the host has mapped, and the bytes that are held back for that. Under the graph mutex.
+    struct Mapped {
+        uint64_t offset = 0;
+        uint64_t size = 0;
+        bool writes = false;
+        Held held;
+    };
+    std::vector<Mapped> mappings_;
     // Recordings that cover the object (see Recording::covers) and were submitted report that to it.
     // `outdate`: the others are marked to be rebuilt before they can be submitted. Under the graph mutex.
     void settle_covers(bool outdate) noexcept;
@@ -78,6 +89,8 @@ protected:
     void finalize() noexcept;
 
 private:
+    friend class HostPages;
+    friend class Resource;
     friend class Stream;
     friend class StreamPlan;
 

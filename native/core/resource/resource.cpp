@@ -4,6 +4,7 @@
 #include "base/first_touch.hpp"
 #include "device/device.hpp"
 #include "device/initial_work.hpp"
+#include "resource/host_pages.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -220,50 +221,55 @@ std::shared_ptr<void> Resource::keep(std::shared_ptr<void> memory) const {
 }
 
 void Resource::begin_mapping(const ResourceRange& range, bool writes, std::vector<Point>& points) {
-    for (const Mapped& other : mappings_)
-        if ((writes || other.writes) && other.size != 0 && range.size != 0 && other.offset < range.end() &&
-            range.offset < other.offset + other.size)
+    Object& by = ordered_by();
+    const uint64_t begin = first_byte_ + range.offset;
+    for (const Mapped& other : by.mappings_)
+        if ((writes || other.writes) && other.size != 0 && range.size != 0 &&
+            other.offset < begin + range.size && begin < other.offset + other.size)
             throw Error(ErrorKind::failed_precondition,
                         "Cannot map the " + range.label() + (writes ? " to write" : " to read") +
                             ": it is mapped to " + (other.writes ? "write" : "read") +
                             " already. Close that mapping first");
-    mappings_.push_back({range.offset, range.size, writes});
+    by.mappings_.push_back({begin, range.size, writes, held(range, writes)});
     is_mapped_ = true;
-    if (range.size != 0) hold_back(held(mappings_.back()), points);
+    if (range.size != 0) by.hold_back(by.mappings_.back().held, points);
     if (const Point point = initial_point(); point.timeline) merge_point(points, point);
 }
 
 void Resource::end_mapping(const ResourceRange& range, bool writes) noexcept {
-    const auto mine = std::find_if(mappings_.begin(), mappings_.end(), [&](const Mapped& each) {
-        return each.offset == range.offset && each.size == range.size && each.writes == writes;
+    Object& by = ordered_by();
+    const auto mine = std::find_if(by.mappings_.begin(), by.mappings_.end(), [&](const Mapped& each) {
+        return each.offset == first_byte_ + range.offset && each.size == range.size && each.writes == writes;
     });
-    if (mine == mappings_.end()) return;
-    if (mine->size != 0) let_go(held(*mine));
-    mappings_.erase(mine);
-    is_mapped_ = !mappings_.empty();
+    if (mine == by.mappings_.end()) return;
+    if (mine->size != 0) by.let_go(mine->held);
+    by.mappings_.erase(mine);
+    is_mapped_ = pages_ || !by.mappings_.empty();
 }
 
-Object::Held Resource::held(const Mapped& mapping) const noexcept {
+Object::Held Resource::held(const ResourceRange& range, bool writes) const noexcept {
     const Allocation& memory = device_memory();
     if (!memory.mapped() || memory.coherent())
-        return {mapping.offset, mapping.offset + mapping.size, !mapping.writes};
-    const VkMappedMemoryRange atoms = memory.mapped_range(mapping.offset, mapping.size);
-    const uint64_t begin = atoms.offset - memory.offset();
-    return {begin, begin + atoms.size, !mapping.writes};
+        return {first_byte_ + range.offset, first_byte_ + range.end(), !writes};
+    const VkMappedMemoryRange atoms = memory.mapped_range(range.offset, range.size);
+    const uint64_t begin = first_byte_ + atoms.offset - memory.offset();
+    return {begin, begin + atoms.size, !writes};
 }
 
 std::string Resource::how(const Mapped& mapping) const {
-    const bool whole = mapping.offset == 0 && mapping.size == nbytes_;
+    // The mapping may be one of other memory that overlaps this.
+    const uint64_t begin = std::max(mapping.offset, first_byte_) - first_byte_;
+    const uint64_t end = std::min(mapping.offset + mapping.size - first_byte_, nbytes_);
+    const bool whole = begin == 0 && end == nbytes_;
     return std::string("mapped to ") + (mapping.writes ? "write" : "read") +
            (whole ? std::string()
-                  : " (bytes " + std::to_string(mapping.offset) + " to " +
-                        std::to_string(mapping.offset + mapping.size) + ")");
+                  : " (bytes " + std::to_string(begin) + " to " + std::to_string(end) + ")");
 }
 
-void Resource::require_unmapped(const std::function<bool(const Held&)>& touches) const {
-    for (const Mapped& mapping : mappings_) {
+void Resource::require_unmapped(const std::function<bool(const Held&)>& touches) {
+    for (const Mapped& mapping : ordered_by().mappings_) {
         if (mapping.size == 0) continue;
-        const Held atoms = held(mapping);
+        const Held& atoms = mapping.held;
         if (!touches(atoms)) continue;
         const bool beside = !touches({mapping.offset, mapping.offset + mapping.size, !mapping.writes});
         throw Error(
@@ -271,20 +277,24 @@ void Resource::require_unmapped(const std::function<bool(const Held&)>& touches)
             "The " + label() + " is " + how(mapping) + ": work that " +
                 (mapping.writes ? "uses " : "writes ") +
                 (beside
-                     ? "bytes " + std::to_string(atoms.begin) + " to " + std::to_string(atoms.end) +
+                     ? "bytes " + std::to_string(atoms.begin - first_byte_) + " to " +
+                           std::to_string(atoms.end - first_byte_) +
                            ", which this memory moves as a whole (nonCoherentAtomSize),"
-                     : std::string(mapping.offset == 0 && mapping.size == nbytes_ ? "it" : "these bytes")) +
+                     : std::string(mapping.offset == first_byte_ && mapping.size == nbytes_
+                                       ? "it"
+                                       : "these bytes")) +
                 " cannot be evaluated. Close the mapping first");
     }
 }
 
-void Resource::require_unmapped(bool writes, uint64_t offset, uint64_t size) const {
+void Resource::require_unmapped(bool writes, uint64_t offset, uint64_t size) {
     if (!is_mapped_ || size == 0) [[likely]]
         return;
     const std::lock_guard lock(device().graph_mutex());
-    for (const Mapped& mapping : mappings_)
-        if ((writes || mapping.writes) && mapping.size != 0 && mapping.offset < offset + size &&
-            offset < mapping.offset + mapping.size)
+    const uint64_t begin = first_byte_ + offset;
+    for (const Mapped& mapping : ordered_by().mappings_)
+        if ((writes || mapping.writes) && mapping.size != 0 && mapping.offset < begin + size &&
+            begin < mapping.offset + mapping.size)
             throw Error(ErrorKind::failed_precondition,
                         "The " + label() + " is " + how(mapping) + ": meanwhile it cannot be " +
                             (writes ? "written" : "read") +
@@ -613,7 +623,42 @@ Freshness Resource::freshness(uint64_t offset, uint64_t size) {
     return record.freshness(offset, end, undeclared);
 }
 
+// -- memory of the process, which several tensors may be over
+
+void Resource::share_pages(const std::byte* data) {
+    first_byte_ = reinterpret_cast<uintptr_t>(data);
+    pages_ = HostPages::over(shared_device(), first_byte_, first_byte_ + nbytes_);
+    device_side_->pages = pages_;
+    is_mapped_ = true;  // another tensor over them may be
+}
+
+Object& Resource::ordered_by() noexcept {
+    if (pages_) return pages_->joined();
+    return *this;
+}
+
 // -- ranges
+
+ResourceRange::Place ResourceRange::place() const noexcept {
+    const uint64_t begin = resource->first_byte() + offset;
+    // Addresses are the same for all tensors over memory of the process.
+    const void* memory = resource.get();
+    if (resource->first_byte() != 0) memory = &resource->device();
+    return {memory, begin, begin + size};
+}
+
+bool ResourceRange::overlaps(const ResourceRange& other) const noexcept {
+    if (size == 0 || other.size == 0) return false;
+    const Place mine = place();
+    const Place theirs = other.place();
+    return mine.memory == theirs.memory && mine.begin < theirs.end && theirs.begin < mine.end;
+}
+
+bool ResourceRange::contains(const ResourceRange& other) const noexcept {
+    const Place mine = place();
+    const Place theirs = other.place();
+    return mine.memory == theirs.memory && mine.begin <= theirs.begin && theirs.end <= mine.end;
+}
 
 std::string ResourceRange::label() const {
     if (whole()) return resource->label();

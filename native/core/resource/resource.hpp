@@ -38,15 +38,20 @@ struct HostCopy {
     Allocation memory;
 };
 
+class HostPages;
+struct InitialMarks;
+
 // The device's side: its memory and, in derived structs, the Vulkan handles over it.
 struct DeviceSide {
     virtual ~DeviceSide() = default;
+    // Of imported memory: as long as the device may use it, later imports of the same pages are ordered with
+    // it.
+    std::shared_ptr<HostPages> pages;
     // Of imported memory; declared first, so that it is freed after that memory.
     std::shared_ptr<void> host_owner;
     Allocation memory;
 };
 
-struct InitialMarks;
 struct InitialTarget;
 struct ResourceRange;
 
@@ -128,6 +133,10 @@ public:
     // True if the memory's owner must not see it change: no recording and no transfer may write it.
     [[nodiscard]] bool read_only() const noexcept { return read_only_; }
     void require_writable() const;
+    [[nodiscard]] Object& ordered_by() noexcept override;
+    // The place of its first byte among all that is ordered with it: the address, if it is memory of the
+    // process.
+    [[nodiscard]] uint64_t first_byte() const noexcept { return first_byte_; }
     // The device's own memory for code that addresses it as bytes: the address, and an object that keeps
     // the memory (and the VkDevice) alive beyond destroy(). Null if the host cannot address it, or would
     // have to flush and invalidate by itself.
@@ -152,9 +161,9 @@ public:
     void end_mapping(const ResourceRange& range, bool writes) noexcept;
     // Throws if a mapping conflicts with a recording: `touches` returns true if the recording uses the
     // bytes that a mapping holds. Under the graph mutex.
-    void require_unmapped(const std::function<bool(const Held&)>& touches) const;
+    void require_unmapped(const std::function<bool(const Held&)>& touches);
     // Throws if a mapping of these bytes conflicts with the host's own read or write of them.
-    void require_unmapped(bool writes, uint64_t offset, uint64_t size) const;
+    void require_unmapped(bool writes, uint64_t offset, uint64_t size);
     [[nodiscard]] std::byte* mapped() const noexcept { return direct_; }
     [[nodiscard]] std::shared_ptr<void> keep_device_side() const;
     // The memory and, destroyed after it, its device.
@@ -234,6 +243,8 @@ protected:
     bool begins_undefined_ = false;  // unless a host copy is made before the first use
     std::atomic<bool> host_copy_made_{false};
     bool read_only_ = false;
+    // For imported memory, once; before anybody else knows this object.
+    void share_pages(const std::byte* data);
     uint64_t nbytes_;
     MemoryType memory_type_;
 
@@ -269,17 +280,13 @@ private:
     // The plan's number of the host copy (Object::slot_ numbers the device's side).
     uint64_t host_epoch_ = 0;
     uint32_t host_slot_ = 0;
-    struct Mapped {
-        uint64_t offset = 0;
-        uint64_t size = 0;
-        bool writes = false;
-    };
     // The bytes that a mapping holds back. If the memory is not coherent, these are all the atoms
     // (nonCoherentAtomSize) that the mapping lies in, because atoms move as a whole.
-    [[nodiscard]] Held held(const Mapped& mapping) const noexcept;
+    [[nodiscard]] Held held(const ResourceRange& range, bool writes) const noexcept;
     [[nodiscard]] std::string how(const Mapped& mapping) const;
-    std::vector<Mapped> mappings_;
-    std::atomic<bool> is_mapped_{false};  // whether mappings exist; read without the graph mutex
+    std::shared_ptr<HostPages> pages_;  // of imported memory
+    uint64_t first_byte_ = 0;
+    std::atomic<bool> is_mapped_{false};  // whether mappings may exist; read without the graph mutex
     RankedSharedMutex transfers_{LockRank::transfers};  // shared: a host transfer runs
     RankedMutex host_copy_mutex_{LockRank::host_copy};  // held while the host copy is made or dropped
     std::optional<FillPattern> initial_;                // of a host copy that is not made yet
@@ -309,10 +316,17 @@ struct ResourceRange {
 
     [[nodiscard]] uint64_t end() const noexcept { return offset + size; }
     [[nodiscard]] bool whole() const noexcept { return offset == 0 && size == resource->nbytes(); }
-    [[nodiscard]] bool overlaps(const ResourceRange& other) const noexcept {
-        return resource == other.resource && size != 0 && other.size != 0 && offset < other.end() &&
-               other.offset < end();
-    }
+    // Where the bytes are. Two tensors over the same memory of the process differ in all but this.
+    struct Place {
+        const void* memory = nullptr;
+        uint64_t begin = 0;
+        uint64_t end = 0;
+
+        friend bool operator==(const Place&, const Place&) = default;
+    };
+    [[nodiscard]] Place place() const noexcept;
+    [[nodiscard]] bool overlaps(const ResourceRange& other) const noexcept;
+    [[nodiscard]] bool contains(const ResourceRange& other) const noexcept;
     // The name in messages: "tensor 'weights'", or "tensor 'weights' (bytes 64 to 128)".
     [[nodiscard]] std::string label() const;
 

@@ -65,6 +65,11 @@ public:
     }
     void finish() {
         for (size_t i = 0; i < uses.size(); ++i) uses[i].carried = uses[i].written && open_[i];
+        // One of two over the same memory of the process cannot stand for both.
+        for (size_t i = 0; i < uses.size(); ++i)
+            for (size_t j = 0; j < i && uses[i].resource->first_byte() != 0; ++j)
+                if (ResourceRange(uses[i].resource).overlaps(uses[j].resource))
+                    uses[i].carried = uses[j].carried = true;
     }
 
     std::vector<FrameUse> uses;
@@ -103,15 +108,12 @@ std::vector<FrameUse> frame_uses(Stream& stream, const std::vector<ResourceRange
         for (const auto& range : operation->fixed()) frame.of(*range.resource).fixed = true;
         // A command reads before it writes. Uses on the host's side belong to no object.
         for (const bool writing : {false, true})
-            for (const auto& use : plan.uses()) {
-                Object* object = plan.object_of(use.resource);
-                if (!object || !is_memory(*object)) continue;
-                if (sync != SyncDirection::none &&
-                    substitution.unsynced.contains(static_cast<const Resource*>(object)))
-                    continue;
-                if (!writing && reads(use.kind)) frame.read(*object, use.begin, use.end);
-                if (writing && writes(use.kind)) frame.write(*object, use.begin, use.end, true);
-            }
+            for (const auto& use : plan.uses())
+                plan.each_used(use, [&](Resource& resource, uint64_t begin, uint64_t end) {
+                    if (sync != SyncDirection::none && substitution.unsynced.contains(&resource)) return;
+                    if (!writing && reads(use.kind)) frame.read(resource, begin, end);
+                    if (writing && writes(use.kind)) frame.write(resource, begin, end, true);
+                });
     }
     frame.finish();
     return std::move(frame.uses);

@@ -19,7 +19,7 @@ struct FrameUse {
     bool read = false;
     bool written = false;
     // The pass reads bytes before it writes them, and it writes the resource. The next pass then sees these
-    // writes.
+    // writes. Or the pass uses other memory, too, that overlaps this (tensors over one array).
     bool carried = false;
     bool fixed = false;       // shaders hold its address, so it cannot be substituted
     bool uploaded = false;    // by an OpSyncDevice

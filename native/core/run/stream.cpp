@@ -543,9 +543,16 @@ void Stream::prepare_host_side() {
         submission_.deliveries.push_back(std::make_shared<const Delivery>(std::move(delivery)));
 }
 
-bool Stream::lists_disjoint(const Object& object) const noexcept {
-    return std::any_of(disjoint_.begin(), disjoint_.end(),
-                       [&](const auto& each) { return each.get() == &object; });
+// Memory of the process is disjoint if all tensors over it that this stream uses are.
+void Stream::note_disjoint() noexcept {
+    if (disjoint_.empty()) return;
+    auto& objects = plan_.objects();
+    for (auto& planned : objects)
+        planned.disjoint =
+            planned.object->kind() == ObjectKind::host_pages ||
+            std::ranges::any_of(disjoint_, [&](const auto& each) { return each.get() == planned.object; });
+    for (const auto& planned : objects)
+        if (planned.used && !planned.disjoint) objects[planned.object->ordered_by().slot_].disjoint = false;
 }
 
 void Stream::add_contested() {
@@ -593,7 +600,7 @@ void Stream::begin_crossing(const PlannedObject& planned) {
     Object& object = *planned.object;
     const auto others = [&](const auto& each) {
         for (const auto& user : object.users_)
-            if (Stream& other = of(*user.recording); !other.lists_disjoint(object))
+            if (Stream& other = of(*user.recording); !other.is_disjoint(user.slot))
                 each(other, other.writes(user.slot));
     };
     if (!object.crossing_) {
@@ -601,16 +608,16 @@ void Stream::begin_crossing(const PlannedObject& planned) {
         object.crossing_ = std::make_unique<Crossing>();
         others([&](const Stream& other, bool writes) { object.crossing_->add(*other.queue_, writes); });
     }
-    if (!lists_disjoint(object)) begin_crossing(*object.crossing_, planned.written, others);
+    if (!planned.disjoint) begin_crossing(*object.crossing_, planned.written, others);
 }
 
 void Stream::end_crossing(const PlannedObject& planned) noexcept {
     Object& object = *planned.object;
     if (!object.crossing_) return;
-    if (!lists_disjoint(object))
+    if (!planned.disjoint)
         end_crossing(*object.crossing_, planned.written, [&](const auto& each) {
             for (const auto& user : object.users_)
-                if (Stream& other = of(*user.recording); !other.lists_disjoint(object)) each(other, false);
+                if (Stream& other = of(*user.recording); !other.is_disjoint(user.slot)) each(other, false);
         });
     if (object.users_.empty()) object.crossing_.reset();
 }
@@ -622,12 +629,13 @@ const std::vector<Stream::Crossed>& Stream::crossed() noexcept {
         crossed_.push_back({&device().undeclared_crossing(), undeclared_});
     for (const auto& planned : plan_.objects())
         if (Crossing* crossing = planned.object->crossing_.get();
-            crossing && crossing->contested() && !lists_disjoint(*planned.object))
+            crossing && crossing->contested() && !planned.disjoint)
             crossed_.push_back({crossing, planned.written});
     return crossed_;
 }
 
 void Stream::register_users() {
+    note_disjoint();
     const bool several_queues = device().queues().size() > 1;
     undeclared_ = std::any_of(plan_.commands().begin(), plan_.commands().end(),
                               [](const CommandUses& command) { return command.full_barrier; });
@@ -1170,8 +1178,8 @@ void Stream::merge_held(std::vector<Point>& waits, const std::vector<Point>& lat
         for (const auto& user : planned.object->users_)
             if (const Stream& other = of(*user.recording);
                 &other != this && (other.undeclared_ || ((planned.written || other.writes(user.slot)) &&
-                                                         !lists_disjoint(*planned.object) &&
-                                                         !other.lists_disjoint(*planned.object))))
+                                                         !planned.disjoint &&
+                                                         !other.is_disjoint(user.slot))))
                 merge(other.last_point());
     }
 }
@@ -1292,9 +1300,9 @@ bool Stream::is_complete() {
 
 void Stream::check_mappings() {
     for (uint32_t slot = 0; slot < plan_.objects().size(); ++slot) {
-        const Object& object = *plan_.objects()[slot].object;
+        Object& object = *plan_.objects()[slot].object;
         if (object.kind() == ObjectKind::buffer || object.kind() == ObjectKind::image)
-            static_cast<const Resource&>(object).require_unmapped(
+            static_cast<Resource&>(object).require_unmapped(
                 [&](const Object::Held& held) { return touches(slot, held); });
     }
 }
@@ -1347,9 +1355,9 @@ void Stream::pass_on(Point last) {
     for (const auto& planned : plan_.objects()) {
         Object& object = *planned.object;
         merge_point(object.left_behind_, last);
-        if (!object.crossing_ || !object.crossing_->contested() || lists_disjoint(object)) continue;
+        if (!object.crossing_ || !object.crossing_->contested() || planned.disjoint) continue;
         for (const auto& user : object.users_)
-            if (Stream& other = of(*user.recording); !other.lists_disjoint(object))
+            if (Stream& other = of(*user.recording); !other.is_disjoint(user.slot))
                 leave_to(other, planned.written || other.writes(user.slot));
     }
 }

@@ -208,7 +208,8 @@ private:
     // The contested things that this stream uses.
     [[nodiscard]] const std::vector<Crossed>& crossed() noexcept;
     void pass_on(Point last);
-    [[nodiscard]] bool lists_disjoint(const Object& object) const noexcept;
+    void note_disjoint() noexcept;
+    [[nodiscard]] bool is_disjoint(uint32_t slot) const noexcept { return plan_.objects()[slot].disjoint; }
     void drop_operations();
     void unregister_users() noexcept;
     void record_commands();
