@@ -15,6 +15,7 @@ from .._base.arrays import as_index, as_shape, require_manager, to_dtype
 from .._base.errors import (
     InvalidArgumentError,
     OutOfMemoryError,
+    UnimplementedError,
     shown,
 )
 from .._base.types import MemoryTypes
@@ -168,12 +169,13 @@ def _owner(manager: Manager, array: np.ndarray[Any, Any]) -> tuple[Tensor, int] 
         while (base := getattr(tensor, "base", None)) is not None:
             tensor = base
         native = tensor._native
-        if not isinstance(tensor, Tensor) or tensor._manager is not manager or native.imported:
+        if tensor._manager is not manager or native.imported:
             continue
         first = native.host_address
-        if first and first <= begin and end <= first + native.nbytes:
+        if isinstance(tensor, Tensor) and first and first <= begin and end <= first + native.nbytes:
             return tensor, begin - first
-    if known and root._manager is manager and not root._native.imported:
+        if not known:
+            continue
         raise UnimplementedError(
             f"The array is over the host's side of {root._describe()}, where a tensor has no place: use that "
             "object, or let the array be copied"

@@ -137,23 +137,22 @@ READS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("how", READS)
 @pytest.mark.parametrize("way", WAYS)
-def test_reads_come_after_work_through_the_other(two, way, how):
-    a = kp.aligned_zeros(WORDS)
-    a[:] = 1
-    _, first, second = way(two, a)
-    work = two.kernel(SLOW).submit(first)
-    if callable(second):
-        second = second()
-    got = how(two, second)
-    assert (got == 9).all() and got.size
-    work.wait()
+def test_reads_come_after_work_through_the_other(two, way):
+    for how in READS:
+        a = kp.aligned_zeros(WORDS)
+        a[:] = 1
+        _, first, second = way(two, a)
+        work = two.kernel(SLOW).submit(first)
+        if callable(second):
+            second = second()
+        got = how(two, second)
+        assert (got == 9).all() and got.size, how.__name__
+        work.wait()
 
 
-@pytest.mark.parametrize("queue", [0, 1])
 @pytest.mark.parametrize("way", WAYS)
-def test_writes_come_after_work_through_the_other(two, way, queue):
+def test_writes_come_after_work_through_the_other(two, way):
     """By the host, by operations on either queue, and by a fill."""
     a = kp.aligned_zeros(WORDS)
     a[:] = 1
@@ -162,8 +161,9 @@ def test_writes_come_after_work_through_the_other(two, way, queue):
     for write, expected in (
         (lambda t: t.write(np.full(t.shape, 5, np.float32)), 13),
         (lambda t: t.fill(5), 13),
-        (lambda t: kp.ops.add(t, 1, out=t), 14 + 8),
-        (lambda t: two.sequence(queue).record(kp.OpFill([t], 2)).eval(), 10),
+        (lambda t: kp.ops.add(t, 1, out=t), 30),
+        (lambda t: two.sequence(0).record(kp.OpFill([t], 2)).eval(), 10),
+        (lambda t: two.sequence(1).record(kp.OpFill([t], 2)).eval(), 10),
         (lambda t: t.copy_from(two.full(t.shape, 3)), 11),
     ):
         kernel.submit(first)
@@ -182,14 +182,13 @@ def test_one_recording_has_the_barriers_of_one_tensor(two, way):
     a = kp.aligned_zeros(WORDS)
     _, first, second = way(two, a)
     second = second() if callable(second) else second
-    one = two.zeros(WORDS)
 
-    def recorded(written, read):
-        return two.sequence().record(two.kernel(SLOW).bind(written), kp.OpCopy([read, two.empty(read.shape)]))
+    def barriers(written, read):
+        copy = kp.OpCopy([read, two.empty(read.shape)])
+        return two.sequence().record(two.kernel(SLOW).bind(written), copy).eval().mermaid().count("{{")
 
-    assert recorded(first, second).eval().mermaid().count("{{") == recorded(one, one).eval().mermaid().count("{{")
     apart = two.from_host(kp.aligned_zeros(WORDS))
-    assert recorded(first, apart).eval().mermaid().count("{{") == 0
+    assert barriers(first, second) == barriers(first, first) == barriers(first, apart) + 1
 
 
 def test_held_work_holds_work_through_the_other(two):
@@ -230,8 +229,9 @@ def test_mappings_hold_the_bytes_and_not_the_tensor(two):
     one, other = two.from_host(a[:8192]), two.from_host(a[4096:])
     with one[4096:].map(write=True) as array:
         array[:] = 5
-        for call in (other.read, lambda: other.write(np.zeros(other.shape)), lambda: other.map(read=True).__enter__()):
-            with pytest.raises(kp.FailedPreconditionError, match=r"mapped to write \(bytes 0 to 16384\)|mapped to"):
+        calls = other.read, lambda: other.write(np.zeros(other.shape)), lambda: other.map(read=True).__enter__()
+        for call in calls:
+            with pytest.raises(kp.FailedPreconditionError, match="mapped to write"):
                 call()
         with pytest.raises(kp.FailedPreconditionError, match="mapped to write"):
             two.sequence().record(kp.OpFill([other], 1)).eval()
@@ -244,12 +244,15 @@ def test_mappings_hold_the_bytes_and_not_the_tensor(two):
 
 def test_read_only_imports_need_no_order(two):
     a = kp.aligned_zeros(WORDS)
-    one, other = (
-        two.from_host(a, semantics=kp.HostBufferSemantics.IMMUTABLE_ZERO_COPY) for _ in range(2)
+    one, other, apart = (
+        two.from_host(each, semantics=kp.HostBufferSemantics.IMMUTABLE_ZERO_COPY)
+        for each in (a, a, kp.aligned_zeros(WORDS))
     )
     out = two.zeros(WORDS), two.zeros(WORDS)
-    both = two.sequence().record(kp.OpCopy([one, out[0]]), kp.OpCopy([other, out[1]])).eval()
-    assert both.mermaid().count("{{") == 0
+    both, neither = (
+        two.sequence().record(kp.OpCopy([one, out[0]]), kp.OpCopy([each, out[1]])).eval() for each in (other, apart)
+    )
+    assert both.mermaid() == neither.mermaid()
     with pytest.raises(kp.FailedPreconditionError, match="read-only"):
         other.write(np.ones(WORDS))
 
@@ -378,7 +381,7 @@ def test_arrays_over_the_memory_of_tensors(mgr):
     with pytest.raises(kp.UnimplementedError, match="may be written"):
         mgr.from_host(np.asarray(t), copy="never", semantics=semantics)
     assert mgr.from_host(np.asarray(t)[::2]).base is None  # copied
-    for thing in (mgr.tensor_t(np.arange(1024.0)), mgr.image(np.ones((32, 32), np.float32), "host")):
+    for thing in (mgr.tensor_t(np.arange(1024.0)), mgr.image_t(np.ones((32, 32), np.float32), memory_type="host")):
         with pytest.raises(kp.UnimplementedError, match="host's side"):
             mgr.from_host(thing.data(), copy="never")
         np.testing.assert_array_equal(mgr.from_host(thing.data()).read(), thing.data())
