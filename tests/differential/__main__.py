@@ -202,7 +202,9 @@ def main() -> int:
     parser.add_argument(
         "--trace", type=int, default=60, help="how many of the last operations a mismatch shows"
     )
-    parser.add_argument("--fault", default="", help="one of tests/differential/faults.py, put back on purpose")
+    parser.add_argument(
+        "--fault", default="", help="one of tests/differential/faults.py, put back on purpose"
+    )
     parser.add_argument("--child", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:

@@ -23,4 +23,3 @@ class UnorderedImports(Program):
         finally:
             os.close(file)
         return one, other
-

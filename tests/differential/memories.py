@@ -17,6 +17,10 @@ Before = tuple[
 ]  # some bytes of the model, and what they were
 
 
+class MismatchError(AssertionError):
+    """The device, or what the host sees of it, differs from the model."""
+
+
 def meets(spans: Iterable[Span], begin: int, end: int) -> bool:
     """Whether one of `spans` overlaps the bytes from `begin` to `end`."""
     return any(first < end and begin < last for first, last in spans)

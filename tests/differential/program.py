@@ -6,7 +6,6 @@ import asyncio
 import functools
 import itertools
 import random
-import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -15,32 +14,27 @@ import numpy as np
 
 import kompute_py as kp
 
-from . import learning
-from .memories import Gate, Item, Recorded, Work, cancelled_with, held_among, learned, submitted, undo
+from . import arrays, learning, library
+from .memories import (
+    Gate,
+    Item,
+    MismatchError,
+    Recorded,
+    Work,
+    cancelled_with,
+    held_among,
+    learned,
+    submitted,
+    undo,
+)
 
 Array = np.ndarray[Any, np.dtype[Any]]
-AFFINE = """
-#version 450
-layout(local_size_x = 32) in;
-layout(push_constant) uniform Params { uint scale; uint offset; };
-layout(set = 0, binding = 0) readonly buffer A { uint a[]; };
-layout(set = 0, binding = 1) buffer B { uint b[]; };
-void main() {
-    uint i = gl_GlobalInvocationID.x, n = min(a.length(), b.length());
-    if (i < n) b[i] = b[i] * scale + a[n - 1 - i] + offset;
-}
-"""
-_affine = functools.cache(lambda: kp.compile(AFFINE))
 WORDS = (1, 2, 3, 15, 16, 17, 31, 32, 33, 48, 64, 100, 256)
 MEMORY_TYPES = tuple(kp.MemoryTypes)
 _OFTEN_COPIED = (*MEMORY_TYPES, kp.MemoryTypes.device, kp.MemoryTypes.device)
 SEQUENCES = 4
 MOST_ITEMS = 8
 MOST_UNLEARNED = 12
-
-
-class MismatchError(AssertionError):
-    """The device, or what the host sees of it, differs from the model."""
 
 
 class Slot:
@@ -101,7 +95,7 @@ class Program:
         self.release()
         self.note("finish: synchronize")
         self.mgr.synchronize()
-        self._learned(list(self.unlearned), "synchronize")
+        self.note_learned(list(self.unlearned), "synchronize")
         for item in self.items:
             self.compare_freshness(item)
             self.compare_device(item)
@@ -161,7 +155,7 @@ class Program:
         kind = self.random.choice(_OFTEN_COPIED)
         words = self.random.choice(WORDS)
         if self.page and self.random.random() < 0.2:
-            return self._make_over_an_array()
+            return arrays.make(self)
         if self.random.random() < 0.2:
             height = self.random.choice((1, 2, 4))
             data = self.bytes(4 * words * height)
@@ -181,53 +175,12 @@ class Program:
             self.mgr.sequence().eval(kp.OpSyncDevice([thing]))
             assert item.device is not None  # used
 
-    def _make_over_an_array(self) -> None:
-        array, again = self.array(3 * self.page)
-        data = self.bytes(array.nbytes)
-        array[:] = data.view(np.uint32)
-        try:
-            thing = self.mgr.from_host(array, copy="never")
-        except kp.UnimplementedError:  # memory of the process is not coherent there
-            self.page = 0
-            return
-        item = Item(thing, data, again, self.random.choice)
-        self.note(f"make {item} over an array")
-        self.items.append(item)
-
     def array(self, nbytes: int) -> tuple[Array, Array]:
         """Memory of the process in whole pages, and the array that further tensors over it are made of."""
         made = kp.aligned_empty(nbytes // 4, np.uint32, self.page)
         return made, made
 
-    def import_again(self) -> None:
-        """One more tensor over an array that has one: over all of it, over a part, over one that overlaps
-        others; or one less.
-        """
-        items = [item for item in self.items if item.array is not None]
-        if not items:
-            return
-        item = self.random.choice(items)
-        array = item.array
-        assert array is not None
-        if item.imports and self.random.random() < 0.4:
-            tensor, (begin, end) = item.imports.pop(self.random.randrange(len(item.imports)))
-            destroys = self.random.random() < 0.5
-            self.note(f"{'destroy' if destroys else 'drop'} the import {begin}:{end} of {item}")
-            if destroys:
-                self._cannot_run_again(item)
-                tensor.destroy()
-            return
-        first = self.random.randrange(3)
-        begin, end = first * self.page, self.random.randint(first + 1, 3) * self.page
-        self.note(f"import {item} {begin}:{end}")
-        part = array[begin // 4 : end // 4]
-        if self.random.random() < 0.5:
-            again = self.mgr.from_host(part, copy="never")
-        else:
-            again = kp.from_dlpack(part, self.mgr, copy=False)
-        item.imports.append((again, (begin, end)))
-
-    def _cannot_run_again(self, item: Item) -> None:
+    def cannot_run_again(self, item: Item) -> None:
         """Something of the item is destroyed, so recordings of it have ended."""
         for slot in self.slots:
             if any(item in each.uses for each in slot.recorded):
@@ -244,7 +197,7 @@ class Program:
             self.views.append((item.host_bytes(), item))
         destroys = how.startswith("destroy")
         if destroys:
-            self._cannot_run_again(item)  # one of what is dropped keeps it
+            self.cannot_run_again(item)  # one of what is dropped keeps it
             for thing in item.all_things():
                 thing.destroy()
         else:
@@ -325,7 +278,7 @@ class Program:
         size = min(end - begin, last - to)
         return ((source, begin), (target, to), size) if size > 0 else None
 
-    def _fill(self) -> Recorded | None:
+    def fill(self) -> Recorded | None:
         tensors = self.live(tensors=True)
         if not tensors:
             return None
@@ -347,7 +300,7 @@ class Program:
     def _dispatch(self) -> Recorded | None:
         tensors = self.live(tensors=True)
         if not self.dispatch or len(tensors) < 2:
-            return self._fill()
+            return self.fill()
         a, b = self.random.sample(tensors, 2)
         spans = [self.span(item, 4, self.alignment) for item in (a, b)]
         if any(end <= begin for begin, end in spans):
@@ -356,7 +309,7 @@ class Program:
         scale, offset = self.random.getrandbits(32), self.random.getrandbits(32)
         parts: Any = [item.words(*span) for item, span in zip((a, b), spans, strict=True)]
         count = min(a1 - a0, b1 - b0) // 4
-        algorithm = self.mgr.algorithm(parts, _affine(), (-(-count // 32), 1, 1))
+        algorithm = self.mgr.algorithm(parts, library.affine(), (-(-count // 32), 1, 1))
 
         def effect() -> None:
             left, right = a.device[a0:a1].view(np.uint32), b.device[b0:b1].view(np.uint32)
@@ -367,88 +320,6 @@ class Program:
             f"dispatch {a} {a0}:{a1} to {b} {b0}:{b1}", kp.OpAlgoDispatch(algorithm, [scale, offset]), effect
         )
         return made.on_device(a, a0, a1, False).on_device(b, b0, b1, True)
-
-    def _words(self, item: Item, align: int) -> tuple[int, int, slice] | None:
-        """Some words of a tensor, every one or some, forwards or backwards: the bytes from the first to the
-        last, and the words of these.
-        """
-        begin, end = self.span(item, 4, align)
-        step = self.random.choice((1, 1, 1, 2, 3, -1, -2))
-        count = len(range((end - begin) // 4)[::step])
-        if count == 0:
-            return None
-        reach = 4 * ((count - 1) * abs(step) + 1)
-        begin = end - reach if step < 0 else begin
-        return begin, begin + reach, slice(None, None, step)
-
-    def _library(self) -> Recorded | None:
-        """An operation of the library, on all words of something or on some."""
-        tensors = self.live(tensors=True)
-        if not self.dispatch or not tensors:
-            return self._fill()
-        source, target = self.random.choice(tensors), self.random.choice(tensors)
-        chosen = self._words(source, self.alignment), self._words(target, self.alignment)
-        if chosen[0] is None or chosen[1] is None:
-            return None
-        (a0, a1, a), (b0, b1, b) = chosen
-        name, model = self.random.choice(_LIBRARY)
-        number = self.random.getrandbits(31)
-        size = min(len(range((a1 - a0) // 4)[a]), len(range((b1 - b0) // 4)[b]))
-        # The same number of each, from the first on.
-        a, a0, a1 = _first(a, a0, a1, size)
-        b, b0, b1 = _first(b, b0, b1, size)
-        given = source.words(a0, a1)[a], target.words(b0, b1)[b]
-        numbers = (np.uint32(number),) if name in ("add", "bitwise_xor") else ()
-        operation = getattr(kp.ops, name)
-
-        def effect() -> None:
-            read = source.device[a0:a1].view(np.uint32)[a]
-            target.device[b0:b1].view(np.uint32)[b] = model(read.copy(), *numbers)
-
-        made = Recorded(
-            f"{name} of {source} {a0}:{a1} {a.step} to {target} {b0}:{b1} {b.step}",
-            operation.op(given[0], *numbers, out=given[1]),
-            effect,
-        )
-        made.one_shot = functools.partial(operation.submit, given[0], *numbers, out=given[1])
-        made.call = functools.partial(operation, given[0], *numbers, out=given[1])
-        return made.on_device(source, a0, a1, False).on_device(target, b0, b1, True)
-
-    def _repeat(self) -> Recorded | None:
-        """A dispatch several times, with the two exchanged after each."""
-        tensors = self.live(tensors=True)
-        if not self.dispatch or len(tensors) < 2:
-            return self._fill()
-        a, b = self.random.sample(tensors, 2)
-        (a0, a1), (b0, b1) = (self.span(item, 4, self.alignment) for item in (a, b))
-        size = min(a1 - a0, b1 - b0)
-        if size <= 0:
-            return None
-        times = self.random.choice((0, 1, 2, 3, 7))
-        scale, offset = self.random.getrandbits(32), self.random.getrandbits(32)
-        first, second = a.words(a0, a0 + size), b.words(b0, b0 + size)
-        algorithm = self.mgr.algorithm([first, second], _affine(), (-(-size // 128), 1, 1))
-        operation = kp.OpAlgoDispatch(algorithm, [scale, offset])
-
-        def effect() -> None:
-            one, other = (
-                item.device[at : at + size].view(np.uint32) for item, at in ((a, a0), (b, b0))
-            )
-            for _ in range(times):
-                wide = other.astype(np.uint64) * scale + one[::-1] + offset
-                other[:] = wide.astype(np.uint32)
-                one, other = other, one
-
-        made = Recorded(
-            f"{times} x dispatch {a} {a0} to {b} {b0}, {size} bytes, exchanged",
-            kp.OpRepeat(operation, times, swap=[(first, second)]),
-            effect,
-        )
-        if times == 0:
-            made.mention(a)
-            made.mention(b)
-            return made
-        return made.on_device(a, a0, a0 + size, times > 1).on_device(b, b0, b0 + size, True)
 
     def record(self, slot: Slot) -> bool:
         """A fresh recording of one to four operations."""
@@ -570,11 +441,11 @@ class Program:
         slot.sequence.eval()
         self._submitted([slot], [], [])
         assert slot.work is not None
-        self._learned([slot.work], "eval")
+        self.note_learned([slot.work], "eval")
 
     def one_shot(self) -> None:
         """A fill, a copy or an operation of the library without a sequence; the last also as a plain call."""
-        made = self.random.choice((self._fill, self._copy, self._library))()
+        made = self.random.choice((self.fill, self._copy, functools.partial(library.operation, self)))()
         if made is None:
             return
         called = made.call is not None and self.random.random() < 0.5
@@ -622,7 +493,7 @@ class Program:
         if not held and self.random.random() < 0.3:
             slot.sequence.destroy()
             if slot.work is not None:
-                self._learned([slot.work], "destroy")
+                self.note_learned([slot.work], "destroy")
 
     def cancel(self) -> None:
         """Cancels held work, by destroying its sequence or by failing what it waits for; what comes after it
@@ -708,9 +579,9 @@ class Program:
         if self.held():
             self.release()
         self.note(f"learn of {work} by {way.__name__}")
-        self._learned(way(self, work), way.__name__)
+        self.note_learned(way(self, work), way.__name__)
 
-    def _learned(self, works: list[Work], how: str) -> None:
+    def note_learned(self, works: list[Work], how: str) -> None:
         new = learned(works)
         for work in new:
             self.unlearned.remove(work)
@@ -770,11 +641,11 @@ class Program:
         for work in item.work:
             for begin, end in work.host_writes.get(item, ()):
                 known[begin:end] = False
-        self._require(
+        self.require(
             seen[known], item.host[known], np.flatnonzero(known), f"the host's side of {item} after {how}"
         )
 
-    def _require(self, seen: Any, wanted: Any, places: Any, what: str) -> None:
+    def require(self, seen: Any, wanted: Any, places: Any, what: str) -> None:
         wrong = np.flatnonzero(seen != wanted)
         if wrong.size:
             raise MismatchError(
@@ -802,12 +673,12 @@ class Program:
 
     def compare_device(self, item: Item) -> None:
         seen = item.thing.read().reshape(-1).view(np.uint8)
-        self._require(seen, item.device, np.arange(item.nbytes), f"the device's side of {item}")
+        self.require(seen, item.device, np.arange(item.nbytes), f"the device's side of {item}")
 
     def read(self, item: Item) -> None:
         """Reads the device's side, which waits for what writes it."""
         self.compare_device(item)
-        self._learned([work for work in item.work if item in work.changes], "read")
+        self.note_learned([work for work in item.work if item in work.changes], "read")
 
     def look(self) -> None:
         """Reads a part of the device's side of something."""
@@ -823,8 +694,8 @@ class Program:
         part: Any = item.part(begin, end)
         assert item.parts is not None
         seen = part.read() if item.imports else item.parts.read(region=slice(begin, end))
-        self._require(seen, item.device[begin:end], np.arange(begin, end), f"the device's side of {item}")
-        self._learned([work for work in item.work if item in work.changes], "read of a part")
+        self.require(seen, item.device[begin:end], np.arange(begin, end), f"the device's side of {item}")
+        self.note_learned([work for work in item.work if item in work.changes], "read of a part")
 
     def edit(self) -> None:
         """The host writes some bytes of its side that no unlearned work touches."""
@@ -864,7 +735,7 @@ class Program:
         item.newer[begin:end] = not item.one_memory
         if item.one_memory and item.host is not None:
             item.host[begin:end] = data
-        self._learned(works, "write")
+        self.note_learned(works, "write")
 
     def map(self) -> None:
         """The host works in device memory."""
@@ -888,7 +759,7 @@ class Program:
         assert isinstance(part, kp.Tensor)
         with part.map(**how) as array:
             if "read" in how:
-                self._require(array, item.device[begin:end], np.arange(begin, end), f"a mapping of {item}")
+                self.require(array, item.device[begin:end], np.arange(begin, end), f"a mapping of {item}")
             if "write" in how:
                 array[::2] = data = self.bytes(len(array[::2]))
                 item.device[begin:end][::2] = data
@@ -897,97 +768,7 @@ class Program:
                 item.device[begin:end] = data
             if how != {"read": True}:
                 item.newer[begin:end] = True
-        self._learned(waited, "a mapping")
-
-
-    def assign(self) -> None:
-        """``t[key] = x``, for some words."""
-        free = [item for item in self.live(tensors=True, free=True) if not item.has_copy]
-        if not free:
-            return
-        item = self.random.choice(free)
-        chosen = self._words(item, 4)
-        if chosen is None:
-            return
-        begin, end, words = chosen
-        self.note(f"assign to {item} {begin}:{end} {words.step}")
-        part: Any = item.words(begin, end)
-        model = item.device[begin:end].view(np.uint32)[words]
-        model[:] = data = self.bytes(model.nbytes).view(np.uint32)
-        works = [work for work in item.work if item in work.touches]
-        part[words] = data
-        self._learned(works, "assignment")
-
-    # -- steps that have memory of their own, beside all that is under way -----------------------------------
-
-    def donate(self) -> None:
-        """An operation takes an argument's memory for its result."""
-        if not self.dispatch:
-            return
-        data = self.bytes(4 * self.random.choice(WORDS)).view(np.uint32)
-        kind = self.random.choice(MEMORY_TYPES)
-        given = self.mgr.tensor_t(data, kind)
-        self.note(f"donate {data.size} words ({kind.name})")
-        expected = data
-        if self.random.random() < 0.5:
-            given.fill(7)  # under way
-            expected = np.full_like(data, 7)
-        result = kp.ops.add(given, np.uint32(5), donate=0)
-        self._require(result.read(), expected + np.uint32(5), np.arange(data.size), "the result of a donation")
-        try:
-            given.read()
-        except kp.FailedPreconditionError:
-            return
-        raise MismatchError("a donated tensor is read")
-
-    def draw(self) -> None:
-        """Recorded draws give the numbers that another recording of the same generator gives."""
-        if not self.dispatch:
-            return
-        seed, count = self.random.getrandbits(32), self.random.choice(WORDS)
-        queues = [self.random.randrange(self.queues) for _ in range(2)]
-        self.note(f"draw {count} numbers on the queues {queues}")
-        drawn = []
-        for queue in queues:
-            out = self.mgr.zeros(count, memory_type=self.random.choice(MEMORY_TYPES))
-            sequence = self.mgr.sequence(queue)
-            sequence.record(kp.random.Generator(seed, manager=self.mgr).random_op(out))
-            drawn.append([sequence.eval() and out.read() for _ in range(3)])
-        one, other = np.array(drawn)
-        self._require(one.ravel(), other.ravel(), np.arange(one.size), "recorded draws")
-        if count > 15 and any(np.array_equal(one[0], each) for each in one[1:]):
-            raise MismatchError("two evaluations drew the same numbers")
-
-    def threads(self) -> None:
-        """Threads work on parts of one array, each through tensors of its own."""
-        if not self.dispatch or not self.page:
-            return
-        self.note("threads")
-        words = self.page // 4
-        array = kp.aligned_empty(3 * words, np.uint32, self.page)
-        array[:] = before = self.bytes(array.nbytes).view(np.uint32)
-        operands = [self.random.getrandbits(31) for _ in range(3)]
-        failed: list[BaseException] = []
-
-        def work(number: int) -> None:
-            try:
-                for _ in range(3):
-                    part = self.mgr.from_host(array[number * words : (number + 1) * words], copy="never")
-                    kp.ops.add(part, np.uint32(operands[number]), out=part)
-                    whole = self.mgr.from_host(array, copy="never")
-                    whole[number * words : number * words + 8].read()
-            except BaseException as error:
-                failed.append(error)
-
-        running = [threading.Thread(target=work, args=(number,)) for number in range(3)]
-        for thread in running:
-            thread.start()
-        for thread in running:
-            thread.join()
-        if failed:
-            raise failed[0]
-        added = before + 3 * np.repeat(np.array(operands, np.uint32), words)
-        self._require(self.mgr.from_host(array).read(), added, np.arange(array.size), "an array of threads")
+        self.note_learned(waited, "a mapping")
 
 
 class _Gone:
@@ -1002,21 +783,6 @@ def _whole_or_part(item: Item, begin: int, end: int) -> Any:
     return item.thing if (begin, end) == (0, item.nbytes) else item.part(begin, end)
 
 
-def _first(words: slice, begin: int, end: int, count: int) -> tuple[slice, int, int]:
-    """The first `count` of some words: the words, and the bytes from the first to the last."""
-    reach = 4 * ((count - 1) * abs(words.step or 1) + 1)
-    return (words, end - reach, end) if (words.step or 1) < 0 else (words, begin, begin + reach)
-
-
-_LIBRARY: tuple[tuple[str, Callable[..., Any]], ...] = (
-    ("add", np.add),
-    ("bitwise_xor", np.bitwise_xor),
-    ("flip", np.flip),
-    ("sort", np.sort),
-    ("cummax", np.maximum.accumulate),
-)
-
-
 def _fill_bytes(item: Item, begin: int, end: int, pattern: bytes) -> None:
     where = item.device[begin:end]
     where[:] = np.resize(np.frombuffer(pattern, np.uint8), where.size)
@@ -1027,14 +793,14 @@ _OPERATIONS: tuple[Callable[[Program], Recorded | None], ...] = (
     Program._sync,
     Program._sync,
     Program._copy,
-    Program._fill,
+    Program.fill,
     Program._dispatch,
-    Program._library,
-    Program._repeat,
+    library.operation,
+    library.repetition,
 )
 _CHOICES: dict[Callable[[Program], None], int] = {
     Program.make: 3,
-    Program.import_again: 3,
+    arrays.import_again: 3,
     Program.drop: 3,
     Program.submit: 14,
     Program.evaluate: 4,
@@ -1049,10 +815,10 @@ _CHOICES: dict[Callable[[Program], None], int] = {
     Program.peek: 4,
     Program.write: 3,
     Program.map: 3,
-    Program.assign: 3,
-    Program.donate: 1,
-    Program.draw: 1,
-    Program.threads: 1,
+    library.assign: 3,
+    library.donate: 1,
+    library.draw: 1,
+    library.threads: 1,
 }
 _STEPS = tuple(_CHOICES)
 _WEIGHTS = tuple(_CHOICES.values())

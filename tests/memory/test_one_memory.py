@@ -133,7 +133,8 @@ def copied_array(mgr, t):
 
 
 READS = [
-    read, read_part, mapping, copied, copied_on_the_other_queue, of_an_operation, recorded_operation, copied_array
+    read, read_part, mapping, copied, copied_on_the_other_queue, of_an_operation, recorded_operation,
+    copied_array,
 ]  # fmt: skip
 
 
@@ -229,7 +230,11 @@ def test_mappings_hold_the_bytes_and_not_the_tensor(two):
     one, other = two.from_host(a[:8192]), two.from_host(a[4096:])
     with one[4096:].map(write=True) as array:
         array[:] = 5
-        calls = other.read, lambda: other.write(np.zeros(other.shape)), lambda: other.map(read=True).__enter__()
+        calls = (
+            other.read,
+            lambda: other.write(np.zeros(other.shape)),
+            lambda: other.map(read=True).__enter__(),
+        )
         for call in calls:
             with pytest.raises(kp.FailedPreconditionError, match="mapped to write"):
                 call()
@@ -250,7 +255,8 @@ def test_read_only_imports_need_no_order(two):
     )
     out = two.zeros(WORDS), two.zeros(WORDS)
     both, neither = (
-        two.sequence().record(kp.OpCopy([one, out[0]]), kp.OpCopy([each, out[1]])).eval() for each in (other, apart)
+        two.sequence().record(kp.OpCopy([one, out[0]]), kp.OpCopy([each, out[1]])).eval()
+        for each in (other, apart)
     )
     assert both.mermaid() == neither.mermaid()
     with pytest.raises(kp.FailedPreconditionError, match="read-only"):
@@ -381,7 +387,10 @@ def test_arrays_over_the_memory_of_tensors(mgr):
     with pytest.raises(kp.UnimplementedError, match="may be written"):
         mgr.from_host(np.asarray(t), copy="never", semantics=semantics)
     assert mgr.from_host(np.asarray(t)[::2]).base is None  # copied
-    for thing in (mgr.tensor_t(np.arange(1024.0)), mgr.image_t(np.ones((32, 32), np.float32), memory_type="host")):
+    for thing in (
+        mgr.tensor_t(np.arange(1024.0)),
+        mgr.image_t(np.ones((32, 32), np.float32), memory_type="host"),
+    ):
         with pytest.raises(kp.UnimplementedError, match="host's side"):
             mgr.from_host(thing.data(), copy="never")
         np.testing.assert_array_equal(mgr.from_host(thing.data()).read(), thing.data())

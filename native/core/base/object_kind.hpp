@@ -7,16 +7,7 @@
 
 namespace kp {
 
-enum class ObjectKind : uint8_t {
-    context,
-    buffer,
-    image,
-    shader,
-    algorithm,
-    stream,
-    semaphore,
-    host_pages
-};
+enum class ObjectKind : uint8_t { context, buffer, image, shader, algorithm, stream, semaphore, host_pages };
 constexpr size_t object_kinds = 8;
 
 // Live objects of each kind in the process.

@@ -1,7 +1,7 @@
 // What all tensors over the same memory of the process share: the users and the mappings of these bytes.
 //
-// An array may be imported several times: whole, in parts, in parts that overlap. Each import is a tensor with
-// a VkDeviceMemory and a lifetime of its own, but a hazard does not ask through which of them the bytes are
+// An array may be imported several times: whole, in parts, in parts that overlap. Each import is a tensor
+// with a VkDeviceMemory and a lifetime of its own, but a hazard does not ask through which the bytes are
 // used. So a use of such a tensor counts at the addresses of its bytes, as one of the HostPages that all
 // imports share which overlap, directly or by way of others (Object::ordered_by). Two imports without common
 // bytes are ordered like two tensors.

@@ -17,8 +17,7 @@ std::vector<Place> in_order(const std::vector<ResourceRange>& ranges) {
     std::vector<Place> places;
     places.reserve(ranges.size());
     for (size_t i = 0; i < ranges.size(); ++i)
-        if (ranges[i].size != 0)
-            places.push_back({ranges[i].place(), i});
+        if (ranges[i].size != 0) places.push_back({ranges[i].place(), i});
     const auto before = [](const Place& a, const Place& b) {
         if (a.memory != b.memory) return std::less<>()(a.memory, b.memory);
         return std::tie(a.begin, a.end, a.index) < std::tie(b.begin, b.end, b.index);

@@ -262,8 +262,7 @@ std::string Resource::how(const Mapped& mapping) const {
     const uint64_t end = std::min(mapping.offset + mapping.size - first_byte_, nbytes_);
     const bool whole = begin == 0 && end == nbytes_;
     return std::string("mapped to ") + (mapping.writes ? "write" : "read") +
-           (whole ? std::string()
-                  : " (bytes " + std::to_string(begin) + " to " + std::to_string(end) + ")");
+           (whole ? std::string() : " (bytes " + std::to_string(begin) + " to " + std::to_string(end) + ")");
 }
 
 void Resource::require_unmapped(const std::function<bool(const Held&)>& touches) {
@@ -272,18 +271,16 @@ void Resource::require_unmapped(const std::function<bool(const Held&)>& touches)
         const Held& atoms = mapping.held;
         if (!touches(atoms)) continue;
         const bool beside = !touches({mapping.offset, mapping.offset + mapping.size, !mapping.writes});
-        throw Error(
-            ErrorKind::failed_precondition,
-            "The " + label() + " is " + how(mapping) + ": work that " +
-                (mapping.writes ? "uses " : "writes ") +
-                (beside
-                     ? "bytes " + std::to_string(atoms.begin - first_byte_) + " to " +
-                           std::to_string(atoms.end - first_byte_) +
-                           ", which this memory moves as a whole (nonCoherentAtomSize),"
-                     : std::string(mapping.offset == first_byte_ && mapping.size == nbytes_
-                                       ? "it"
-                                       : "these bytes")) +
-                " cannot be evaluated. Close the mapping first");
+        throw Error(ErrorKind::failed_precondition,
+                    "The " + label() + " is " + how(mapping) + ": work that " +
+                        (mapping.writes ? "uses " : "writes ") +
+                        (beside ? "bytes " + std::to_string(atoms.begin - first_byte_) + " to " +
+                                      std::to_string(atoms.end - first_byte_) +
+                                      ", which this memory moves as a whole (nonCoherentAtomSize),"
+                                : std::string(mapping.offset == first_byte_ && mapping.size == nbytes_
+                                                  ? "it"
+                                                  : "these bytes")) +
+                        " cannot be evaluated. Close the mapping first");
     }
 }
 

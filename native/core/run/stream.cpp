@@ -1178,8 +1178,7 @@ void Stream::merge_held(std::vector<Point>& waits, const std::vector<Point>& lat
         for (const auto& user : planned.object->users_)
             if (const Stream& other = of(*user.recording);
                 &other != this && (other.undeclared_ || ((planned.written || other.writes(user.slot)) &&
-                                                         !planned.disjoint &&
-                                                         !other.is_disjoint(user.slot))))
+                                                         !planned.disjoint && !other.is_disjoint(user.slot))))
                 merge(other.last_point());
     }
 }
