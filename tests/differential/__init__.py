@@ -3,7 +3,7 @@
 ``./dev random`` runs them on every driver and profile; `tests/recording/test_differential.py` runs a sample
 of each.
 
-A program makes tensors, views of them and images, records and submits sequences on several queues, holds work
+A program makes tensors, views of them, images, and several tensors over one array, records and submits sequences on several queues, holds work
 back for semaphores, drops and destroys what is in flight, maps memory and edits host copies. It learns in
 every way there is that work is done (`learning`), and looks at once at every byte that this makes visible:
 "done" must mean "visible".

@@ -132,7 +132,7 @@ def repetition(program: Program) -> Recorded | None:
 
 def assign(program: Program) -> None:
     """``t[key] = x``, for some words."""
-    free = [item for item in program.live(tensors=True, free=True) if not item.has_copy]
+    free = program.live(tensors=True, free=True)
     if not free:
         return
     item = program.random.choice(free)
@@ -146,6 +146,7 @@ def assign(program: Program) -> None:
     model[:] = data = program.bytes(model.nbytes).view(np.uint32)
     works = [work for work in item.work if item in work.touches]
     part[words] = data
+    item.newer[begin:end] = True  # the words between count as well
     program.note_learned(works, "assignment")
 
 

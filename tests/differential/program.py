@@ -1,4 +1,7 @@
-"""One random program: what it does next, on the device and in the model."""
+"""One random program: what it does next, on the device and in the model.
+
+About 820 lines because the steps share what is known of each other's work.
+"""
 
 from __future__ import annotations
 
