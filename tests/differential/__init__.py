@@ -3,10 +3,12 @@
 ``./dev random`` runs them on every driver and profile; `tests/recording/test_differential.py` runs a sample
 of each.
 
-A program makes tensors, views of them, images, and several tensors over one array, records and submits sequences on several queues, holds work
-back for semaphores, drops and destroys what is in flight, maps memory and edits host copies. It learns in
+A program makes tensors, views of them, images, and several tensors over one array, records and submits
+sequences on several queues, holds work back for semaphores, drops and destroys what is in flight, maps
+memory and edits host copies; it calls, records and submits operations of the library, repeats with an
+exchange, assigns to parts, donates, draws random numbers and runs threads (`arrays`, `library`). It learns in
 every way there is that work is done (`learning`), and looks at once at every byte that this makes visible:
-"done" must mean "visible".
+"done" must mean "visible". `faults` are put back on purpose, and must be found.
 
 The model (`memories`): a `device` tensor is two arrays, the host's copy and the device's contents, which only
 OpSyncDevice and OpSyncLocal carry over, and the first use of the device's side, once; `host` and
