@@ -517,6 +517,11 @@ class Semaphore(_Object):
         """`timeout` is in seconds; a negative one means no limit. Returns False if the time runs out."""
 
     def fail(self, message: str) -> None: ...
+    def abandon(self) -> list[str]:
+        """The host lets go of it: values that no submitted work will raise fail. Returns sentences about the
+        held work that this cancels.
+        """
+
     def at(self, value: int) -> Fence: ...
     def is_init(self) -> bool: ...
 

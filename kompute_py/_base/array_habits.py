@@ -65,6 +65,11 @@ METHODS_ON_DEVICE = frozenset(
     ]
 )
 
+# What arrays say of the device; of a copy on the host it would be the host.
+_OF_MANAGERS = {
+    "device": "its memory belongs to a Manager; t.manager.get_device_properties() describes the device",
+    "to_device": "its memory belongs to a Manager; t.to(manager) copies it to another one",
+}
 _NUMBERS = (int, float, complex, list, tuple)
 _READ = "t.read()"
 
@@ -313,11 +318,15 @@ class OnlyOfArrays:
             self._advice = _READ
         elif name == "copy":
             self._advice = "t.read(); for a Tensor or Image use t.to(t.manager, copy=True)"
+        elif name in _OF_MANAGERS:
+            self._advice = _OF_MANAGERS[name].partition("; ")[2]
         self.__doc__ = f"Only arrays have this attribute: {self._advice}."
 
     def __get__(self, thing: Any, kind: type) -> Any:
         text = f"{kind.__name__!r} object has no attribute {self._name!r}"
-        if self._name in METHODS_ON_DEVICE:
+        if self._name in _OF_MANAGERS:
+            text += f": {_OF_MANAGERS[self._name]}"
+        elif self._name in METHODS_ON_DEVICE:
             text += f": {_advice(f'kp.ops.{self._name}', self._advice)}"
         else:
             has = "A copy on the host" if self._name == "copy" else "A copy on the host has it"

@@ -196,7 +196,7 @@ def spec_of(value: Any, parts: bool) -> TensorSpec:
     if type(value) is Tensor:
         return TensorSpec._of(value._shape, value._dtype)
     if parts and isinstance(value, StridedView):
-        return PartSpec(value.shape, value.dtype, value._first, value._strides, value.base.nbytes)
+        return PartSpec(value.shape, value.dtype, value._first, value._strides, value._base.nbytes)
     return value if isinstance(value, TensorSpec) else TensorSpec(tuple(value.shape), value.dtype)
 
 

@@ -30,6 +30,7 @@ from .._memory.image import Image
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .._recording.preload import report_built
+from .._recording.streams import submit_parts
 from .._shaders.signature import MISSING
 from .._sync.fence import Fence
 from .arguments import (
@@ -576,9 +577,8 @@ class Operation:
                 f"{self.__name__}.submit returns a Fence, so it needs the memory of its results: "
                 f"out={'tensor' if len(fresh) == 1 else '(' + ', '.join(fresh) + ')'}"
             )
-        form, parts, _, manager = self._recorded(values, outs)
-        operation = OpCustom(self._declaration.name, form, parts, ())
-        return manager.submit([manager.sequence().record(operation)], wait=wait, signal=signal)
+        _, parts, _, manager = self._recorded(values, outs)
+        return submit_parts(manager, parts, wait, signal)
 
     def _recorded(
         self, values: list[Any], outs: tuple[Any, ...]

@@ -65,7 +65,7 @@ def spare(
 
     def tensor(name: str, value: Any) -> Any:
         if isinstance(value, StridedView) and selection.op.reads_parts and name not in written:
-            value = value.base
+            value = value._base
         if isinstance(value, Image):
             return tensor_of(value)
         if isinstance(value, Tensor):

@@ -68,7 +68,7 @@ def bases(values: Sequence[Any], written: Sequence[int] = ()) -> list[Any]:
     return [
         each
         if place in written
-        else each.base
+        else each._base
         if type(each) is StridedView
         else bases(each)
         if type(each) is list
@@ -96,7 +96,7 @@ def overlapping(
     found = []
     extents = [(out, _extent(out)) for out in memory if out.nbytes]
     for place, value in enumerate(given):
-        base = value.base if type(value) is StridedView else value
+        base = value._base if type(value) is StridedView else value
         if place in written or not isinstance(base, Tensor) or not base.nbytes:
             continue
         own = _extent(base)
@@ -155,7 +155,7 @@ def refuse_donated(who: str, tensors: Sequence[Tensor], written: Sequence[Any]) 
     for tensor in tensors:
         for each in written:
             if isinstance(each, StridedView):
-                each = each.base
+                each = each._base
             if isinstance(each, Tensor) and (tensor is each or _meet(_extent(tensor), _extent(each))):
                 raise InvalidArgumentError(
                     f"{who}: the donated {tensor._describe()} shares memory with a result, which would "
@@ -167,7 +167,7 @@ def _share_elements(one: Tensor | StridedView, other: Tensor | StridedView) -> b
     """Whether two tensors or parts of tensors share an element."""
     if not one.nbytes or not other.nbytes:
         return False
-    bases = [each.base if isinstance(each, StridedView) else each for each in (one, other)]
+    bases = [each._base if isinstance(each, StridedView) else each for each in (one, other)]
     extents = [_extent(each) for each in bases]
     if not _meet(*extents):
         return False
@@ -260,7 +260,7 @@ def look(
             if manager is not None and each.manager is not manager:
                 raise _of_two_managers(who)
             manager = each.manager
-            base = each.base
+            base = each._base
             parts.append(("part", each.shape, each.dtype, base._memory_type._value_))
             if parts_differ:
                 at = base.vk_offset % _ALIGNMENT

@@ -63,7 +63,7 @@ def root_of(tensor: Tensor) -> Tensor:
 
 def place_of(view: StridedView) -> tuple[Any, ...]:
     """All that the reach of a part depends on, beside the device."""
-    root, offset = root_of(view.base), view.base.vk_offset
+    root, offset = root_of(view._base), view._base.vk_offset
     return view._first, view._strides, offset - root.vk_offset, offset % 256, root.nbytes
 
 
@@ -78,7 +78,7 @@ def reach_of(view: StridedView, alignment: int) -> Reach:
     first = view._first * several
     least = first + sum(min((n - 1) * step, 0) for n, step in axes)
     most = first + sum(max((n - 1) * step, 0) for n, step in axes)
-    root, offset = root_of(view.base), view.base.vk_offset
+    root, offset = root_of(view._base), view._base.vk_offset
     here, behind = offset + least * unit.itemsize, offset + (most + 1) * unit.itemsize
     alignment = max(alignment, 4)
     begin, end = here // alignment * alignment, -(-behind // 4) * 4
@@ -111,8 +111,8 @@ def _add_axis(axes: list[tuple[int, int]], length: int, step: int) -> None:
 
 def bytes_of(view: StridedView, reach: Reach) -> Any:
     """The native memory that a part reaches over."""
-    root = root_of(view.base)
-    begin = view.base.vk_offset - root.vk_offset + reach.begin
+    root = root_of(view._base)
+    begin = view._base.vk_offset - root.vk_offset + reach.begin
     return _native.view(root._native, begin, reach.nbytes)
 
 

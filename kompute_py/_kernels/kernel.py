@@ -26,6 +26,7 @@ from .._memory.sampler import Bindable, SampledImage, Sampler
 from .._memory.tensor import Tensor
 from .._recording.binding import check_argument, check_owner, indirect_groups, made_by
 from .._recording.preload import Ahead, report_built
+from .._recording.streams import submit_parts
 from .._shaders.constants import NO_SPECIALIZATION, Specialization
 from .._shaders.module import ShaderModule, naming
 from .._shaders.signature import MISSING, Parameter, Signature
@@ -46,10 +47,12 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .._manager.manager import Manager
+    from .._sync.semaphore import Semaphore, Waitable
     from ..typing import KernelOptions, ShaderSource, TextLanguage
     from .reload import Reloader
 
 _EMPTY: Mapping[str, Any] = {}
+_NOTHING: tuple[()] = ()
 # (what a call returns, array to read into, memory of the results); None, None if it is the memory itself.
 _Result = tuple[Any, Any, Any]
 _Out = TypeVar("_Out", bound="np.ndarray[Any, Any]")
@@ -79,7 +82,8 @@ class Kernel:
     **Arguments.** Bindings by position (in the order of set and binding) or by name: the instance's name,
     else that of the block's only member, else the block's. Push-constant members by name. ``out=`` stands for
     the only binding that is written; ``bind={...}`` and ``push={...}`` take names that are no Python
-    identifiers, or that clash with `grid`, `groups`, `indirect`, `out`, `uses`, `bind` and `push`. A block of
+    identifiers, or that clash with `grid`, `groups`, `indirect`, `out`, `uses`, `bind` and `push` (in `submit`
+    also `wait` and `signal`). A block of
     fixed size that the shader only reads, such as a uniform buffer, takes ``{member: value}``, too. A buffer
     reference (GL_EXT_buffer_reference) among the push constants takes a Tensor. Tensors with addresses that
     the shader finds in memory instead are named in ``uses=[...]``, to be kept alive.
@@ -441,13 +445,23 @@ class Kernel:
         given_back = tuple(value for value, _, _ in results)
         return given_back[0] if len(given_back) == 1 else given_back
 
-    def submit(self, /, *args: Any, **keywords: Any) -> Fence:
+    def submit(
+        self,
+        /,
+        *args: Any,
+        wait: Waitable | Iterable[Waitable] = (),
+        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+        **keywords: Any,
+    ) -> Fence:
         """Like a call, but returns at once: the shader runs after earlier work on the same memory and before
         later work.
 
-        Takes tensors and images only, since an array's results could not be copied back. Raises what a call
-        raises.
+        `wait` and `signal` are as in `Sequence.eval_async` and `Manager.submit`. Takes tensors and images
+        only, since an array's results could not be copied back. Raises what a call and `Manager.submit`
+        raise.
         """
+        if wait is not _NOTHING or signal is not _NOTHING:
+            return submit_parts(self._manager, (self.bind(*args, **keywords)._native,), wait, signal)
         if self._look is not None:
             self._look()
         with self._lock:

@@ -7,6 +7,8 @@ import weakref
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from .._base.errors import FailedPreconditionError
+
 if TYPE_CHECKING:
     from .manager import Manager
 
@@ -41,7 +43,9 @@ def entered() -> Manager | None:
 
 
 def enter(manager: Manager) -> None:
-    """Records that a ``with`` block of `manager` begins."""
+    """Records that a ``with`` block of `manager` begins. Raises FailedPreconditionError if it is destroyed."""
+    if not manager.is_init():
+        raise FailedPreconditionError(f"{manager!r} cannot be entered: make a new one")
     _entered.set((*_entered.get(), weakref.ref(manager)))
 
 
@@ -52,6 +56,30 @@ def leave(manager: Manager) -> None:
         if around[i]() is manager:
             _entered.set((*around[:i], *around[i + 1 :]))
             return
+
+
+def is_shared(manager: Manager) -> bool:
+    """Whether `manager` is one of the process's, or that of an enclosing ``with`` block."""
+    if any(reference() is manager for reference in _entered.get()):
+        return True
+    with lock:
+        return process.default is manager or any(known is manager for known in process.by_device.values())
+
+
+class Current:
+    """The block of ``with mgr.current():``."""
+
+    __slots__ = ("_manager",)
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+
+    def __enter__(self) -> Manager:
+        enter(self._manager)
+        return self._manager
+
+    def __exit__(self, *error: object) -> None:
+        leave(self._manager)
 
 
 def forget(gone: Manager) -> None:

@@ -53,7 +53,7 @@ from .._recording.sequence import Sequence
 from .._recording.streams import managers_of, submit_streams
 from .._sync.fence import Fence
 from .._sync.semaphore import Semaphore, to_signals, to_waits
-from .current import enter, forget, leave
+from .current import Current, enter, forget, is_shared, leave
 from .program_end import watch_over
 
 if TYPE_CHECKING:
@@ -157,7 +157,8 @@ class Manager(Device):
     family.
 
     Objects keep their Manager alive. ``with kp.Manager() as mgr:`` destroys it at the end of the block;
-    inside the block, ``kp.manager()`` returns it.
+    inside the block, ``kp.manager()`` returns it. The end of a block does not destroy a Manager that others
+    share: one of the process (``with kp.manager(0):``), or that of a block around it. See `current`.
 
     >>> with kp.Manager(memory_limit="1 GiB") as own:
     ...     t = own.tensor([1, 2, 3])
@@ -664,6 +665,10 @@ class Manager(Device):
         sequences, `signal` follows `wait`. Waiting for the fence collects the sequences. If one sequence is
         refused, none is submitted.
 
+        ``mgr.submit([])``, without `wait` and `signal`, submits nothing: its Fence is done when all work is
+        that was submitted to this Manager so far, held work included. ``await mgr.submit([])`` is
+        `synchronize` for asyncio.
+
         Raises FailedPreconditionError if a sequence is running or uses a destroyed object,
         InvalidArgumentError if a sequence is given twice or belongs to another Manager, ArgumentTypeError if
         `sequences` holds anything else, and the errors of `eval_async`.
@@ -723,16 +728,33 @@ class Manager(Device):
             self._watch()
 
     def __enter__(self) -> Manager:
-        if not self._native.is_init():
-            raise FailedPreconditionError(f"{self!r} cannot be entered: make a new one")
         enter(self)
         return self
+
+    def current(self) -> Current:
+        """For ``with mgr.current():``: inside the block, ``kp.manager()`` returns this Manager, which stays
+        open at the end.
+
+        As with ``with kp.Manager() as mgr:``, the choice holds for the code of the block and the asyncio
+        tasks that it makes, not for other threads. Raises FailedPreconditionError if the Manager is
+        destroyed.
+
+        >>> own = kp.Manager()
+        >>> with own.current():
+        ...     kp.manager() is own
+        True
+        >>> own.is_init(), own.destroy()
+        (True, None)
+        """
+        return Current(self)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         leave(self)
-        self.destroy()
+        # Others use the Manager beyond this block: the process, or the code of a block around this one.
+        if not is_shared(self):
+            self.destroy()
 
     def __del__(self, warn: Any = warn_of_cancelled) -> None:
         # Never waits: objects in use are released when the device is done with them. (If __init__ failed,

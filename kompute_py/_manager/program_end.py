@@ -15,6 +15,7 @@ from .. import _native
 from .._base.errors import KomputeError
 from .._base.warn import warn_of_cancelled
 from .._recording.sequence import Sequence
+from .current import lock, process
 
 if TYPE_CHECKING:
     from .manager import Manager
@@ -54,6 +55,11 @@ def _at_exit() -> None:
     Sequence._ended = True
     _native.shutdown()
     _native.release_arrays()
+    # They go with the program's last reference, as other Managers do: what modules hold may never go, and
+    # then validation layers find an open device when they are torn down.
+    with lock:
+        process.default = None
+        process.by_device.clear()
     if before is not None:
         signal.signal(signal.SIGINT, before)
     warn_of_cancelled(told)

@@ -70,8 +70,9 @@ class StridedView(ArrayHabits):
 
     @property
     def base(self) -> Tensor:
-        """The tensor that this is a view of."""
-        return self._base
+        """The tensor whose memory this shows, however many views are between, as in NumPy."""
+        root = self._base.base
+        return self._base if root is None else root
 
     @property
     def manager(self) -> Manager:

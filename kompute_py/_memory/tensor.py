@@ -212,12 +212,14 @@ class Tensor(Memory, _native.BufferExporter):
         count = math.prod(shape)
         native = _native.view(self._native, offset, count * dtype.itemsize)
         part = buffer_tensor(native, self._manager, shape, dtype, count, self._memory_type)
-        part._base = self
+        part._base = getattr(self, "_base", self)
         return part
 
     @property
     def base(self) -> Tensor | None:
-        """The tensor that this one is a view of; None for one that has its own memory."""
+        """The tensor whose memory this view shows, however many views are between, as in NumPy; None for a
+        tensor that has its own memory.
+        """
         return getattr(self, "_base", None)
 
     @property

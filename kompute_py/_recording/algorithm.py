@@ -68,8 +68,8 @@ class Algorithm:
     to a .spv file, a `kp.ShaderModule`, or an object with ``to_spirv()``. `workgroup` counts groups in x, y,
     z; left out, it is one group for each element of the first tensor. `spec_consts` by position (element i is
     ``constant_id = i``) or as ``{id or name: value}``. `push_consts` are the initial values of the shader's
-    block: numbers in the order of its scalars, or a list with lists in it, with the members' values in their
-    order, as kernels take them by name. Numbers are converted to the types that the shader declares; an array
+    block: ``{name: value}`` with each of its members, numbers in the order of its scalars, or a list with
+    lists in it, with the members' values in their order. Numbers are converted to the types that the shader declares; an array
     whose bytes equal the block's goes in bit by bit. `entry` is the entry point; it may be omitted if the
     module has only one, or one called main, and for a ShaderModule, which has chosen.
 
@@ -373,7 +373,7 @@ class Algorithm:
         A new `spirv` begins with its default constants. A workgroup that was given stays; a default one is
         counted again. Later recordings run the new one: operations of this algorithm, those made
         before included, and recordings after ``seq.rerecord()``. Other recordings keep the one that they were
-        recorded with. An operation with a grid or push constants of its own keeps those; recording it raises
+        recorded with, and their next evaluation gives a KomputeWarning. An operation with a grid or push constants of its own keeps those; recording it raises
         InvalidArgumentError if they do not fit the new shader. Raises what the constructor raises, and stays
         as it was then.
         """

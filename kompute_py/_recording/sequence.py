@@ -139,7 +139,7 @@ class Sequence:
 
         Raises ArgumentTypeError if an argument is not an operation, FailedPreconditionError if the sequence
         is running or an operation uses a destroyed object, InvalidArgumentError for objects of another
-        Manager, OutOfMemoryError if the recording would have more operations than `total_timestamps`. The
+        Manager, OutOfRangeError if the recording would have more operations than `total_timestamps`. The
         operation that raises is not recorded.
         """
         try:

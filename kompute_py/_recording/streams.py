@@ -9,8 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
+from .._sync.fence import Fence
+from .._sync.semaphore import to_signals, to_waits
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from collections.abc import Sequence as Seq
 
     from typing_extensions import TypeIs
@@ -52,6 +55,19 @@ def submit_streams(
 
     submit_split(manager, streams, fences, waits, signals)
     return fence_of_streams(streams)
+
+
+def submit_parts(manager: Manager, parts: Iterable[Any], wait: Any, signal: Any) -> Fence:
+    """Submits native operations, as one recording that the device's work alone keeps. `wait` and `signal` are
+    as in `Sequence.eval_async`.
+    """
+    stream = manager._native.stream(0, 0, ())
+    for part in parts:
+        stream.record(part)
+    fence = submit_streams(manager, [stream], *to_waits(wait), to_signals(signal))
+    if manager._watch is not None:
+        manager._watch()
+    return Fence(fence, (manager,))
 
 
 def managers_of(streams: Seq[_native.Stream | SplitStream], manager: Manager) -> tuple[Manager, ...]:

@@ -290,10 +290,11 @@ class Block:
     # -- by position -----------------------------------------------------------------------------------------
 
     def pack(self, values: Any) -> bytes:
-        """The block's bytes from numbers by position, an array, or bytes: see the module for the rules.
+        """The block's bytes from numbers by position, values by name, an array, or bytes: see the module for
+        the rules.
 
-        Raises InvalidArgumentError for another count, size or layout, and for a number that does not fit;
-        ArgumentTypeError for a value that is not a number. Warns, once for each dtype, if an array goes in
+        Raises InvalidArgumentError for another count, size or layout, for names that the block has not, and
+        for a number that does not fit; ArgumentTypeError for a value that is not a number. Warns, once for each dtype, if an array goes in
         bit by bit and the shader reads other numbers in its bits.
         """
         if (
@@ -305,6 +306,8 @@ class Block:
                 return self._struct.pack(*values)
             except _CANNOT:
                 pass  # the same below, by name
+        if isinstance(values, Mapping):
+            return self._by_name(values)
         values = typed(values, "push_consts")
         if isinstance(values, (bytes, bytearray, memoryview)):
             return self._raw(values)
@@ -326,9 +329,18 @@ class Block:
                     f"{len(self.names)}: "
                     f"{', '.join(self.names)}"
                 )
-            found = self._leaves_of(dict(zip(self.names, made, strict=True)), "push_consts")
-            return _pack_leaves(map(_addressed, found) if self.has_references else found, self.size)
+            return self._by_name(dict(zip(self.names, made, strict=True)))
         return self._flat(made, len(made))
+
+    def _by_name(self, values: Mapping[str, Any]) -> bytes:
+        unknown = [name for name in values if name not in self.names]
+        if unknown:
+            raise InvalidArgumentError(
+                f"push_consts: {', '.join(map(shown, unknown))} cannot be set: the shader's block {self.name} "
+                f"has {', '.join(self.names)}"
+            )
+        found = self._leaves_of(values, "push_consts")
+        return _pack_leaves(map(_addressed, found) if self.has_references else found, self.size)
 
     def _raw(self, values: bytes | bytearray | memoryview) -> bytes:
         try:

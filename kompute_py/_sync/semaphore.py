@@ -14,6 +14,7 @@ from .._base.errors import (
     not_copyable,
 )
 from .._base.plain_arguments import as_text
+from .._base.warn import warn_of_cancelled
 from .fence import Fence, to_seconds
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ class Semaphore:
     submit waiting work before the signalling work, also on the same queue. `fail` ends the semaphore: every
     wait for a value that was not reached raises AbortedError, and work submitted to wait for such a value
     does not run.
+
+    Keep a semaphore as long as you want to signal it. When its last reference is gone, submitted work still
+    raises it to its values; all higher values fail as by `fail`, and a KomputeWarning names the work that
+    was held for one of them.
 
     Raises the errors of `Manager.semaphore`.
 
@@ -129,6 +134,12 @@ class Semaphore:
     def vk_semaphore(self) -> int:
         """The timeline VkSemaphore, as an integer; 0 if destroyed."""
         return self._native.vk_semaphore
+
+    def __del__(self, warn: Any = warn_of_cancelled) -> None:
+        # If __init__ failed, there is no _native. Module globals may be gone at the interpreter's end.
+        native = getattr(self, "_native", None)
+        if native is not None and (told := native.abandon()):
+            warn(told)
 
     def __reduce_ex__(self, protocol: object) -> Any:
         """Refuses copying and pickling with an ArgumentTypeError (a TypeError)."""

@@ -82,6 +82,8 @@ std::shared_ptr<Fence> submit(const Context& context, const std::vector<std::sha
         require_of(device, stream->device(), "sequence");
     }
     const SubmitOrder whole = order_of(device, fences, waits, signals);
+    if (streams.empty() && whole.waits.empty() && whole.signals.empty())
+        return std::make_shared<Fence>(context.shared(), device.unfinished());
     if (streams.empty()) {
         // Only orders other work.
         Stream::submit_together(device, *device.queues().front().queue, {}, whole);
@@ -198,6 +200,7 @@ void bind_fence(py::module_& m) {
         .def("signal", &Semaphore::signal, py::arg("value"))
         .def("wait", &wait_semaphore, py::arg("value"), py::arg("timeout"))
         .def("fail", &Semaphore::fail, py::arg("message"))
+        .def("abandon", &Semaphore::abandon)
         .def(
             "at",
             [](const std::shared_ptr<Semaphore>& s, uint64_t value) {

@@ -7,6 +7,13 @@ PYBIND11_MODULE(_native, m) {
     m.doc() = "The native core of kompute_py. Private: use the package's public classes.";
     m.attr("__version__") = KOMPUTE_PY_VERSION;
     kp::set_long_call([](const std::function<void()>& body) { kp::run_unlocked(body); });
+    // Held from the start: see errors.cpp.
+    static PyObject* const warn =
+        pybind11::module_::import("kompute_py._base.warn").attr("warn").release().ptr();
+    kp::set_warning([](const std::string& text) {
+        const kp::Locked locked;
+        kp::run_python([&] { pybind11::handle{warn}(text); });
+    });
     kp::bind_errors(m);
     kp::bind_memory(m);
     kp::bind_host_import(m);

@@ -56,6 +56,15 @@ def test_pillow_is_told_to_take_a_copy(mgr):
         assert fromarray(thing.read()).size == (thing.shape[1], 4)
 
 
+@pytest.mark.skipif(not hasattr(np.ndarray, "device"), reason="NumPy 2 has these attributes")
+def test_the_device_is_asked_of_the_manager(mgr):
+    for thing in (mgr.zeros(4), mgr.zeros(4)[::2], mgr.image(np.zeros((2, 3)))):
+        with pytest.raises(kp.errors.ArrayAttributeError, match=r"t\.manager\.get_device_properties\(\)"):
+            _ = thing.device
+        with pytest.raises(kp.errors.ArrayAttributeError, match=r"t\.to\(manager\) copies it"):
+            thing.to_device("cpu")
+
+
 def test_read_with_an_index_for_out_names_region(mgr):
     t, image = mgr.tensor(np.zeros((2, 3))), mgr.image(np.zeros((2, 3)))
     for thing in (t, t[:, ::2], image):

@@ -58,6 +58,7 @@ class NullControl:
             "fail": (ctypes.c_int, [text, u64, ctypes.c_int32]),
             "hold": (ctypes.c_int, [text]),
             "waiting": (u64, []),
+            "pause": (None, [ctypes.c_int]),
             "count": (None, [ctypes.c_int]),
             "clear": (None, []),
             "calls": (u64, [text]),
@@ -115,6 +116,21 @@ class NullControl:
             yield self
         finally:
             self._call("hold", b"")
+
+    @contextlib.contextmanager
+    def pausing(self) -> Iterator[NullControl]:
+        """Within a `with` block, no work of a queue ends (with ``gpu_us``): what returns did not wait for it,
+        on a busy machine, too.
+        """
+        self.pause()
+        try:
+            yield self
+        finally:
+            self.pause(False)
+
+    def pause(self, on: bool = True) -> None:
+        """Let no work of a queue end, or let it go on."""
+        self._call("pause", int(on))
 
     @property
     def waiting(self) -> int:

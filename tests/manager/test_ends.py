@@ -8,8 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
+import kompute_py as kp
 from tests.ends.running import End, judge, run
 from tests.ends.states import STATES
+from tests.support.child import run_child
 
 pytestmark = pytest.mark.own_driver
 
@@ -53,3 +55,21 @@ def ends():
 def test_script_ends(name: str, ends: dict[str, Future[End]]):
     end = ends[name].result()
     assert not judge(STATES[name], end), f"{end.out}\n{end.err}"
+
+
+def use_a_manager_of_the_process():
+    mgr = kp.manager()
+    double = mgr.kernel("""
+    layout(local_size_x = 64) in;
+    layout(binding = 0) buffer X { float x[]; };
+    void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] *= 2.0; }""")
+    t = mgr.tensor([1, 2, 3])
+    double(t)
+    return mgr.validation, t.tolist()
+
+
+def test_a_manager_of_the_process_ends_before_a_layer_that_looks_into_shaders():
+    """GPU-assisted validation has objects on the device, and frees them when the process unloads it."""
+    env = {"KOMPUTE_PY_VALIDATION": "1", "VK_LAYER_GPUAV_ENABLE": "1"}
+    found = run_child(use_a_manager_of_the_process, driver="lavapipe", layer="newer", env=env)
+    assert found == [True, [2, 4, 6]]

@@ -22,6 +22,8 @@ import pytest
 import kompute_py as kp
 from kompute_py._device.diagnostics import Diagnostics
 from kompute_py._device.options import options_of, settings
+from tests.drivers import null_control
+from tests.support.child import run_child
 
 
 def resolve_options(keywords):
@@ -239,6 +241,31 @@ def test_the_default_manager():
     assert kp.alive() == before
 
 
+def test_the_end_of_a_block_leaves_a_shared_manager_open():
+    outside = kp.manager()
+    t = outside.tensor([1, 2])
+    try:
+        for enter in (lambda: kp.manager(0), kp.manager, outside.current):
+            with enter() as inner:
+                assert inner is outside and kp.manager() is outside
+        with kp.Manager() as own:
+            with kp.manager() as inner:
+                assert inner is own
+            with own.current():
+                assert kp.manager() is own
+            with kp.manager(0), pytest.raises(KeyError), outside.current():
+                assert kp.manager() is outside
+                raise KeyError
+            assert own.is_init() and kp.manager() is own
+            current = own.current()
+        assert not own.is_init() and t.read().tolist() == [1, 2] and kp.manager() is outside
+        for enter in (own.current, lambda: current):
+            with pytest.raises(kp.FailedPreconditionError, match="cannot be entered"), enter():
+                pass
+    finally:
+        outside.destroy()
+
+
 def test_inside_its_block_a_manager_is_the_one_that_code_gets():
     outside = kp.manager()
     try:
@@ -249,9 +276,10 @@ def test_inside_its_block_a_manager_is_the_one_that_code_gets():
                 assert kp.from_dlpack(np.zeros(3, np.float32)).manager is two
                 with one:
                     assert kp.manager() is one
-                assert not one.is_init() and kp.manager() is two
+                assert one.is_init() and kp.manager() is two  # a block around this one uses it
                 assert kp.manager(0) is outside  # by a device: the process's
-            assert kp.manager() is outside  # the one around is destroyed
+            assert kp.manager() is one
+        assert not one.is_init()
         with pytest.raises(KeyError), kp.Manager():
             raise KeyError
         assert kp.manager() is outside
@@ -566,3 +594,19 @@ def test_numbers_beyond_what_vulkan_counts_with():
         kp.Manager(2**40)
     with pytest.raises(kp.OutOfRangeError, match=str(2**40)):
         kp.Manager(0, [2**40])
+
+
+def check_names():
+    mgr = kp.Manager()
+    t, image, sem = mgr.zeros(4), mgr.image(np.zeros((2, 2))), mgr.semaphore()
+    seq = mgr.sequence().record(kp.OpFill([t], 1)).eval()
+    t.name, image.name, sem.name, seq.name = "weights", "photo", "frames", "step"
+    named = null_control().live_report()
+    return mgr.validation, [named[f"Vk{kind}"] for kind in ("Buffer", "Image", "Semaphore", "CommandBuffer")]
+
+
+def test_names_reach_the_driver_without_validation():
+    validation, named = run_child(check_names, driver="null")
+    assert not validation
+    for name, report in zip(("weights", "photo", "frames", "step"), named, strict=True):
+        assert name in report

@@ -6,6 +6,7 @@ Nothing is moved or waited for.
 from __future__ import annotations
 
 import random
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -375,3 +376,81 @@ def test_what_is_said_to_be_the_same_is_the_same(mgr):
                 else:
                     same += said == SAME
     assert differed > 200 and same > 200
+
+
+OLD_COPY = "sends the host copy of the tensor 't' over what write.. or an item assignment put there"
+
+
+def written(t, way):
+    if way == "write":
+        t.write([7, 8, 9, 10])
+    elif way == "item":
+        t[1:3] = [8, 9]
+    elif way == "strided item":
+        t[::2] = 8
+    elif way == "view":
+        t[1:3].write([8, 9])
+    else:
+        with t.map(write=True) as array:
+            array[1] = 8
+
+
+@pytest.mark.parametrize("recorded", ["built", "recorded", "made", "after"])
+@pytest.mark.parametrize("way", ["write", "item", "strided item", "view", "map"])
+def test_sending_an_older_host_copy_over_what_was_written_warns(mgr, recorded, way):
+    """Once for a sequence, whenever its OpSyncDevice was made."""
+    t = mgr.tensor([1, 2, 3, 4])
+    t.name = "t"
+    mgr.sequence().eval(kp.OpSyncDevice([t]))
+    sequence = mgr.sequence()
+    if recorded in ("built", "recorded"):
+        sequence.record(kp.OpSyncDevice([t[:3]]))
+    if recorded == "built":
+        sequence.eval()
+    op = kp.OpSyncDevice([t]) if recorded == "made" else None
+    written(t, way)
+    if op is not None or recorded == "after":
+        sequence.record(op or kp.OpSyncDevice([t[1:]]))
+    with pytest.warns(kp.KomputeWarning, match=OLD_COPY) as told:
+        sequence.eval()
+    assert len(told) == 1 and t[1].item() == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sequence.eval()
+        written(t, way)
+        sequence.eval()
+
+
+def test_a_host_copy_that_is_as_new_as_what_was_written_is_sent_in_silence(mgr):
+    t, other = mgr.tensor([1, 2, 3, 4]), mgr.zeros(4)
+    sends = mgr.sequence().record(kp.OpSyncDevice([t]))
+    sends.eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        t[0] = 5
+        mgr.sequence().eval(kp.OpSyncLocal([t]))  # brings the host copy along
+        sends.eval()
+        t[0] = 6
+        mgr.sequence().record(kp.OpSyncLocal([t]), kp.OpSyncDevice([t])).eval()
+        t[0] = 7
+        mgr.sequence().record(kp.OpSyncDevice([t[1:], other])).eval()  # other elements
+        other.fill(1).wait()
+        mgr.sequence().record(kp.OpSyncDevice([other])).eval()  # work on the device, as in Kompute's scripts
+        shared = mgr.zeros(4, memory_type="host")
+        shared[0] = 1
+        mgr.sequence().eval(kp.OpSyncDevice([shared]))  # one memory
+    assert t.read().tolist() == [7, 2, 3, 4]
+
+
+def test_a_warning_that_is_an_error_leaves_the_sequence_usable(mgr):
+    t = mgr.tensor([1, 2, 3, 4])
+    t.name = "t"
+    t[0] = 5
+    sequence = mgr.sequence().record(kp.OpSyncDevice([t]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(kp.KomputeWarning, match=OLD_COPY):
+            sequence.eval()
+        assert t.read().tolist() == [5, 2, 3, 4]
+        sequence.eval()
+    assert t.read().tolist() == [1, 2, 3, 4]

@@ -53,6 +53,9 @@ def test_a_part_of_a_tensor(mgr, memory_type):
     np.testing.assert_array_equal(t[3, 2:5].read(), data[3, 2:5])
     np.testing.assert_array_equal(t[5, 7].read(), data[5, 7])
     np.testing.assert_array_equal(t[2:4][1][3:][0:2].read(), data[3, 3:5])
+    # As in NumPy, the base is what owns the memory, however many views are between.
+    for nested in (t[2:4][1][3:][0:2], t[1:].reshape(-1).view(np.float32), t[2:4][:, ::2], t[1:][:, 1][::2]):
+        assert nested.base is t and nested[:1].base is t
     assert t[5, 7].shape == () and t[None, 1].shape == (1, 8) and t[...].shape == (6, 8)
 
 

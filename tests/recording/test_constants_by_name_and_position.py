@@ -401,6 +401,33 @@ def test_a_record_must_have_the_layout_of_the_block(mgr, needs):
         np.testing.assert_array_equal(out.read(), [0.5, -3, 1, 2])
 
 
+def test_algorithms_take_push_constants_by_name(mgr, needs):
+    needs(mgr, "dispatch")
+    out = mgr.zeros(4)
+    source = """
+    layout(push_constant) uniform P { float x; uint n; ivec2 at; };
+    layout(binding = 0) buffer Out { float values[]; };
+    void main() { values[0] = x; values[1] = n; values[2] = at.x; values[3] = at.y; }"""
+    algorithm = mgr.algorithm([out], kp.compile(source), (1, 1, 1), push_consts={"n": 3, "at": (4, -5), "x": 2})
+    plain = mgr.sequence().record(kp.OpAlgoDispatch(algorithm))
+    assert plain.eval() and out.read().tolist() == [2, 3, 4, -5]
+    algorithm.push_consts = {"x": 1.5, "n": 1, "at": [0, 9]}
+    assert algorithm.push_consts == (1.5, 1, 0, 9)
+    assert plain.eval() and out.read().tolist() == [1.5, 1, 0, 9]
+    own = {"at": np.int64([7, 8]), "n": 2, "x": 0.5}
+    mgr.sequence().eval(kp.OpAlgoDispatch(algorithm, own))
+    assert out.read().tolist() == [0.5, 2, 7, 8]
+    algorithm.rebuild(push_consts=own)
+    assert algorithm.push_consts == (0.5, 2, 7, 8)
+    for given, says in (
+        ({"n": 1}, "missing push constants x, at"),
+        (own | {"m": 1}, "'m' cannot be set: the shader's block .* has x, n, at"),
+        (own | {"n": -1}, "push_consts: n is -1"),
+    ):
+        with pytest.raises(kp.InvalidArgumentError, match=says):
+            algorithm.push_consts = given
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [

@@ -313,9 +313,7 @@ def interrupt_after(seconds):
 
 
 def check_interrupt():
-    """Ctrl-C in the middle of half a second of device work: KeyboardInterrupt now, the work is collected
-    later.
-    """
+    """Ctrl-C in the middle of device work: KeyboardInterrupt now, the work is collected later."""
     mgr = kp.Manager()
     t, seq = slow_upload(mgr)
     for wait in (
@@ -323,31 +321,31 @@ def check_interrupt():
         lambda: seq.eval_async().eval_await(),
         lambda: seq.eval_async().eval_await(timeout=60),
     ):
-        begin = time.perf_counter()
+        with null_control().pausing():
+            interrupt_after(0.1)
+            with pytest.raises(KeyboardInterrupt):
+                wait()
+            assert seq.is_running() and not seq.is_complete()
+            with pytest.raises(kp.FailedPreconditionError, match="running"):
+                seq.eval()
+        seq.eval_await()
+        assert not seq.is_running()
+    with null_control().pausing():
+        seq.eval_async()
         interrupt_after(0.1)
         with pytest.raises(KeyboardInterrupt):
-            wait()
-        assert time.perf_counter() - begin < 0.35
-        assert seq.is_running()
-        with pytest.raises(kp.FailedPreconditionError, match="running"):
-            seq.eval()
-        seq.eval_await()
-        assert not seq.is_running() and time.perf_counter() - begin >= 0.45
-    seq.eval_async()
-    interrupt_after(0.1)
-    with pytest.raises(KeyboardInterrupt):
-        t.read()
+            t.read()
     seq.eval_await()
     assert t.read().tolist() == list(range(1000))
 
 
 def test_control_c():
-    run_child(check_interrupt, driver="null", config="gpu_us=500000")
+    run_child(check_interrupt, driver="null", config="gpu_us=1")
 
 
 def check_interrupted_transfers():
-    """Ctrl-C while a transfer through the staging ring, or destroy(), waits for half a second of work:
-    nothing is lost.
+    """Ctrl-C while a transfer through the staging ring, or destroy(), waits for work: nothing is
+    lost.
     """
     mgr = kp.Manager()
     behind = mgr.tensor([1, 2, 3], "storage")
@@ -359,14 +357,13 @@ def check_interrupted_transfers():
         mgr.synchronize,
         mgr.destroy,
     ):
-        seq.eval_async()
-        begin = time.perf_counter()
-        interrupt_after(0.1)
-        with pytest.raises(KeyboardInterrupt):
-            wait()
-            time.sleep(10)  # a signal that comes late must not end the child
-        assert time.perf_counter() - begin < 0.4
-        assert mgr.is_init() and seq.is_running()
+        with null_control().pausing():
+            seq.eval_async()
+            interrupt_after(0.1)
+            with pytest.raises(KeyboardInterrupt):
+                wait()
+                time.sleep(10)  # a signal that comes late must not end the child
+            assert mgr.is_init() and seq.is_running() and not seq.is_complete()
         seq.eval_await()
         assert behind.read().tolist() == [1, 2, 3] and t.read().tolist() == list(range(1000))
     seq.eval_async()
@@ -449,14 +446,13 @@ def test_a_locked_pipeline_cache_is_left_alone(tmp_path):
 def check_other_threads():
     mgr = kp.Manager()
     t, seq = slow_upload(mgr)
-    ticks, stop = [], threading.Event()
+    control = null_control()
 
-    def count():
-        while not stop.wait(0.005):
-            ticks.append(time.perf_counter())
+    def let_go():
+        for _ in range(5):
+            time.sleep(0.001)  # takes the interpreter lock again
+        control.pause(False)
 
-    thread = threading.Thread(target=count)
-    thread.start()
     waits = {
         "eval": seq.eval, "eval_await": lambda: seq.eval_async().eval_await(),
         "read": lambda: (seq.eval_async(), t.read()),
@@ -465,51 +461,50 @@ def check_other_threads():
     for name, wait in waits.items():
         if name != "eval" and seq.is_running():
             seq.eval_await()
+        control.pause()
         if name in ("write", "destroy"):
             seq.eval_async()
-        before = len(ticks)
-        begin = time.perf_counter()
-        wait()
-        took = time.perf_counter() - begin
-        assert took > 0.1 and len(ticks) - before >= 5, (
-            f"{name} took {took:.3f} s, others ran {len(ticks) - before} times"
-        )
-    stop.set()
-    thread.join()
+        thread = threading.Thread(target=let_go)
+        thread.start()
+        wait()  # for ever, if the other thread does not run
+        thread.join()
 
 
 def test_other_threads_run_while_one_waits():
-    run_child(check_other_threads, driver="null", config="gpu_us=200000")
+    run_child(check_other_threads, driver="null", config="gpu_us=1")
 
 
 def check_time_out():
     mgr = kp.Manager()
     _, seq = slow_upload(mgr)
-    seq.eval_async()
-    begin = time.perf_counter()
-    for wait in (
-        lambda: seq.eval_await(20),
-        lambda: seq.eval_await(wait_for=20),
-        lambda: seq.eval_await(timeout=0.02),
-    ):
-        with pytest.raises(TimeoutError) as caught:
-            wait()
-        assert (
-            isinstance(caught.value, kp.EvalTimeoutError)
-            and caught.value.code == kp.ErrorCode.DEADLINE_EXCEEDED
-        )
-        assert "0.02 s" in str(caught.value) and "eval_await" in str(caught.value) and seq.is_running()
-    assert 0.055 <= time.perf_counter() - begin < 0.3  # 20 are milliseconds
-    with pytest.raises(kp.EvalTimeoutError):
-        seq.eval_await(0)
-    assert not seq.is_complete() and seq.eval_await(60_000) is seq
-    assert seq.is_complete() and not seq.is_running() and time.perf_counter() - begin >= 0.35
+    with null_control().pausing():
+        seq.eval_async()
+        begin = time.perf_counter()
+        for wait in (
+            lambda: seq.eval_await(20),
+            lambda: seq.eval_await(wait_for=20),
+            lambda: seq.eval_await(timeout=0.02),
+        ):
+            with pytest.raises(TimeoutError) as caught:
+                wait()
+            assert (
+                isinstance(caught.value, kp.EvalTimeoutError)
+                and caught.value.code == kp.ErrorCode.DEADLINE_EXCEEDED
+            )
+            # 20 are milliseconds
+            assert "0.02 s" in str(caught.value) and "eval_await" in str(caught.value) and seq.is_running()
+        assert time.perf_counter() - begin >= 0.055
+        with pytest.raises(kp.EvalTimeoutError):
+            seq.eval_await(0)
+        assert not seq.is_complete()
+    assert seq.eval_await(60_000) is seq
+    assert seq.is_complete() and not seq.is_running()
     with pytest.warns(kp.KomputeWarning, match="nothing running"):
         seq.eval_await()
 
 
 def test_time_outs():
-    run_child(check_time_out, driver="null", config="gpu_us=400000")
+    run_child(check_time_out, driver="null", config="gpu_us=1")
 
 
 # -- going away while the device works -----------------------------------------------------------------------
@@ -520,17 +515,16 @@ def check_drops():
     control = null_control()
     mgr = kp.Manager()
     t, seq = slow_upload(mgr)
-    seq.eval_async()
-    begin = time.perf_counter()
-    with pytest.warns(ResourceWarning, match="eval_await"):
-        del seq
+    with control.pausing():
+        seq.eval_async()
+        with pytest.warns(ResourceWarning, match="eval_await"):
+            del seq
+            gc.collect()
+        del t
         gc.collect()
-    del t
-    gc.collect()
-    assert time.perf_counter() - begin < 0.15
-    running = control.live("VkBuffer")
-    assert control.live("VkCommandPool") == 1
-    time.sleep(0.35)
+        running = control.live("VkBuffer")
+        assert control.live("VkCommandPool") == 1
+    mgr.synchronize()
     mgr.sequence()  # collects
     assert (
         control.live("VkBuffer") == running - 1
@@ -540,23 +534,24 @@ def check_drops():
 
     t, seq = slow_upload(mgr)
     view = t.data()
-    seq.eval_async()
-    begin = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        del seq, t, mgr
+    with control.pausing():
+        seq.eval_async()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            del seq, t, mgr
+            gc.collect()
+        assert view.tolist() == list(range(1000)) and view.base.manager.is_init()
+        del view
         gc.collect()
-    assert time.perf_counter() - begin < 0.15
-    assert view.tolist() == list(range(1000)) and view.base.manager.is_init()
-    del view
-    gc.collect()
-    time.sleep(0.35)
-    assert kp.alive() == 0 == control.live(), control.live_report()
+        assert kp.alive() != 0
+    while kp.alive() != 0:  # it looks after what was left
+        time.sleep(0.01)
+    assert control.live() == 0, control.live_report()
     assert not control.violations()
 
 
 def test_dropping_what_runs():
-    run_child(check_drops, driver="null", config="gpu_us=250000")
+    run_child(check_drops, driver="null", config="gpu_us=1")
 
 
 def check_destroys():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 
 import numpy as np
 import pytest
@@ -115,6 +116,38 @@ def test_kernels_are_submitted(mgr, needs):
     np.testing.assert_array_equal(t.read(), np.arange(100) + 190)
     with pytest.raises(kp.ArgumentTypeError, match="ndarray"):
         k.submit(np.zeros(4, np.float32), by=1.0)
+
+
+def test_submit_of_kernels_and_operations_waits_and_signals_and_leaves_nothing_behind(mgr, needs):
+    needs(mgr, "dispatch")
+    add = mgr.kernel("""
+    layout(local_size_x = 4) in;
+    layout(binding = 0) buffer X { float x[]; };
+    layout(push_constant) uniform P { float n; };
+    void main() { x[gl_GlobalInvocationID.x] += n; }""")
+    t = mgr.zeros(4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for submit in (
+            lambda **order: add.submit(t, n=1, **order),
+            lambda **order: kp.ops.add.submit(t, t, out=t, **order),
+        ):
+            t.fill(2)
+            submit().wait(30)
+            once = t.read().tolist()
+            sem = mgr.semaphore()
+            t.fill(2)
+            fence = submit(wait=(sem, 1), signal=[(sem, 2)])
+            gc.collect()  # what was recorded for it goes, while it is held
+            assert not fence.done() and sem.query() == 0
+            sem.signal(1)
+            sem.wait(2, timeout=30)
+            assert fence.wait(30).done() and t.read().tolist() == once
+        add.submit(t, n=1)
+        kp.ops.add.submit(t, t, out=t)
+        gc.collect()  # while they run
+    with pytest.raises(kp.ArgumentTypeError, match="wait takes fences"):
+        add.submit(t, n=1, wait=3)
 
 
 def test_submit_takes_one_sequence_or_several(mgr):

@@ -204,6 +204,34 @@ def test_submit_of_nothing_orders(mgr):
     assert mgr.submit([]).done()
 
 
+def test_submit_of_nothing_at_all_gives_the_end_of_all_work(mgr, work):
+    """Of queues and of held work, however one waits; later work does not count."""
+    (held, t), (later, _) = work(), work()
+    sem, other = mgr.semaphore(), mgr.semaphore()
+    held.eval_async(wait=(sem, 1))
+    fence = mgr.submit([])
+    later.eval_async(wait=(other, 1))
+    assert not fence.done()
+    with pytest.raises(kp.EvalTimeoutError):
+        fence.wait(0.01)
+
+    async def main():
+        waiting = asyncio.ensure_future(asyncio.wait_for(fence, 30))
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        sem.signal(1)
+        await waiting
+
+    asyncio.run(main())
+    assert fence.done() and not held.is_running() and t.read()[0] == 1
+    gone = mgr.submit([])
+    other.fail("over")
+    with pytest.raises(kp.AbortedError, match="over"):
+        gone.wait(30)
+    with pytest.raises(kp.AbortedError, match="over"):
+        later.eval_await()
+
+
 def test_failure_reaches_every_waiter(mgr, work):
     seq, t = work()
     behind, _ = work(t, DOUBLE)
@@ -350,7 +378,7 @@ def test_destroying_a_sequence_cancels_its_held_work(mgr, work):
     (text,) = [str(each.message) for each in told]
     assert "The sequence 'lost' (main) and the sequence (main) did not run" in text
     assert "it waited for the semaphore 'frames' to reach 5 (it is at 3) when it was destroyed" in text
-    assert "The sequence 'after' (main) did not run, either" in text
+    assert "The sequence 'after' (main) comes after that, so it did not run" in text
     for fence in fences:
         with pytest.raises(kp.AbortedError, match=r"'lost' .* when it was destroyed"):
             fence.wait(5)
@@ -375,7 +403,7 @@ def test_cancelled_work_may_hold_the_last_reference_to_a_semaphore(mgr, work, ho
     itself."""
     (seq, _), (other, t) = work(), work()
     kept, lost, failing = mgr.semaphore(), mgr.semaphore(), mgr.semaphore()
-    other.eval_async(wait=(kept, 1))
+    other.eval_async(wait=(kept, 1), signal=(lost, 1))
     seq.eval_async(wait=[(failing, 1), (lost, 1)])
     del lost
     if how == "destroyed":
@@ -389,6 +417,86 @@ def test_cancelled_work_may_hold_the_last_reference_to_a_semaphore(mgr, work, ho
     kept.signal(1)
     other.eval_await(timeout=30)
     assert first(t) == 1
+
+
+DROPPED = "The semaphore was dropped at 0"
+
+
+@pytest.mark.parametrize("way", ["eval_async", "submit", "fence", "kernel.submit", "operation.submit"])
+def test_dropping_a_semaphore_cancels_what_only_it_could_start(mgr, work, way):
+    seq, t = work()
+    add = mgr.kernel(ADD)
+    doubled = kp.elementwise("x + x")
+    sem = mgr.semaphore()
+    ways = {
+        "eval_async": lambda sem: seq.eval_async(wait=(sem, 1)).fence,
+        "submit": lambda sem: mgr.submit([seq], wait=(sem, 1)),
+        "fence": lambda sem: mgr.submit([seq], wait=sem.at(1)),
+        "kernel.submit": lambda sem: add.submit(t, wait=(sem, 1)),
+        "operation.submit": lambda sem: doubled.submit(t, out=t, wait=(sem, 1)),
+    }
+    fence = ways[way](sem)
+    assert not fence.done()
+    with pytest.warns(kp.KomputeWarning, match=DROPPED + r"\. .* comes after that, so it did not run"):
+        del sem
+    with pytest.raises(kp.AbortedError, match="Nothing can raise the semaphore above 0 any more"):
+        fence.wait(30)
+    assert first(t) == 0
+    add(t)
+    assert first(t) == 1
+
+
+def test_values_of_a_dropped_semaphore_that_held_work_will_raise_are_waited_for(mgr, work):
+    """Through a chain of held work; the values above them fail at once."""
+    (one, t), (two, u), (three, v) = work(), work(), work()
+    kept, middle = mgr.semaphore(), mgr.semaphore()
+    one.eval_async(wait=(kept, 1), signal=(middle, 3))
+    two.eval_async(wait=(middle, 2))
+    three.eval_async(wait=[(middle, 4), (kept, 1)])
+    fences = middle.at(3), middle.at(4)
+    with pytest.warns(kp.KomputeWarning, match=DROPPED):
+        del middle
+    for each in (fences[1], three.fence):
+        with pytest.raises(kp.AbortedError, match="Nothing can raise the semaphore above 3"):
+            each.wait(30)
+    assert not fences[0].done()
+    kept.signal(1)
+    two.eval_await(timeout=30)
+    assert fences[0].wait(30).done() and [first(each) for each in (t, u, v)] == [1, 1, 0]
+
+
+def test_held_work_that_waits_for_itself_in_a_circle_ends_with_the_last_semaphore(mgr, work):
+    (one, t), (two, u), (after, _) = work(), work(), work()
+    first_sem, second_sem = mgr.semaphore(), mgr.semaphore()
+    one.eval_async(wait=(first_sem, 1), signal=(second_sem, 1))
+    two.eval_async(wait=(second_sem, 1), signal=(first_sem, 1))
+    after.eval_async(wait=two)
+    del first_sem  # the host may still signal the second one
+    assert not one.fence.done()
+    with pytest.warns(kp.KomputeWarning, match=DROPPED):
+        del second_sem
+    for each in (one, two, after):
+        with pytest.raises(kp.AbortedError, match="any more: its last reference is gone"):
+            each.eval_await(timeout=30)
+    assert first(t) == first(u) == 0
+
+
+def test_awaits_and_threads_that_wait_learn_that_a_semaphore_was_dropped(mgr, work):
+    seq, _ = work()
+
+    async def main():
+        sem = mgr.semaphore()
+        seq.eval_async(wait=(sem, 1))
+        waiting = [asyncio.ensure_future(asyncio.wait_for(each, 30)) for each in (seq.fence, sem.at(7))]
+        future = sem.at(1).future()
+        await asyncio.sleep(0)
+        with pytest.warns(kp.KomputeWarning, match=DROPPED):
+            del sem
+        for each in (*waiting, asyncio.wrap_future(future)):
+            with pytest.raises(kp.AbortedError, match="its last reference is gone"):
+                await each
+
+    asyncio.run(main())
 
 
 def test_destroying_what_waits_for_running_work_waits(mgr, work):

@@ -38,7 +38,7 @@ DeviceContext::~DeviceContext() {
 void DeviceContext::choose(const ContextOptions& options) {
     instance_ = Instance::get(options.instance);
     mailbox_ = std::make_unique<Mailbox>(instance_->messages());
-    if (instance_->debug_utils()) watched_ = mailbox_->number();
+    if (instance_->sends_messages()) watched_ = mailbox_->number();
     acting_device = watched_;
     DeviceList list = query_devices(*instance_, options.visible);
     std::vector<DeviceCandidate> candidates;

@@ -291,8 +291,11 @@ std::string lost_reason(const DeviceCandidate& device, const DeviceCandidate& wi
                memory_text(winner.device_local_bytes);
     }
     if (device.api_version != winner.api_version) {
-        return "supports an older Vulkan (" + version_text(device.api_version) + ") than " + rival +
-               "does (" + version_text(winner.api_version) + ")";
+        const auto patched = [](uint32_t version) {
+            return version_text(version) + "." + std::to_string(version & 0xfff);
+        };
+        return "supports an older Vulkan (" + patched(device.api_version) + ") than " + rival + "does (" +
+               patched(winner.api_version) + ")";
     }
     return "is as good as " + rival + "which comes first";
 }

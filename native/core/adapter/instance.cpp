@@ -237,10 +237,11 @@ Instance::Instance(InstanceRequest request) : request_(std::move(request)) {
         extensions.push_back(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
         flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
     }
-    const bool wants_messages = !layers.empty();
+    // Also without layers: debuggers, profilers and drivers show the names of objects.
     debug_utils_ =
-        wants_messages && (contains(available, VK_EXT_DEBUG_UTILS_EXTENSION_NAME) ||
-                           contains(extension_names(layers[0]), VK_EXT_DEBUG_UTILS_EXTENSION_NAME));
+        contains(available, VK_EXT_DEBUG_UTILS_EXTENSION_NAME) ||
+        (!layers.empty() && contains(extension_names(layers[0]), VK_EXT_DEBUG_UTILS_EXTENSION_NAME));
+    const bool wants_messages = debug_utils_ && !layers.empty();
     if (debug_utils_) extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
 
     VkDebugUtilsMessengerCreateInfoEXT messenger{VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT};
@@ -254,7 +255,7 @@ Instance::Instance(InstanceRequest request) : request_(std::move(request)) {
     messenger.pUserData = &messages_;
 
     const void* next = nullptr;
-    if (debug_utils_) {
+    if (wants_messages) {
         messenger.pNext = next;
         next = &messenger;
     }
@@ -284,7 +285,7 @@ Instance::Instance(InstanceRequest request) : request_(std::move(request)) {
     if (result == VK_ERROR_INCOMPATIBLE_DRIVER) throw Error(ErrorKind::unavailable, no_driver, result);
     check_vk(result, "vkCreateInstance", "the Vulkan instance");
     volkLoadInstanceOnly(handle_);
-    if (debug_utils_) {
+    if (wants_messages) {
         messenger.pNext = nullptr;
         auto make = reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(
             vkGetInstanceProcAddr(handle_, "vkCreateDebugUtilsMessengerEXT"));

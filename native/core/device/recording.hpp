@@ -43,6 +43,9 @@ public:
     // Adds the effects of the built recording's last run on these bytes of the object in `slot`.
     virtual void add_last_run(uint32_t slot, uint64_t begin, uint64_t end,
                               FreshnessRecord& record) const noexcept = 0;
+    // The host wrote these bytes of the object's device memory: if the recording sends an older host copy of
+    // them, it is rebuilt and warns of that, once.
+    virtual void note_host_write(uint32_t slot, uint64_t begin, uint64_t end) noexcept = 0;
     // If the built recording does not declare its uses, it runs after this point from now on.
     virtual void come_after(Point point) = 0;
 

@@ -152,6 +152,7 @@ void Algorithm::supersede(const std::shared_ptr<Algorithm>& next) {
     std::shared_ptr<Algorithm> before;  // freed after the lock
     const std::lock_guard lock(device().graph_mutex());
     before = succession_.pass_on(next, next->succession_);
+    outdate_recordings();  // they go on with this one, and say so
 }
 
 std::shared_ptr<Algorithm> Algorithm::successor() const {

@@ -161,6 +161,10 @@ public:
         return succession_.latest();
     }
 
+    [[nodiscard]] bool outdated() const override {
+        return own_ ? algorithm_->successor() != nullptr : superseded_.load(std::memory_order_acquire);
+    }
+
     void supersede(const std::shared_ptr<BoundDispatch>& next) override {
         std::shared_ptr<BoundDispatch> before;  // freed after the lock
         const std::lock_guard lock(device().graph_mutex());

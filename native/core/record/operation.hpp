@@ -48,6 +48,8 @@ public:
     // The operation to record now in its place, in a new recording; null if it is still current. Do not
     // call it under the graph mutex.
     [[nodiscard]] virtual std::shared_ptr<const Operation> renewed() const { return nullptr; }
+    // Whether renewed() has one that stands for a newer object. The same holds for calling it.
+    [[nodiscard]] virtual bool outdated() const { return false; }
     // The same operation for other memory (see record/substitution.hpp); null if nothing of it remains.
     // Throws Error(unimplemented) if it cannot be made. Do not call it under the graph mutex.
     [[nodiscard]] virtual std::shared_ptr<const Operation> substituted(const Substitution& by) const;

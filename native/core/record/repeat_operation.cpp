@@ -119,6 +119,10 @@ public:
         return now.empty() ? nullptr : std::make_shared<Repeat>(std::move(now), times_, swaps_);
     }
 
+    [[nodiscard]] bool outdated() const override {
+        return std::ranges::any_of(operations_, [](const auto& each) { return each->outdated(); });
+    }
+
     [[nodiscard]] OperationPtr remade() const override {
         return std::make_shared<Repeat>(operations_, times_, swaps_);
     }

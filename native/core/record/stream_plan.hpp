@@ -56,6 +56,11 @@ public:
     // objects that have both.
     template <typename Each>
     void each_effect(const Each& each) const;
+    // The same with the sync operations only.
+    template <typename Each>
+    void each_sync(const Each& each) const {
+        for (const Synced& synced : synced_) each(synced.slot, synced.effect);
+    }
     // True if the recording uses (or writes, with `writers_only`) device memory of the object in `slot`
     // from byte `begin` to `end`.
     [[nodiscard]] bool touches(uint32_t slot, uint64_t begin, uint64_t end, bool writers_only) const noexcept;

@@ -106,6 +106,10 @@ void Object::add_last_runs(uint64_t begin, uint64_t end, FreshnessRecord& record
     for (const auto& user : users_) user.recording->add_last_run(user.slot, begin, end, record);
 }
 
+void Object::tell_host_write(uint64_t begin, uint64_t end) const noexcept {
+    for (const auto& user : users_) user.recording->note_host_write(user.slot, begin, end);
+}
+
 void Object::outdate_recordings() noexcept {
     for (const auto& user : users_) (void)user.recording->make_stale();
 }

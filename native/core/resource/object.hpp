@@ -77,6 +77,8 @@ protected:
     void settle_covers(bool outdate) noexcept;
     // Adds the effects of the last runs of the recordings that use these bytes. Under the graph mutex.
     void add_last_runs(uint64_t begin, uint64_t end, FreshnessRecord& record) const;
+    // Tells the recordings of the object of the host's write to these bytes. Under the graph mutex.
+    void tell_host_write(uint64_t begin, uint64_t end) const noexcept;
     // Gives every GPU handle to the retire list (or frees it, if `points` is empty). Called once.
     virtual void release(std::vector<Point> points) = 0;
     // Call it after submitting work that uses the object without a stream.

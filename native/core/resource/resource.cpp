@@ -574,6 +574,7 @@ void Resource::note_host(uint64_t offset, uint64_t size, Freshness left) noexcep
         return;
     }
     freshness_.note_host(offset, offset + size, left, now);
+    if (left == Freshness::behind) tell_host_write(offset, offset + size);
 }
 
 void Resource::note_host_write(uint64_t offset, uint64_t size) noexcept {
@@ -618,6 +619,12 @@ Freshness Resource::freshness(uint64_t offset, uint64_t size) {
         }))
         record.note_shared();
     return record.freshness(offset, end, undeclared);
+}
+
+bool Resource::left_behind(uint64_t begin, uint64_t end) {
+    FreshnessRecord record = freshness_;
+    add_last_runs(begin, end, record);
+    return record.left_behind(begin, end);
 }
 
 // -- memory of the process, which several tensors may be over

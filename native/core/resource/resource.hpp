@@ -116,6 +116,9 @@ public:
     void note_brought() noexcept;
     // Compares the host copy of these bytes with the device's memory, as far as known without a wait.
     [[nodiscard]] Freshness freshness(uint64_t offset, uint64_t size);
+    // True if a write by the host was the last change of some of these bytes of device memory, and made them
+    // newer than the host copy. Under the graph mutex.
+    [[nodiscard]] bool left_behind(uint64_t begin, uint64_t end);
     // Both sides of these bytes are the same now, for a reason other than a sync operation.
     void note_match(uint64_t offset, uint64_t size) noexcept;
     // Device memory was exported: other code may write it at any time.

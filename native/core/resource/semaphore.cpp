@@ -49,6 +49,13 @@ void Semaphore::fail(const std::string& message) {
     device().wake_waiters();
 }
 
+std::vector<std::string> Semaphore::abandon() {
+    if (!is_init()) return {};
+    std::vector<std::string> told = device().gate().abandon(*this, timeline_);
+    device().wake_waiters();
+    return told;
+}
+
 void Semaphore::release(std::vector<Point> points) {
     struct Payload {
         Device& device;

@@ -5,6 +5,7 @@
 #include "sync/timeline.hpp"
 
 #include <string>
+#include <vector>
 
 namespace kp {
 
@@ -29,6 +30,9 @@ public:
     // Values that are not reached or promised will not come: waits for them throw `message`. The first
     // failure is kept.
     void fail(const std::string& message);
+    // The host lets go of it: values that no submitted work will raise fail, as by fail(). Returns sentences
+    // about the held work that this cancels.
+    [[nodiscard]] std::vector<std::string> abandon();
 
 protected:
     void release(std::vector<Point> points) override;

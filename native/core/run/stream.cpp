@@ -185,7 +185,7 @@ void Stream::record(OperationPtr operation) {
         recording_ = true;
     }
     if (timestamp_limit_ > 0 && operations_.size() >= static_cast<uint64_t>(timestamp_limit_))
-        throw Error(ErrorKind::out_of_memory,
+        throw Error(ErrorKind::out_of_range,
                     "The " + label() + " has room for the timestamps of " + std::to_string(timestamp_limit_) +
                         " operations, and that many are recorded. Make it with a larger "
                         "total_timestamps, or with timestamps=True");
@@ -215,6 +215,7 @@ void Stream::drop_operations() {
 void Stream::rerecord() {
     const Driving driving(*this);
     require_idle("re-record");
+    warned_of_old_algorithms_ = false;
     std::vector<OperationPtr> now;
     for (size_t i = 0; i < operations_.size(); ++i) {
         OperationPtr renewed = operations_[i]->renewed();
@@ -372,6 +373,51 @@ void Stream::build() {
     else
         make();
     built_ = true;
+    warn_of_old_algorithms();
+    warn_of_old_copies();
+}
+
+void Stream::warn_of_old_algorithms() {
+    if (warned_of_old_algorithms_) return;
+    const auto old =
+        std::ranges::find_if(operations_, [](const auto& operation) { return operation->outdated(); });
+    if (old == operations_.end()) return;
+    warned_of_old_algorithms_ = true;
+    warn_user("The " + label() + " runs " + (*old)->name() +
+              " with the algorithm as it was recorded, and that was rebuilt since: call rerecord() to run the "
+              "new one");
+}
+
+void Stream::warn_of_old_copies() {
+    std::string older;
+    {
+        const std::lock_guard lock(device().graph_mutex());
+        if (warned_of_old_copies_) return;
+        std::vector<uint32_t> refreshed;  // by a download of the same recording
+        plan_.each_sync([&](uint32_t slot, const Effect& effect) {
+            if (effect.kind == Effect::Kind::download) {
+                refreshed.push_back(slot);
+            } else if (older.empty() && std::ranges::find(refreshed, slot) == refreshed.end()) {
+                auto& resource = static_cast<Resource&>(*plan_.objects()[slot].object);
+                if (resource.left_behind(effect.begin, effect.end)) older = resource.label();
+            }
+        });
+        if (older.empty()) return;
+        warned_of_old_copies_ = true;
+    }
+    warn_user("The " + label() + " sends the host copy of the " + older +
+              " over what write() or an item assignment put there: those change the device's contents and not "
+              "the host copy. Edit data() instead, or leave the OpSyncDevice out");
+}
+
+void Stream::note_host_write(uint32_t slot, uint64_t begin, uint64_t end) noexcept {
+    if (warned_of_old_copies_) return;
+    bool sends = false;
+    plan_.each_sync([&](uint32_t of, const Effect& effect) {
+        sends = sends || (of == slot && effect.kind == Effect::Kind::upload && effect.begin < end &&
+                          begin < effect.end);
+    });
+    if (sends) (void)make_stale();
 }
 
 // Operations with foreign code take the interpreter lock for each call of it. If they gave it back each time,

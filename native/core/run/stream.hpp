@@ -136,6 +136,11 @@ private:
                       FreshnessRecord& record) const noexcept override;
     void settle_covers() noexcept override;
     void come_after(Point point) override;
+    void note_host_write(uint32_t slot, uint64_t begin, uint64_t end) noexcept override;
+    // Warn, once, if the built recording runs an algorithm that was rebuilt since, or sends host copies that
+    // the host's writes to device memory left behind.
+    void warn_of_old_algorithms();
+    void warn_of_old_copies();
 
     // Call it before the streams are held. Marks those that cover a resource to be rebuilt without
     // covering; true if there are any.
@@ -277,6 +282,8 @@ private:
     bool built_ = false;
     bool registered_ = false;  // the plan's objects list this stream among their users
     bool may_cover_ = true;
+    bool warned_of_old_algorithms_ = false;
+    bool warned_of_old_copies_ = false;  // under the graph mutex
     bool covers_ = false;       // some of the plan's objects are covered; under the graph mutex
     uint64_t built_after_ = 0;  // last_ at the time of the build
     uint32_t rank_ = 0;         // its index in its last submission of several streams

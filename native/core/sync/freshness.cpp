@@ -143,6 +143,13 @@ Freshness FreshnessRecord::state(const Segment& segment, const std::vector<Point
     return held || !std::ranges::all_of(undeclared, settled) ? Freshness::unknown : Freshness::matches;
 }
 
+bool FreshnessRecord::left_behind(uint64_t begin, uint64_t end) const noexcept {
+    return std::ranges::any_of(segments_, [&](const Segment& segment) {
+        return segment.begin < end && begin < segment.end && segment.left == Freshness::behind &&
+               segment.events.empty();
+    });
+}
+
 Freshness FreshnessRecord::freshness(uint64_t begin, uint64_t end,
                                      const std::vector<Point>& undeclared) const {
     Freshness found = shared_ ? Freshness::unknown : Freshness::matches;

@@ -74,6 +74,9 @@ public:
     [[nodiscard]] Freshness freshness(uint64_t begin, uint64_t end,
                                       const std::vector<Point>& undeclared) const;
 
+    // True if a change by the host was the last event on some of these bytes, and left the host copy behind.
+    [[nodiscard]] bool left_behind(uint64_t begin, uint64_t end) const noexcept;
+
 private:
     enum class Last : uint8_t { write, upload, download, unknown };
     struct Event {

@@ -144,7 +144,7 @@ void Gate::cancel_failed(std::vector<Submission>& dropped, std::vector<std::stri
                 for (const Point& wait : held_[i].order.waits) wait.timeline->require_sound(wait.value);
             } catch (const Error& error) {
                 if (told)
-                    told->push_back("The " + held_[i].label + " did not run, either: it comes after that");
+                    told->push_back("The " + held_[i].label + " comes after that, so it did not run");
                 dropped.push_back(std::move(held_[i]));
                 held_.erase(held_.begin() + static_cast<ptrdiff_t>(i));
                 cancel_one(dropped.back(), error);
@@ -170,6 +170,40 @@ void Gate::fail(Timeline& timeline, const Error& error) {
     const std::lock_guard lock(mutex_);
     timeline.fail(timeline.promised() + 1, UINT64_MAX, error);
     cancel_failed(dropped);
+}
+
+std::vector<std::string> Gate::abandon(const TimelineOwner& owner, Timeline& timeline) {
+    std::vector<std::string> told;
+    std::vector<Submission> dropped;  // freed after the lock
+    const std::lock_guard lock(mutex_);
+    timeline.abandon();
+    // The host can still raise the semaphores that it has; all other values come from held work only.
+    std::vector<Point> reachable;
+    std::vector<Timeline*> abandoned{&timeline};
+    for (const Submission& held : held_)
+        for (const Point& wait : held.order.waits) {
+            if (!wait.timeline->owner()) continue;
+            if (wait.timeline->abandoned())
+                abandoned.push_back(wait.timeline);
+            else
+                merge_point(reachable, {wait.timeline, UINT64_MAX});
+        }
+    (void)released(reachable);
+    for (Timeline* each : abandoned) {
+        uint64_t highest = each->promised();
+        for (const Point& point : reachable)
+            if (point.timeline == each) highest = std::max(highest, point.value);
+        if (each->failed(UINT64_MAX)) continue;
+        each->fail(highest + 1, UINT64_MAX,
+                   Error(ErrorKind::aborted, "Nothing can raise the " + each->owner()->timeline_label() +
+                                                 " above " + std::to_string(highest) +
+                                                 " any more: its last reference is gone"));
+    }
+    cancel_failed(dropped, &told);
+    if (!told.empty())
+        told.insert(told.begin(), "The " + owner.timeline_label() + " was dropped at " +
+                                      std::to_string(timeline.promised()));
+    return told;
 }
 
 std::string Gate::missing(const Submission& submission) const {
@@ -282,6 +316,10 @@ std::vector<VkMappedMemoryRange> Gate::edges(const std::vector<Point>& later) {
 std::vector<Point> Gate::released_by(const std::vector<Point>& signals) {
     const std::lock_guard lock(mutex_);
     std::vector<Point> promised = signals;
+    return released(promised);
+}
+
+std::vector<Point> Gate::released(std::vector<Point>& promised) const {
     std::vector<Point> released;
     std::vector<bool> gone(held_.size());
     for (bool progress = true; progress;) {

@@ -10,8 +10,8 @@
 // the stream's own timeline, which the submission raises beside the queue's; threads that need the
 // submission wait for that point. When a wait fails, the submission is cancelled: its points and signals
 // fail with the same error. It is also cancelled when no signal can be expected any more: when its stream
-// or its Manager is destroyed, and when the program ends. The call that destroys is then told which work
-// did not run.
+// or its Manager is destroyed, when the program ends, and when the host has dropped a semaphore that no held
+// work can raise. The call that does so is then told which work did not run.
 //
 // Locks: the gate's lock comes before those of queues. Callers may be between the check of their stream and
 // its submission, and other threads spin on that while they hold the graph mutex. So code that holds the
@@ -68,6 +68,11 @@ public:
     // Fails all values of `timeline` that are not promised, and cancels the submissions held for one of
     // them.
     void fail(Timeline& timeline, const Error& error);
+    // The host has dropped its last reference to the semaphore `owner`, so that only submitted work raises it.
+    // Fails the values that no held work can reach any more, also those of semaphores that were dropped
+    // before, and cancels the submissions held for one of them. Returns a sentence about each. Wake the
+    // waiters afterwards.
+    [[nodiscard]] std::vector<std::string> abandon(const TimelineOwner& owner, Timeline& timeline);
     // Cancels all held submissions, for the reason `why` ("when its Manager was destroyed"). Returns a
     // sentence about each: the work that did not run, and its missing waits. Wake the waiters afterwards.
     [[nodiscard]] std::vector<std::string> cancel(const char* why) noexcept;
@@ -93,6 +98,8 @@ private:
     // the last reference to a semaphore, and the semaphore's end asks the gate for held work.
     [[nodiscard]] std::vector<std::pair<Submission, uint64_t>>
     release_ready(std::vector<Submission>& dropped);
+    // The ends of held submissions that go once `promised` is; adds what they raise to it.
+    [[nodiscard]] std::vector<Point> released(std::vector<Point>& promised) const;
     void cancel_failed(std::vector<Submission>& dropped, std::vector<std::string>* told = nullptr);
     // The waits that are not promised: "the semaphore 'frames' to reach 3 (it is at 1)".
     [[nodiscard]] std::string missing(const Submission& submission) const;

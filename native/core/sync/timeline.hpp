@@ -64,6 +64,9 @@ public:
     // The user's semaphore that owns this counter; null for the timeline of a queue or a sequence.
     [[nodiscard]] const TimelineOwner* owner() const noexcept { return owner_; }
     void set_owner(const TimelineOwner& owner) noexcept { owner_ = &owner; }
+    // Whether only submitted work can raise it, because the host has let go of it. Under the gate's lock.
+    [[nodiscard]] bool abandoned() const noexcept { return abandoned_; }
+    void abandon() noexcept { abandoned_ = true; }
     [[nodiscard]] VkSemaphore semaphore() const noexcept { return semaphore_; }
 
     // True if `value` is reached. Makes at most one driver call. Throws if the device is lost, and rethrows
@@ -132,6 +135,7 @@ private:
     WaitChoice& waits_;
     const bool shared_;
     const TimelineOwner* owner_ = nullptr;
+    bool abandoned_ = false;
     RankedSharedMutex life_{LockRank::timeline_life};
     RankedMutex raising_{LockRank::timeline_raising};  // of a shared timeline: held inside vkSignalSemaphore
                                                        // and counter queries

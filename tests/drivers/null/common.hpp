@@ -49,6 +49,8 @@ struct EntryPoint {
 // True while calls are counted or a failure is armed: the only thing that an entry point tests when it is
 // not.
 extern std::atomic<bool> g_armed;
+// True while no submission ends (with gpu_us).
+extern std::atomic<bool> g_paused;
 // True while executed commands are written to the log.
 extern std::atomic<bool> g_logging;
 

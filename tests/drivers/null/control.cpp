@@ -15,6 +15,7 @@ namespace kpnull {
 
 std::atomic<bool> g_armed{false};
 std::atomic<bool> g_logging{false};
+std::atomic<bool> g_paused{false};
 
 namespace {
 
@@ -321,6 +322,8 @@ KP_CONTROL uint64_t kpnull_waiting() {
     std::lock_guard lock(s.mutex);
     return s.waiting;
 }
+
+KP_CONTROL void kpnull_pause(int on) { g_paused.store(on != 0); }
 
 KP_CONTROL void kpnull_count(int on) {
     State& s = state();

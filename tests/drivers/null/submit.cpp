@@ -285,6 +285,9 @@ void work(Queue& queue) {
         if (timed) {
             // Interruptible: losing or destroying the device must not wait for a simulated hour.
             device.work.wait_for(lock, duration, [&] { return device.stop || queue.pending.empty(); });
+            // Polled, because a test changes it without the device's lock.
+            while (g_paused.load() && !device.stop && !queue.pending.empty())
+                device.work.wait_for(lock, std::chrono::milliseconds(1));
             if (device.stop || queue.pending.empty()) continue;
         }
         Submission s = std::move(queue.pending.front());

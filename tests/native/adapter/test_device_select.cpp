@@ -85,7 +85,9 @@ TEST_CASE("device select: with no wish the best is taken: type, then memory, the
     CHECK(reason_for(ask("", twins), 1) == "is as good as [0] which comes first");
     twins[0].api_version = version(1, 2);
     CHECK(taken(ask("", twins), twins) == 1);
-    CHECK(reason_for(ask("", twins), 0) == "supports an older Vulkan (1.2) than [1] does (1.3)");
+    CHECK(reason_for(ask("", twins), 0) == "supports an older Vulkan (1.2.0) than [1] does (1.3.0)");
+    twins[0].api_version = version(1, 3) | 230;
+    CHECK(reason_for(ask("", twins), 1) == "supports an older Vulkan (1.3.0) than [0] does (1.3.230)");
 
     const std::vector<DeviceCandidate> odd{device(0, "cpu", DeviceType::cpu, 1, 64),
                                            device(1, "odd", DeviceType::other, 1, 1)};
