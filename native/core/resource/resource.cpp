@@ -335,7 +335,7 @@ public:
         : resource_(resource), offset_(offset), size_(size) {}
     HostWriting(const HostWriting&) = delete;
     HostWriting& operator=(const HostWriting&) = delete;
-    ~HostWriting() { resource_.note_host(offset_, size_, left_); }
+    ~HostWriting() { resource_.note_host(offset_, size_, left_, true); }
     void end() noexcept { left_ = Freshness::behind; }
 
 private:
@@ -561,7 +561,7 @@ void Resource::store(const void* data, uint64_t offset, uint64_t size) {
 
 // -- freshness: the host's and the recordings' effects on both sides (see sync/freshness.hpp)
 
-void Resource::note_host(uint64_t offset, uint64_t size, Freshness left) noexcept {
+void Resource::note_host(uint64_t offset, uint64_t size, Freshness left, bool wrote) noexcept {
     if (!has_host_copy_) return;
     thread_local std::vector<Point> now;
     const std::lock_guard lock(device().graph_mutex());
@@ -573,12 +573,12 @@ void Resource::note_host(uint64_t offset, uint64_t size, Freshness left) noexcep
         freshness_.note_lost();
         return;
     }
-    freshness_.note_host(offset, offset + size, left, now);
-    if (left == Freshness::behind) tell_host_write(offset, offset + size);
+    freshness_.note_host(offset, offset + size, left, now, wrote);
+    if (wrote) tell_host_write(offset, offset + size);
 }
 
 void Resource::note_host_write(uint64_t offset, uint64_t size) noexcept {
-    note_host(offset, size, Freshness::behind);
+    note_host(offset, size, Freshness::behind, true);
 }
 
 void Resource::note_match(uint64_t offset, uint64_t size) noexcept {

@@ -273,7 +273,7 @@ private:
     // host sees the device's writes.
     void settle() const;
     void check_range(uint64_t offset, uint64_t size, const char* action) const;
-    void note_host(uint64_t offset, uint64_t size, Freshness left) noexcept;
+    void note_host(uint64_t offset, uint64_t size, Freshness left, bool wrote = false) noexcept;
     // From now on, all of the contents are on the device: those of the host copy, or the initial ones.
     void note_first_contents(bool of_host_copy) noexcept;
     class HostWriting;

@@ -89,13 +89,14 @@ void FreshnessRecord::note_run_anywhere(const Effect& effect, const Run& run) no
 }
 
 void FreshnessRecord::note_host(uint64_t begin, uint64_t end, Freshness left,
-                                std::span<const Point> now) noexcept {
+                                std::span<const Point> now, bool wrote) noexcept {
     if (begin >= end) return;
     try {
         for (Segment& segment : cover(begin, end)) {
             segment.left = left;
             segment.base.assign(now.begin(), now.end());
             segment.events.clear();
+            segment.wrote = wrote;
         }
     } catch (const std::bad_alloc&) {
         note_lost();
@@ -145,8 +146,7 @@ Freshness FreshnessRecord::state(const Segment& segment, const std::vector<Point
 
 bool FreshnessRecord::left_behind(uint64_t begin, uint64_t end) const noexcept {
     return std::ranges::any_of(segments_, [&](const Segment& segment) {
-        return segment.begin < end && begin < segment.end && segment.left == Freshness::behind &&
-               segment.events.empty();
+        return segment.begin < end && begin < segment.end && segment.wrote && segment.events.empty();
     });
 }
 

@@ -63,8 +63,9 @@ public:
     }
     // Notes the host's change of device memory. Afterwards the bytes match the host copy, are newer
     // (behind), or are unknown. `now`: the values that each queue has been given. All work on the resource
-    // is done.
-    void note_host(uint64_t begin, uint64_t end, Freshness left, std::span<const Point> now) noexcept;
+    // is done. `wrote`: some of the bytes are newer than the host copy now.
+    void note_host(uint64_t begin, uint64_t end, Freshness left, std::span<const Point> now,
+                   bool wrote) noexcept;
     // Other code may write device memory at any time.
     void note_shared() noexcept { shared_ = true; }
     // There was not enough memory to note an event.
@@ -74,7 +75,7 @@ public:
     [[nodiscard]] Freshness freshness(uint64_t begin, uint64_t end,
                                       const std::vector<Point>& undeclared) const;
 
-    // True if a change by the host was the last event on some of these bytes, and left the host copy behind.
+    // True if a write by the host was the last event on some of these bytes.
     [[nodiscard]] bool left_behind(uint64_t begin, uint64_t end) const noexcept;
 
 private:
@@ -92,6 +93,7 @@ private:
         Freshness left = Freshness::matches;  // by the host, at the base
         std::vector<Point> base;
         std::vector<Event> events;  // after the base: the last event on each timeline
+        bool wrote = false;         // see note_host()
     };
 
     void note_run_anywhere(const Effect& effect, const Run& run) noexcept;
