@@ -8,8 +8,11 @@ PYBIND11_MODULE(_native, m) {
     m.attr("__version__") = KOMPUTE_PY_VERSION;
     kp::set_long_call([](const std::function<void()>& body) { kp::run_unlocked(body); });
     // Held from the start: see errors.cpp.
-    static PyObject* const warn =
-        pybind11::module_::import("kompute_py._base.warn").attr("warn").cast<pybind11::object>().release().ptr();
+    static PyObject* const warn = pybind11::module_::import("kompute_py._base.warn")
+                                      .attr("warn")
+                                      .cast<pybind11::object>()
+                                      .release()
+                                      .ptr();
     kp::set_warning([](const std::string& text) {
         const kp::Locked locked;
         kp::run_python([&] { pybind11::handle{warn}(text); });

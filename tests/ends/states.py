@@ -179,7 +179,7 @@ print(b.read())
         says=_TOLD + "its Manager was destroyed",
     ),
     "held, Manager dropped": State(
-        _HELD + "del later, frames, a, b, mgr", says=_TOLD + "its Manager was dropped"
+        _HELD + "del later, frames, a, b, mgr", says=_TOLD + "the semaphore was dropped"
     ),
     "held, a stream behind it": State(
         _HELD + "out = mgr.zeros(3)\n"

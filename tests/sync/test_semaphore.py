@@ -419,7 +419,7 @@ def test_cancelled_work_may_hold_the_last_reference_to_a_semaphore(mgr, work, ho
     assert first(t) == 1
 
 
-DROPPED = "The semaphore was dropped at 0"
+DROPPED = r"did not run: it waited for the semaphore to reach \d \(it is at 0\) .*when the semaphore was dropped"
 
 
 @pytest.mark.parametrize("way", ["eval_async", "submit", "fence", "kernel.submit", "operation.submit"])
@@ -436,7 +436,7 @@ def test_dropping_a_semaphore_cancels_what_only_it_could_start(mgr, work, way):
     }
     fence = ways[way](sem)
     assert not fence.done()
-    with pytest.warns(kp.KomputeWarning, match=DROPPED + r"\. .* comes after that, so it did not run"):
+    with pytest.warns(kp.KomputeWarning, match=DROPPED):
         del sem
     with pytest.raises(kp.AbortedError, match="Nothing can raise the semaphore above 0 any more"):
         fence.wait(30)

@@ -52,7 +52,8 @@ public:
 
     [[nodiscard]] VkInstance handle() const noexcept { return handle_; }
     [[nodiscard]] bool validation() const noexcept { return request_.validation; }
-    // VK_EXT_debug_utils is enabled, so objects can be named. If a layer may send messages, they are received.
+    // VK_EXT_debug_utils is enabled, so objects can be named. If a layer may send messages, they are
+    // received.
     [[nodiscard]] bool debug_utils() const noexcept { return debug_utils_; }
     [[nodiscard]] bool sends_messages() const noexcept { return messenger_ != VK_NULL_HANDLE; }
     [[nodiscard]] MessageRouter& messages() noexcept { return messages_; }

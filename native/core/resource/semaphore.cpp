@@ -51,7 +51,7 @@ void Semaphore::fail(const std::string& message) {
 
 std::vector<std::string> Semaphore::abandon() {
     if (!is_init()) return {};
-    std::vector<std::string> told = device().gate().abandon(*this, timeline_);
+    std::vector<std::string> told = device().gate().abandon(timeline_);
     device().wake_waiters();
     return told;
 }

@@ -383,9 +383,10 @@ void Stream::warn_of_old_algorithms() {
         std::ranges::find_if(operations_, [](const auto& operation) { return operation->outdated(); });
     if (old == operations_.end()) return;
     warned_of_old_algorithms_ = true;
-    warn_user("The " + label() + " runs " + (*old)->name() +
-              " with the algorithm as it was recorded, and that was rebuilt since: call rerecord() to run the "
-              "new one");
+    warn_user(
+        "The " + label() + " runs " + (*old)->name() +
+        " with the algorithm as it was recorded, and that was rebuilt since: call rerecord() to run the "
+        "new one");
 }
 
 void Stream::warn_of_old_copies() {
@@ -405,9 +406,10 @@ void Stream::warn_of_old_copies() {
         if (older.empty()) return;
         warned_of_old_copies_ = true;
     }
-    warn_user("The " + label() + " sends the host copy of the " + older +
-              " over what write() or an item assignment put there: those change the device's contents and not "
-              "the host copy. Edit data() instead, or leave the OpSyncDevice out");
+    warn_user(
+        "The " + label() + " sends the host copy of the " + older +
+        " over what write() or an item assignment put there: those change the device's contents and not "
+        "the host copy. Edit data() instead, or leave the OpSyncDevice out");
 }
 
 void Stream::note_host_write(uint32_t slot, uint64_t begin, uint64_t end) noexcept {

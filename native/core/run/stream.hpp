@@ -284,9 +284,9 @@ private:
     bool may_cover_ = true;
     bool warned_of_old_algorithms_ = false;
     bool warned_of_old_copies_ = false;  // under the graph mutex
-    bool covers_ = false;       // some of the plan's objects are covered; under the graph mutex
-    uint64_t built_after_ = 0;  // last_ at the time of the build
-    uint32_t rank_ = 0;         // its index in its last submission of several streams
+    bool covers_ = false;                // some of the plan's objects are covered; under the graph mutex
+    uint64_t built_after_ = 0;           // last_ at the time of the build
+    uint32_t rank_ = 0;                  // its index in its last submission of several streams
     std::atomic<bool> stale_{
         false};  // an object of the built recording was destroyed, or an operation changed
     std::atomic<uint32_t> held_back_{0};  // number of mappings of resources that the built recording uses

@@ -88,8 +88,8 @@ void FreshnessRecord::note_run_anywhere(const Effect& effect, const Run& run) no
     }
 }
 
-void FreshnessRecord::note_host(uint64_t begin, uint64_t end, Freshness left,
-                                std::span<const Point> now, bool wrote) noexcept {
+void FreshnessRecord::note_host(uint64_t begin, uint64_t end, Freshness left, std::span<const Point> now,
+                                bool wrote) noexcept {
     if (begin >= end) return;
     try {
         for (Segment& segment : cover(begin, end)) {

@@ -136,15 +136,19 @@ void Gate::cancel_one(const Submission& submission, const Error& error) noexcept
     }
 }
 
-void Gate::cancel_failed(std::vector<Submission>& dropped, std::vector<std::string>* told) {
+void Gate::cancel_failed(std::vector<Submission>& dropped, std::vector<std::string>* told, const char* why) {
     for (bool progress = true; progress;) {
         progress = false;
         for (size_t i = 0; i < held_.size() && !progress; ++i) {
             try {
                 for (const Point& wait : held_[i].order.waits) wait.timeline->require_sound(wait.value);
             } catch (const Error& error) {
+                const bool first = why && std::ranges::any_of(held_[i].order.waits, [](const Point& wait) {
+                                       return wait.timeline->owner() && wait.timeline->failed(wait.value);
+                                   });
                 if (told)
-                    told->push_back("The " + held_[i].label + " comes after that, so it did not run");
+                    told->push_back(first ? what_did_not_run(held_[i], why)
+                                          : "The " + held_[i].label + " comes after that, so it did not run");
                 dropped.push_back(std::move(held_[i]));
                 held_.erase(held_.begin() + static_cast<ptrdiff_t>(i));
                 cancel_one(dropped.back(), error);
@@ -172,7 +176,7 @@ void Gate::fail(Timeline& timeline, const Error& error) {
     cancel_failed(dropped);
 }
 
-std::vector<std::string> Gate::abandon(const TimelineOwner& owner, Timeline& timeline) {
+std::vector<std::string> Gate::abandon(Timeline& timeline) {
     std::vector<std::string> told;
     std::vector<Submission> dropped;  // freed after the lock
     const std::lock_guard lock(mutex_);
@@ -199,10 +203,7 @@ std::vector<std::string> Gate::abandon(const TimelineOwner& owner, Timeline& tim
                                                  " above " + std::to_string(highest) +
                                                  " any more: its last reference is gone"));
     }
-    cancel_failed(dropped, &told);
-    if (!told.empty())
-        told.insert(told.begin(), "The " + owner.timeline_label() + " was dropped at " +
-                                      std::to_string(timeline.promised()));
+    cancel_failed(dropped, &told, "when the semaphore was dropped");
     return told;
 }
 

@@ -68,11 +68,11 @@ public:
     // Fails all values of `timeline` that are not promised, and cancels the submissions held for one of
     // them.
     void fail(Timeline& timeline, const Error& error);
-    // The host has dropped its last reference to the semaphore `owner`, so that only submitted work raises it.
-    // Fails the values that no held work can reach any more, also those of semaphores that were dropped
-    // before, and cancels the submissions held for one of them. Returns a sentence about each. Wake the
-    // waiters afterwards.
-    [[nodiscard]] std::vector<std::string> abandon(const TimelineOwner& owner, Timeline& timeline);
+    // The host has dropped its last reference to a semaphore, so that only submitted work raises it. Fails
+    // the values that no held work can reach any more, also those of semaphores that were dropped before, and
+    // cancels the submissions held for one of them. Returns a sentence about each. Wake the waiters
+    // afterwards.
+    [[nodiscard]] std::vector<std::string> abandon(Timeline& timeline);
     // Cancels all held submissions, for the reason `why` ("when its Manager was destroyed"). Returns a
     // sentence about each: the work that did not run, and its missing waits. Wake the waiters afterwards.
     [[nodiscard]] std::vector<std::string> cancel(const char* why) noexcept;
@@ -100,7 +100,9 @@ private:
     release_ready(std::vector<Submission>& dropped);
     // The ends of held submissions that go once `promised` is; adds what they raise to it.
     [[nodiscard]] std::vector<Point> released(std::vector<Point>& promised) const;
-    void cancel_failed(std::vector<Submission>& dropped, std::vector<std::string>* told = nullptr);
+    // `why`: what has made semaphores fail, for the sentences about work that waited for them.
+    void cancel_failed(std::vector<Submission>& dropped, std::vector<std::string>* told = nullptr,
+                       const char* why = nullptr);
     // The waits that are not promised: "the semaphore 'frames' to reach 3 (it is at 1)".
     [[nodiscard]] std::string missing(const Submission& submission) const;
     [[nodiscard]] std::string what_did_not_run(const Submission& submission, const char* why) const;
