@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ._places.making import *  # noqa: F403
     from ._places.moving import *  # noqa: F403
     from ._places.packing import *  # noqa: F403
+    from ._places.repeating import *  # noqa: F403
     from ._places.splitting import *  # noqa: F403
     from ._signals.filters import *  # noqa: F403
     from ._signals.fourier import *  # noqa: F403
@@ -260,6 +261,7 @@ if TYPE_CHECKING:
     from ._values.elements import (
         where as where,
     )
+    from ._values.nans import *  # noqa: F403
     from ._values.reductions import *  # noqa: F403
     from ._values.scans import *  # noqa: F403
     from ._values.spreads import *  # noqa: F403
@@ -367,6 +369,19 @@ _MODULES: dict[str, Sequence[str]] = {
         "sum",
         "var",
     ],
+    "._values.nans": (
+        "nanargmax",
+        "nanargmin",
+        "nancumprod",
+        "nancumsum",
+        "nanmax",
+        "nanmean",
+        "nanmin",
+        "nanprod",
+        "nanstd",
+        "nansum",
+        "nanvar",
+    ),
     "._values.spreads": ("average", "diff", "ptp"),
     "._values.scans": ("cummax", "cummin", "cumprod", "cumsum"),
     "._orders.searching": [
@@ -395,7 +410,6 @@ _MODULES: dict[str, Sequence[str]] = {
         "diagonal",
         "flip",
         "moveaxis",
-        "repeat",
         "roll",
         "rot90",
         "stack",
@@ -404,6 +418,7 @@ _MODULES: dict[str, Sequence[str]] = {
         "tile",
         "transpose",
     ],
+    "._places.repeating": ("repeat",),
     "._places.splitting": ("array_split", "hsplit", "split", "vsplit"),
     "._linear.einsum": ("einsum", "inner", "outer", "tensordot", "trace"),
     "._linear.products": ("kron", "matrix_norm", "vdot"),

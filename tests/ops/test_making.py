@@ -81,6 +81,20 @@ def test_linspace(start, stop, num):
             assert (got[0], got[-1]) == (np.float32(start), np.float32(stop))
 
 
+@pytest.mark.parametrize(
+    "start, stop, num, endpoint", [(0, 1 + 2j, 5, True), (-3j, 7, 101, False), (1j, 1j, 1, True), (0, 1j, 0, True)]
+)
+def test_linspace_of_complex_numbers(mgr, start, stop, num, endpoint):
+    exact = np.linspace(start, stop, num, endpoint)
+    got = ops.linspace(start, stop, num, endpoint)
+    assert got.dtype == np.complex64 and got.shape == exact.shape
+    np.testing.assert_allclose(got.read(), exact, atol=4e-6)
+    operation = ops.linspace.op(start, stop, num, endpoint, dtype="complex64")
+    mgr.sequence().record(operation).eval()
+    np.testing.assert_array_equal(operation.results[0].read(), got.read())
+    assert ops.linspace(0, 1, 3, dtype="complex64").tolist() == [0, 0.5, 1]
+
+
 def test_values_are_no_part_of_the_kernels(mgr):
     for n in range(1, 6):
         assert ops.arange(n, 2 * n).tolist() == list(range(n, 2 * n))
@@ -113,6 +127,8 @@ def test_recorded_and_into_given_memory(mgr):
         (lambda: ops.arange(2**33), "count with 32 bits"),
         (lambda: ops.linspace(0, 1, -1), "num -1"),
         (lambda: ops.linspace(0, 1, dtype=int), "it gives floats"),
+        (lambda: ops.linspace(0, 1j, dtype="float32"), "the numbers are complex"),
+        (lambda: ops.linspace(0, 1j, donate=True), "leave donate= out"),
         (lambda: ops.eye(-1), "negative length"),
         (lambda: ops.eye(2, [1, 2]), "give one int, the number of columns"),
     ],

@@ -143,8 +143,34 @@ def test_all_elements_as_one_line(mgr):
     t = mgr.tensor_t(x)
     np.testing.assert_array_equal(kp.ops.repeat(t[::2, ::-1], 2).read(), np.repeat(x[::2, ::-1], 2))
     np.testing.assert_array_equal(kp.ops.roll(t[1, ::-2], 1).read(), np.roll(x[1, ::-2], 1))
-    with pytest.raises(kp.InvalidArgumentError, match=r"not dense.*ascontiguousarray\(x\)"):
-        kp.ops.roll(t[:, ::-1], 1)
+    for part in (np.s_[:, ::-1], np.s_[::2, 1:4], np.s_[::-1, ::3]):
+        for number in (1, -2, 17):
+            np.testing.assert_array_equal(kp.ops.roll(t[part], number).read(), np.roll(x[part], number))
+
+
+def test_repeated_as_numbers_say(mgr):
+    x = numbers((2, 3, 4))
+    t = mgr.tensor_t(x)
+    for repeats, axis in (
+        ([1, 2, 0], 1),
+        (np.array([3]), 0),
+        ((1, 2, 0, 4), -1),
+        (np.arange(24), None),
+        (np.uint8([0, 0]), 0),
+        (np.array(2), 1),
+        (mgr.tensor_t(np.int32([0, 2])), 0),
+    ):
+        expected = np.repeat(x, np.asarray(repeats), axis)
+        np.testing.assert_array_equal(kp.ops.repeat(x, repeats, axis), expected)
+        operation = kp.ops.repeat.op(t, repeats, axis=axis)
+        mgr.sequence().record(operation).eval()
+        np.testing.assert_array_equal(operation.results[0].read(), expected)
+    part = t[:, ::2, ::-1]
+    expected = np.repeat(x[:, ::2, ::-1], [2, 0, 1, 3], 2)
+    np.testing.assert_array_equal(kp.ops.repeat(part, [2, 0, 1, 3], 2).read(), expected)
+    out = mgr.zeros(expected.shape)
+    assert kp.ops.repeat(part, [2, 0, 1, 3], 2, out=out) is out
+    np.testing.assert_array_equal(out.read(), expected)
 
 
 def test_wrong_calls():
@@ -159,6 +185,10 @@ def test_wrong_calls():
         ("repeat", (2, (0, 1)), "give one axis, or None"),
         ("tile", (-1,), "reps is"),
         ("repeat", (-1, 0), "repeats is -1"),
+        ("repeat", ([1, -1], 0), "repeats has -1"),
+        ("repeat", ([1, 2], 1), "a number for each, or one"),
+        ("repeat", ([1, 2], 2), "axis is 2"),
+        ("repeat", ([2**40, 1], 0), "1099511627777 elements"),
         ("broadcast_to", ((3, 3),), "does not broadcast"),
         ("broadcast_to", ((3,),), "does not broadcast"),
         ("diagonal", (0, 1, 1), "twice"),
@@ -167,8 +197,9 @@ def test_wrong_calls():
     ):
         with pytest.raises(kp.InvalidArgumentError, match=message):
             getattr(kp.ops, name)(x, *args)
-    with pytest.raises(kp.ArgumentTypeError, match="give ints"):
-        kp.ops.take(x, x, 0, "clip")
+    for call in (lambda: kp.ops.take(x, x, 0, "clip"), lambda: kp.ops.repeat(x, [1.0, 2], 0)):
+        with pytest.raises(kp.ArgumentTypeError, match="give ints"):
+            call()
     with pytest.raises(kp.InvalidArgumentError, match="1 to"):
         kp.ops.take(x[:0], np.array([0], np.int32), 0, "clip")
     for name, arrays in (("concatenate", [x, x[:, :2].copy()]), ("stack", [x, x[:1]])):

@@ -18,7 +18,7 @@ from ..._base.types import is_small_float
 from ..._manager.default import manager as default_manager
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
-from .._places.given import given, host, shape_of
+from .._places.given import countable, given, host, shape_of
 from .._places.moving import take
 from .._values.scans import cumsum
 from .searching import bin_counts, int_counts, nonzero_places, run_starts, selected
@@ -65,7 +65,7 @@ def _first(x: Array, count: Array) -> Array:
 
 
 def _flat(x: Array) -> Array:
-    x = given(x)
+    x = countable(x)
     if isinstance(x, StridedView):
         x = _elementwise("x")(x)
     return x.reshape(-1)

@@ -11,7 +11,7 @@ from ..._custom.declaration import parse
 from ..._custom.selection import KernelSelection
 from ..._custom.specs import TensorSpec
 from ..._memory.strided import StridedView
-from .._places.given import given
+from .._places.given import countable
 from .._places.moving import ascontiguousarray
 from .keys import Key
 from .radix import SortOp
@@ -55,7 +55,7 @@ class _FlatOperation(Operation):
         if isinstance(x, TensorSpec):
             values[0] = TensorSpec((x.size,), x.dtype)
         else:
-            x = given(x)
+            x = countable(x)
             values[0] = (ascontiguousarray(x) if isinstance(x, StridedView) else x).reshape(-1)
         return values
 

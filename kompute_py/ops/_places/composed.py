@@ -10,11 +10,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from ..._base.errors import InvalidArgumentError
 from ..._builders.elementwise import elementwise
-from ..._custom.custom_op import Operation
+from ..._custom.custom_op import CustomOp, Operation
+from ..._custom.declaration import parse
 from ..._custom.op_custom import OpCustom
 from ..._memory.strided import StridedView
-from .given import given
+from .given import countable
 from .moving import ascontiguousarray
 
 Run = Callable[..., Any]
@@ -69,6 +71,42 @@ class Composed:
         return OpCustom._joined(self.__name__, recorder.operations, results)
 
 
+class Widened(Operation):
+    """An operation that takes more than its signature says: for other arguments, of which `others` tells by
+    those that are given, a body runs several operations."""
+
+    def __init__(
+        self,
+        op: type[CustomOp],
+        others: Callable[[tuple[Any, ...], dict[str, Any]], bool],
+        body: Callable[..., Any],
+    ) -> None:
+        super().__init__(op(), parse(op.signature))
+        self._others = others
+        self._body = Composed(body)
+
+    def _is_other(self, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+        return self._others(args, {**dict(zip(self._names, args, strict=False)), **named})
+
+    def _general(
+        self, exactly: Any, args: tuple[Any, ...], out: Any = None, donate: Any = (), **named: Any
+    ) -> Any:
+        if not self._is_other(args, named):
+            return super()._general(exactly, args, out, donate, **named)
+        if not isinstance(donate, tuple) or donate:
+            raise InvalidArgumentError(
+                f"{self.__name__}: it runs several operations for these arguments, which donate nothing: "
+                "leave donate= out"
+            )
+        return self._body(*args, out=out, **named)
+
+    def op(self, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
+        """As for other operations."""
+        if self._is_other(args, named):
+            return self._body.op(*args, out=out, **named)
+        return super().op(*args, out=out, **named)
+
+
 def records(run: Run) -> bool:
     """Whether the operations are recorded: the host cannot look at what they compute."""
     return run is not _direct
@@ -76,5 +114,5 @@ def records(run: Run) -> bool:
 
 def dense(run: Run, x: Any) -> Any:
     """A Tensor or an array with the elements in row-major order, which can be reshaped."""
-    x = given(x)
+    x = countable(x)
     return run(ascontiguousarray, x) if isinstance(x, StridedView) else x

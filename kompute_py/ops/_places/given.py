@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..._base.arrays import to_array
+from ..._base.errors import InvalidArgumentError
 from ..._custom.pictures import tensor_of
 from ..._memory.image import Image
 from ..._memory.strided import StridedView
@@ -20,6 +23,19 @@ def given(x: Any) -> Any:
         x._require_init("be used")
         return tensor_of(x) if isinstance(x, Image) else x
     return to_array(x, "The argument")
+
+
+def countable(x: Any) -> Any:
+    """As `given`, for functions that bring an array into another shape, which copies what broadcasting made.
+
+    Raises InvalidArgumentError for more elements than kernels count, before anything walks them.
+    """
+    x = given(x)
+    if isinstance(x, np.ndarray) and x.size >= 2**32:
+        raise InvalidArgumentError(
+            f"An array of shape {x.shape} has {x.size} elements; kernels count with 32 bits: compute it in parts"
+        )
+    return x
 
 
 def shape_of(x: Any) -> tuple[int, ...]:

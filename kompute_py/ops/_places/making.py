@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._base.errors import InvalidArgumentError, UnimplementedError
+from ..._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError, kind_of
 from ..._base.types import is_small_float
+from ..._builders.elementwise import elementwise
 from ..._builders.walks import check_sizes
+from ..._custom.arguments import dtype_named
 from ..._custom.custom_op import CustomOp
 from ..._custom.selection import KernelSelection
 from ..._formulas.elements import element_of
+from .composed import Run, Widened
 
 if TYPE_CHECKING:
     from ..._custom.builder import KernelBuilder
@@ -183,13 +186,18 @@ class _Linspace(_Making):
     """`num` numbers at equal distances from `start` to `stop`, as ``np.linspace``; `stop` itself only with
     `endpoint`.
 
+    If `start` or `stop` is complex, or `dtype`, the numbers are, by default complex64: their real and
+    imaginary parts are such numbers, and it runs four operations.
+
     Raises InvalidArgumentError for a negative `num`, for numbers that are not finite and for other dtypes
-    than floats; UnimplementedError if the device lacks the dtype.
+    than floats and complex ones; UnimplementedError if the device lacks the dtype.
 
     >>> kp.ops.linspace(0, 1, 5).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
+    >>> kp.ops.linspace(0, 1 + 2j, 3).tolist()
+    [0j, (0.5+1j), (1+2j)]
 
-    :dtypes: floats
+    :dtypes: floats, complex
     :axes: one
     :error: 4 roundings of the larger of `start` and `stop`; the ends are exact
     """
@@ -214,6 +222,9 @@ class _Linspace(_Making):
             )
         self.number(ksel, "start", start, dtype)
         self.number(ksel, "stop", stop, dtype)
+        # By halves, because the whole distance may be infinite; here, because compilers may take
+        # stop * 0.5 - start * 0.5 for (stop - start) * 0.5.
+        self.number(ksel, "half", stop * 0.5 - start * 0.5, dtype)
         ksel.value("kp_parts", max(num - 1 if endpoint else num, 1), np.uint32)
         ksel.return_new_tensor(num, dtype)
         check_sizes(ksel)
@@ -222,10 +233,8 @@ class _Linspace(_Making):
         """Each element from the nearer end, so that both ends are exact."""
         dtype = ksel.results[0].dtype
         kind = self.computing(dtype)
-        # By halves, because the whole distance may be infinite.
-        half = f"(kp_stop * {kind}(0.5) - kp_start * {kind}(0.5))"
-        near = f"kp_start + {half} * ({kind}(2u * i) / {kind}(kp_parts))"
-        far = f"kp_stop - {half} * ({kind}(2u * (kp_parts - i)) / {kind}(kp_parts))"
+        near = f"kp_start + kp_half * ({kind}(2u * i) / {kind}(kp_parts))"
+        far = f"kp_stop - kp_half * ({kind}(2u * (kp_parts - i)) / {kind}(kp_parts))"
         self.stored(kb, dtype, f"(i <= kp_parts / 2u ? {near} : {far})")
 
 
@@ -267,5 +276,35 @@ class _Eye(_Making):
 
 full: Operation = CustomOp.register(_Full)
 arange: Operation = CustomOp.register(_Arange)
-linspace: Operation = CustomOp.register(_Linspace)
+_linspace: Operation = CustomOp.register(_Linspace)
+_complex = elementwise("re + im * 1j")
+
+
+def _of_complex(args: tuple[Any, ...], given: dict[str, Any]) -> bool:
+    """Whether complex numbers are asked for."""
+    if any(isinstance(given.get(end), (complex, np.complexfloating)) for end in ("start", "stop")):
+        return True
+    return "dtype" in given and dtype_named("linspace: dtype", given["dtype"]).kind == "c"
+
+
+def _complex_linspace(
+    run: Run, start: complex, stop: complex, num: int = 50, endpoint: bool = True, dtype: Any = "complex64"
+) -> Any:
+    """The real and the imaginary parts, each by `_Linspace`."""
+    wanted = dtype_named("linspace: dtype", dtype)
+    kind = {"complex64": "float32", "complex128": "float64"}.get(wanted.name)
+    if kind is None:
+        raise InvalidArgumentError(f"linspace: dtype is {wanted}, and the numbers are complex")
+    for end in (start, stop):
+        if isinstance(end, bool) or not isinstance(end, (int, float, complex, np.number)):
+            raise ArgumentTypeError(f"linspace goes from number to number, not {kind_of(end)}")
+    ends = complex(start), complex(stop)
+    re, im = (
+        run(_linspace, *(getattr(each, part) for each in ends), num, endpoint, kind)
+        for part in ("real", "imag")
+    )
+    return run(_complex, re, im)
+
+
+linspace: Operation = Widened(_Linspace, _of_complex, _complex_linspace)
 eye: Operation = CustomOp.register(_Eye)

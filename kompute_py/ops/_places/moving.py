@@ -31,7 +31,6 @@ __all__ = [
     "diagonal",
     "flip",
     "moveaxis",
-    "repeat",
     "roll",
     "rot90",
     "stack",
@@ -94,6 +93,8 @@ class _Places(CustomOp):
                 ksel.value(f"kp_r{number}", axis.roll, "uint32")
         ksel.value("kp_first", (x.offset + first) % 2**32, "uint32")
         ksel.notes["axes"] = [bool(axis.roll) for axis in kept]
+        if line := ksel.notes.setdefault("line", 0):
+            ksel.value("kp_line", line, "uint32")
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes one kernel: an element for each invocation."""
@@ -104,6 +105,8 @@ class _Places(CustomOp):
         kb.emit(f"uint i = kp_group * {group}u + gl_LocalInvocationID.x;")
         kb.emit("if (i >= result_size) return;")
         kb.emit("uint rest = i, place = kp_first, c;")
+        if ksel.notes["line"]:  # the number of places by which all elements are rolled as one line
+            kb.emit("rest = i < kp_line ? i + (result_size - kp_line) : i - kp_line;")
         for number in reversed(range(len(rolled))):
             kb.emit(f"c = rest % kp_n{number}; rest /= kp_n{number};" if number else "c = rest;")
             if rolled[number]:
@@ -289,10 +292,10 @@ class _Flip(_Places):
 class _Roll(_Places):
     """`x` with its elements moved by `shift` places along `axis`, as ``np.roll``: those that leave at the end
     come back at the start. Several axes take one shift, or one for each. Without an axis all elements are
-    rolled as one line, and the shape stays; `x` must be dense then.
+    rolled as one line, and the shape stays.
 
-    Raises InvalidArgumentError for an axis that `x` does not have or that is given twice, for another number
-    of shifts, and without an axis for a part that is not dense.
+    Raises InvalidArgumentError for an axis that `x` does not have or that is given twice, and for another
+    number of shifts.
 
     >>> kp.ops.roll(mgr.tensor([1, 2, 3]), 1, axis=0).tolist()
     [3.0, 1.0, 2.0]
@@ -329,13 +332,8 @@ class _Roll(_Places):
         """All elements as one axis."""
         if len(shift) != 1:
             raise InvalidArgumentError(f"{ksel._who()}: {len(shift)} shifts and no axis; give one for each")
-        if len(_merged(_of(x))) > 1:
-            raise InvalidArgumentError(
-                f"{ksel._who()}: x is a part that is not dense, rolled as one line; give an axis, or "
-                "kp.ops.ascontiguousarray(x)"
-            )
-        step = next((axis.step for axis in _of(x)[::-1] if axis.length > 1), 1)
-        return x.shape, [_Axis(x.size, step, shift[0] % max(x.size, 1))], 0
+        ksel.notes["line"] = shift[0] % max(x.size, 1)
+        return x.shape, _of(x), 0
 
 
 class _Tile(_Places):
@@ -364,38 +362,6 @@ class _Tile(_Places):
         for times, axis in zip(reps, every, strict=True):
             axes += [_Axis(times, 0), axis]
         return tuple(n * axis.length for n, axis in zip(reps, every, strict=True)), axes, 0
-
-
-class _Repeat(_Places):
-    """Each element of `x` `repeats` times in a row along `axis`, as ``np.repeat`` with an int. Without an
-    axis the result has one: that of all elements as one line.
-
-    Raises InvalidArgumentError for an axis that `x` does not have and for negative `repeats`.
-
-    >>> kp.ops.repeat(mgr.tensor([1, 2]), 2, axis=0).tolist()
-    [1.0, 1.0, 2.0, 2.0]
-
-    :dtypes: all
-    :axes: one, None
-    :error: exact
-    """
-
-    signature = "repeat(Tensor x, int repeats, int[]? axis=None) -> Tensor"
-
-    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
-        """An axis of the repetitions, which does not move, after the axis."""
-        repeats = ksel.attr_int("repeats").v
-        given = ksel.attr_list_int("axis").v
-        if repeats < 0:
-            raise InvalidArgumentError(f"{ksel._who()}: repeats is {repeats}; give an int from 0 on")
-        axes = _of(x)
-        if given is None:
-            return (x.size * repeats,), [*axes, _Axis(repeats, 0)], 0
-        if len(given) != 1:
-            raise InvalidArgumentError(f"{ksel._who()}: axis is {given}; give one axis, or None")
-        axis = _axis(ksel, given[0], x.ndim)
-        axes.insert(axis + 1, _Axis(repeats, 0))
-        return (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]), axes, 0
 
 
 class _BroadcastTo(_Places):
@@ -639,7 +605,6 @@ swapaxes: Operation = CustomOp.register(_Swapaxes)
 flip: Operation = CustomOp.register(_Flip)
 roll: Operation = CustomOp.register(_Roll)
 tile: Operation = CustomOp.register(_Tile)
-repeat: Operation = CustomOp.register(_Repeat)
 broadcast_to: Operation = CustomOp.register(_BroadcastTo)
 diagonal: Operation = CustomOp.register(_Diagonal)
 concatenate: Operation = CustomOp.register(_Concatenate)

@@ -51,7 +51,9 @@ class RaisingOperation(Operation):
         if isinstance(indices, (Tensor, StridedView, Image)):
             ends = [int(host(each(indices))) for each in (_least, _most)]
         else:
-            ends = [int(indices.min()), int(indices.max())]
+            # Of an axis whose elements are one in memory, as broadcasting makes them, one is enough.
+            once = indices[tuple(slice(None if step else 1) for step in indices.strides)]
+            ends = [int(once.min()), int(once.max())]
         for index in ends:
             if not -n <= index < n:
                 where = "x" if axis is None else f"axis {axis} of x"

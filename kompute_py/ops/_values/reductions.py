@@ -88,6 +88,9 @@ class _Typed(TakesDtype, ReductionOp):
 class _Pair(Reducer):
     """Combines values together with their places: the better value, of equal ones the first; NaN is best."""
 
+    nan = "p && (first || !q)"
+    """Whether a is taken if p or q, which say that a or b is NaN."""
+
     def __init__(self, dtype: np.dtype[Any], better: str) -> None:
         self.type = element_of(dtype).type
         self.better = better
@@ -121,7 +124,7 @@ class _Pair(Reducer):
             {self.kind} kp_r({self.kind} a, {self.kind} b) {{
                 {self.shown} x = kp_value(a), y = kp_value(b);
                 bool first = kp_place(a) < kp_place(b), p = kp_nan(x), q = kp_nan(y);
-                if (p || q) return p && (first || !q) ? a : b;
+                if (p || q) return {self.nan} ? a : b;
                 if (x == y) return first ? a : b;
                 return x {self.better} y ? a : b;
             }}""")
@@ -139,6 +142,7 @@ class ArgOp(ReductionOp):
     """argmin and argmax: `better` is "<" or ">"."""
 
     better: ClassVar[str]
+    pair: ClassVar[type[_Pair]] = _Pair
     formula = Formula("a")
     reduce = Formula("maximum(a, b)")
     wide, neutral, dtype = False, None, None
@@ -146,7 +150,7 @@ class ArgOp(ReductionOp):
     def parts(self, ksel: KernelSelection) -> tuple[Any, Reducer, np.dtype[Any]]:
         """The typed argument, the pairs, the dtype of the values."""
         map_, _, acc = super().parts(ksel)
-        return map_, _Pair(acc, self.better), acc
+        return map_, self.pair(acc, self.better), acc
 
     def first_facts(self, ksel: KernelSelection) -> tuple[list[TensorArg], tuple[int, ...], np.dtype[Any]]:
         """Declares the argument."""

@@ -36,8 +36,8 @@ class _Typed(TakesDtype, _AxisOrAll):
     """A scan that takes a dtype."""
 
 
-def _running(name: str, reduce: str, doc: str, typed: bool = False) -> Operation:
-    attributes = combination(name, "x", reduce, None, None, "")
+def _running(name: str, reduce: str, doc: str, typed: bool = False, map_: str = "x") -> Operation:
+    attributes = combination(name, map_, reduce, None, None, "")
     attributes |= {"exclusive": False, "reverse": False, "segments": ""}
     kind, tail = (
         (_Typed, "int[]? axis=None, dtype? dtype=None") if typed else (_AxisOrAll, "int[]? axis=None")
