@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from ._linear.network import *  # noqa: F403
     from ._linear.products import *  # noqa: F403
     from ._orders.counted import *  # noqa: F403
+    from ._orders.quantiles import *  # noqa: F403
+    from ._orders.scattering import *  # noqa: F403
     from ._orders.searching import *  # noqa: F403
+    from ._orders.sets import *  # noqa: F403
     from ._orders.sorting import *  # noqa: F403
     from ._places.indexing import *  # noqa: F403
     from ._places.making import *  # noqa: F403
@@ -393,6 +396,16 @@ _MODULES: dict[str, Sequence[str]] = {
         "selected",
     ],
     "._orders.counted": ["bincount", "compress", "extract", "flatnonzero", "histogram", "nonzero", "unique"],
+    "._orders.quantiles": (
+        "median",
+        "nanmedian",
+        "nanpercentile",
+        "nanquantile",
+        "percentile",
+        "quantile",
+    ),
+    "._orders.sets": ("isin",),
+    "._orders.scattering": ("scatter_max", "scatter_min", "scatter_mul"),
     "._orders.sorting": (
         "argpartition",
         "argsort",

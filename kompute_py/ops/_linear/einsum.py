@@ -8,6 +8,9 @@ nothing is moved or repeated before.
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
 import re
 from collections.abc import Sequence
 from operator import index
@@ -15,7 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError, shown
+from ..._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError, kind_of, shown
+from ..._builders.elementwise import elementwise
 from ..._builders.reduction import ReductionOp, tell_runs
 from ..._builders.walks import Axis, Elements, Reducer, Walk, check_sizes, merged, named, spread
 from ..._custom.arg_descs import TensorArg
@@ -24,7 +28,8 @@ from ..._custom.selection import KernelSelection
 from ..._formulas.dtypes import promoted
 from ..._formulas.elements import element_of
 from ..._formulas.formula import Formula
-from .._places.composed import Composed, Run
+from .._places.composed import Composed, Run, Widened
+from .._places.given import given, shape_of
 from .._places.moving import diagonal
 from .._values.reductions import sum as sum_of
 from .matrices import Contraction, Product, Side, dtype_of, tell_product, trials_of, ways_of
@@ -74,7 +79,7 @@ class _Sum(ReductionOp):
         args = self.arguments(ksel)
         labels = self.labels(ksel, args)
         dtype = dtype_of(ksel, args[0], args[-1])
-        lengths = _lengths(ksel, args, labels)
+        lengths = _lengths(ksel._who(), args, labels)
         steps = [_steps(arg, each) for arg, each in zip(args, labels.args, strict=True)]
         ksel.return_new_tensor([lengths[each] for each in labels.result], dtype)
         check_sizes(ksel)
@@ -154,7 +159,7 @@ class _Sum(ReductionOp):
         return found
 
 
-def _lengths(ksel: KernelSelection, args: Sequence[TensorArg], labels: Labels) -> dict[str | int, int]:
+def _lengths(who: str, args: Sequence[Any], labels: Labels) -> dict[str | int, int]:
     """The length of each index: 1 goes with any other. The indices are in the order of the arguments."""
     found: dict[str | int, int] = {}
     for arg, each in zip(args, labels.args, strict=True):
@@ -165,7 +170,7 @@ def _lengths(ksel: KernelSelection, args: Sequence[TensorArg], labels: Labels) -
                 what = f"the index {label!r}" if isinstance(label, str) else f"axis {label} of '...'"
                 shapes = ", ".join(f"{each.name} {each.shape}" for each in args)
                 raise InvalidArgumentError(
-                    f"{ksel._who()}: {what} has the lengths {found[label]} and {n}: {shapes}"
+                    f"{who}: {what} has the lengths {found[label]} and {n}: {shapes}"
                 )
             found[label] = n
     return found
@@ -225,7 +230,7 @@ def _product(
 
 
 class _Einsum(_Sum):
-    """The sum of products that `subscripts` writes, as ``np.einsum``, of one or two arguments.
+    """The sum of products that `subscripts` writes, as ``np.einsum``, of one, two or more arguments.
 
     Each argument has a letter for each axis: ``"ij,jk->ik"`` is the product of two matrices, ``"ii->i"`` a
     diagonal, ``"ij->ji"`` a transposed matrix, ``"bij,bj->bi"`` a batch of products. An index that the result
@@ -237,6 +242,10 @@ class _Einsum(_Sum):
 
     Products of matrices take as long as `matmul` if the indices of rows, of columns and of the sum stand
     together, in the same order, in the arguments and in the result (``"abc,bcd->ad"``); others take longer.
+
+    More arguments than two are converted to the result's dtype, and multiplied in pairs: first those of which
+    the fewest products are made. It runs an operation for each pair, and float16 and bfloat16 stay float32
+    until the end.
 
     Raises InvalidArgumentError for subscripts that do not fit the shapes and for memory beyond what shaders
     reach; UnimplementedError if the device has no numbers of the result's dtype.
@@ -265,7 +274,7 @@ class _Einsum(_Sum):
         return _read(ksel._who(), text, args)
 
 
-def _read(who: str, text: str, args: Sequence[TensorArg]) -> Labels:
+def _read(who: str, text: str, args: Sequence[Any]) -> Labels:
     given = re.sub(r"\s", "", text)
     left, arrow, right = given.partition("->")
     terms = left.split(",")
@@ -372,7 +381,60 @@ class _Inner(_Sum):
         return Labels(((*left, *last), (*right, *last)), (*left, *right))
 
 
-einsum: Operation = CustomOp.register(_Einsum)
+class _Operand(NamedTuple):
+    """An argument as `_read` takes it."""
+
+    name: str
+    shape: tuple[int, ...]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+def _has_several(args: tuple[Any, ...], given: dict[str, Any]) -> bool:
+    """Whether there are more than two arguments."""
+    return len(args) > 3
+
+
+def _in_pairs(run: Run, subscripts: str, *operands: Any) -> Any:
+    """The pairs one after the other, by the work that each takes."""
+    if not isinstance(subscripts, str):
+        raise ArgumentTypeError(f"einsum: subscripts is {kind_of(subscripts)}; give a str")
+    left = [given(each) for each in operands]
+    args = [_Operand(f"argument {number}", shape_of(each)) for number, each in enumerate(left)]
+    read = _read("einsum", subscripts, args)
+    lengths = _lengths("einsum", args, read)
+    if len(lengths) > len(_LETTERS):
+        raise InvalidArgumentError(f"einsum: there are {len(lengths)} indices; the most are {len(_LETTERS)}")
+    letters = dict(zip(lengths, _LETTERS, strict=False))
+    labels = [tuple(each) for each in read.args]
+    dtype = promoted([np.dtype(each.dtype) for each in left])
+    wide = np.dtype(np.float32) if dtype.itemsize < 4 and element_of(dtype).type == "float" else dtype
+    left = [each if np.dtype(each.dtype) == wide else run(_cast(wide.name), each) for each in left]
+
+    def work(pair: tuple[int, int]) -> int:
+        return math.prod(lengths[label] for label in {*labels[pair[0]], *labels[pair[1]]})
+
+    while len(left) > 1:
+        first, second = min(itertools.combinations(range(len(left)), 2), key=work)
+        a, b, own, other = left[first], left[second], labels[first], labels[second]
+        for each in (left, labels):
+            del each[second], each[first]  # type: ignore[attr-defined]
+        wanted = {*read.result, *(label for each in labels for label in each)}
+        result = tuple(label for label in dict.fromkeys((*own, *other)) if label in wanted) if left else read.result
+        text = ["".join(letters[label] for label in each) for each in (own, other, result)]
+        left.append(run(einsum, f"{text[0]},{text[1]}->{text[2]}", a, b))
+        labels.append(result)
+    return left[0] if wide == dtype else run(_cast(dtype.name), left[0])
+
+
+@functools.cache
+def _cast(dtype: str) -> Operation:
+    return elementwise("x", dtype=dtype)
+
+
+einsum: Operation = Widened(_Einsum, _has_several, _in_pairs)
 outer: Operation = CustomOp.register(_Outer)
 inner: Operation = CustomOp.register(_Inner)
 

@@ -15,7 +15,7 @@ from ..._base.errors import InvalidArgumentError
 from ..._memory.tensor import Tensor
 from .._places.composed import Composed, Run, dense, records
 from .._places.given import given, host, shape_of
-from .._places.moving import broadcast_to
+from .._places.moving import broadcast_to, concatenate
 from .elements import divide, multiply, not_equal, subtract
 from .reductions import max as max_of
 from .reductions import mean
@@ -115,16 +115,23 @@ def _along(run: Run, weights: Array, lengths: tuple[int, ...], shape: tuple[int,
 
 
 @Composed
-def diff(run: Run, a: Array, n: int = 1, axis: int = -1) -> Array:
+def diff(
+    run: Run, a: Array, n: int = 1, axis: int = -1, prepend: Array | None = None, append: Array | None = None
+) -> Array:
     """The differences of neighbours along `axis`, `n` times over, as ``np.diff``.
 
     The axis gets shorter by `n`, and is empty if it has no more. Ints wrap as in NumPy; of bools it tells
-    which neighbours differ. It runs `subtract` of two parts.
+    which neighbours differ. `prepend` and `append` stand before and behind `a` along the axis: arrays or
+    Tensors, or a number, which stands there once. All take NumPy's common dtype, to which Python's numbers
+    count as int64 or float64. It runs `concatenate` if they are given, and `subtract` of two parts.
 
-    Raises InvalidArgumentError for a negative `n`, a scalar and an axis that the shape does not have.
+    Raises InvalidArgumentError for a negative `n`, a scalar, an axis that the shape does not have, and other
+    shapes of `prepend` and `append`.
 
     >>> kp.ops.diff(np.array([1, 4, 9, 16])).tolist()
     [3, 5, 7]
+    >>> kp.ops.diff(np.array([1, 4, 9]), prepend=0).tolist()
+    [1, 3, 5]
 
     :dtypes: all
     :axes: one
@@ -139,8 +146,22 @@ def diff(run: Run, a: Array, n: int = 1, axis: int = -1) -> Array:
         raise InvalidArgumentError(
             f"diff: axis is {place}, and a has {len(shape)} axes" if shape else "diff: a is a scalar"
         )
+    parts = [_beside(run, each, found, place % len(shape)) for each in (prepend, append) if each is not None]
+    if parts and times:
+        parts.insert(prepend is not None, found)
+        found = run(concatenate, parts, place)
+        shape = shape_of(found)
     between = not_equal if found.dtype == np.bool_ else subtract
     before = (slice(None),) * (place % len(shape))
     for _ in range(min(times, shape[place])):  # then it is empty
         found = run(between, found[(*before, slice(1, None))], found[(*before, slice(None, -1))])
     return found
+
+
+def _beside(run: Run, x: Array, a: Array, axis: int) -> Array:
+    """What stands beside `a` along an axis: a number once."""
+    x = given(x)
+    if not shape_of(x):
+        wanted = tuple(1 if n == axis else length for n, length in enumerate(shape_of(a)))
+        x = np.broadcast_to(x, wanted) if isinstance(x, np.ndarray) else run(broadcast_to, x, wanted)
+    return a.manager.tensor_t(x) if records(run) and isinstance(x, np.ndarray) else x

@@ -1,0 +1,298 @@
+"""Medians, quantiles and percentiles: of sorted elements, those at the places that the host computes.
+
+The places depend on the number of elements only, which is the same for all lines. Without NaN, lines have
+numbers of their own: a call reads them, and what is recorded looks the places up in a table of all numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._base.arrays import as_indices
+from ..._base.errors import ArgumentTypeError, InvalidArgumentError, shown
+from ..._builders.walks import axes_of
+from ..._memory.strided import StridedView
+from ..._memory.tensor import Tensor
+from .._places.composed import Composed, Run, dense, records
+from .._places.given import countable, host, shape_of
+from .._places.indexing import take_along_axis
+from .._places.moving import take, transpose
+from .._values.elements import divide
+from .._values.nans import formula, has_nan, numbers_of
+from .sorting import sort
+
+Array = Any
+
+__all__ = [
+    "median",
+    "nanmedian",
+    "nanpercentile",
+    "nanquantile",
+    "percentile",
+    "quantile",
+]
+
+
+def _fraction(places: Any) -> Any:
+    return places - np.floor(places)
+
+
+def _above_half(places: Any) -> Any:
+    part = _fraction(places)
+    return (part > 0.5) | ((part == 0.5) & (np.floor(places) % 2 == 1))
+
+
+def _hyndman_fan(alpha: float, beta: float) -> Callable[[Any, Any], Any]:
+    return lambda n, q: n * q + (alpha + q * (1 - alpha - beta)) - 1
+
+
+class _Method(NamedTuple):
+    """A method of NumPy."""
+
+    place: Callable[[Any, Any], Any]
+    """The place among n sorted elements for the fraction q: between two of them, unless it is whole."""
+    weight: Callable[[Any], Any]
+    """The share of the upper one, by the place."""
+    takes: bool = False
+    """Whether it takes one of them."""
+
+
+def _linear(n: Any, q: Any) -> Any:
+    return (n - 1) * q
+
+
+_METHODS = {
+    "linear": _Method(_linear, _fraction),
+    "lower": _Method(_linear, np.zeros_like, True),
+    "higher": _Method(_linear, lambda place: _fraction(place) > 0, True),
+    "nearest": _Method(_linear, _above_half, True),
+    "midpoint": _Method(_linear, lambda place: (_fraction(place) > 0) * 0.5),
+    "inverted_cdf": _Method(_hyndman_fan(0, 1), lambda place: _fraction(place) > 0, True),
+    "averaged_inverted_cdf": _Method(
+        _hyndman_fan(0, 1), lambda place: np.where(_fraction(place) > 0, 1.0, 0.5)
+    ),
+    "closest_observation": _Method(
+        lambda n, q: n * q - 1.5, lambda place: (_fraction(place) > 0) | (np.floor(place) % 2 == 0), True
+    ),
+    "interpolated_inverted_cdf": _Method(_hyndman_fan(0, 1), _fraction),
+    "hazen": _Method(_hyndman_fan(0.5, 0.5), _fraction),
+    "weibull": _Method(_hyndman_fan(0, 0), _fraction),
+    "median_unbiased": _Method(_hyndman_fan(1 / 3, 1 / 3), _fraction),
+    "normal_unbiased": _Method(_hyndman_fan(3 / 8, 3 / 8), _fraction),
+}
+"""By the definitions of R. J. Hyndman and Y. Fan, "Sample quantiles in statistical packages", 1996."""
+
+
+class _Places(NamedTuple):
+    """For numbers of elements (rows) and fractions (columns)."""
+
+    below: Any
+    above: Any
+    weight: Any
+    """The share of the elements above."""
+
+
+def _places(numbers: Any, q: Any, method: _Method) -> _Places:
+    n = numbers.astype(np.float64)[:, np.newaxis]
+    place = method.place(n, q)
+    most = np.maximum(n - 1, 0)
+    below, above = (np.clip(np.floor(place) + more, 0, most).astype(np.int32) for more in (0, 1))
+    weight = np.broadcast_to(method.weight(place), place.shape).astype(np.float64)
+    if method.takes:
+        below = np.where(weight != 0, above, below)
+    return _Places(below, above, weight)
+
+
+_BETWEEN = "where(w == 0, lo, minimum(maximum(lo * (1 - w) + hi * w, lo), hi))"
+
+
+def _found(
+    run: Run,
+    who: str,
+    a: Array,
+    q: Any,
+    axis: Any,
+    keepdims: bool,
+    name: str,
+    skips: bool,
+    whole: float = 1.0,
+) -> Array:
+    """The quantiles; `skips` leaves NaN out."""
+    method = _METHODS.get(name) if isinstance(name, str) else None
+    if method is None:
+        raise InvalidArgumentError(f"{who}: method is {shown(name)}; the methods are {', '.join(_METHODS)}")
+    fractions = np.asarray(host(q))
+    if fractions.dtype.kind not in "iuf":
+        raise ArgumentTypeError(f"{who}: q is {shown(q)}; give numbers from 0 to {whole:g}")
+    if not ((fractions >= 0) & (fractions <= whole)).all():
+        raise InvalidArgumentError(f"{who}: q is {shown(q)}; give numbers from 0 to {whole:g}")
+    fractions = fractions / whole
+    a = countable(a)
+    shape, dtype = shape_of(a), np.dtype(a.dtype)
+    axes = axes_of(who, None if axis is None else as_indices(axis, f"{who}: axis"), len(shape))
+    rest = [each for each in range(len(shape)) if each not in axes]
+    n, lines = (math.prod(shape[each] for each in some) for some in (axes, rest))
+    kept = [1 if each in axes else shape[each] for each in range(len(shape)) if keepdims or each in rest]
+    if not lines or not fractions.size or not n:
+        return _of_nothing(run, who, a, (*fractions.shape, *kept), method)
+    order = [*rest, *axes]
+    lined = dense(run, a) if order == sorted(order) else run(transpose, a, order)
+    ordered = run(sort, lined.reshape((lines, n)), -1)
+    makes = ordered.manager.tensor_t if isinstance(ordered, Tensor) else np.asarray
+    own = skips and has_nan(dtype)
+    numbers = run(numbers_of, ordered, axis=1) if own else None
+    known = np.array([n]) if numbers is None else np.arange(n + 1) if records(run) else host(numbers)
+    places = _places(known, fractions.reshape(-1), method)
+
+    def row(values: Any) -> Array:
+        """For each line its row, or one for all."""
+        made = makes(values)
+        return run(take, made, numbers, 0, "clip") if own and records(run) else made
+
+    def pick(values: Any) -> Array:
+        if not own:
+            return run(take, ordered, makes(values[0]), 1, "clip")
+        return run(take_along_axis, ordered, row(values), 1, "clip")
+
+    found = pick(places.below)
+    if not method.takes:
+        lo, hi = (run(divide, each, 1) if dtype.kind in "biu" else each for each in (found, pick(places.above)))
+        result = np.dtype(lo.dtype)
+        wide = np.float64 if result == np.float64 else np.float32
+        found = run(formula(_BETWEEN, result.name), row(places.weight.astype(wide)), lo, hi)
+    if has_nan(dtype) and not own:
+        last = run(take, ordered, makes(np.array([n - 1], np.int32)), 1, "clip")
+        found = run(formula("where(isnan(x), x, y)"), last, found)
+    if fractions.ndim and fractions.size > 1 and lines > 1:
+        found = run(transpose, found)
+    return found.reshape((*fractions.shape, *kept))
+
+
+def _of_nothing(run: Run, who: str, a: Array, shape: tuple[int, ...], method: _Method) -> Array:
+    """NaN for each line without elements, or no results."""
+    dtype = np.dtype(a.dtype)
+    if not has_nan(dtype) and not method.takes:
+        dtype = np.dtype(run(divide, np.zeros(1, dtype), 1).dtype) if not records(run) else np.dtype(np.float32)
+    if math.prod(shape) and not has_nan(dtype):
+        raise InvalidArgumentError(f"{who}: no elements have no such value in {dtype}")
+    made = np.full(shape, np.nan if math.prod(shape) else 0, dtype)
+    return a.manager.tensor_t(made) if isinstance(a, (Tensor, StridedView)) else made
+
+
+@Composed
+def quantile(
+    run: Run, a: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Array:
+    """The element below which the fraction `q` of the elements over axes lies, as ``np.quantile``.
+
+    `q` is a number from 0 to 1, or an array of them, whose axes are then the first of the result. The host
+    computes the places from it, also when it is recorded: what is recorded keeps them. `method` is one of
+    NumPy's: "linear" (the default), "lower", "higher", "nearest" or "midpoint" of the two neighbours, or
+    "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen",
+    "weibull", "median_unbiased" or "normal_unbiased".
+
+    The result has the dtype of `a`; of ints and bools it is float64, or float32 on devices without it, unless
+    the method takes an element. It is NaN if there is a NaN, and of no elements. It runs `sort`.
+
+    Raises InvalidArgumentError for `q` beyond 0 to 1, another method, an axis that the shape does not have or
+    that is given twice; ArgumentTypeError if `q` is no number; and what `sort` raises.
+
+    >>> kp.ops.quantile(mgr.tensor([4, 1, 2, 3]), [0.25, 0.5]).tolist()
+    [1.75, 2.5]
+
+    :dtypes: all but complex
+    :axes: any, several, None for all; ``keepdims=``
+    :error: 3 roundings of the larger of two neighbours; exact for methods that take an element
+    """
+    return _found(run, "quantile", a, q, axis, keepdims, method, False)
+
+
+@Composed
+def percentile(
+    run: Run, a: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Array:
+    """The element below which `q` of a hundred elements over axes lie, as ``np.percentile``.
+
+    It is `quantile` with ``q / 100``. Raises its errors, for `q` beyond 0 to 100.
+
+    >>> kp.ops.percentile(mgr.tensor([4, 1, 2, 3]), 75, method="lower").item()
+    3.0
+
+    :dtypes: all but complex
+    :axes: any, several, None for all; ``keepdims=``
+    :error: 3 roundings of the larger of two neighbours; exact for methods that take an element
+    """
+    return _found(run, "percentile", a, q, axis, keepdims, method, False, 100.0)
+
+
+@Composed
+def median(run: Run, a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """The element in the middle of the sorted elements over axes, or the mean of both, as ``np.median``.
+
+    It is `quantile` with 0.5. Raises its errors.
+
+    >>> kp.ops.median(mgr.tensor([4, 1, 2, 3])).item()
+    2.5
+
+    :dtypes: all but complex
+    :axes: any, several, None for all; ``keepdims=``
+    :error: 3 roundings of the larger of two neighbours; exact for methods that take an element
+    """
+    return _found(run, "median", a, 0.5, axis, keepdims, "linear", False)
+
+
+@Composed
+def nanquantile(
+    run: Run, a: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Array:
+    """`quantile` of the elements that are not NaN, as ``np.nanquantile``; NaN if there are none.
+
+    A call waits for their numbers; what is recorded keeps a table for each number that a line may have, and so
+    takes memory for as many elements. Raises the errors of `quantile`.
+
+    >>> kp.ops.nanquantile(mgr.tensor([4, np.nan, 2, 3]), 0.25).item()
+    2.5
+
+    :dtypes: all but complex
+    :axes: any, several, None for all; ``keepdims=``
+    :error: 3 roundings of the larger of two neighbours; exact for methods that take an element
+    """
+    return _found(run, "nanquantile", a, q, axis, keepdims, method, True)
+
+
+@Composed
+def nanpercentile(
+    run: Run, a: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Array:
+    """`percentile` of the elements that are not NaN, as ``np.nanpercentile``; NaN if there are none.
+
+    The rest is as for `nanquantile`. Raises its errors, for `q` beyond 0 to 100.
+
+    >>> kp.ops.nanpercentile(mgr.tensor([4, np.nan, 2, 3]), 25).item()
+    2.5
+
+    :dtypes: all but complex
+    :axes: any, several, None for all; ``keepdims=``
+    :error: 3 roundings of the larger of two neighbours; exact for methods that take an element
+    """
+    return _found(run, "nanpercentile", a, q, axis, keepdims, method, True, 100.0)
+
+
+@Composed
+def nanmedian(run: Run, a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """`median` of the elements that are not NaN, as ``np.nanmedian``; NaN if there are none.
+
+    The rest is as for `nanquantile`. Raises its errors.
+
+    >>> kp.ops.nanmedian(mgr.tensor([4, np.nan, 2, 3])).item()
+    3.0
+
+    :dtypes: all but complex
+    :axes: any, several, None for all; ``keepdims=``
+    :error: 3 roundings of the larger of two neighbours; exact for methods that take an element
+    """
+    return _found(run, "nanmedian", a, 0.5, axis, keepdims, "linear", True)
