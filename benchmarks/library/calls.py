@@ -153,8 +153,26 @@ CALLS: dict[str, Call] = {
             "any",
             "all",
             "count_nonzero",
+            "median",
+            "nanargmax",
+            "nanargmin",
+            "nancumprod",
+            "nancumsum",
+            "nanmax",
+            "nanmean",
+            "nanmedian",
+            "nanmin",
+            "nanprod",
+            "nanstd",
+            "nansum",
+            "nanvar",
         ]
     },
+    **{
+        name: Call(lambda rng, n, q=q: (_floats(1)(rng, n)[0] + (q,), {}), getattr(np, name))
+        for name, q in (("quantile", 0.3), ("nanquantile", 0.3), ("percentile", 30), ("nanpercentile", 30))
+    },
+    "isin": Call(_whole(1000, np.arange(0, 1000, 7, np.int32)), np.isin),
     **{
         f"{before}fft{after}": Call(
             _cube(axes, np.float32 if before == "r" else np.complex64, before == "ir"),
@@ -237,7 +255,10 @@ CALLS: dict[str, Call] = {
     "take_along_axis": Call(_taken, lambda x, i, axis, mode: np.take_along_axis(x, i, axis)),
     "put": Call(_written, lambda x, *rest, **named: np.put(x.copy(), *rest, **named)),
     "put_along_axis": Call(lambda rng, n: (_written(rng, n)[0], {"axis": 0, "mode": "clip"})),
-    "scatter_add": Call(lambda rng, n: (_written(rng, n)[0], {"axis": 0, "mode": "clip"})),
+    **{
+        name: Call(lambda rng, n: (_written(rng, n)[0], {"axis": 0, "mode": "clip"}))
+        for name in ["scatter_add", "scatter_max", "scatter_min", "scatter_mul"]
+    },
     "take": Call(_taken, np.take),
     "full": Call(lambda rng, n: ((n, 7.0), {}), np.full, elements=1 << 20),
     "arange": Call(lambda rng, n: ((float(n),), {}), np.arange, elements=1 << 20),

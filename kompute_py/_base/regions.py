@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .array_habits import ArrayHabits
+from .arrays import to_array
 from .errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, shown
 from .text import Told, told
 
@@ -64,6 +66,28 @@ def locate(shape: tuple[int, ...], key: Any, what: Told, strides: tuple[int, ...
         return 0, part.shape, None
     first = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
     return first, part.shape, None if part.flags.c_contiguous else part.strides
+
+
+def is_advanced(key: Any) -> bool:
+    """Whether an index is one of NumPy's advanced ones: it has an array, a list, or a truth value."""
+    return any(map(_is_array, key)) if isinstance(key, tuple) else _is_array(key)
+
+
+def _is_array(key: Any) -> bool:
+    if isinstance(key, np.ndarray):
+        return bool(key.ndim) or key.dtype == np.bool_
+    return isinstance(key, (list, tuple, range, bool, np.bool_, ArrayHabits))
+
+
+def as_mask_or_indices(key: Any) -> Any:
+    """A part of an index that `is_advanced`, with what is no tensor, int, slice, Ellipsis or None as an array.
+
+    Raises ArgumentTypeError if it is no array, or a masked one.
+    """
+    if not _is_array(key) or isinstance(key, ArrayHabits):
+        return key
+    array = to_array(key, "An index")
+    return array.astype(np.intp) if not array.size and not isinstance(key, np.ndarray) else array
 
 
 class Runs(NamedTuple):
@@ -166,8 +190,8 @@ def _basic(key: Any, what: Told) -> int | slice | EllipsisType | None:
             pass
     raise ArgumentTypeError(
         f"{told(what)} is indexed with ints and slices, which give views of its memory, not with "
-        f"{shown(key)} ({type(key).__name__}). For other elements index an array: t.read()[...], "
-        "or t.numpy()[...]"
+        f"{shown(key)} ({type(key).__name__}). t[...] alone takes arrays of ints and masks, too, and gives a "
+        "copy; else index an array: t.read()[...], or t.numpy()[...]"
     )
 
 

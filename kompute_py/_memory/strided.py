@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from .._base.array_habits import ArrayHabits, OnlyOfArrays
 from .._base.arrays import check_out, matching, spread
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, not_copyable, shown
-from .._base.regions import locate, runs_of
+from .._base.regions import is_advanced, locate, runs_of
 from .._base.types import dtype_text
 from .._sync.fence import Fence
 
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 
     from .._manager.manager import Manager
     from .tensor import Tensor
+
+
+def indexing() -> Any:
+    """The module of `kp.ops` that indexes tensors with arrays: its room lies above this one, so the package is
+    asked."""
+    return sys.modules[__name__.partition(".")[0]].ops._indexing()
 
 
 class StridedView(ArrayHabits):
@@ -129,7 +136,7 @@ class StridedView(ArrayHabits):
         """
         self._require_init("be read")
         if region is not None:
-            return self[region].read(out)
+            return self._basic(region).read(out)
         base = self._base
         if out is not None:
             out = check_out(out, base._dtype, self._shape, self._describe)
@@ -150,7 +157,7 @@ class StridedView(ArrayHabits):
         """
         self._require_init("be written")
         if region is not None:
-            self[region].write(data)
+            self._basic(region).write(data)
             return
         array = matching(data, self.dtype, self._count, self._describe).reshape(self._shape)
         self._store(array)
@@ -201,16 +208,24 @@ class StridedView(ArrayHabits):
     # -- parts -----------------------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Any:
-        """A view of the part at `key`: a Tensor if it is dense, else a StridedView. `key` and the errors are
-        as for ``Tensor``.
+        """A view of the part at `key`: a Tensor if it is dense, else a StridedView; with arrays or masks in
+        `key` a Tensor with a copy. `key` and the errors are as for ``Tensor``.
         """
         self._require_init("be viewed")
+        return indexing().pick(self, key) if is_advanced(key) else self._basic(key)
+
+    def _basic(self, key: Any) -> Any:
+        """The view at an index of ints and slices."""
         first, shape, strides = locate(self._shape, key, self._describe, self._strides)
         return self._base._at(self._first + first if math.prod(shape) else 0, shape, strides)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Writes `value` to the part at `key`, as ``Tensor`` does."""
-        self[key]._assign(value)
+        if is_advanced(key):
+            self._require_init("be written")
+            indexing().place(self, key, value)
+        else:
+            self[key]._assign(value)
 
     # Without this, Python would iterate through __getitem__.
     __iter__ = __reversed__ = None

@@ -22,10 +22,11 @@ from .._base.errors import (
 from .._base.misplaced import KEPT_BY_TENSOR_T
 from .._base.packing import packed
 from .._base.plain_arguments import refuse_unordered
-from .._base.regions import locate, reshaped, retyped
+from .._base.regions import is_advanced, locate, reshaped, retyped
 from .._base.types import is_small_float
 from .dlpack import CPU, VULKAN, code_of
 from .memory import DEVICE, Memory, memory_list, seen_by_others, submitted, to_memory_type
+from .strided import indexing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -92,7 +93,13 @@ class Tensor(Memory, _native.BufferExporter):
         To be bound to a shader, a view must begin at a multiple of the device's
         minStorageBufferOffsetAlignment (16 to 256 bytes); everything else accepts any offset.
 
-        Raises OutOfRangeError for an index beyond its axis, ArgumentTypeError for lists, arrays and masks,
+        With arrays of ints, masks of bools or lists of either in it, on the host or Tensors, it is as in NumPy's
+        advanced indexing: a Tensor with a copy of these elements, in new memory of the device. The call waits:
+        for the work that writes the tensor, to see that indices of the device are in bounds, and for the number
+        of elements that a mask selects. ``kp.ops.take`` with ``mode="clip"`` can be recorded.
+
+        Raises OutOfRangeError for an index beyond its axis, a mask of another shape or too many indices,
+        InvalidArgumentError for arrays that do not broadcast, ArgumentTypeError for anything else,
         FailedPreconditionError if the tensor is destroyed.
         """
         shape = self._shape
@@ -102,7 +109,11 @@ class Tensor(Memory, _native.BufferExporter):
                 start, stop, _ = key.indices(shape[0])
                 return self._at(start, (max(stop - start, 0),), None)
         self._require_init("be viewed")
-        return self._at(*locate(shape, key, self._describe))
+        return indexing().pick(self, key) if is_advanced(key) else self._basic(key)
+
+    def _basic(self, key: Any) -> Any:
+        """The view at an index of ints and slices."""
+        return self._at(*locate(self._shape, key, self._describe))
 
     def _at(self, first: int, shape: tuple[int, ...], strides: tuple[int, ...] | None) -> Any:
         """The view that `locate` describes."""
@@ -123,11 +134,18 @@ class Tensor(Memory, _native.BufferExporter):
         Waits for pending work on the tensor. The host copy of a `device` tensor does not change. If the
         tensor was never used on the device, its initial data is uploaded first.
 
+        With arrays or masks in `key`, the device writes these elements, and `value` may be a Tensor, whose
+        numbers it then takes; if an index stands several times, the last value counts. It takes time for the
+        whole part that the key's ints and slices leave.
+
         Raises the errors of ``t[key]``; InvalidArgumentError if `value` does not broadcast to the part or has
         numbers out of range; ArgumentTypeError for a dtype that does not convert without loss.
         """
-        part = self[key]
-        part._assign(value)
+        if is_advanced(key):
+            self._require_init("be written")
+            indexing().place(self, key, value)
+        else:
+            self[key]._assign(value)
 
     def _assign(self, value: Any) -> None:
         array = spread(value, self._dtype, self._shape, self._describe)
@@ -206,7 +224,7 @@ class Tensor(Memory, _native.BufferExporter):
         return made
 
     def _region(self, region: Any) -> Any:
-        return self[region]
+        return self._basic(region)
 
     def _part(self, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor:
         count = math.prod(shape)

@@ -523,5 +523,10 @@ def __getattr__(name: str) -> Any:
     return found
 
 
+def _indexing() -> Any:
+    """What ``t[key]`` of tensors uses for arrays in the key."""
+    return import_module("._orders.picking", __name__)
+
+
 def __dir__() -> list[str]:
     return sorted({*__all__, *libraries})
