@@ -194,3 +194,40 @@ def test_trace(mgr):
         got = np.asarray(ops.trace(a, offset, axis1, axis2))
         assert got.shape == expected.shape
         np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i4", "F", "i1", "?"])
+def test_several_arguments(mgr, dtype):
+    for subscripts, shapes in (
+        ("ij,jk,kl->il", [(3, 4), (4, 5), (5, 2)]),
+        ("ij,jk,kl,lm", [(3, 4), (4, 5), (5, 2), (2, 6)]),
+        ("ii,ij,j->i", [(3, 3), (3, 4), (4,)]),
+        ("...ij,jk,...k->...i", [(2, 3, 4), (4, 5), (1, 5)]),
+        ("a,b,c->abc", [(2,), (3,), (4,)]),
+        ("ij,j,j", [(3, 4), (4,), (1,)]),
+        ("i,i,i->", [(0,), (0,), (0,)]),
+        (",ij,->ji", [(), (3, 2), ()]),
+    ):
+        arrays = [np.asarray(numbers(shape, dtype, seed)) for seed, shape in enumerate(shapes)]
+        expected = np.einsum(subscripts, *arrays)
+        check(ops.einsum(subscripts, *arrays), expected)
+        operation = ops.einsum.op(subscripts, *(mgr.tensor_t(each) for each in arrays))
+        mgr.sequence().record(operation).eval()
+        check(operation.results[0].read(), expected)
+
+
+def test_several_arguments_of_several_dtypes(mgr):
+    arrays = [np.float32([0.5, 1]), np.int8([100, 2]), np.int8([100, 4])]
+    expected = np.einsum("i,i,i->i", *arrays)
+    check(ops.einsum("i,i,i->i", *arrays), expected)
+    out = mgr.zeros(2)
+    assert ops.einsum("i,i,i->i", *map(mgr.tensor_t, arrays), out=out) is out and out.tolist() == expected.tolist()
+    halves = [np.float16([300]), np.float16([300]), np.float16([0.25])]  # float16 has no 90,000
+    assert ops.einsum("i,i,i->", *halves) == 22500
+    for args, error, words in (
+        (("ij,jk->ik", *[np.zeros((2, 2), np.float32)] * 3), kp.InvalidArgumentError, "3 arguments were given"),
+        (("ij,jk,kl->il", *[np.zeros((2, 3), np.float32)] * 3), kp.InvalidArgumentError, "'j' has the lengths"),
+        ((3, *[np.zeros((2, 2), np.float32)] * 3), kp.ArgumentTypeError, "subscripts is an int"),
+    ):
+        with pytest.raises(error, match=words):
+            ops.einsum(*args)

@@ -182,3 +182,65 @@ def test_refusals(call, words):
         call()
     with pytest.raises(kp.ArgumentTypeError, match="indices is of float32"):
         ops.put(VECTOR, VECTOR, VECTOR, "clip")
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i4", "f8", "u1", "?", "i8", "u8", "f2", "i2"])
+@pytest.mark.parametrize("name, ufunc", [("max", np.maximum), ("min", np.minimum), ("mul", np.multiply)])
+def test_scattered_and_combined(mgr, needs, rng, dtype, name, ufunc):
+    needs(mgr, "shaderInt64")
+    if dtype == "f8":
+        needs(mgr, "shaderFloat64")
+    function = getattr(ops, f"scatter_{name}")
+    cases = (((3, 4, 5), 1, (2, 3)), ((7,), 0, (9,)), ((3, 4), -1, (6,)), ((2, 3), 0, ()))
+    for shape, axis, lengths in cases if dtype == "f4" else cases[:1]:
+        place = axis % len(shape)
+        x = rng.integers(0, 4, shape).astype(dtype)
+        indices = np.asarray(rng.integers(-shape[axis], shape[axis], lengths))
+        values = np.asarray(rng.integers(0, 4, (*shape[:place], *lengths, *shape[place + 1 :])).astype(dtype))
+        if dtype[0] == "f":
+            values[rng.random(values.shape) < 0.1] = np.nan
+        expected = np.moveaxis(x.copy(), axis, 0)
+        along = range(place, place + len(lengths))
+        ufunc.at(expected, indices, np.moveaxis(values, list(along), list(range(len(lengths)))))
+        expected = np.moveaxis(expected, 0, axis)
+        check(function(x, indices, values, axis), expected)
+        t, theirs = mgr.tensor_t(x), mgr.tensor_t(values)
+        operation = function.op(t, mgr.tensor_t(indices), theirs, axis, "wrap")
+        mgr.sequence().record(operation).eval()
+        check(operation.results[0].read(), expected)
+        assert function(t, indices, theirs, axis, out=t) is t
+        check(t.read(), expected)
+
+
+def test_scattered_without_elements_or_right_arguments(mgr):
+    x = np.ones(3, np.float32)
+    check(ops.scatter_max(x, np.zeros(0, np.int32), np.zeros(0, np.float32), 0), x)
+    check(ops.scatter_mul(mgr.tensor_t(x)[::2], np.array([0, 0]), x[:2] * 2, 0).read(), np.float32([4, 1]))
+    for args, error, words in (
+        ((x, np.array([0, 3]), x[:2], 0), kp.OutOfRangeError, "index 3"),
+        ((x, np.array([0, 3]), x, 0), kp.InvalidArgumentError, "with x"),
+        ((x, np.array([0]), x[:1], 1), kp.InvalidArgumentError, "axis is 1"),
+        ((x, x[:1], x[:1], 0), kp.ArgumentTypeError, "give ints"),
+        ((x, np.array([0]), x[:1].astype("F"), 0), kp.InvalidArgumentError, "convert them"),
+        ((x.astype("F"), np.array([0]), x[:1], 0), kp.UnimplementedError, "real numbers"),
+    ):
+        with pytest.raises(error, match=words):
+            ops.scatter_min(*args)
+
+
+def test_indices_that_broadcasting_made_longer_than_memory(mgr):
+    """Nothing walks them."""
+    x, huge = np.arange(4, dtype=np.float32), np.broadcast_to(np.int32(1), (2**40,))
+    for call in (
+        lambda: ops.take(x, huge),
+        lambda: ops.take(x, np.broadcast_to(np.int32(-9), huge.shape)),
+        lambda: ops.put(x, huge, x),
+        lambda: ops.repeat(x, huge),
+        lambda: ops.repeat(huge, huge),
+        lambda: ops.sum(x, huge),
+        lambda: ops.sort(np.broadcast_to(np.float32(1), (2**20, 2**20)), None),
+        lambda: ops.unique(np.broadcast_to(np.float32(1), (2**20, 2**20))),
+        lambda: ops.kron(np.zeros(2**20, np.float32), np.zeros(2**20, np.float32)),
+    ):
+        with pytest.raises((kp.InvalidArgumentError, kp.OutOfRangeError, kp.OutOfMemoryError)):
+            call()

@@ -288,3 +288,36 @@ def test_errors_of_weights():
     for weights in (np.zeros(4, np.complex64), np.zeros(4, bool)):
         with pytest.raises(kp.errors.ArgumentTypeError, match="weights is of"):
             kp.ops.histogram(x, weights=weights)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i4", "u1", "?", "f2", "i8", "f8"])
+def test_isin(mgr, needs, dtype):
+    for each, feature in (("i8", "shaderInt64"), ("f8", "shaderFloat64")):
+        if dtype == each:
+            needs(mgr, feature)
+    rng = np.random.default_rng(6)
+    a, b = rng.integers(0, 9, (4, 5)).astype(dtype), rng.integers(0, 5, (2, 3)).astype(dtype)
+    if a.dtype.kind == "f":
+        a[0], b[0] = [np.nan, 0.0, -0.0, np.inf, 3], [np.nan, -0.0, np.inf]
+    for invert in (False, True):
+        expected = np.isin(a, b, invert=invert)
+        for tests in (b, b[:0]):
+            np.testing.assert_array_equal(kp.ops.isin(a, tests, invert=invert), np.isin(a, tests, invert=invert))
+        operation = kp.ops.isin.op(mgr.tensor_t(a), mgr.tensor_t(b), invert=invert)
+        mgr.sequence().record(operation).eval()
+        np.testing.assert_array_equal(operation.results[0].read(), expected)
+        np.testing.assert_array_equal(
+            kp.ops.isin(mgr.tensor_t(a)[:, ::2], mgr.tensor_t(b)[:, ::2], invert=invert).read(),
+            np.isin(a[:, ::2], b[:, ::2], invert=invert),
+        )
+
+
+def test_isin_of_two_dtypes(mgr, needs):
+    needs(mgr, "shaderInt64")
+    needs(mgr, "shaderFloat64")
+    for a, b in ((np.int32([1, 2]), [2, 3]), (np.float32([0.5, 2]), np.int32([2])), (np.uint8([255]), np.int8([-1]))):
+        np.testing.assert_array_equal(kp.ops.isin(a, b), np.isin(a, b))
+    with pytest.raises(kp.ArgumentTypeError, match="no common ints"):
+        kp.ops.isin(np.uint64([2**63]), np.int64([-(2**63)]))
+    with pytest.raises(kp.UnimplementedError):
+        kp.ops.isin(np.complex64([1]), np.complex64([1]))

@@ -148,3 +148,33 @@ def test_odd_arguments_are_refused_by_name(call):
 def test_axes_of_arrays_without_axes():
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     np.testing.assert_array_equal(ops.sum(x, axis=np.array(1)), x.sum(1))
+
+
+def test_diff_with_what_stands_beside(mgr):
+    x = numbers((3, 4)) ** 2
+    t = mgr.tensor_t(x)
+    for named in (
+        {"prepend": np.float32(0)},
+        {"append": np.float32(3)},
+        {"prepend": np.zeros((3, 2), np.float32), "append": x[:, :1]},
+        {"prepend": np.zeros((1, 4), np.float32), "axis": 0, "n": 2},
+        {"prepend": np.float32(1), "n": 0},
+        {"append": np.float32(7), "n": 9},
+    ):
+        expected = np.diff(x, **named)
+        theirs = {name: mgr.tensor_t(each) if isinstance(each, np.ndarray) else each for name, each in named.items()}
+        operation = ops.diff.op(t, **theirs)
+        mgr.sequence().record(operation).eval()
+        for got in (ops.diff(x, **named), ops.diff(t, **theirs).read(), operation.results[0].read()):
+            assert got.dtype == expected.dtype
+            np.testing.assert_array_equal(got, expected)
+    part = t[:, ::2]
+    np.testing.assert_array_equal(
+        ops.diff(part, prepend=mgr.tensor_t(np.float32(4))).read(), np.diff(x[:, ::2], prepend=np.float32(4))
+    )
+    flags = np.array([True, False, False])
+    np.testing.assert_array_equal(ops.diff(flags, prepend=True), np.diff(flags, prepend=True))
+    ints = np.array([3, 1], np.int32)
+    assert ops.diff(ints, prepend=ints[:1]).tolist() == [0, -2]
+    with pytest.raises(kp.InvalidArgumentError, match="must be the same"):
+        ops.diff(t, prepend=np.zeros((2, 1), np.float32))

@@ -1,0 +1,132 @@
+"""Medians, quantiles and percentiles, against NumPy."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+
+pytestmark = pytest.mark.shared
+
+ops = kp.ops
+METHODS = [
+    "linear", "lower", "higher", "nearest", "midpoint", "inverted_cdf", "averaged_inverted_cdf",
+    "interpolated_inverted_cdf", "hazen", "weibull", "median_unbiased", "normal_unbiased",
+]  # fmt: skip
+TAKING = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
+
+
+@pytest.fixture(autouse=True)
+def default(mgr):
+    """The test's Manager is the one that calls with arrays use."""
+    with mgr, warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        yield
+
+
+def numbers(dtype, holes=False):
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(3, 4, 5)) * 9
+    x = (np.abs(x) if dtype[0] == "u" else x).astype(dtype)
+    if holes:
+        x[rng.random(x.shape) < 0.3] = np.nan
+        x[1, :, 2] = np.nan
+    return x
+
+
+def close(got, expected, dtype):
+    got = np.asarray(got.read() if isinstance(got, kp.Tensor) else got)
+    assert got.shape == np.shape(expected)
+    np.testing.assert_allclose(got.astype(float), expected, 2e-3 if dtype == "f2" else 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize(
+    "dtype, method",
+    [("f4", each) for each in METHODS]
+    + [(dtype, each) for dtype in ("f8", "f2", "i4", "u1") for each in ("linear", "nearest")],
+)
+def test_each_method(mgr, needs, dtype, method):
+    if dtype not in ("f4", "f2"):
+        needs(mgr, "shaderFloat64")
+    x = numbers(dtype)
+    exact = x.astype("f8") if x.dtype.kind == "f" else x
+    for q, axis, keepdims in ((0.3, None, False), ([0, 0.25, 1], (0, 2), True), ([[0.1], [0.77]], 1, False)):
+        got = ops.quantile(x, q, axis, method=method, keepdims=keepdims)
+        close(got, np.quantile(exact, q, axis, method=method, keepdims=keepdims), dtype)
+        ours = x.dtype if x.dtype.kind == "f" or method in TAKING else np.float64
+        assert got.dtype == ours
+
+
+@pytest.mark.parametrize("method", ["linear", "nearest", "midpoint", "hazen"])
+@pytest.mark.parametrize("axis", [None, 1, (0, 2)])
+def test_nan(mgr, method, axis):
+    x = numbers("f4", holes=True)
+    t = mgr.tensor_t(x)
+    exact = x.astype("f8")
+    for q in (0.4, [0.1, 0.9]):
+        expected = np.nanquantile(exact, q, axis, method=method)
+        close(ops.nanquantile(t, q, axis, method=method), expected, "f4")
+        operation = ops.nanquantile.op(t, q, axis, method=method)
+        mgr.sequence().record(operation).eval()
+        close(operation.results[0], expected, "f4")
+        close(ops.quantile(t, q, axis, method=method), np.quantile(exact, q, axis, method=method), "f4")
+
+
+def test_names_out_and_parts(mgr):
+    x = numbers("f4")
+    t = mgr.tensor_t(x)
+    for name, rest in (("median", ()), ("nanmedian", ()), ("percentile", (30,)), ("nanpercentile", ([5, 95],))):
+        expected = getattr(np, name)(x[::2, ::-1], *rest, axis=1)
+        close(getattr(ops, name)(t[::2, ::-1], *rest, 1), expected, "f4")
+        operation = getattr(ops, name).op(t[::2, ::-1], *rest, axis=1)
+        mgr.sequence().record(operation).eval()
+        close(operation.results[0], expected, "f4")
+        out = mgr.zeros(expected.shape)
+        assert getattr(ops, name)(t[::2, ::-1], *rest, 1, out=out) is out
+        close(out, expected, "f4")
+    assert ops.median(np.array([True, False, True])) == 1
+
+
+def test_special_values(mgr):
+    inf, nan = np.inf, np.nan
+    largest = np.finfo(np.float32).max
+    for values, expected in (
+        ([inf] * 4, inf),
+        ([-inf, inf], nan),
+        ([-inf, -inf, 5], -inf),
+        ([5, inf], inf),
+        ([largest, -largest], 0),
+        ([largest, largest], largest),
+        ([3], 3),
+        ([nan, 1, 2], nan),
+    ):
+        np.testing.assert_equal(float(ops.median(np.float32(values))), float(expected), str(values))
+    assert ops.quantile(np.float32([1, inf]), 0) == 1
+    # The order statistic with an even number, of those at the same distance (R. J. Hyndman and Y. Fan).
+    assert [int(ops.quantile(np.arange(1, 5), q, method="closest_observation")) for q in (0.375, 0.625)] == [2, 2]
+    assert np.isnan(ops.median(np.zeros(0, np.float32))) and ops.median(np.zeros((0, 2)), 0).shape == (2,)
+    assert ops.quantile(mgr.zeros((3, 2)), [], 0).shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda x: ops.quantile(x, 1.5), kp.InvalidArgumentError, "q is 1.5; give numbers from 0 to 1"),
+        (lambda x: ops.percentile(x, [0, 101]), kp.InvalidArgumentError, "from 0 to 100"),
+        (lambda x: ops.quantile(x, np.nan), kp.InvalidArgumentError, "q is nan"),
+        (lambda x: ops.quantile(x, "half"), kp.ArgumentTypeError, "q is 'half'"),
+        (lambda x: ops.quantile(x, 0.5, method="cubic"), kp.InvalidArgumentError, "the methods are linear, lower"),
+        (lambda x: ops.median(x, 3), kp.InvalidArgumentError, "axis is 3"),
+        (lambda x: ops.median(x, (0, 0)), kp.InvalidArgumentError, "twice"),
+        (lambda x: ops.median(x, "x"), kp.ArgumentTypeError, "axis"),
+        (lambda x: ops.median(x.astype("F")), kp.UnimplementedError, "complex"),
+        (lambda x: ops.quantile(x[:0].astype("i4"), 0.5, method="lower"), kp.InvalidArgumentError, "no elements"),
+        (lambda x: ops.median(np.broadcast_to(np.float32(1), (2**20, 2**20))), kp.InvalidArgumentError, "32 bits"),
+    ],
+)
+def test_refusals(call, error, words):
+    with pytest.raises(error, match=words):
+        call(numbers("f4"))
