@@ -80,7 +80,8 @@ def _is_array(key: Any) -> bool:
 
 
 def as_mask_or_indices(key: Any) -> Any:
-    """A part of an index that `is_advanced`, with what is no tensor, int, slice, Ellipsis or None as an array.
+    """A part of an index that `is_advanced`, with what is no tensor, int, slice, Ellipsis or None as an
+    array.
 
     Raises ArgumentTypeError if it is no array, or a masked one.
     """

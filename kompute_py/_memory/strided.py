@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def indexing() -> Any:
-    """The module of `kp.ops` that indexes tensors with arrays: its room lies above this one, so the package is
-    asked."""
+    """The module of `kp.ops` that indexes tensors with arrays: its room lies above this one, so the package
+    is asked."""
     return sys.modules[__name__.partition(".")[0]].ops._indexing()
 
 

@@ -93,10 +93,10 @@ class Tensor(Memory, _native.BufferExporter):
         To be bound to a shader, a view must begin at a multiple of the device's
         minStorageBufferOffsetAlignment (16 to 256 bytes); everything else accepts any offset.
 
-        With arrays of ints, masks of bools or lists of either in it, on the host or Tensors, it is as in NumPy's
-        advanced indexing: a Tensor with a copy of these elements, in new memory of the device. The call waits:
-        for the work that writes the tensor, to see that indices of the device are in bounds, and for the number
-        of elements that a mask selects. ``kp.ops.take`` with ``mode="clip"`` can be recorded.
+        With arrays of ints, masks of bools or lists of either in it, on the host or Tensors, it is as in
+        NumPy's advanced indexing: a Tensor with a copy of these elements, in new memory of the device. The
+        call waits: for the work that writes the tensor, to see that indices of the device are in bounds, and
+        for the number of elements that a mask selects. ``kp.ops.take`` with ``mode="clip"`` can be recorded.
 
         Raises OutOfRangeError for an index beyond its axis, a mask of another shape or too many indices,
         InvalidArgumentError for arrays that do not broadcast, ArgumentTypeError for anything else,

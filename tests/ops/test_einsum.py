@@ -221,12 +221,23 @@ def test_several_arguments_of_several_dtypes(mgr):
     expected = np.einsum("i,i,i->i", *arrays)
     check(ops.einsum("i,i,i->i", *arrays), expected)
     out = mgr.zeros(2)
-    assert ops.einsum("i,i,i->i", *map(mgr.tensor_t, arrays), out=out) is out and out.tolist() == expected.tolist()
+    assert (
+        ops.einsum("i,i,i->i", *map(mgr.tensor_t, arrays), out=out) is out
+        and out.tolist() == expected.tolist()
+    )
     halves = [np.float16([300]), np.float16([300]), np.float16([0.25])]  # float16 has no 90,000
     assert ops.einsum("i,i,i->", *halves) == 22500
     for args, error, words in (
-        (("ij,jk->ik", *[np.zeros((2, 2), np.float32)] * 3), kp.InvalidArgumentError, "3 arguments were given"),
-        (("ij,jk,kl->il", *[np.zeros((2, 3), np.float32)] * 3), kp.InvalidArgumentError, "'j' has the lengths"),
+        (
+            ("ij,jk->ik", *[np.zeros((2, 2), np.float32)] * 3),
+            kp.InvalidArgumentError,
+            "3 arguments were given",
+        ),
+        (
+            ("ij,jk,kl->il", *[np.zeros((2, 3), np.float32)] * 3),
+            kp.InvalidArgumentError,
+            "'j' has the lengths",
+        ),
         ((3, *[np.zeros((2, 2), np.float32)] * 3), kp.ArgumentTypeError, "subscripts is an int"),
     ):
         with pytest.raises(error, match=words):

@@ -82,7 +82,8 @@ def test_linspace(start, stop, num):
 
 
 @pytest.mark.parametrize(
-    "start, stop, num, endpoint", [(0, 1 + 2j, 5, True), (-3j, 7, 101, False), (1j, 1j, 1, True), (0, 1j, 0, True)]
+    "start, stop, num, endpoint",
+    [(0, 1 + 2j, 5, True), (-3j, 7, 101, False), (1j, 1j, 1, True), (0, 1j, 0, True)],
 )
 def test_linspace_of_complex_numbers(mgr, start, stop, num, endpoint):
     exact = np.linspace(start, stop, num, endpoint)

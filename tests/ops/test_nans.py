@@ -38,11 +38,17 @@ def numbers(dtype, holes=True):
 def close(got, expected, dtype):
     got, expected = np.asarray(got.read() if isinstance(got, kp.Tensor) else got), np.asarray(expected)
     assert got.shape == expected.shape and got.dtype == expected.dtype
-    np.testing.assert_allclose(got.astype(complex), expected.astype(complex), 1e-2 if dtype == "f2" else 1e-5, 2e-2 if dtype == "f2" else 1e-4)
+    np.testing.assert_allclose(
+        got.astype(complex),
+        expected.astype(complex),
+        1e-2 if dtype == "f2" else 1e-5,
+        2e-2 if dtype == "f2" else 1e-4,
+    )
 
 
 @pytest.mark.parametrize(
-    "dtype, axis", [("f4", None), ("f4", 1), ("f4", (0, 2)), *((each, 1) for each in ("f8", "f2", "i4", "?", "F"))]
+    "dtype, axis",
+    [("f4", None), ("f4", 1), ("f4", (0, 2)), *((each, 1) for each in ("f8", "f2", "i4", "?", "F"))],
 )
 def test_reductions(mgr, needs, dtype, axis):
     needs(mgr, "shaderInt64")

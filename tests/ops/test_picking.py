@@ -53,7 +53,10 @@ def key_for(chosen: random.Random, rng: np.random.Generator, shape: tuple[int, .
 def test_any_key(mgr, seed):
     chosen, rng = random.Random(seed), np.random.default_rng(seed)
     for _ in range(60):
-        shape = tuple(chosen.choice([1, 2, 3, 4, 0 if chosen.random() < 0.1 else 5]) for _ in range(chosen.randint(1, 4)))
+        shape = tuple(
+            chosen.choice([1, 2, 3, 4, 0 if chosen.random() < 0.1 else 5])
+            for _ in range(chosen.randint(1, 4))
+        )
         x = rng.integers(0, 100, (*shape[:-1], shape[-1] * 2)).astype(chosen.choice(DTYPES))
         t = mgr.tensor_t(x)
         if chosen.random() < 0.5:
@@ -63,7 +66,8 @@ def test_any_key(mgr, seed):
             t = mgr.tensor_t(x)
         key = key_for(chosen, rng, shape)
         theirs = tuple(
-            mgr.tensor_t(each) if isinstance(each, np.ndarray) and chosen.random() < 0.4 else each for each in key
+            mgr.tensor_t(each) if isinstance(each, np.ndarray) and chosen.random() < 0.4 else each
+            for each in key
         )
         try:
             expected = np.asarray(x[key])
@@ -74,7 +78,9 @@ def test_any_key(mgr, seed):
         got = np.asarray(t[theirs].read())
         assert got.shape == expected.shape and got.dtype == expected.dtype, (shape, key)
         np.testing.assert_array_equal(got, expected, str((shape, key)))
-        values = rng.integers(0, 100, chosen.choice([expected.shape, (), expected.shape[-1:]])).astype(x.dtype)
+        values = rng.integers(0, 100, chosen.choice([expected.shape, (), expected.shape[-1:]])).astype(
+            x.dtype
+        )
         wanted = x.copy()
         wanted[key] = values
         t[theirs] = chosen.choice([values, mgr.tensor_t(values)])

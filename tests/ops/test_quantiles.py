@@ -78,7 +78,12 @@ def test_nan(mgr, method, axis):
 def test_names_out_and_parts(mgr):
     x = numbers("f4")
     t = mgr.tensor_t(x)
-    for name, rest in (("median", ()), ("nanmedian", ()), ("percentile", (30,)), ("nanpercentile", ([5, 95],))):
+    for name, rest in (
+        ("median", ()),
+        ("nanmedian", ()),
+        ("percentile", (30,)),
+        ("nanpercentile", ([5, 95],)),
+    ):
         expected = getattr(np, name)(x[::2, ::-1], *rest, axis=1)
         close(getattr(ops, name)(t[::2, ::-1], *rest, 1), expected, "f4")
         operation = getattr(ops, name).op(t[::2, ::-1], *rest, axis=1)
@@ -106,7 +111,10 @@ def test_special_values(mgr):
         np.testing.assert_equal(float(ops.median(np.float32(values))), float(expected), str(values))
     assert ops.quantile(np.float32([1, inf]), 0) == 1
     # The order statistic with an even number, of those at the same distance (R. J. Hyndman and Y. Fan).
-    assert [int(ops.quantile(np.arange(1, 5), q, method="closest_observation")) for q in (0.375, 0.625)] == [2, 2]
+    assert [int(ops.quantile(np.arange(1, 5), q, method="closest_observation")) for q in (0.375, 0.625)] == [
+        2,
+        2,
+    ]
     assert np.isnan(ops.median(np.zeros(0, np.float32))) and ops.median(np.zeros((0, 2)), 0).shape == (2,)
     assert ops.quantile(mgr.zeros((3, 2)), [], 0).shape == (0, 2)
 
@@ -118,13 +126,25 @@ def test_special_values(mgr):
         (lambda x: ops.percentile(x, [0, 101]), kp.InvalidArgumentError, "from 0 to 100"),
         (lambda x: ops.quantile(x, np.nan), kp.InvalidArgumentError, "q is nan"),
         (lambda x: ops.quantile(x, "half"), kp.ArgumentTypeError, "q is 'half'"),
-        (lambda x: ops.quantile(x, 0.5, method="cubic"), kp.InvalidArgumentError, "the methods are linear, lower"),
+        (
+            lambda x: ops.quantile(x, 0.5, method="cubic"),
+            kp.InvalidArgumentError,
+            "the methods are linear, lower",
+        ),
         (lambda x: ops.median(x, 3), kp.InvalidArgumentError, "axis is 3"),
         (lambda x: ops.median(x, (0, 0)), kp.InvalidArgumentError, "twice"),
         (lambda x: ops.median(x, "x"), kp.ArgumentTypeError, "axis"),
         (lambda x: ops.median(x.astype("F")), kp.UnimplementedError, "complex"),
-        (lambda x: ops.quantile(x[:0].astype("i4"), 0.5, method="lower"), kp.InvalidArgumentError, "no elements"),
-        (lambda x: ops.median(np.broadcast_to(np.float32(1), (2**20, 2**20))), kp.InvalidArgumentError, "32 bits"),
+        (
+            lambda x: ops.quantile(x[:0].astype("i4"), 0.5, method="lower"),
+            kp.InvalidArgumentError,
+            "no elements",
+        ),
+        (
+            lambda x: ops.median(np.broadcast_to(np.float32(1), (2**20, 2**20))),
+            kp.InvalidArgumentError,
+            "32 bits",
+        ),
     ],
 )
 def test_refusals(call, error, words):

@@ -302,7 +302,9 @@ def test_isin(mgr, needs, dtype):
     for invert in (False, True):
         expected = np.isin(a, b, invert=invert)
         for tests in (b, b[:0]):
-            np.testing.assert_array_equal(kp.ops.isin(a, tests, invert=invert), np.isin(a, tests, invert=invert))
+            np.testing.assert_array_equal(
+                kp.ops.isin(a, tests, invert=invert), np.isin(a, tests, invert=invert)
+            )
         operation = kp.ops.isin.op(mgr.tensor_t(a), mgr.tensor_t(b), invert=invert)
         mgr.sequence().record(operation).eval()
         np.testing.assert_array_equal(operation.results[0].read(), expected)
@@ -315,7 +317,11 @@ def test_isin(mgr, needs, dtype):
 def test_isin_of_two_dtypes(mgr, needs):
     needs(mgr, "shaderInt64")
     needs(mgr, "shaderFloat64")
-    for a, b in ((np.int32([1, 2]), [2, 3]), (np.float32([0.5, 2]), np.int32([2])), (np.uint8([255]), np.int8([-1]))):
+    for a, b in (
+        (np.int32([1, 2]), [2, 3]),
+        (np.float32([0.5, 2]), np.int32([2])),
+        (np.uint8([255]), np.int8([-1])),
+    ):
         np.testing.assert_array_equal(kp.ops.isin(a, b), np.isin(a, b))
     with pytest.raises(kp.ArgumentTypeError, match="no common ints"):
         kp.ops.isin(np.uint64([2**63]), np.int64([-(2**63)]))

@@ -162,7 +162,9 @@ def test_diff_with_what_stands_beside(mgr):
         {"append": np.float32(7), "n": 9},
     ):
         expected = np.diff(x, **named)
-        theirs = {name: mgr.tensor_t(each) if isinstance(each, np.ndarray) else each for name, each in named.items()}
+        theirs = {
+            name: mgr.tensor_t(each) if isinstance(each, np.ndarray) else each for name, each in named.items()
+        }
         operation = ops.diff.op(t, **theirs)
         mgr.sequence().record(operation).eval()
         for got in (ops.diff(x, **named), ops.diff(t, **theirs).read(), operation.results[0].read()):

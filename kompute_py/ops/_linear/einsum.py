@@ -169,9 +169,7 @@ def _lengths(who: str, args: Sequence[Any], labels: Labels) -> dict[str | int, i
             if found[label] != 1:
                 what = f"the index {label!r}" if isinstance(label, str) else f"axis {label} of '...'"
                 shapes = ", ".join(f"{each.name} {each.shape}" for each in args)
-                raise InvalidArgumentError(
-                    f"{who}: {what} has the lengths {found[label]} and {n}: {shapes}"
-                )
+                raise InvalidArgumentError(f"{who}: {what} has the lengths {found[label]} and {n}: {shapes}")
             found[label] = n
     return found
 
@@ -422,7 +420,11 @@ def _in_pairs(run: Run, subscripts: str, *operands: Any) -> Any:
         for each in (left, labels):
             del each[second], each[first]  # type: ignore[attr-defined]
         wanted = {*read.result, *(label for each in labels for label in each)}
-        result = tuple(label for label in dict.fromkeys((*own, *other)) if label in wanted) if left else read.result
+        result = (
+            tuple(label for label in dict.fromkeys((*own, *other)) if label in wanted)
+            if left
+            else read.result
+        )
         text = ["".join(letters[label] for label in each) for each in (own, other, result)]
         left.append(run(einsum, f"{text[0]},{text[1]}->{text[2]}", a, b))
         labels.append(result)

@@ -1,8 +1,8 @@
 """Elements of tensors at arrays of indices and masks: ``t[key]`` and ``t[key] = value``, as NumPy's advanced
 indexing.
 
-What is basic in a key gives a view. Of the rest, each array becomes places along one axis of it, or, if it is a
-mask, along as many as it has. All places of one element add up to its place in row-major order.
+What is basic in a key gives a view. Of the rest, each array becomes places along one axis of it, or, if it is
+a mask, along as many as it has. All places of one element add up to its place in row-major order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._base.arrays import spread
-from ..._base.errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, kind_of
+from ..._base.errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError
 from ..._base.regions import as_mask_or_indices
 from ..._memory.image import Image
 from ..._memory.strided import StridedView
@@ -60,16 +60,21 @@ class _Key(NamedTuple):
         return self.indices[-1].axis + self.indices[-1].span
 
     @property
+    def rest(self) -> list[int]:
+        """The other axes of the view."""
+        taken = {axis for each in self.indices for axis in range(each.axis, each.axis + each.span)}
+        return [axis for axis in range(len(self.view.shape)) if axis not in taken]
+
+    @property
+    def before(self) -> int:
+        """How many of these stand before those of the indices in the result."""
+        return 0 if self.front else sum(axis < self.first for axis in self.rest)
+
+    @property
     def result(self) -> tuple[int, ...]:
         """The shape of the result."""
-        shape, taken = self.view.shape, {axis for each in self.indices for axis in range(*_range(each))}
-        before = [n for axis, n in enumerate(shape) if axis not in taken and (axis < self.first or self.front)]
-        after = [n for axis, n in enumerate(shape) if axis not in taken and axis > self.first and not self.front]
-        return (*self.shape, *before) if self.front else (*before, *self.shape, *after)
-
-
-def _range(index: _Index) -> tuple[int, int]:
-    return index.axis, index.axis + index.span
+        rest = [self.view.shape[axis] for axis in self.rest]
+        return (*rest[: self.before], *self.shape, *rest[self.before :])
 
 
 def _read(t: Any, key: Any) -> _Key:
@@ -156,7 +161,9 @@ def _places(t: Any, key: Any, lengths: tuple[int, ...]) -> Any:
     ends = [each(key) for each in (_least, _most)] if once is None else [once.min(), once.max()]
     for end in (int(host(each)) for each in ends):
         if not -n <= end < n:
-            raise OutOfRangeError(f"{t._describe()}: the index {end} is out of bounds for an axis of {n} elements")
+            raise OutOfRangeError(
+                f"{t._describe()}: the index {end} is out of bounds for an axis of {n} elements"
+            )
     if once is None or array is None:
         return formula("int32(where(k < 0, k + n, k))")(key, n)
     signed = once.astype(np.int64)
@@ -202,16 +209,14 @@ def _everywhere(read: _Key) -> Any:
     if math.prod(shape) >= 2**31:
         raise InvalidArgumentError(f"An index is for {math.prod(shape)} elements, 2**31 or more")
     steps = _steps(shape)
-    taken = {axis for each in read.indices for axis in range(*_range(each))}
-    rest = [axis for axis in range(len(shape)) if axis not in taken]
-    after = 0 if not read.front else len(rest)
-    after = after or sum(axis > read.first for axis in rest)
+    rest = read.rest
+    after = len(rest) - read.before
     parts = [
         (each.places.reshape((*each.places.shape, *(1,) * after)), steps[each.axis + each.span - 1])
         for each in read.indices
     ]
     for number, axis in enumerate(rest):
-        behind = len(rest) - number - 1 + (len(read.shape) if not read.front and axis < read.first else 0)
+        behind = len(rest) - number - 1 + (len(read.shape) if number < read.before else 0)
         array = np.arange(shape[axis], dtype=np.int32).reshape(shape[axis], *(1,) * behind)
         parts.append((read.view.manager.tensor_t(array), steps[axis]))
     found = _sum(parts)
@@ -224,7 +229,7 @@ def place(t: Any, key: Any, value: Any) -> None:
     if isinstance(value, _MEMORY):
         value._require_init("be read")
         extra = max(0, len(value.shape) - len(read.result))
-        values = value
+        values: Any = value
         if value.shape != read.result and math.prod(value.shape) != 1:
             if extra and value.shape[:extra] == (1,) * extra:  # as NumPy in assignments
                 values = ascontiguousarray(value).reshape(value.shape[extra:])

@@ -112,7 +112,7 @@ _BETWEEN = "where(w == 0, lo, minimum(maximum(lo * (1 - w) + hi * w, lo), hi))"
 
 def _found(
     run: Run,
-    who: str,
+    title: str,
     a: Array,
     q: Any,
     axis: Any,
@@ -124,21 +124,21 @@ def _found(
     """The quantiles; `skips` leaves NaN out."""
     method = _METHODS.get(name) if isinstance(name, str) else None
     if method is None:
-        raise InvalidArgumentError(f"{who}: method is {shown(name)}; the methods are {', '.join(_METHODS)}")
+        raise InvalidArgumentError(f"{title}: method is {shown(name)}; the methods are {', '.join(_METHODS)}")
     fractions = np.asarray(host(q))
     if fractions.dtype.kind not in "iuf":
-        raise ArgumentTypeError(f"{who}: q is {shown(q)}; give numbers from 0 to {whole:g}")
+        raise ArgumentTypeError(f"{title}: q is {shown(q)}; give numbers from 0 to {whole:g}")
     if not ((fractions >= 0) & (fractions <= whole)).all():
-        raise InvalidArgumentError(f"{who}: q is {shown(q)}; give numbers from 0 to {whole:g}")
+        raise InvalidArgumentError(f"{title}: q is {shown(q)}; give numbers from 0 to {whole:g}")
     fractions = fractions / whole
     a = countable(a)
     shape, dtype = shape_of(a), np.dtype(a.dtype)
-    axes = axes_of(who, None if axis is None else as_indices(axis, f"{who}: axis"), len(shape))
+    axes = axes_of(title, None if axis is None else as_indices(axis, f"{title}: axis"), len(shape))
     rest = [each for each in range(len(shape)) if each not in axes]
     n, lines = (math.prod(shape[each] for each in some) for some in (axes, rest))
     kept = [1 if each in axes else shape[each] for each in range(len(shape)) if keepdims or each in rest]
     if not lines or not fractions.size or not n:
-        return _of_nothing(run, who, a, (*fractions.shape, *kept), method)
+        return _of_nothing(run, title, a, (*fractions.shape, *kept), method)
     order = [*rest, *axes]
     lined = dense(run, a) if order == sorted(order) else run(transpose, a, order)
     ordered = run(sort, lined.reshape((lines, n)), -1)
@@ -160,7 +160,9 @@ def _found(
 
     found = pick(places.below)
     if not method.takes:
-        lo, hi = (run(divide, each, 1) if dtype.kind in "biu" else each for each in (found, pick(places.above)))
+        lo, hi = (
+            run(divide, each, 1) if dtype.kind in "biu" else each for each in (found, pick(places.above))
+        )
         result = np.dtype(lo.dtype)
         wide = np.float64 if result == np.float64 else np.float32
         found = run(formula(_BETWEEN, result.name), row(places.weight.astype(wide)), lo, hi)
@@ -172,13 +174,15 @@ def _found(
     return found.reshape((*fractions.shape, *kept))
 
 
-def _of_nothing(run: Run, who: str, a: Array, shape: tuple[int, ...], method: _Method) -> Array:
+def _of_nothing(run: Run, title: str, a: Array, shape: tuple[int, ...], method: _Method) -> Array:
     """NaN for each line without elements, or no results."""
     dtype = np.dtype(a.dtype)
     if not has_nan(dtype) and not method.takes:
-        dtype = np.dtype(run(divide, np.zeros(1, dtype), 1).dtype) if not records(run) else np.dtype(np.float32)
+        dtype = (
+            np.dtype(run(divide, np.zeros(1, dtype), 1).dtype) if not records(run) else np.dtype(np.float32)
+        )
     if math.prod(shape) and not has_nan(dtype):
-        raise InvalidArgumentError(f"{who}: no elements have no such value in {dtype}")
+        raise InvalidArgumentError(f"{title}: no elements have no such value in {dtype}")
     made = np.full(shape, np.nan if math.prod(shape) else 0, dtype)
     return a.manager.tensor_t(made) if isinstance(a, (Tensor, StridedView)) else made
 
@@ -251,8 +255,8 @@ def nanquantile(
 ) -> Array:
     """`quantile` of the elements that are not NaN, as ``np.nanquantile``; NaN if there are none.
 
-    A call waits for their numbers; what is recorded keeps a table for each number that a line may have, and so
-    takes memory for as many elements. Raises the errors of `quantile`.
+    A call waits for their numbers; what is recorded keeps a table for each number that a line may have, and
+    so takes memory for as many elements. Raises the errors of `quantile`.
 
     >>> kp.ops.nanquantile(mgr.tensor([4, np.nan, 2, 3]), 0.25).item()
     2.5

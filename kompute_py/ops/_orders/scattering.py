@@ -39,29 +39,29 @@ def near(array: np.ndarray[Any, Any], x: Array) -> Array:
 
 
 def _scattered(
-    run: Run, who: str, how: str, x: Array, indices: Array, values: Array, axis: int, mode: str
+    run: Run, title: str, how: str, x: Array, indices: Array, values: Array, axis: int, mode: str
 ) -> Array:
     x, indices, values = dense(run, x), dense(run, indices), dense(run, values)
     shape, dtype = shape_of(x), np.dtype(x.dtype)
-    (axis,) = axes_of(who, [as_index(axis, f"{who}: axis")], len(shape))
+    (axis,) = axes_of(title, [as_index(axis, f"{title}: axis")], len(shape))
     n, inner = shape[axis], math.prod(shape[axis + 1 :])
     wanted = (*shape[:axis], *indices.shape, *shape[axis + 1 :])
     if tuple(values.shape) != wanted:
         raise InvalidArgumentError(
-            f"{who}: values has the shape {tuple(values.shape)}; with x {shape}, indices "
+            f"{title}: values has the shape {tuple(values.shape)}; with x {shape}, indices "
             f"{tuple(indices.shape)} and axis {axis} it is {wanted}"
         )
     if dtype.kind == "c":
-        raise UnimplementedError(f"{who}: x is of {dtype}; it takes real numbers: kp.ops.real, kp.ops.imag")
+        raise UnimplementedError(f"{title}: x is of {dtype}; it takes real numbers: kp.ops.real, kp.ops.imag")
     if not castable(values.dtype, dtype):
         raise InvalidArgumentError(
-            f"{who}: values is of {values.dtype}, and x of {dtype}; convert them: "
+            f"{title}: values is of {values.dtype}, and x of {dtype}; convert them: "
             f"kp.ops.astype(values, {dtype.name!r})"
         )
     if dtype == np.bool_ and how == "prod":
         how = "min"  # the same, and bools
     if math.prod(shape) >= 2**31:
-        raise InvalidArgumentError(f"{who}: x has {math.prod(shape)} elements, 2**31 or more")
+        raise InvalidArgumentError(f"{title}: x has {math.prod(shape)} elements, 2**31 or more")
     if not math.prod(wanted):
         return run(formula("x"), x)
     numbers = run(take, near(np.arange(n, dtype=np.int32), x), indices, 0, mode)

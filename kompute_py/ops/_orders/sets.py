@@ -48,8 +48,8 @@ def isin(
     dtype = promoted(dtypes)
     if dtype.kind == "f" and all(each.kind in "iu" for each in dtypes):
         raise ArgumentTypeError(
-            f"isin: element is of {dtypes[0]} and test_elements of {dtypes[1]}, which have no common ints; convert "
-            f"one: kp.ops.astype(x, {dtypes[0].name!r})"
+            f"isin: element is of {dtypes[0]} and test_elements of {dtypes[1]}, which have no common ints; "
+            f"convert one: kp.ops.astype(x, {dtypes[0].name!r})"
         )
     shape = shape_of(element)
     if not tests.size if isinstance(tests, np.ndarray) else not tests.size():
@@ -57,7 +57,8 @@ def isin(
         owner = next((each for each in (element, tests) if isinstance(each, (Tensor, StridedView))), None)
         return made if owner is None else owner.manager.tensor_t(made)
     element, tests = (
-        each if np.dtype(each.dtype) == dtype else run(formula("x", dtype.name), each) for each in (element, tests)
+        each if np.dtype(each.dtype) == dtype else run(formula("x", dtype.name), each)
+        for each in (element, tests)
     )
     ordered = run(sort, tests.reshape(-1), -1)
     nearest = run(take, ordered, run(searchsorted, ordered, element), 0, "clip")

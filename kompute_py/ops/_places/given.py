@@ -33,7 +33,8 @@ def countable(x: Any) -> Any:
     x = given(x)
     if isinstance(x, np.ndarray) and x.size >= 2**32:
         raise InvalidArgumentError(
-            f"An array of shape {x.shape} has {x.size} elements; kernels count with 32 bits: compute it in parts"
+            f"An array of shape {x.shape} has {x.size} elements; kernels count with 32 bits: "
+            "compute it in parts"
         )
     return x
 

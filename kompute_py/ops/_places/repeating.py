@@ -75,7 +75,8 @@ def _repeat_by_numbers(run: Run, x: Any, repeats: Any, axis: Any = None) -> Any:
     lengths, n = shape_of(repeats), shape[place]
     if lengths not in ((), (1,), (n,)):
         raise InvalidArgumentError(
-            f"repeat: repeats has the shape {lengths}, and the axis {n} elements; give a number for each, or one"
+            f"repeat: repeats has the shape {lengths}, and the axis {n} elements; give a number "
+            "for each, or one"
         )
     numbers = host(repeats)
     if numbers.dtype.kind not in "iu" and numbers.size:

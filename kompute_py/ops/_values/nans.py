@@ -18,9 +18,19 @@ from ..._custom.arguments import dtype_named
 from ..._custom.custom_op import Operation
 from .._places.composed import Composed, Run, records
 from .._places.given import given, host
-from .reductions import _AXES, _MANY, _SUM_ERROR, _TYPED_TAIL, ArgOp, _doc, _Pair, _reduced, _Typed
+from .reductions import (
+    _AXES,
+    _MANY,
+    _SUM_ERROR,
+    _TYPED_TAIL,
+    ArgOp,
+    _doc,
+    _Pair,
+    _reduced,
+    _Typed,
+    operation_of,
+)
 from .reductions import mean as mean_of
-from .reductions import operation_of
 from .reductions import std as std_of
 from .reductions import var as var_of
 from .scans import _running
@@ -101,7 +111,9 @@ nanmin: Operation = _extreme("min", "least", "2.0")
 nanmax: Operation = _extreme("max", "greatest", "3.0")
 
 
-def _quotient(run: Run, total: Array, numbers: Array, dtype: np.dtype[Any], less: float | None = None) -> Array:
+def _quotient(
+    run: Run, total: Array, numbers: Array, dtype: np.dtype[Any], less: float | None = None
+) -> Array:
     """The total by the numbers, less `less` if it is given; NaN where nothing is left."""
     wide = "float64" if np.dtype(total.dtype).name in ("float64", "complex128") else "float32"
     if less is None:
@@ -119,8 +131,8 @@ def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def nanmean(run: Run, a: Array, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Array:
     """The mean of the elements over axes that are not NaN, as ``np.nanmean``; NaN if there are none.
 
-    `dtype` names the dtype of the result. Sums are made in float32 if it is shorter. It runs `nansum`, a count
-    and a division, or `mean` for ints and bools. Raises their errors.
+    `dtype` names the dtype of the result. Sums are made in float32 if it is shorter. It runs `nansum`, a
+    count and a division, or `mean` for ints and bools. Raises their errors.
 
     >>> kp.ops.nanmean(mgr.tensor([[1, 2], [np.nan, 4]]), axis=0).tolist()
     [1.0, 3.0]
@@ -145,7 +157,9 @@ def _squares(run: Run, a: Array, axis: Any, ddof: float, keepdims: bool, root: b
     total = run(nansum, a, axis, _wide(own), keepdims=True)
     mean = _quotient(run, total, numbers, np.dtype(total.dtype))
     squares = run(_distances, a, mean, axis, keepdims=keepdims)
-    left = _quotient(run, squares, numbers.reshape(squares.shape), np.dtype(squares.dtype) if root else own, ddof)
+    left = _quotient(
+        run, squares, numbers.reshape(squares.shape), np.dtype(squares.dtype) if root else own, ddof
+    )
     return run(formula("sqrt(x)", own.name), left) if root else left
 
 
