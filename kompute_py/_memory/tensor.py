@@ -134,8 +134,8 @@ class Tensor(Memory, _native.BufferExporter):
         Waits for pending work on the tensor. The host copy of a `device` tensor does not change. If the
         tensor was never used on the device, its initial data is uploaded first.
 
-        With arrays or masks in `key`, the device writes these elements, and `value` may be a Tensor, whose
-        numbers it then takes; if an index stands several times, the last value counts. It takes time for the
+        With arrays or masks in `key`, the device writes these elements, and `value` may be a Tensor of the
+        same Manager; if an index stands several times, the last value counts. It takes time for the
         whole part that the key's ints and slices leave.
 
         Raises the errors of ``t[key]``; InvalidArgumentError if `value` does not broadcast to the part or has

@@ -193,7 +193,7 @@ def quantile(
 ) -> Array:
     """The element below which the fraction `q` of the elements over axes lies, as ``np.quantile``.
 
-    `q` is a number from 0 to 1, or an array of them, whose axes are then the first of the result. The host
+    `q` is a number from 0 to 1, or an array of them: its axes are then the first of the result. The host
     computes the places from it, also when it is recorded: what is recorded keeps them. `method` is one of
     NumPy's: "linear" (the default), "lower", "higher", "nearest" or "midpoint" of the two neighbours, or
     "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen",
