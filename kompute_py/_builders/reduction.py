@@ -20,8 +20,10 @@ from .._formulas.dtypes import castable, literal
 from .._formulas.elements import element_of
 from .._formulas.formula import Formula, preambles_of
 from .._formulas.typed import declarations_of
+from .associativity import check
 from .walks import (
     MOST_RUN,
+    Accs,
     Elements,
     Reducer,
     Walk,
@@ -31,10 +33,12 @@ from .walks import (
     check_sizes,
     declare_values,
     declared_args,
+    element_made,
     group_of,
     named,
     spread,
     tell,
+    values_of,
     walk_of,
     walk_run,
 )
@@ -112,8 +116,11 @@ class CombiningOp(CustomOp):
 
     def acc_of(
         self, types: dict[str, Any], features: frozenset[str] | None, dtype: np.dtype[Any] | None
-    ) -> tuple[np.dtype[Any], Any]:
-        """The dtypes in which values are combined, and of the result."""
+    ) -> tuple[Any, Any]:
+        """The dtypes in which values are combined, and of the result: of each value, if there are several."""
+        if len(self.formula.results) > 1:
+            found = tuple(self.formula.typed(types, features, dtype).dtypes.values())
+            return tuple(FLOAT32 if element_of(each).type == "float" else each for each in found), found
         if dtype is None:
             (dtype,) = self.formula.typed(types, features).dtypes.values()
             if self.wide and dtype.kind in "biu" and dtype.itemsize < 8:
@@ -121,8 +128,8 @@ class CombiningOp(CustomOp):
                 dtype = np.dtype(("u" if dtype.kind == "u" else "i") + ("8" if wide else "4"))
         return (FLOAT32 if element_of(dtype).type == "float" else dtype), dtype
 
-    def parts(self, ksel: KernelSelection) -> tuple[Typed, Reducer, np.dtype[Any]]:
-        """The typed map, what combines, and the dtype for that."""
+    def parts(self, ksel: KernelSelection) -> tuple[Typed, Reducer, Any]:
+        """The typed map, what combines, and the dtype for that, or those of several values."""
         types = {
             a.name: (a.weak or a.dtype) if isinstance(a, ValueArg) else a.dtype
             for a in ksel.arg_descs
@@ -130,11 +137,19 @@ class CombiningOp(CustomOp):
         }
         acc, _ = self.acc_of(types, ksel._features, self.wanted(ksel))
         map_ = self.formula.typed(types, ksel._features, acc, ksel.notes.get("beyond", False))
-        both = self.reduce.typed(dict.fromkeys(self.reduce.names, acc), ksel._features, acc)
+        both = self.reduce.typed(self.named(self.reduce, acc), ksel._features, acc)
         return map_, Reducer(both, acc), acc
 
-    def first_facts(self, ksel: KernelSelection) -> tuple[list[TensorArg], tuple[int, ...], np.dtype[Any]]:
-        """Declares the arguments: the tensors, their common shape, the dtype of the result."""
+    def named(self, formula: Formula, dtype: Any, count: Any = None) -> dict[str, Any]:
+        """The dtypes of the names in a formula of combined elements and their number, ``n``."""
+        kinds = dict.fromkeys(formula.names, dtype)
+        if isinstance(dtype, tuple):
+            members = self.formula.results
+            kinds = {f"{side}.{m}": each for m, each in zip(members, dtype, strict=True) for side in "ab"}
+        return {name: kinds[name] if name != "n" else count for name in formula.names}
+
+    def first_facts(self, ksel: KernelSelection) -> tuple[list[TensorArg], tuple[int, ...], Any]:
+        """Declares the arguments: the tensors, their common shape, the dtypes as in `acc_of`."""
         tensors, types = declared_args(ksel, self.formula.names)
         shape = broadcast(ksel, tensors)
         _, dtype = self.acc_of(types, ksel._features, self.wanted(ksel))
@@ -216,7 +231,8 @@ class ReductionOp(CombiningOp):
                 f"{ksel._who()}: no elements have no such value; give elements, or make a reduction with a "
                 "value for none: kp.ops.reduction(..., neutral=...)"
             )
-        ksel.return_new_tensor(result, self.result_dtype(dtype, ksel._features))
+        for each in self.result_dtypes(dtype, ksel._features):
+            ksel.return_new_tensor(result, each)
         tell_runs(ksel, walk)
         check_sizes(ksel)
 
@@ -224,30 +240,35 @@ class ReductionOp(CombiningOp):
         """Declares the arguments `axis` and `keepdims`, and gives them."""
         return ksel.attr_list_int("axis").v, ksel.attr_bool("keepdims").v
 
-    def result_dtype(self, dtype: np.dtype[Any], features: frozenset[str] | None) -> np.dtype[Any]:
-        """The dtype of the result if combined values have this one."""
+    def result_dtypes(self, dtype: Any, features: frozenset[str] | None) -> tuple[np.dtype[Any], ...]:
+        """The dtypes of the results if combined values have this one, or these."""
         if self.finish is None:
-            return dtype
-        count = dtype if dtype.kind == "f" or is_small_float(dtype) else _count_dtype(dtype, features)
-        types = {name: dtype if name == "a" else count for name in self.finish.names}
-        (found,) = self.finish.typed(types, features).dtypes.values()
-        return found
+            return dtype if isinstance(dtype, tuple) else (dtype,)
+        count = _count_dtype(dtype, features)
+        if not isinstance(dtype, tuple) and (dtype.kind == "f" or is_small_float(dtype)):
+            count = dtype
+        return tuple(
+            self.finish.typed(self.named(self.finish, dtype, count), features).dtypes.values()
+        )
 
-    def finished(self, kb: KernelBuilder, acc: np.dtype[Any], dtype: np.dtype[Any]) -> str:
-        """Statements that keep ``kp_s`` as the result of the line ``kp_line``."""
+    def finished(self, kb: KernelBuilder, acc: Any) -> str:
+        """Statements that keep ``kp_s`` as the results of the line ``kp_line``."""
+        features, results = kb.selection._features, kb.selection.results
+        names = (f"{each.name}_store" for each in results)
+        values = values_of("kp_s", acc)
         if self.finish is None:
-            return f"{kb.result(0)}_store(kp_line, kp_s);"
-        features = kb.selection._features
+            return " ".join(f"{store}(kp_line, {text});" for store, text in zip(names, values, strict=True))
         count = _count_dtype(acc, features)
-        types = {name: acc if name == "a" else count for name in self.finish.names}
-        typed = self.finish.typed(types, features, dtype)
+        dtypes = tuple(np.dtype(each.t.dtype) for each in results)
+        typed = self.finish.typed(self.named(self.finish, acc, count), features, dtypes)
         for extension in typed.extensions:
             kb.extension(extension)
-        loads = {"a": "kp_s", "n": f"{element_of(count).type}(kp_n)"}
-        statements, results = typed.glsl(loads, "kp_f")
+        members = [f"a.{each}" for each in self.formula.results] if isinstance(acc, tuple) else ["a"]
+        loads = dict(zip(members, values, strict=True)) | {"n": f"{element_of(count).type}(kp_n)"}
+        statements, found = typed.glsl(loads, "kp_f")
         kb.declare(declarations_of(typed))
-        store = f"{kb.result(0)}_store(kp_line, {next(iter(results.values()))});"
-        return " ".join(("{", *statements, store, "}"))
+        stores = (f"{store}(kp_line, {text});" for store, text in zip(names, found.values(), strict=True))
+        return " ".join(("{", *statements, *stores, "}"))
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes one kernel, or two: one for runs, one that combines what they found."""
@@ -258,13 +279,12 @@ class ReductionOp(CombiningOp):
             return
         elements = Elements(ksel, map_, acc, walk)
         lines = Lines(kb, ksel.variant, walk, reducer, acc)
-        dtype = np.dtype(ksel.results[0].t.dtype)
         lines.write(
             elements.declare,
             elements.find(),
             elements.get,
             elements.four if elements.quads else None,
-            lambda: self.finished(kb, acc, dtype),
+            lambda: self.finished(kb, acc),
         )
 
     def walk(self, ksel: KernelSelection) -> Walk:
@@ -273,27 +293,35 @@ class ReductionOp(CombiningOp):
         shape = broadcast(ksel, tensors)
         return walk_of(shape, tensors, axes_of(ksel._who(), ksel.attribute("axis"), len(shape)))
 
-    def _of_nothing(self, kb: KernelBuilder, reducer: Reducer, acc: np.dtype[Any]) -> None:
+    def _of_nothing(self, kb: KernelBuilder, reducer: Reducer, acc: Any) -> None:
         """A kernel that writes the results of no elements."""
-        dtype = np.dtype(kb.selection.results[0].t.dtype)
         if self.empty is not None or self.finish is None:
+            given = self.neutral if self.empty is None else self.empty
+            values = given if isinstance(acc, tuple) else (given,)
+            dtypes = (np.dtype(each.t.dtype) for each in kb.selection.results)
             kb.yield_results(
-                neutral_text(kb.selection, self.neutral if self.empty is None else self.empty, dtype)
+                *(neutral_text(kb.selection, *each) for each in zip(values, dtypes, strict=True))
             )
             return
         kb.begin_dispatch("nothing")
+        reducer.declare(kb)
         kb.workgroup(64)
         spread(kb, kb.ceil_div(named("kp_lines"), 64))
         kb.emit("uint kp_line = kp_group * 64u + gl_LocalInvocationID.x;")
         kb.emit("if (kp_line >= kp_lines) return;")
+        kb.emit(f"{reducer.kind} kp_s = {neutral_text(kb.selection, self.neutral, acc)};")
         # Compilers may compute with a constant, and take 0 / n for 0: the sum with n, which is 0, is none.
-        plus = " || kp_n != 0u" if reducer.kind == "bool" else f" + {reducer.kind}(kp_n)"
-        kb.emit(f"{reducer.kind} kp_s = {neutral_text(kb.selection, self.neutral, acc)}{plus};")
-        kb.emit(self.finished(kb, acc, dtype))
+        for value, each in zip(values_of("kp_s", acc), acc if isinstance(acc, tuple) else (acc,), strict=True):
+            kind = element_of(each).type
+            kb.emit(f"{value} = {value} {'|| kp_n != 0u' if kind == 'bool' else f'+ {kind}(kp_n)'};")
+        kb.emit(self.finished(kb, acc))
 
 
-def neutral_text(ksel: KernelSelection, value: Any, dtype: np.dtype[Any]) -> str:
-    """The value of no elements in GLSL. Raises InvalidArgumentError if the dtype has no such number."""
+def neutral_text(ksel: KernelSelection, value: Any, dtype: Accs) -> str:
+    """The element of nothing in GLSL. Raises InvalidArgumentError if a dtype has no such number."""
+    if isinstance(dtype, tuple):
+        numbers = (neutral_text(ksel, one, each) for one, each in zip(value, dtype, strict=True))
+        return element_made(numbers, dtype)
     number = value.item() if isinstance(value, np.generic) else value
     try:
         if (isinstance(number, complex) and dtype.kind != "c") or (
@@ -308,8 +336,10 @@ def neutral_text(ksel: KernelSelection, value: Any, dtype: np.dtype[Any]) -> str
         ) from None
 
 
-def _count_dtype(dtype: np.dtype[Any], features: frozenset[str] | None) -> np.dtype[Any]:
+def _count_dtype(dtype: Accs, features: frozenset[str] | None) -> np.dtype[Any]:
     """That of a number of elements in a formula with values of `dtype`."""
+    if isinstance(dtype, tuple):
+        return max((_count_dtype(each, features) for each in dtype), key=lambda each: each.itemsize)
     wide = dtype.itemsize == 8 and dtype.kind != "c" and (features is None or "shaderFloat64" in features)
     return np.dtype(np.float64) if wide else FLOAT32
 
@@ -321,7 +351,7 @@ class Lines:
     """
 
     def __init__(
-        self, kb: KernelBuilder, variant: str, walk: Walk, reducer: Reducer, acc: np.dtype[Any]
+        self, kb: KernelBuilder, variant: str, walk: Walk, reducer: Reducer, acc: Accs
     ) -> None:
         self.kb, self.variant, self.walk, self.reducer = kb, variant, walk, reducer
         self.way = "run" if variant == "run" else "group"
@@ -345,8 +375,8 @@ class Lines:
         kb, reducer, several = self.kb, self.reducer, self.several
         parts = f"kp_runs_{self.way}", f"kp_each_{self.way}"
         kb.begin_dispatch(f"{name}runs")
-        declare(kb)
         reducer.declare(kb)
+        declare(kb)
         begin = f"""
             uint kp_line = kp_part % kp_lines;
             uint kp_k = kp_part / kp_lines * {parts[1]};
@@ -392,7 +422,7 @@ def group_run(reducer: Reducer, get: Any, four: Any, group: int) -> str:
     kind = reducer.kind
     add = "if (kp_some) kp_s = kp_r(kp_s, kp_v); else kp_s = kp_v; kp_some = true;"
     lines = [
-        f"{kind} kp_s = {kind}(0); bool kp_some = false; uint kp_live = min({group}u, kp_e - kp_k), kp_i;"
+        f"{kind} kp_s = {reducer.zero}; bool kp_some = false; uint kp_live = min({group}u, kp_e - kp_k), kp_i;"
     ]
     single = (
         f"for (kp_i = kp_k + kp_l; kp_i < kp_e; kp_i += {group}u) {{ {kind} kp_v = {get('kp_i')}; {add} }}"
@@ -482,12 +512,18 @@ def combination(
 
     Raises what `reduction` raises.
     """
-    mapped = as_formula(f"{what}: map", map_, preamble)
+    mapped = as_formula(f"{what}: map", map_, preamble, several=True)
+    members = mapped.results if len(mapped.results) > 1 else ()
     if not isinstance(reduce, str):
         raise ArgumentTypeError(
             f"{what}: reduce is {shown(reduce)}; give an expression of a and b, or a name"
         )
     known = NAMES.get(reduce)
+    if known is not None and members:
+        raise InvalidArgumentError(
+            f"{what}: map has the values {', '.join(members)}, so reduce is an expression for each: "
+            f"{'; '.join(f'{each} = ...' for each in members)}"
+        )
     if known is not None:
         neutral = known.neutral if neutral is None else neutral
         if known.map:
@@ -497,19 +533,26 @@ def combination(
             f"{what}: reduce is {reduce!r}{nearest(reduce, NAMES)} The names are {', '.join(NAMES)}; or "
             "give an expression of a and b"
         )
-    both = as_formula(f"{what}: reduce", known.text if known else reduce, preamble)
-    if set(both.names) != {"a", "b"}:
+    both = as_formula(f"{what}: reduce", known.text if known else reduce, preamble, members, several=True)
+    if members:
+        _check_members(what, both, members, neutral)
+    elif len(both.results) > 1:
+        raise InvalidArgumentError(
+            f"{what}: reduce has {len(both.results)} results, and map has one; give as many, by the same names"
+        )
+    elif set(both.names) != {"a", "b"}:
         raise InvalidArgumentError(
             f"{what}: reduce is {reduce!r}, with the names {', '.join(both.names)}; combine a and b, "
             "which are values of map"
         )
-    if neutral is not None and not isinstance(neutral, (bool, int, float, complex, np.generic)):
-        raise ArgumentTypeError(f"{what}: neutral is {shown(neutral)}; give a number")
+    for each in neutral if members and neutral is not None else (neutral,):
+        if each is not None and not isinstance(each, (bool, int, float, complex, np.generic)):
+            raise ArgumentTypeError(f"{what}: neutral is {shown(neutral)}; give a number")
     if not mapped.names:
         raise InvalidArgumentError(
             f"{what}: map has no names, so there is nothing to combine: {mapped.text!r}"
         )
-    ended = _finish(what, finish, preamble)
+    ended = _finish(what, finish, preamble, members)
     preambles_of(mapped, both, *([ended] if ended else []))
     return {
         "formula": mapped,
@@ -521,16 +564,46 @@ def combination(
     }
 
 
-def _finish(what: str, finish: Any, preamble: str) -> Formula | None:
+def _check_members(what: str, both: Formula, members: tuple[str, ...], neutral: Any) -> None:
+    """Checks `reduce` of elements with several values, and puts its results in the map's order."""
+    if set(both.results) != set(members):
+        raise InvalidArgumentError(
+            f"{what}: reduce has the results {', '.join(both.results)}, and map has {', '.join(members)}; give "
+            "the same"
+        )
+    names = {f"{side}.{each}" for side in "ab" for each in members}
+    if not set(both.names) <= names:
+        raise InvalidArgumentError(
+            f"{what}: reduce is {both.text!r}, with the names {', '.join(both.names)}; combine the values "
+            f"{', '.join(sorted(names))}"
+        )
+    if neutral is not None and (not isinstance(neutral, (tuple, list)) or len(neutral) != len(members)):
+        raise ArgumentTypeError(
+            f"{what}: neutral is {shown(neutral)}; give a tuple of numbers, for {', '.join(members)}"
+        )
+    both.outputs = {each: both.outputs[each] for each in members}
+
+
+def _finish(what: str, finish: Any, preamble: str, members: tuple[str, ...]) -> Formula | None:
     if finish is None:
         return None
-    found = as_formula(f"{what}: finish", finish, preamble)
-    if not set(found.names) <= {"a", "n"} or "a" not in found.names:
+    found = as_formula(f"{what}: finish", finish, preamble, members, several=True)
+    values = {f"a.{each}" for each in members} or {"a"}
+    if not set(found.names) <= values | {"n"} or not values & set(found.names):
         raise InvalidArgumentError(
             f"{what}: finish is {found.text!r}, with the names {', '.join(found.names) or 'none'}; it "
-            "computes the result from a, the combined value, and n, the number of elements"
+            f"computes the result from {', '.join(sorted(values))}, the combined value, and n, the number of "
+            "elements"
         )
     return found
+
+
+def try_samples(what: str, reduce: str, attributes: dict[str, Any], associative: bool) -> None:
+    """Warns of a combination whose order matters, unless it is said to be associative."""
+    if not isinstance(associative, bool):
+        raise ArgumentTypeError(f"{what}: associative is {shown(associative)}; give a bool")
+    if not associative and reduce not in NAMES:
+        check(what, attributes["formula"], attributes["reduce"], what == "reduction")
 
 
 def made(
@@ -540,7 +613,9 @@ def made(
     if doc is not None and not isinstance(doc, str):
         raise ArgumentTypeError(f"{title}: doc is {shown(doc)}; give a str or None")
     parameters = ", ".join(f"Tensor|Scalar {each}" for each in attributes["formula"].names)
-    signature = f"{name}({parameters}, {tail}) -> Tensor"
+    ended = attributes["finish"] or attributes["formula"]
+    results = ", ".join(f"Tensor {each}" for each in ended.results)
+    signature = f"{name}({parameters}, {tail}) -> {f'({results})' if len(ended.results) > 1 else 'Tensor'}"
     declaration = parse(signature)
     body = {**attributes, "signature": signature, "__doc__": doc or title, "__qualname__": title}
     return Operation(type(name, (base,), body)(), declaration)
@@ -552,6 +627,7 @@ def reduction(
     neutral: Any = None,
     *,
     finish: Any = None,
+    associative: bool = False,
     dtype: DTypeLike | None = None,
     name: str = "reduction",
     doc: str | None = None,
@@ -564,6 +640,15 @@ def reduction(
     `b`: an expression, which must be associative and commutative, or "sum", "prod", "min", "max", "any" or
     "all". `neutral` is the combination of no elements. `finish` computes the result from the combined value
     `a` and the number of elements `n`, a float: the mean's is "a / n".
+
+    Elements may have several values: `map` names them, ``"value = x; index = k"``. `reduce` then computes
+    each of them from ``a.value``, ``b.value`` and so on, `neutral` is a tuple, and the results are tensors in
+    the order of the names, or what `finish` computes from ``a.value``, ...: one result, or several with
+    names. Such values have NumPy's dtypes, and `dtype` is that of all.
+
+    Elements are combined in parts: with an expression that is not associative, results depend on how many
+    elements and which device there are. So samples are tried when the operation is made, on the host, and a
+    KomputeWarning shows numbers for which the order matters. With `associative`, nothing is tried.
 
     The operation takes ``axis=``, None for all (the default), an int or several, and ``keepdims=``. Its
     result has the dtype of `map`, but for sums and products of ints and bools with fewer than 64 bits: these
@@ -579,6 +664,10 @@ def reduction(
     have, no elements without `neutral`, and arguments beyond what shaders of the device reach, and what calls
     of `kp.ops.elementwise` raise.
 
+    >>> widest = kp.ops.reduction("low = x; high = x", "low = min(a.low, b.low); high = max(a.high, b.high)",
+    ...     finish="a.high - a.low")
+    >>> widest(np.array([3, -1, 4])).item()
+    5
     >>> dot = kp.ops.reduction("x * y", "a + b", 0)
     >>> dot(np.arange(4.0, dtype=np.float32), np.float32(2))
     array(12., dtype=float32)
@@ -586,5 +675,6 @@ def reduction(
     [7.0, 5.0]
     """
     attributes = combination("reduction", map, reduce, neutral, dtype, preamble, finish)
+    try_samples("reduction", reduce, attributes, associative)
     title = f"reduction({attributes['formula'].text!r}, {reduce!r})"
     return made(ReductionOp, name, doc, "*, int[]? axis=None, bool keepdims=False", attributes, title)

@@ -11,11 +11,11 @@ from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import Operation
 from .._custom.selection import KernelSelection
-from .._formulas.elements import element_of
-from .reduction import CombiningOp, Plan, combination, made, neutral_text, plan_of
+from .reduction import CombiningOp, Plan, combination, made, neutral_text, plan_of, try_samples
 from .walks import (
     MOST_RUN,
     QUADS,
+    Accs,
     Axis,
     Elements,
     Reducer,
@@ -27,6 +27,7 @@ from .walks import (
     named,
     spread,
     tell,
+    values_of,
     walk_of,
     walk_run,
 )
@@ -56,7 +57,9 @@ class ScanOp(CombiningOp):
         axis = self.declare_axis(ksel)
         if marks is not None:
             self._check_marks(ksel, marks, shape)
-        result = ksel.return_new_tensor(shape if axis is not None else math.prod(shape), dtype)
+        given = shape if axis is not None else math.prod(shape)
+        for each in dtype if isinstance(dtype, tuple) else (dtype,):
+            result = ksel.return_new_tensor(given, each)
         walk = self._walk(ksel, shape, [*tensors, *([marks] if marks else []), result], axis)
         tell(ksel, walk)
         plans = _plans(walk, ksel)
@@ -112,7 +115,7 @@ class ScanOp(CombiningOp):
             writer.scans(False)
             return
         count = named(f"kp_runs_{way}") * named("kp_lines")
-        kb.scratch("parts", count, acc)
+        reducer.keep(kb, "parts", count, acc)
         if self.segments:
             kb.scratch("ends", count, "uint32")
         writer.runs()
@@ -138,19 +141,20 @@ class _Writer:
         ksel: KernelSelection,
         elements: Elements,
         reducer: Reducer,
-        acc: np.dtype[Any],
+        acc: Accs,
         way: str,
     ) -> None:
         self.op, self.kb, self.variant = op, kb, ksel.variant
-        self.elements, self.reducer, self.kind = elements, reducer, element_of(acc).type
+        self.elements, self.reducer, self.kind = elements, reducer, reducer.kind
         self.way = way
         self.group = group_of(ksel) if way == "group" else 0
         """The invocations of a workgroup that scans together; 0 for runs."""
-        self.neutral = neutral_text(ksel, op.neutral, acc) if op.exclusive else f"{self.kind}(0)"
+        self.neutral = neutral_text(ksel, op.neutral, acc) if op.exclusive else reducer.zero
         self.marks = next((a for a in ksel.arg_descs if a is not None and a.name == op.segments), None)
         every = [a for a in ksel.arg_descs if isinstance(a, TensorArg)]
         self.places = {a.name: number for number, a in enumerate([*every, ksel.results[0]])}
         self.result = ksel.results[0].name
+        """They all lie in memory alike."""
 
     # -- pieces ----------------------------------------------------------------------------------------------
 
@@ -180,8 +184,8 @@ class _Writer:
         """A dispatch over all runs, with the bounds ``kp_k`` and ``kp_e`` of each invocation."""
         kb, elements = self.kb, self.elements
         kb.begin_dispatch(name)
-        elements.declare(kb)
         self.functions()
+        elements.declare(kb)
         total = named(f"kp_runs_{self.way}") * named("kp_lines")
         if self.group:
             kb.workgroup(self.group)
@@ -230,7 +234,7 @@ class _Writer:
             "if (kp_some) kp_s = kp_r(kp_s, kp_v); else kp_s = kp_v; kp_some = true; ++kp_k; }"
         )
         return (
-            f"{self.kind} kp_s = {self.kind}(0); bool kp_some = false, kp_cut = false;\n"
+            f"{self.kind} kp_s = {self.reducer.zero}; bool kp_some = false, kp_cut = false;\n"
             f"while (kp_e - kp_k >= 4u) {{ {one * 4} }}\nwhile (kp_k < kp_e) {one}"
         )
 
@@ -238,7 +242,7 @@ class _Writer:
         """The invocations of a workgroup put what their predecessors have in front of their own.
         ``kp_s0`` and ``kp_some0`` are what stands before an invocation in the workgroup.
         """
-        kb, kind, group = self.kb, self.kind, self.group
+        kb, kind, group, zero = self.kb, self.kind, self.group, self.reducer.zero
         kb.declare(f"shared {kind} kp_sv[{group}]; shared bool kp_sh[{group}], kp_sc[{group}];")
         if self.variant == "subgroup":
             for name in ("basic", "ballot", "shuffle_relative"):
@@ -253,7 +257,7 @@ class _Writer:
                 kp_sv[kp_l] = kp_s; kp_sh[kp_l] = kp_some; kp_sc[kp_l] = kp_cut;
                 barrier();
                 // The last invocations of the subgroups before this one.
-                {kind} before = {kind}(0); bool has = false, ends = false;
+                {kind} before = {zero}; bool has = false, ends = false;
                 uint own = kp_l - gl_SubgroupInvocationID;
                 for (uint l = 0u; l < own; l += gl_SubgroupSize) {{
                     uint last = l + gl_SubgroupSize - 1u;
@@ -277,7 +281,7 @@ class _Writer:
         kb.emit(f"""
             kp_sv[kp_l] = kp_s; kp_sh[kp_l] = kp_some; kp_sc[kp_l] = kp_cut;
             barrier();
-            {kind} kp_s0 = {kind}(0); bool kp_some0 = false, kp_cut0 = false;
+            {kind} kp_s0 = {zero}; bool kp_some0 = false, kp_cut0 = false;
             if (kp_l > 0u) {{
                 kp_s0 = kp_sv[kp_l - 1u]; kp_some0 = kp_sh[kp_l - 1u]; kp_cut0 = kp_sc[kp_l - 1u];
             }}
@@ -297,7 +301,7 @@ class _Writer:
 
     def carries(self) -> None:
         """Combines the runs before each run."""
-        kb, kind = self.kb, self.kind
+        kb, kind, zero = self.kb, self.kind, self.reducer.zero
         kb.begin_dispatch("carries")
         self.functions()
         runs = f"kp_runs_{self.way}"
@@ -311,7 +315,7 @@ class _Writer:
             kb.emit(f"""
                 uint each = ({runs} + {self.group - 1}u) / {self.group}u;
                 uint first = min({runs}, kp_l * each), end = min({runs}, first + each);
-                {kind} kp_s = {kind}(0); bool kp_some = false, kp_cut = false;
+                {kind} kp_s = {zero}; bool kp_some = false, kp_cut = false;
                 for (uint c = first; c < end; ++c) {{
                     {kind} t = parts_load({at}); bool has = true, ends = {cut};
                     kp_join(kp_s, kp_some, kp_cut, t, has, ends);
@@ -326,7 +330,7 @@ class _Writer:
             kb.emit(f"""
                 if (kp_line >= kp_lines) return;
                 uint first = 0u, end = {runs};
-                {kind} kp_s0 = {kind}(0); bool kp_some0 = false, kp_cut0 = false;
+                {kind} kp_s0 = {zero}; bool kp_some0 = false, kp_cut0 = false;
             """)
         kb.emit(f"""
             for (uint c = first; c < end; ++c) {{
@@ -339,7 +343,7 @@ class _Writer:
 
     def scans(self, split: bool) -> None:
         """Writes the results, from what stands before each run."""
-        kb, kind = self.kb, self.kind
+        kb, kind, zero = self.kb, self.kind, self.reducer.zero
         self.begin("scan")
         if self.group:
             kb.emit("uint kp_first = kp_k;")
@@ -354,7 +358,7 @@ class _Writer:
         elif split:
             kb.emit(f"{kind} kp_s = parts_load(kp_part); bool kp_some = kp_run > 0u;")
         else:
-            kb.emit(f"{kind} kp_s = {kind}(0); bool kp_some = false;")
+            kb.emit(f"{kind} kp_s = {zero}; bool kp_some = false;")
         self.loop()
 
     def loop(self) -> None:
@@ -362,7 +366,12 @@ class _Writer:
         kb, kind = self.kb, self.kind
         quads = self.elements.quads and not self.op.reverse
         kb.emit(f"{kind} kp_v; uint kp_j;")
-        stored = f"{self.result}_store({{}}, {{}});"
+        names = [each.name for each in kb.selection.results]
+
+        def stored(k: str, element: str) -> str:
+            values = values_of(element, self.reducer.acc)
+            stores = (f"{name}_store(kp_j, {value});" for name, value in zip(names, values, strict=True))
+            return f"kp_j = {self.index(self.result, k)}; {' '.join(stores)}"
 
         def step(value: str, k: str, target: str) -> str:
             """One element: `target` takes what is stored."""
@@ -387,20 +396,22 @@ class _Writer:
             else:
                 lines.append("    {")
             lines += [
-                "        " + stored.format(self.index(self.result, f"kp_k + {n}u"), f"kp_o[{n}]")
+                "        " + stored(f"kp_k + {n}u", f"kp_o[{n}]")
                 for n in range(4)
             ]
             lines += ["    }", "    kp_k += 4u;", "}"]
             kb.emit("\n".join(lines))
         one = (
             f"{{ kp_v = {self.get('kp_k')}; {kind} kp_w; {step('kp_v', 'kp_k', 'kp_w')} "
-            f"{stored.format(self.index(self.result, 'kp_k'), 'kp_w')} ++kp_k; }}"
+            f"{stored('kp_k', 'kp_w')} ++kp_k; }}"
         )
         kb.emit(f"while (kp_e - kp_k >= 4u) {{ {one * 4} }}\nwhile (kp_k < kp_e) {one}")
 
     def result_quads(self) -> str:
         """The type of four results, if one store takes them; else ""."""
         walk = self.elements.walk
+        if len(self.kb.selection.results) > 1:
+            return ""
         if not walk.along or walk.along[0].steps[self.places[self.result]] != 1:
             return ""
         return QUADS.get(self.kb.result(0).dtype.name, "")
@@ -414,6 +425,7 @@ def scan(
     exclusive: bool = False,
     reverse: bool = False,
     segments: str | None = None,
+    associative: bool = False,
     dtype: DTypeLike | None = None,
     name: str = "scan",
     doc: str | None = None,
@@ -421,8 +433,10 @@ def scan(
 ) -> Operation:
     """An operation that combines each element with all before it along an axis: running sums.
 
-    `map`, `reduce`, `neutral` and `dtype` are as for `kp.ops.reduction`, but `reduce` need not be
-    commutative. The operation takes ``axis=``, the last one by default. With `exclusive`, each result
+    `map`, `reduce`, `neutral`, `associative` and `dtype` are as for `kp.ops.reduction`, but `reduce` need not
+    be commutative, and there is a result for each value of elements with several. So recurrences are scans:
+    y[n] = f[n] y[n - 1] + x[n] combines pairs of a slope and an offset (G. E. Blelloch, 1990). The operation
+    takes ``axis=``, the last one by default. With `exclusive`, each result
     combines the elements before it only, and the first is `neutral`. `reverse` begins at the end of the axis.
 
     `segments` names how segments are marked, each of which is scanned for itself: with "starts", the
@@ -439,6 +453,9 @@ def scan(
     array([ 0,  1,  3,  6, 10])
     >>> kp.ops.scan("x", "max", 0, exclusive=True)(mgr.tensor([3, 1, 4, 1])).tolist()
     [0.0, 3.0, 3.0, 4.0]
+    >>> recurrence = kp.ops.scan("slope = f; y = x", "slope = a.slope * b.slope; y = a.y * b.slope + b.y")
+    >>> recurrence(mgr.tensor([0.5, 0.5, 0.5]), mgr.tensor([1, 1, 1]))[1].tolist()
+    [1.0, 1.5, 1.75]
     >>> kp.ops.scan(segments="starts")(mgr.tensor([1, 1, 1, 1]), np.array([1, 0, 1, 0])).tolist()
     [1.0, 2.0, 1.0, 2.0]
     """
@@ -448,6 +465,7 @@ def scan(
     if segments is not None and not (isinstance(segments, str) and segments in _MARKS):
         raise InvalidArgumentError(f"scan: segments is {shown(segments)}; give 'starts' or 'ids'")
     attributes = combination("scan", map, reduce, neutral, dtype, preamble)
+    try_samples("scan", reduce, attributes, associative)
     if exclusive and attributes["neutral"] is None:
         raise InvalidArgumentError(
             "scan: the first result of an exclusive scan is neutral=, which is not given"

@@ -163,11 +163,35 @@ def tell(ksel: KernelSelection, walk: Walk) -> None:
     ksel.value(f"kp_walk_{'_'.join(pattern)}", 0, "uint32")  # part of the specialization
 
 
-class Elements:
-    """The GLSL that loads mapped elements of a walk: of type `kind`, by ``kp_get(k, ...)``."""
+Accs = np.dtype[Any] | tuple[np.dtype[Any], ...]
+"""The dtype in which elements are combined; of elements with several values that of each."""
 
-    def __init__(self, ksel: KernelSelection, map_: Typed, acc: np.dtype[Any], walk: Walk) -> None:
-        self.kind = element_of(acc).type
+
+def kind_of_elements(acc: Accs) -> str:
+    """The type of an element in GLSL; ``kp_Element`` has several values."""
+    return "kp_Element" if isinstance(acc, tuple) else element_of(acc).type
+
+
+def values_of(element: str, acc: Accs) -> list[str]:
+    """The expressions of an element's values."""
+    return [f"{element}.kp_m{n}" for n in range(len(acc))] if isinstance(acc, tuple) else [element]
+
+
+def element_made(values: Iterable[str], acc: Accs) -> str:
+    """The expression of an element with these values."""
+    text = ", ".join(values)
+    return f"kp_Element({text})" if isinstance(acc, tuple) else text
+
+
+class Elements:
+    """The GLSL that loads mapped elements of a walk: of type `kind`, by ``kp_get(k, ...)``.
+
+    That of the `Reducer` stands before it: it declares the type of elements with several values.
+    """
+
+    def __init__(self, ksel: KernelSelection, map_: Typed, acc: Accs, walk: Walk) -> None:
+        self.acc = acc
+        self.kind = kind_of_elements(acc)
         self.walk = walk
         self.map = map_
         self.tensors = [a for a in ksel.arg_descs if isinstance(a, TensorArg) and a.name in map_.names]
@@ -203,7 +227,7 @@ class Elements:
         parameters = "uint kp_none" + "".join(f", {kind} kp_v_{name}" for name, kind in types.items()) + taken
         lines = [declarations_of(self.map), f"{self.kind} kp_map({parameters}) {{"]
         lines += [f"    {each}" for each in statements]
-        lines += [f"    return {next(iter(results.values()))};", "}"]
+        lines += [f"    return {element_made(results.values(), self.acc)};", "}"]
         where = "".join(f", uint {base}" for base in self.bases) + taken
         lines.append(f"{self.kind} kp_get(uint k{where}) {{")
         axes = self.walk.along
@@ -278,26 +302,59 @@ def _names(map_: Typed) -> set[str]:
 
 
 class Reducer:
-    """The GLSL of what combines two values: ``kp_r(a, b)``."""
+    """The GLSL of what combines two elements: ``kp_r(a, b)``."""
 
-    def __init__(self, typed: Typed, acc: np.dtype[Any]) -> None:
+    def __init__(self, typed: Typed, acc: Accs) -> None:
         self.typed = typed
-        self.kind = element_of(acc).type
+        self.acc = acc
+        self.kind = kind_of_elements(acc)
+        self.kept: list[str] = []
+        """Scratch memory for elements with several values, by name: an array for each."""
+
+    @property
+    def zero(self) -> str:
+        """An element in GLSL."""
+        if not isinstance(self.acc, tuple):
+            return f"{self.kind}(0)"
+        return element_made((f"{element_of(each).type}(0)" for each in self.acc), self.acc)
 
     def declare(self, kb: KernelBuilder) -> None:
-        """Adds the function to the dispatch."""
+        """Adds the type of elements with several values and the functions to the dispatch."""
         for extension in self.typed.extensions:
             kb.extension(extension)
-        statements, results = self.typed.glsl({"a": "kp_a_", "b": "kp_b_"}, "kp_u")
+        if isinstance(self.acc, tuple):
+            for each in self.acc:
+                for extension in element_of(each).extensions:
+                    kb.extension(extension)
+            members = " ".join(f"{element_of(each).type} kp_m{n};" for n, each in enumerate(self.acc))
+            kb.declare(f"struct {self.kind} {{ {members} }};")
+        loads = {"a": "kp_a_", "b": "kp_b_"}
+        for side in "ab" if isinstance(self.acc, tuple) else "":
+            texts = values_of(f"kp_{side}_", self.acc)
+            loads |= {
+                f"{side}.{name}": text for name, text in zip(self.typed.dtypes, texts, strict=True)
+            }
+        statements, results = self.typed.glsl(loads, "kp_u")
         body = "\n".join(f"    {each}" for each in statements)
         kb.declare(
             f"{declarations_of(self.typed)}\n{self.kind} kp_r({self.kind} kp_a_, {self.kind} kp_b_) {{\n"
-            f"{body}\n    return {next(iter(results.values()))};\n}}"
+            f"{body}\n    return {element_made(results.values(), self.acc)};\n}}"
         )
+        for name in self.kept:
+            texts = values_of("v", self.acc)
+            loaded = element_made((f"{name}{n}_load(i)" for n in range(len(texts))), self.acc)
+            stores = " ".join(f"{name}{n}_store(i, {text});" for n, text in enumerate(texts))
+            kb.declare(f"{self.kind} {name}_load(uint i) {{ return {loaded}; }}")
+            kb.declare(f"void {name}_store(uint i, {self.kind} v) {{ {stores} }}")
 
-    def keep(self, kb: KernelBuilder, name: str, count: IntOrSize, acc: np.dtype[Any]) -> None:
-        """Scratch memory for `count` values: ``NAME_load`` and ``NAME_store``."""
-        kb.scratch(name, count, acc)
+    def keep(self, kb: KernelBuilder, name: str, count: IntOrSize, acc: Accs) -> None:
+        """Scratch memory for `count` elements: ``NAME_load`` and ``NAME_store``."""
+        if not isinstance(acc, tuple):
+            kb.scratch(name, count, acc)
+            return
+        self.kept.append(name)
+        for number, each in enumerate(acc):
+            kb.scratch(f"{name}{number}", count, each)
 
     def tree(self, values: Sequence[str]) -> str:
         """The expression that combines values in pairs, in their order."""
@@ -315,20 +372,20 @@ def walk_run(reducer: Reducer, get: Any, four: Any) -> str:
     the roots of long runs only.
     """
     kind = reducer.kind
-    lines = [f"{kind} kp_s = {kind}(0); bool kp_some = false;"]
+    lines = [f"{kind} kp_s = {reducer.zero}; bool kp_some = false;"]
     if four is not None:
         load = f"{kind} kp_p[4], kp_q[4]; {four('kp_k', 'kp_p')} {four('kp_k + 4u', 'kp_q')}"
         lines += _blocks(
             "kp_even && ",
             load,
             reducer.tree([*(f"kp_p[{n}]" for n in range(4)), *(f"kp_q[{n}]" for n in range(4))]),
-            kind,
+            reducer,
         )
     lines += _blocks(
         "",
         " ".join(f"{kind} kp_p{n} = {get(f'kp_k + {n}u')};" for n in range(8)),
         reducer.tree([f"kp_p{n}" for n in range(8)]),
-        kind,
+        reducer,
     )
     lines.append(
         f"for (; kp_k < kp_e; ++kp_k) {{ {kind} kp_v = {get('kp_k')}; "
@@ -337,11 +394,12 @@ def walk_run(reducer: Reducer, get: Any, four: Any) -> str:
     return "\n".join(lines)
 
 
-def _blocks(condition: str, load: str, tree: str, kind: str) -> list[str]:
+def _blocks(condition: str, load: str, tree: str, reducer: Reducer) -> list[str]:
+    kind = reducer.kind
     return [
         f"while ({condition}kp_e - kp_k >= 8u) {{",
         "    uint kp_m = min(kp_e, kp_k + 256u);",
-        f"    {kind} kp_t = {kind}(0); bool kp_any = false;",
+        f"    {kind} kp_t = {reducer.zero}; bool kp_any = false;",
         "    for (; kp_m - kp_k >= 8u; kp_k += 8u) {",
         f"        {load}",
         f"        {kind} kp_w = {tree};",
@@ -365,11 +423,14 @@ def named(name: str) -> Size:
     return Size.named(name)
 
 
-def as_formula(what: str, given: Any, preamble: str = "") -> Formula:
-    """A formula with one result, from a text or an operation by elements.
+def as_formula(
+    what: str, given: Any, preamble: str = "", members: tuple[str, ...] = (), *, several: bool = False
+) -> Formula:
+    """A formula from a text, over elements with `members` if there are some, or from an operation by
+    elements.
 
     Raises FormulaError for a text that cannot be read, ArgumentTypeError for anything else,
-    InvalidArgumentError if it has several results.
+    InvalidArgumentError if it has several results, unless it may.
     """
     found = getattr(given, "formula", None)
     if not isinstance(found, Formula):
@@ -377,11 +438,11 @@ def as_formula(what: str, given: Any, preamble: str = "") -> Formula:
             raise ArgumentTypeError(
                 f"{what} is {shown(given)}; give an expression as text, or an operation by elements"
             )
-        found = Formula(given, preamble)
+        found = Formula(given, preamble, members)
     elif getattr(given, "_dtype", None) is not None:
         cast = "bool_" if given._dtype == np.bool_ else given._dtype.name
         found = Formula(f"{cast}(kp)").of(kp=found)
-    if len(found.results) != 1:
+    if len(found.results) != 1 and not several:
         raise InvalidArgumentError(f"{what} has {len(found.results)} results; give one: {found.text!r}")
     return found
 

@@ -66,19 +66,20 @@ class Formula:
     line after each. If the text ends with an expression, this is the only result, named "result". Else each
     named value is a result, but those with "_" in front of their names.
 
-    `preamble` has functions in GLSL; the expression calls them by name.
+    `preamble` has functions in GLSL; the expression calls them by name. With `members`, arguments are
+    elements of several values with these names: ``a.value`` is the argument "a.value".
 
     Raises FormulaError, with the column of the fault, ArgumentTypeError if the texts are no str.
     """
 
-    def __init__(self, text: str, preamble: str = "") -> None:
+    def __init__(self, text: str, preamble: str = "", members: tuple[str, ...] = ()) -> None:
         for what, given in (("A formula", text), ("The preamble", preamble)):
             if not isinstance(given, str):
                 raise ArgumentTypeError(f"{what} is a str, not {kind_of(given)}")
         self.text: str = text
         self.preambles: tuple[str, ...] = (preamble,) if preamble else ()
         self.own: dict[str, Own] = _functions_of(preamble)
-        reader = _Reader(text, self.own)
+        reader = _Reader(text, self.own, members)
         self.outputs: dict[str, Node] = reader.outputs
         """The results by name."""
         self.names: tuple[str, ...] = _used(reader.arguments, self.outputs)
@@ -131,13 +132,13 @@ class Formula:
         self,
         types: Mapping[str, Kind],
         features: frozenset[str] | None = None,
-        dtype: np.dtype[Any] | None = None,
+        dtype: np.dtype[Any] | tuple[np.dtype[Any], ...] | None = None,
         beyond: bool = False,
     ) -> Typed:
         """The formula for arguments of these types, on a device with these features (None: with all).
 
         A type is a dtype, or for a number without one its kind: "bool", "int", "float" or "complex". `dtype`
-        is that of the results instead of their own. With `beyond`, ints that are compared may be out of
+        is that of the results instead of their own, a tuple that of each. With `beyond`, ints that are compared may be out of
         bounds of what they are compared with; this takes longer.
 
         Raises ArgumentTypeError if types do not fit, InvalidArgumentError for a number that does not,
@@ -201,9 +202,10 @@ def _functions_of(preamble: str) -> dict[str, Own]:
 
 
 class _Reader:
-    def __init__(self, text: str, own: Mapping[str, Own]) -> None:
+    def __init__(self, text: str, own: Mapping[str, Own], members: tuple[str, ...] = ()) -> None:
         self.text = text
         self.own = own
+        self.members = members
         self.named: dict[str, Node] = {}
         self.arguments: dict[str, Node] = {}
         self.outputs: dict[str, Node] = {}
@@ -350,9 +352,12 @@ class _Reader:
         if isinstance(tree, ast.Attribute):
             if isinstance(tree.value, ast.Name) and tree.value.id in _MODULES and tree.attr in CONSTANTS:
                 return self.made("number", tree, value=CONSTANTS[tree.attr])
+            if tree.attr in self.members and isinstance(tree.value, ast.Name):
+                return self.name(tree.value, f".{tree.attr}")
             if tree.attr in ("real", "imag"):
                 return self.made(tree.attr, tree, self.done[tree.value])
-            self.fail(f"values have no attribute {tree.attr!r} here; there are .real and .imag", tree)
+            there = ", ".join(f".{each}" for each in (*self.members, "real", "imag"))
+            self.fail(f"values have no attribute {tree.attr!r} here; there are {there}", tree)
         if isinstance(tree, ast.Call):
             return self.call(tree)
         self.fail("formulas have numbers, names, operators and functions only", tree)
@@ -372,12 +377,14 @@ class _Reader:
             parts.append(self.made(_COMPARE[type(op)], tree, left, right))
         return self.chain("logical_and", tree, parts)
 
-    def name(self, tree: ast.Name) -> Node:
+    def name(self, tree: ast.Name, member: str = "") -> Node:
         name = tree.id
         if name in self.named:
+            if member:
+                self.fail(f"{name!r} is one value, which has no {member}", tree)
             return self.named[name]
-        if name in self.arguments:
-            return self.arguments[name]
+        if name + member in self.arguments:
+            return self.arguments[name + member]
         if name == "e":
             self.fail("'e' may be Euler's number or an argument: write np.e, or give it another name", tree)
         if name in CONSTANTS:
@@ -387,6 +394,7 @@ class _Reader:
         self.check_name(name, tree)
         if name.startswith("_"):
             self.fail(f"{name!r} has no value yet, and the names of arguments do not begin with '_'", tree)
+        name += member
         node = self.arguments[name] = self.made("name", tree, value=name)
         return node
 

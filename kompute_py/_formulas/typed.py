@@ -98,7 +98,7 @@ def typed(
     preambles: tuple[str, ...],
     types: Mapping[str, Kind],
     features: frozenset[str] | None,
-    dtype: Dtype | None,
+    dtype: Dtype | tuple[Dtype, ...] | None,
     beyond: bool = False,
 ) -> Typed:
     """As `Formula.typed`."""
@@ -137,11 +137,12 @@ class _Typer(Numbers):
         self.count = 0
         self.owned = False
 
-    def whole(self, dtype: Dtype | None) -> Typed:
+    def whole(self, wanted: Dtype | tuple[Dtype, ...] | None) -> Typed:
         for node in nodes_of(self.roots.values()):
             self.done[node] = self.value(node)
         dtypes, outputs = {}, {}
-        for name, node in self.roots.items():
+        each = wanted if isinstance(wanted, tuple) else (wanted,) * len(self.roots)
+        for (name, node), dtype in zip(self.roots.items(), each, strict=True):
             value = self.done[node]
             own = dtype or value.dtype or self.available(_DEFAULT[value.weak], node)
             if dtype is not None and value.dtype is not None and not castable(value.dtype, dtype):

@@ -92,6 +92,7 @@ class _Pair(Reducer):
     """Whether a is taken if p or q, which say that a or b is NaN."""
 
     def __init__(self, dtype: np.dtype[Any], better: str) -> None:
+        self.acc = dtype
         self.type = element_of(dtype).type
         self.better = better
         # The type of both together, the value of such a pair, and the pair of a value v and a place k.
@@ -103,13 +104,13 @@ class _Pair(Reducer):
             "uint64_t": ("u64vec2", "p.x", "u64vec2(v, uint64_t(k))"),
         }.get(self.type, ("uvec2", "p.x", "uvec2(uint(v), k)"))
         self.shown = "uint" if self.type == "bool" else self.type
-        self.kept = False
+        self.is_kept = False
 
     def keep(self, kb: KernelBuilder, name: str, count: IntOrSize, acc: np.dtype[Any]) -> None:
         """Scratch memory for values and places."""
         kb.scratch(f"{name}_value", count, "uint32" if self.type == "bool" else acc)
         kb.scratch(f"{name}_place", count, "uint32")
-        self.kept = True
+        self.is_kept = True
 
     def declare(self, kb: KernelBuilder) -> None:
         """Adds the functions to the dispatch."""
@@ -128,7 +129,7 @@ class _Pair(Reducer):
                 if (x == y) return first ? a : b;
                 return x {self.better} y ? a : b;
             }}""")
-        if self.kept:
+        if self.is_kept:
             load = "parts_value_load(i) != 0u" if self.type == "bool" else "parts_value_load(i)"
             kb.declare(f"""
                 {self.kind} parts_load(uint i) {{ return kp_pair({load}, parts_place_load(i)); }}
