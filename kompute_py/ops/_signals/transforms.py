@@ -382,7 +382,7 @@ class Writer:
         self, numbers: TensorValue, batches: int, length: int, inner: int, source: TensorValue | None
     ) -> None:
         kb = self.kb
-        buffers, programs, prepare, run = _native.fft_plan(
+        buffers, programs, (source_table, target, factors), run = _native.fft_plan(
             batches,
             length,
             inner,
@@ -393,7 +393,6 @@ class Writer:
             *self.device,
         )
         names = [numbers.name] if source is None else [numbers.name, source.name]
-        prepared = {b for step in prepare for b in step[1]}
         kept = {b for step in run for b in step[1]}
         unit = np.dtype(np.float64 if self.doubles else np.float32)
         for number, (nbytes, contents) in enumerate(buffers[len(names) :], len(names)):
@@ -402,9 +401,8 @@ class Writer:
                 names.append("")
             elif contents:
                 names.append(self._table(np.frombuffer(contents, unit)))
-            elif number in prepared:
-                make = _prepared(buffers, programs, prepare, number, unit)
-                names.append(self._table(make, count, unit))
+            elif factors and number == target:
+                names.append(self._table(self._transformed(buffers[source_table][1], factors)))
             else:
                 names.append(self.scratch("temporary", -(-count // 2)).name)
         for program, bound, groups in run:
@@ -413,40 +411,15 @@ class Writer:
             kb.spirv(text, bindings=[names[b] for b in bound])
             kb.groups(*groups)
 
-    def _table(self, contents: Any, size: int | None = None, dtype: np.dtype[Any] | None = None) -> str:
+    def _transformed(self, contents: bytes, factors: Sequence[int]) -> np.ndarray[Any, Any]:
+        """The transform of a table, which NumPy computes sooner than a driver compiles kernels for it."""
+        found = np.fft.fft(np.frombuffer(contents, self.dtype).astype(np.complex128))
+        found = found.reshape(factors).transpose().astype(self.dtype).reshape(-1)
+        return found.view(self.real_dtype)
+
+    def _table(self, contents: np.ndarray[Any, Any]) -> str:
         self.tables += 1
-        name = f"table_{self.tables}"
-        return self.kb.constant(name, contents, size=size, dtype=dtype).name
-
-
-def _prepared(
-    buffers: Sequence[tuple[int, bytes]],
-    programs: Sequence[str],
-    dispatches: Sequence[tuple[int, list[int], tuple[int, int, int]]],
-    wanted: int,
-    unit: np.dtype[Any],
-) -> Callable[[Manager], Tensor]:
-    """A function that runs the dispatches which make a table."""
-
-    def make(manager: Manager) -> Tensor:
-        tensors: dict[int, Tensor] = {}
-        sequence = manager.sequence()
-        for program, bound, groups in dispatches:
-            for b in bound:
-                if b not in tensors:
-                    nbytes, contents = buffers[b]
-                    tensors[b] = manager.empty(-(-nbytes // unit.itemsize), unit, "storage")
-                    if contents:
-                        tensors[b].write(np.frombuffer(contents, unit))
-            source, groups = _kernel(programs[program], groups)
-            module = ShaderModule(source, name="fft.table")
-            with unreported():
-                algorithm = manager.algorithm([tensors[b] for b in bound], module, groups)
-            sequence.record(OpAlgoDispatch(algorithm))
-        sequence.eval()
-        return tensors[wanted]
-
-    return make
+        return self.kb.constant(f"table_{self.tables}", contents).name
 
 
 def _kernel(source: str, groups: tuple[int, int, int]) -> tuple[str, tuple[int, int, int]]:

@@ -4,8 +4,11 @@
 #include "fft/recorder.hpp"
 
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 
+// VkFFT leaves a number of its tables unwritten: the same plan has the same bytes each time.
+#define malloc(bytes) std::calloc(1, bytes)
 // The locale is the process's: plan_fft sets the thread's around VkFFT's calls.
 #define setlocale(category, name) (const_cast<char*>("C"))
 #define VKFFT_BACKEND 0
@@ -16,6 +19,7 @@ namespace {
 #include <vkFFT.h>
 }
 #undef setlocale
+#undef malloc
 
 #include <locale.h>
 #ifdef __APPLE__
@@ -128,6 +132,9 @@ FftPlan plan_fft(const FftDevice& device, const FftRequest& request) {
     // takes the place of it.
     configuration.fixMaxRaderPrimeMult = configuration.fixMaxRaderPrimeFFT = 17;
 #endif
+    // Bluestein's algorithm pads to powers of two: other lengths have kernels that are several times as long,
+    // and drivers compile for seconds.
+    configuration.fixMaxRadixBluestein = 2;
     configuration.makeForwardPlanOnly = !request.inverse;
     configuration.makeInversePlanOnly = request.inverse;
 
@@ -139,6 +146,14 @@ FftPlan plan_fft(const FftDevice& device, const FftRequest& request) {
     launch.buffer = &buffer;
     if (request.from_input) launch.inputBuffer = &input;
     const VkFFTResult appended = VkFFTAppend(app.get(), request.inverse ? 1 : -1, &launch);
+    if (!made.prepared.empty()) {
+        const VkFFTPlan& plan = *(request.inverse ? app->localFFTPlan_inverse : app->localFFTPlan);
+        const size_t axis = request.inner == 1 ? 0 : 1;
+        const auto* first = plan.axisSplit[axis];
+        made.plan.transformed = {made.prepared.front().buffers[0],
+                                 made.prepared.back().buffers[1],
+                                 {first, first + plan.numAxisUploads[axis]}};
+    }
     deleteVkFFT(app.get());
     require(appended, request);
     if (made.is_unknown)

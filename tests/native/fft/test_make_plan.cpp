@@ -25,16 +25,16 @@ void check_order(const kp::FftPlan& plan, bool from_input) {
     if (from_input) written[1] = true;
     for (size_t i = 0; i < written.size(); ++i)
         if (!plan.buffers[i].contents.empty()) written[i] = true;
-    for (const auto* list : {&plan.prepare, &plan.run})
-        for (const kp::FftPlan::Dispatch& each : *list) {
-            REQUIRE(each.program < plan.programs.size());
-            REQUIRE(each.buffers.size() >= 2);
-            for (size_t binding = 0; binding < each.buffers.size(); ++binding) {
-                REQUIRE(each.buffers[binding] < plan.buffers.size());
-                if (binding != 1) CHECK(written[each.buffers[binding]]);
-            }
-            written[each.buffers[1]] = true;
+    if (!plan.transformed.factors.empty()) written[plan.transformed.to] = written[plan.transformed.from];
+    for (const kp::FftPlan::Dispatch& each : plan.run) {
+        REQUIRE(each.program < plan.programs.size());
+        REQUIRE(each.buffers.size() >= 2);
+        for (size_t binding = 0; binding < each.buffers.size(); ++binding) {
+            REQUIRE(each.buffers[binding] < plan.buffers.size());
+            if (binding != 1) CHECK(written[each.buffers[binding]]);
         }
+        written[each.buffers[1]] = true;
+    }
     CHECK(written[0]);
 }
 
@@ -42,7 +42,7 @@ void check_order(const kp::FftPlan& plan, bool from_input) {
 
 TEST_CASE("a short transform is one dispatch") {
     const kp::FftPlan plan = kp::plan_fft(device, lengths(3, 16));
-    CHECK(plan.prepare.empty());
+    CHECK(plan.transformed.factors.empty());
     REQUIRE(plan.run.size() == 1);
     CHECK(plan.buffers.front().bytes == 3 * 16 * 8);
     CHECK(plan.programs[plan.run[0].program].find("void main()") != std::string::npos);
@@ -63,10 +63,22 @@ TEST_CASE("plans bind and order what they use, for all ways to transform") {
                 }
 }
 
-TEST_CASE("a length with a large prime factor prepares its table before") {
+TEST_CASE("a length with a large prime factor needs the transform of a table") {
     const kp::FftPlan plan = kp::plan_fft(device, lengths(1, 17));
-    CHECK(plan.prepare.size() == 1);
+    CHECK(plan.transformed.factors == std::vector<uint64_t>{64});
+    CHECK(plan.buffers[plan.transformed.to].bytes == 64 * 8);
     check_order(plan, false);
+    CHECK(kp::plan_fft(device, lengths(1, 65537)).transformed.factors.size() == 2);
+}
+
+TEST_CASE("the same plan has the same bytes") {
+    for (const uint64_t length : {17ull, 1000ull, 10007ull, 1ull << 16}) {
+        const kp::FftPlan a = kp::plan_fft(device, lengths(1, length));
+        const std::vector<char> other(1 << 20, 'x');  // what memory that is used again may have
+        const kp::FftPlan b = kp::plan_fft(device, lengths(1, length));
+        CHECK(a.programs == b.programs);
+        for (size_t i = 0; i < a.buffers.size(); ++i) CHECK(a.buffers[i].contents == b.buffers[i].contents);
+    }
 }
 
 TEST_CASE("large grids are not split") {
