@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from .._custom.builder import KernelBuilder
 
 _MOST_GROUPS = 65535  # every device has as many
+_MOST_TEXT = 2000
+"""Characters of functions that are computed four times: those of sines, remainders and powers have more."""
 _FOUR = {"float32": "vec4", "int32": "ivec4", "uint32": "uvec4"}
 
 
@@ -227,8 +229,8 @@ class ElementwiseOp(CustomOp):
 
 
 def _by_four(typed: Typed, layout: Layout, dtypes: list[np.dtype[Any]]) -> bool:
-    """Whether invocations compute four elements that follow each other: for short formulas, where memory
-    decides.
+    """Whether invocations compute four elements that follow each other: unless the formula or its functions
+    are so long that drivers take longer to compile them four times than memory takes.
     """
     plain = all(
         name in layout.dense or (not any(steps) and not layout.offsets[name])
@@ -237,7 +239,7 @@ def _by_four(typed: Typed, layout: Layout, dtypes: list[np.dtype[Any]]) -> bool:
     return (
         plain
         and bool(layout.dense)
-        and not typed.declarations
+        and len(typed.declarations) <= _MOST_TEXT
         and len(typed.lines) <= 12
         and all(each.name in _FOUR for each in dtypes)
     )

@@ -25,7 +25,7 @@ from ..._custom.builder import KernelBuilder, TensorValue
 from ..._custom.selection import KernelSelection
 from ..._recording.operations import OpAlgoDispatch
 from ..._recording.preload import unreported
-from ..._shaders.module import ShaderModule
+from ..._compilers.compile import compile
 
 if TYPE_CHECKING:
     from ..._manager.manager import Manager
@@ -408,7 +408,7 @@ class Writer:
         for program, bound, groups in run:
             text, groups = _kernel(programs[program], groups)
             kb.begin_dispatch("axis")
-            kb.spirv(text, bindings=[names[b] for b in bound])
+            kb.spirv(compile(text, optimize="none"), bindings=[names[b] for b in bound])
             kb.groups(*groups)
 
     def _transformed(self, contents: bytes, factors: Sequence[int]) -> np.ndarray[Any, Any]:
