@@ -7,21 +7,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from .._base.arrays import host_empty, to_dtype
+from .._base.arrays import to_dtype
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._custom.arg_descs import TensorArg
-from .._custom.arguments import outs_of
-from .._custom.custom_op import CustomOp, Operation
+from .._custom.custom_op import CustomOp
 from .._custom.declaration import parse
-from .._custom.pictures import first_image, picture_like, tensor_of
 from .._custom.selection import KernelSelection
-from .._custom.specs import PartSpec, TensorSpec
 from .._formulas.formula import Formula
 from .._formulas.typed import Typed, declarations_of
-from .._memory.image import Image
-from .._memory.strided import StridedView
-from .._memory.tensor import Tensor
-from .walks import declare_values, group_of
+from .in_parts import ElementsInParts
+from .walks import check_sizes, declare_values, group_of
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -92,15 +87,6 @@ def strides_of(tensor: TensorArg) -> tuple[int, ...]:
     return tuple(reversed(found))
 
 
-class _TooLargeError(InvalidArgumentError):
-    """Memory beyond what the device's shaders reach through one binding."""
-
-    def __init__(self, message: str = "", results: tuple[TensorSpec, ...] = (), most: int = 0) -> None:
-        super().__init__(message)
-        self.results = results
-        self.most = most
-
-
 class ElementwiseOp(CustomOp):
     """The custom operation of a formula."""
 
@@ -134,8 +120,7 @@ class ElementwiseOp(CustomOp):
         ksel.notes["typed"], ksel.notes["layout"] = typed, layout
         for name in formula.results:
             ksel.return_new_tensor(shape, typed.dtypes[name])
-        if ksel.device is not None:
-            self._check_sizes(ksel, tensors)
+        check_sizes(ksel)
 
     def formula_of(self, ksel: KernelSelection) -> Formula:
         """The formula for this call; its names are among those of `formula`."""
@@ -145,20 +130,6 @@ class ElementwiseOp(CustomOp):
         """The formula for arguments of these types."""
         beyond = ksel.notes.get("beyond", False)
         return self.formula_of(ksel).typed(types, ksel._features, self.dtype, beyond)
-
-    def _check_sizes(self, ksel: KernelSelection, tensors: list[TensorArg]) -> None:
-        assert ksel.device is not None
-        most = ksel.device["limits"]["maxStorageBufferRange"]
-        for each in (*tensors, *ksel.results):
-            size = each.t.reach if isinstance(each.t, PartSpec) else each.t.nbytes
-            if each.size and size > most:
-                raise _TooLargeError(
-                    f"{ksel._who()}: the memory of {each.name} has {size} bytes; this device's shaders reach "
-                    f"{most} (maxStorageBufferRange). Compute it in parts, t[:n] and t[n:], or copy a part: "
-                    "mgr.tensor_t(part)",
-                    tuple(result.t for result in ksel.results),
-                    most,
-                )
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes one kernel: each invocation computes some elements."""
@@ -267,7 +238,7 @@ def _broadcast(ksel: KernelSelection, tensors: list[TensorArg]) -> tuple[int, ..
         ) from None
 
 
-class Elementwise(Operation):
+class Elementwise(ElementsInParts):
     """An operation by elements, made by `kp.ops.elementwise`: an `Operation` that others can be fused into.
 
     Called with tensors, arrays and numbers, it computes. Called with other operations by elements, it gives a
@@ -302,78 +273,6 @@ class Elementwise(Operation):
                 return self._fused(args, named)
         return super().__call__(*args, **named)
 
-    def _general(
-        self, exactly: Any, args: tuple[Any, ...], out: Any = None, donate: Any = (), **named: Any
-    ) -> Any:
-        try:
-            return super()._general(exactly, args, out, donate, **named)
-        except _TooLargeError as error:
-            if donate not in ((), None, False):
-                raise
-            return self._in_parts(self._bind(args, named), outs_of(self._declaration, out), error)
-
-    def _in_parts(self, values: list[Any], outs: tuple[Any, ...], error: _TooLargeError) -> Any:
-        """A call over ranges of the first axis."""
-        image = first_image((*values, *outs))
-        if image is not None:
-            return self._over_tensors(values, outs, error, image)
-        shape = error.results[0].shape
-        tensors = [each for each in values if hasattr(each, "shape") and not isinstance(each, np.generic)]
-        if not outs:
-            first = next((each for each in tensors if isinstance(each, (Tensor, StridedView))), None)
-            base = first.base if isinstance(first, StridedView) else first
-            for spec in error.results:
-                made: Any = (
-                    host_empty(shape, spec.dtype, self._declaration.name)
-                    if base is None
-                    else base.manager.empty(shape, spec.dtype, base.memory_type())
-                )
-                outs = (*outs, made)
-        results = outs
-        if all(type(each) is not StridedView and each.shape == shape for each in (*tensors, *outs)):
-            shape = (math.prod(shape),)
-            values = [each.reshape(-1) if hasattr(each, "shape") and each.shape else each for each in values]
-            outs = tuple(each.reshape(-1) for each in outs)
-        inner = math.prod(shape[1:])
-        sizes = [each.dtype.itemsize for each in (*tensors, *outs)]
-        rows = error.most // (max(sizes) * inner) if inner else 0
-        rows -= rows % 256 if rows >= 256 else 0  # parts begin where shaders can bind them
-        if not shape or not 0 < rows < shape[0]:
-            raise error
-        for start in range(0, shape[0], rows):
-            end = min(start + rows, shape[0])
-            part = [
-                each[start:end]
-                if getattr(each, "ndim", -1) == len(shape) and each.shape[0] == shape[0]
-                else each
-                for each in values
-            ]
-            super()._general(None, tuple(part), tuple(each[start:end] for each in outs))
-        return results[0] if self._declaration.single else results
-
-    def _over_tensors(
-        self, values: list[Any], outs: tuple[Any, ...], error: _TooLargeError, image: Image
-    ) -> Any:
-        """A call over ranges of tensors that stand for images."""
-        manager, wanted = image.manager, outs
-        if not wanted:
-            pictures = [picture_like(image, each.shape, each.dtype) for each in error.results]
-            wanted = tuple(
-                manager.empty(spec.shape, spec.dtype)
-                if picture is None
-                else picture.made(manager, spec.shape, image.memory_type())
-                for spec, picture in zip(error.results, pictures, strict=True)
-            )
-        made = tuple(
-            manager.empty(each.shape, each.dtype) if isinstance(each, Image) else each for each in wanted
-        )
-        given = [tensor_of(each) if isinstance(each, Image) else each for each in values]
-        self._in_parts(given, made, error)
-        for tensor, each in zip(made, wanted, strict=True):
-            if isinstance(each, Image):
-                each.copy_from(tensor).wait()
-        return wanted[0] if self._declaration.single else wanted
-
     def _fused(self, args: tuple[Any, ...], named: dict[str, Any]) -> Elementwise:
         if len(args) > len(self._names):
             raise ArgumentTypeError(
@@ -396,7 +295,7 @@ class Elementwise(Operation):
                 cast = "bool_" if part._dtype == np.bool_ else part._dtype.name
                 formula = Formula(f"{cast}(kp)").of(kp=formula)
             formulas[name] = formula
-        return _made(self.formula.of(**formulas), self.__name__, None, self._dtype)
+        return elementwise_of(self.formula.of(**formulas), self.__name__, None, self._dtype)
 
 
 def elementwise(
@@ -410,8 +309,8 @@ def elementwise(
     """An operation that computes `formula` for each element, with NumPy's broadcasting and dtypes.
 
     `formula` is an expression of Python with NumPy's functions. Its names become parameters, in the order in
-    which they first appear in the text; each takes a tensor, a view, an array or a number. The result has the shape that they
-    broadcast to, and NumPy's dtype; `dtype` converts it. With assignments, ``"s = x + y; d = x - y"``, each
+    which they first appear in the text; each takes a tensor, a view, an array or a number. The result has the
+    shape that they broadcast to, and NumPy's dtype; `dtype` converts it. With assignments, ``"s = x + y; d = x - y"``, each
     name is a result, but those that begin with "_"; if an expression stands at the end, it is the only one.
 
     `name` and `doc` are the operation's. `preamble` has functions in GLSL, which the formula calls by name.
@@ -433,10 +332,11 @@ def elementwise(
         raise ArgumentTypeError(f"doc is a str, not {kind_of(doc)}")
     if not isinstance(name, str):
         raise ArgumentTypeError(f"name is a str, not {kind_of(name)}")
-    return _made(made, name, doc, None if dtype is None else to_dtype(dtype))
+    return elementwise_of(made, name, doc, None if dtype is None else to_dtype(dtype))
 
 
-def _made(formula: Formula, name: str, doc: str | None, dtype: np.dtype[Any] | None) -> Elementwise:
+def elementwise_of(formula: Formula, name: str, doc: str | None, dtype: np.dtype[Any] | None) -> Elementwise:
+    """The operation that computes a formula for each element."""
     if not name.isidentifier():
         raise InvalidArgumentError(f"An operation is named by an identifier; {shown(name)} is none")
     parameters = ", ".join(f"Tensor|Scalar {each}" for each in formula.names)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -21,11 +23,14 @@ from .._formulas.elements import element_of
 from .._formulas.formula import Formula, preambles_of
 from .._formulas.typed import declarations_of
 from .associativity import check
+from .elementwise import elementwise_of
+from .in_parts import LinesInParts, arrays_of, new_like
 from .walks import (
     MOST_RUN,
     Accs,
     Elements,
     Reducer,
+    TooLargeError,
     Walk,
     as_formula,
     axes_of,
@@ -236,6 +241,50 @@ class ReductionOp(CombiningOp):
         tell_runs(ksel, walk)
         check_sizes(ksel)
 
+    def goes_along_first(self, named: dict[str, Any], ndim: int) -> bool:
+        """Whether a call with these arguments combines elements along the first axis."""
+        return 0 in axes_of(self.signature, named.get("axis"), ndim)
+
+    def joined(
+        self,
+        operation: LinesInParts,
+        named: dict[str, Any],
+        parts: list[tuple[int, int, list[Any]]],
+        outs: tuple[Any, ...],
+        error: TooLargeError,
+    ) -> None:
+        """Combines what the parts of the first axis amount to. Raises `error` for operations with kernels of
+        their own, for elements of several values and for small floats, which are combined as float32.
+        """
+        if type(self).generate is not ReductionOp.generate or len(self.formula.results) > 1:
+            raise error
+        names = operation._names
+        wanted = named.get("dtype")
+        first_stage = _stage(
+            self.formula, self.reduce, self.wide, None if wanted is None else to_dtype(wanted)
+        )
+        arrays = arrays_of([named[name] for name in self.formula.names])
+        amounts: Any = None
+        for number, (_, _, part) in enumerate(parts):
+            given = {name: each for name, each in zip(names, part, strict=True) if name in self.formula.names}
+            found = first_stage(**given, axis=named.get("axis"), keepdims=True)
+            if amounts is None:
+                if element_of(found.dtype).type == "float" and found.dtype != FLOAT32:
+                    raise error
+                amounts = new_like(operation.__name__, arrays, (len(parts), *found.shape[1:]), found.dtype)
+            amounts[number : number + 1] = found
+        last_stage = _stage(Formula("x"), self.reduce, False, np.dtype(amounts.dtype))
+        result = outs[0]
+        how = {"axis": named.get("axis"), "keepdims": named.get("keepdims", False)}
+        if self.finish is None:
+            last_stage(amounts, **how, out=result)
+            return
+        shape = np.broadcast_shapes(*(each.shape for each in arrays))
+        axes = axes_of(self.signature, named.get("axis"), len(shape))
+        both = {"a": last_stage(amounts, **how), "n": float(math.prod(shape[axis] for axis in axes))}
+        end = elementwise_of(self.finish, "finish", None, np.dtype(result.dtype))
+        end(**{name: both[name] for name in self.finish.names}, out=result)
+
     def axes(self, ksel: KernelSelection) -> tuple[Sequence[int] | None, bool]:
         """Declares the arguments `axis` and `keepdims`, and gives them."""
         return ksel.attr_list_int("axis").v, ksel.attr_bool("keepdims").v
@@ -247,9 +296,7 @@ class ReductionOp(CombiningOp):
         count = _count_dtype(dtype, features)
         if not isinstance(dtype, tuple) and (dtype.kind == "f" or is_small_float(dtype)):
             count = dtype
-        return tuple(
-            self.finish.typed(self.named(self.finish, dtype, count), features).dtypes.values()
-        )
+        return tuple(self.finish.typed(self.named(self.finish, dtype, count), features).dtypes.values())
 
     def finished(self, kb: KernelBuilder, acc: Any) -> str:
         """Statements that keep ``kp_s`` as the results of the line ``kp_line``."""
@@ -311,7 +358,9 @@ class ReductionOp(CombiningOp):
         kb.emit("if (kp_line >= kp_lines) return;")
         kb.emit(f"{reducer.kind} kp_s = {neutral_text(kb.selection, self.neutral, acc)};")
         # Compilers may compute with a constant, and take 0 / n for 0: the sum with n, which is 0, is none.
-        for value, each in zip(values_of("kp_s", acc), acc if isinstance(acc, tuple) else (acc,), strict=True):
+        for value, each in zip(
+            values_of("kp_s", acc), acc if isinstance(acc, tuple) else (acc,), strict=True
+        ):
             kind = element_of(each).type
             kb.emit(f"{value} = {value} {'|| kp_n != 0u' if kind == 'bool' else f'+ {kind}(kp_n)'};")
         kb.emit(self.finished(kb, acc))
@@ -350,9 +399,7 @@ class Lines:
     The second dispatch combines the runs' values, which scratch memory has.
     """
 
-    def __init__(
-        self, kb: KernelBuilder, variant: str, walk: Walk, reducer: Reducer, acc: Accs
-    ) -> None:
+    def __init__(self, kb: KernelBuilder, variant: str, walk: Walk, reducer: Reducer, acc: Accs) -> None:
         self.kb, self.variant, self.walk, self.reducer = kb, variant, walk, reducer
         self.way = "run" if variant == "run" else "group"
         self.several = _plans(walk)[self.way].runs > 1
@@ -422,7 +469,8 @@ def group_run(reducer: Reducer, get: Any, four: Any, group: int) -> str:
     kind = reducer.kind
     add = "if (kp_some) kp_s = kp_r(kp_s, kp_v); else kp_s = kp_v; kp_some = true;"
     lines = [
-        f"{kind} kp_s = {reducer.zero}; bool kp_some = false; uint kp_live = min({group}u, kp_e - kp_k), kp_i;"
+        f"{kind} kp_s = {reducer.zero}; bool kp_some = false;",
+        f"uint kp_live = min({group}u, kp_e - kp_k), kp_i;",
     ]
     single = (
         f"for (kp_i = kp_k + kp_l; kp_i < kp_e; kp_i += {group}u) {{ {kind} kp_v = {get('kp_i')}; {add} }}"
@@ -538,7 +586,8 @@ def combination(
         _check_members(what, both, members, neutral)
     elif len(both.results) > 1:
         raise InvalidArgumentError(
-            f"{what}: reduce has {len(both.results)} results, and map has one; give as many, by the same names"
+            f"{what}: reduce has {len(both.results)} results, and map has one; give as many, by the same "
+            "names"
         )
     elif set(both.names) != {"a", "b"}:
         raise InvalidArgumentError(
@@ -568,8 +617,8 @@ def _check_members(what: str, both: Formula, members: tuple[str, ...], neutral: 
     """Checks `reduce` of elements with several values, and puts its results in the map's order."""
     if set(both.results) != set(members):
         raise InvalidArgumentError(
-            f"{what}: reduce has the results {', '.join(both.results)}, and map has {', '.join(members)}; give "
-            "the same"
+            f"{what}: reduce has the results {', '.join(both.results)}, and map has {', '.join(members)}; "
+            "give the same"
         )
     names = {f"{side}.{each}" for side in "ab" for each in members}
     if not set(both.names) <= names:
@@ -606,6 +655,21 @@ def try_samples(what: str, reduce: str, attributes: dict[str, Any], associative:
         check(what, attributes["formula"], attributes["reduce"], what == "reduction")
 
 
+@functools.lru_cache(64)
+def _stage(formula: Formula, reduce: Formula, wide: bool, dtype: np.dtype[Any] | None) -> Operation:
+    """The reduction of parts, or of what they amount to."""
+    attributes = {
+        "formula": formula,
+        "reduce": reduce,
+        "wide": wide,
+        "neutral": None,
+        "dtype": dtype,
+        "finish": None,
+    }
+    tail = "*, int[]? axis=None, bool keepdims=False"
+    return made(ReductionOp, "reduction", None, tail, attributes, "reduction")
+
+
 def made(
     base: type[CombiningOp], name: str, doc: str | None, tail: str, attributes: dict[str, Any], title: str
 ) -> Operation:
@@ -618,7 +682,7 @@ def made(
     signature = f"{name}({parameters}, {tail}) -> {f'({results})' if len(ended.results) > 1 else 'Tensor'}"
     declaration = parse(signature)
     body = {**attributes, "signature": signature, "__doc__": doc or title, "__qualname__": title}
-    return Operation(type(name, (base,), body)(), declaration)
+    return LinesInParts(type(name, (base,), body)(), declaration)
 
 
 def reduction(

@@ -11,6 +11,9 @@ from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import Operation
 from .._custom.selection import KernelSelection
+from .._formulas.elements import element_of
+from .elementwise import elementwise_of
+from .in_parts import LinesInParts, arrays_of
 from .reduction import CombiningOp, Plan, combination, made, neutral_text, plan_of, try_samples
 from .walks import (
     MOST_RUN,
@@ -19,6 +22,7 @@ from .walks import (
     Axis,
     Elements,
     Reducer,
+    TooLargeError,
     Walk,
     axes_of,
     broadcast,
@@ -69,6 +73,39 @@ class ScanOp(CombiningOp):
         split = "".join("s" if plan.runs > 1 else "d" for plan in plans.values())
         ksel.value(f"kp_split_{split}", 0, "uint32")
         check_sizes(ksel)
+
+    def goes_along_first(self, named: dict[str, Any], ndim: int) -> bool:
+        """Whether a call with these arguments combines elements along the first axis."""
+        axis = named.get("axis")
+        found = axis[0] if isinstance(axis, (list, tuple)) else axis
+        return found is None or found % ndim == 0
+
+    def joined(
+        self,
+        operation: LinesInParts,
+        named: dict[str, Any],
+        parts: list[tuple[int, int, list[Any]]],
+        outs: tuple[Any, ...],
+        error: TooLargeError,
+    ) -> None:
+        """Puts the last result of each part in front of the next part's. Raises `error` if that is not kept
+        (exclusive scans, segments, small floats, elements of several values), and for all axes as one.
+        """
+        result = outs[0]
+        dtype = np.dtype(result.dtype)
+        rounded = element_of(dtype).type == "float" and dtype != np.float32
+        if self.exclusive or self.segments or rounded or len(outs) > 1:
+            raise error
+        if any(each.ndim > 1 for each in arrays_of(parts[0][2])) and named.get("axis") is None:
+            raise error
+        join = elementwise_of(self.reduce, "join", None, dtype)
+        before: Any = None
+        for start, end, part in parts[::-1] if self.reverse else parts:
+            piece = result[start:end]
+            operation._part(part, (piece,))
+            if before is not None:
+                join(a=before, b=piece, out=piece)
+            before = result[start : start + 1] if self.reverse else result[end - 1 : end]
 
     def declare_axis(self, ksel: KernelSelection) -> int | None:
         """Declares the axis; None scans all elements of dense tensors of one shape in a row."""
@@ -395,10 +432,7 @@ class _Writer:
                 )
             else:
                 lines.append("    {")
-            lines += [
-                "        " + stored(f"kp_k + {n}u", f"kp_o[{n}]")
-                for n in range(4)
-            ]
+            lines += ["        " + stored(f"kp_k + {n}u", f"kp_o[{n}]") for n in range(4)]
             lines += ["    }", "    kp_k += 4u;", "}"]
             kb.emit("\n".join(lines))
         one = (

@@ -17,7 +17,7 @@ from .._custom.arg_descs import BOUNDS, TensorArg, ValueArg
 from .._custom.builder import KernelBuilder
 from .._custom.expressions import IntOrSize, Size
 from .._custom.selection import KernelSelection
-from .._custom.specs import PartSpec
+from .._custom.specs import PartSpec, TensorSpec
 from .._formulas.elements import element_of
 from .._formulas.formula import Formula
 from .._formulas.typed import Typed, declarations_of
@@ -132,17 +132,32 @@ def merged(axes: Iterable[Axis]) -> tuple[Axis, ...]:
     return tuple(found)
 
 
+class TooLargeError(InvalidArgumentError):
+    """Memory beyond what the device's shaders reach through one binding."""
+
+    def __init__(self, message: str = "", results: tuple[TensorSpec, ...] = (), most: int = 0) -> None:
+        super().__init__(message)
+        self.results = results
+        self.most = most
+
+
+def _reach(ksel: KernelSelection) -> int:
+    """Bytes that the device's shaders reach through one binding."""
+    return 2**64 if ksel.device is None else int(ksel.device["limits"]["maxStorageBufferRange"])
+
+
 def check_sizes(ksel: KernelSelection) -> None:
-    """Raises InvalidArgumentError for memory beyond what the device's shaders reach through one binding."""
-    if ksel.device is None:
-        return
-    most = ksel.device["limits"]["maxStorageBufferRange"]
+    """Raises TooLargeError for memory beyond what the device's shaders reach through one binding."""
+    most = _reach(ksel)
     for each in ksel._tensors():
         size = each.t.reach if isinstance(each.t, PartSpec) else each.t.nbytes
         if each.size and size > most:
-            raise InvalidArgumentError(
+            raise TooLargeError(
                 f"{ksel._who()}: the memory of {each.name} has {size} bytes; shaders of this device reach "
-                f"{most} through one binding (maxStorageBufferRange). Compute it in parts, t[:n] and t[n:]"
+                f"{most} through one binding (maxStorageBufferRange). Compute it in parts, t[:n] and t[n:], "
+                "or copy a part: mgr.tensor_t(part)",
+                tuple(result.t for result in ksel.results),
+                most,
             )
 
 
@@ -331,9 +346,7 @@ class Reducer:
         loads = {"a": "kp_a_", "b": "kp_b_"}
         for side in "ab" if isinstance(self.acc, tuple) else "":
             texts = values_of(f"kp_{side}_", self.acc)
-            loads |= {
-                f"{side}.{name}": text for name, text in zip(self.typed.dtypes, texts, strict=True)
-            }
+            loads |= {f"{side}.{name}": text for name, text in zip(self.typed.dtypes, texts, strict=True)}
         statements, results = self.typed.glsl(loads, "kp_u")
         body = "\n".join(f"    {each}" for each in statements)
         kb.declare(

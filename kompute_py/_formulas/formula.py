@@ -138,8 +138,8 @@ class Formula:
         """The formula for arguments of these types, on a device with these features (None: with all).
 
         A type is a dtype, or for a number without one its kind: "bool", "int", "float" or "complex". `dtype`
-        is that of the results instead of their own, a tuple that of each. With `beyond`, ints that are compared may be out of
-        bounds of what they are compared with; this takes longer.
+        is that of the results instead of their own, a tuple that of each. With `beyond`, ints that are
+        compared may be out of bounds of what they are compared with; this takes longer.
 
         Raises ArgumentTypeError if types do not fit, InvalidArgumentError for a number that does not,
         UnimplementedError for what the device or GLSL lacks; all name the column.

@@ -410,3 +410,18 @@ def test_any_expression(text, dtypes):
     expected = np.asarray(expected)
     assert found.dtype == expected.dtype
     np.testing.assert_array_equal(found, np.broadcast_to(expected, found.shape))
+
+
+@pytest.mark.parametrize("text", ["exp(x)", "log(x) * a + sqrt(y)", "tanh(x) - y", "sin(x) + y", "x ** 1.5"])
+def test_four_elements_at_a_time_are_those_one_by_one(mgr, text):
+    operation = kp.ops.elementwise(text)
+    rng = np.random.default_rng(7)
+    for n in (1, 3, 4, 5, 1023):
+        values = {"x": rng.uniform(0, 9, n), "y": rng.uniform(0, 9, n)}
+        arrays = {
+            name: each.astype(np.float32) for name, each in values.items() if name in operation.formula.names
+        }
+        apart = {name: mgr.tensor_t(np.repeat(each, 2))[::2] for name, each in arrays.items()}
+        number = {"a": 0.5} if "a" in operation.formula.names else {}
+        found = operation(**{name: mgr.tensor_t(each) for name, each in arrays.items()}, **number)
+        assert np.array_equal(found.read(), operation(**apart, **number).read())

@@ -121,6 +121,17 @@ def test_kernels_for_the_gpus_of(monkeypatch, vendor):
         check(kp.ops.fft(x, axis=axis), x, "fft", axis=axis)
 
 
+@pytest.mark.parametrize(("shared", "n"), [(512, 211), (1024, 10007)])
+def test_lengths_with_large_primes_in_several_dispatches(monkeypatch, mgr, shared, n):
+    # Little shared memory, so that the tables' transform is made of two or three.
+    monkeypatch.setattr(_transforms, "_facts", lambda device: (0, shared, 128, (128, 128, 64)))
+    kp.ops.fft.cache_clear(), kp.ops.ifft.cache_clear()
+    for x in (numbers(n), numbers((2, n, 2))):
+        for name in ("fft", "ifft"):
+            check(getattr(kp.ops, name)(x, axis=x.ndim // 2), x, name, axis=x.ndim // 2)
+    kp.ops.fft.cache_clear(), kp.ops.ifft.cache_clear()
+
+
 def test_more_transforms_than_workgroups_on_an_axis(mgr):
     for shape, axis in [((70001, 2, 2), 1), ((140001, 2), 1), ((70001, 3), 1)]:
         x = numbers(shape)

@@ -14,22 +14,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ... import _native
 from ..._builders.walks import spread
+from ..._compilers.compile import compile
 from ..._custom.builder import KernelBuilder, TensorValue
 from ..._custom.selection import KernelSelection
-from ..._recording.operations import OpAlgoDispatch
-from ..._recording.preload import unreported
-from ..._compilers.compile import compile
 
 if TYPE_CHECKING:
-    from ..._manager.manager import Manager
-    from ..._memory.tensor import Tensor
+    pass
 
 _SMALL = (2, 3, 5, 7, 11, 13)
 """The prime factors of lengths that VkFFT transforms without a convolution."""

@@ -15,6 +15,7 @@ import numpy as np
 from ..._base.errors import InvalidArgumentError, UnimplementedError
 from ..._base.types import is_small_float
 from ..._builders.elementwise import Elementwise, ElementwiseOp, elementwise
+from ..._builders.in_parts import ElementsInParts
 from ..._custom.custom_op import Operation
 from ..._custom.declaration import parse
 from ..._formulas.formula import Formula
@@ -587,7 +588,7 @@ class RoundOp(ElementwiseOp):
 def _operation(kind: type[ElementwiseOp], doc: str) -> Operation:
     members = {"__doc__": doc}
     declaration = parse(kind.signature)
-    return Operation(type(declaration.name, (kind,), members)(), declaration)
+    return ElementsInParts(type(declaration.name, (kind,), members)(), declaration)
 
 
 def _fused(kind: type[ElementwiseOp], doc: str) -> Elementwise:

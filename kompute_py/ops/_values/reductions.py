@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError
+from ..._builders.in_parts import LinesInParts
 from ..._builders.reduction import Lines, ReductionOp, TakesDtype, combination, made
 from ..._builders.walks import Elements, Reducer, axes_of, broadcast, named, walk_of
 from ..._custom.arg_descs import TensorArg
@@ -78,7 +79,7 @@ def operation_of(
     """The operation of a class of reductions."""
     text = f"{name}({signature}) -> Tensor"
     members = {**attributes, "signature": text, "__doc__": doc, "__qualname__": f"kp.ops.{name}"}
-    return Operation(type(name, (kind,), members)(), parse(text))
+    return LinesInParts(type(name, (kind,), members)(), parse(text))
 
 
 class _Typed(TakesDtype, ReductionOp):
@@ -106,7 +107,7 @@ class _Pair(Reducer):
         self.shown = "uint" if self.type == "bool" else self.type
         self.is_kept = False
 
-    def keep(self, kb: KernelBuilder, name: str, count: IntOrSize, acc: np.dtype[Any]) -> None:
+    def keep(self, kb: KernelBuilder, name: str, count: IntOrSize, acc: Any) -> None:
         """Scratch memory for values and places."""
         kb.scratch(f"{name}_value", count, "uint32" if self.type == "bool" else acc)
         kb.scratch(f"{name}_place", count, "uint32")
