@@ -48,9 +48,9 @@ def check(what: str, formula: Formula, reduce: Formula, commutes: bool) -> None:
             property_, left, right = found
             warn(
                 f"{what}: reduce is {reduce.text!r}, which is not {property_}: for {kind}, {left}, and "
-                f"{right}. The elements of an axis are combined in parts, so results of many elements are wrong. Write "
-                "elements of several values (a recurrence is a slope and an offset), or say associative=True "
-                "if the difference does not matter"
+                f"{right}. The elements of an axis are combined in parts, so results of many elements are "
+                "wrong. Write elements of several values (a recurrence is a slope and an offset), or say "
+                "associative=True if the difference does not matter"
             )
             return
 
