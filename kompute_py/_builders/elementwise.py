@@ -310,8 +310,9 @@ def elementwise(
 
     `formula` is an expression of Python with NumPy's functions. Its names become parameters, in the order in
     which they first appear in the text; each takes a tensor, a view, an array or a number. The result has the
-    shape that they broadcast to, and NumPy's dtype; `dtype` converts it. With assignments, ``"s = x + y; d = x - y"``, each
-    name is a result, but those that begin with "_"; if an expression stands at the end, it is the only one.
+    shape that they broadcast to, and NumPy's dtype; `dtype` converts it. With assignments,
+    ``"s = x + y; d = x - y"``, each name is a result, but those that begin with "_"; if an expression stands
+    at the end, it is the only one.
 
     `name` and `doc` are the operation's. `preamble` has functions in GLSL, which the formula calls by name.
 

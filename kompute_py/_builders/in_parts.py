@@ -95,7 +95,9 @@ class ElementsInParts(InParts):
             return self._over_tensors(values, outs, error, image)
         shape = error.results[0].shape
         tensors = [each for each in values if hasattr(each, "shape") and not isinstance(each, np.generic)]
-        outs = results = outs or tuple(new_like(self.__name__, tensors, shape, spec.dtype) for spec in error.results)
+        outs = results = outs or tuple(
+            new_like(self.__name__, tensors, shape, spec.dtype) for spec in error.results
+        )
         if all(type(each) is not StridedView and each.shape == shape for each in (*tensors, *outs)):
             shape = (math.prod(shape),)
             values = [each.reshape(-1) if hasattr(each, "shape") and each.shape else each for each in values]
@@ -140,7 +142,9 @@ class LinesInParts(InParts):
         tensors = arrays_of(values)
         shape = np.broadcast_shapes(*(each.shape for each in tensors))
         named = dict(zip(self._names, values, strict=True))
-        outs = outs or tuple(new_like(self.__name__, tensors, each.shape, each.dtype) for each in error.results)
+        outs = outs or tuple(
+            new_like(self.__name__, tensors, each.shape, each.dtype) for each in error.results
+        )
         parts = list(_parts(values, shape, [*tensors, *outs], error))
         if not self._op.goes_along_first(named, len(shape)):  # type: ignore[attr-defined]
             if any(each.shape[:1] != shape[:1] for each in outs):
