@@ -15,6 +15,7 @@ from ..._builders.walks import check_sizes, named, spread
 from ..._custom.custom_op import CustomOp
 from ..._custom.selection import KernelSelection
 from ..._formulas.elements import element_of
+from ..._formulas.glsl import functions_in
 
 if TYPE_CHECKING:
     from ..._custom.builder import KernelBuilder
@@ -48,7 +49,7 @@ def _rounded(value: str, dtype: np.dtype[Any]) -> str:
     if dtype.kind not in "iu":
         return f"{kind}({value})"
     limits = np.iinfo(dtype)
-    return f"{kind}(clamp(roundEven({value}), {limits.min}.0, {limits.max}.0))"
+    return f"{kind}(clamp(kp_rint_float({value}), {limits.min}.0, {limits.max}.0))"
 
 
 class _Resize(CustomOp):
@@ -151,7 +152,9 @@ class _Resize(CustomOp):
                     f"{{ return {number}({source}_load(first + k * step)); }}"
                 )
                 kb.emit((_LINEAR if method == "linear" else _AREA).replace("NUMBER", number))
-                kb.emit(f"{target}_store(i, {_rounded('v', dtype) if last else 'v'});")
+                rounded = _rounded("v", dtype) if last else "v"
+                kb.declare("\n\n".join(functions_in(rounded).values()))
+                kb.emit(f"{target}_store(i, {rounded});")
             source = target
 
 
