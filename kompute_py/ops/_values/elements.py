@@ -474,9 +474,8 @@ _TABLE: dict[str, _Function] = dict(
             [180, 90],
             "[3.1415927410125732, 1.5707963705062866]",
             "floats",
-            "1 ulp",
         ),
-        _one("degrees", "`x` radians in degrees.", [0, 1], "[0.0, 57.295780181884766]", "floats", "1 ulp"),
+        _one("degrees", "`x` radians in degrees.", [0, 1], "[0.0, 57.295780181884766]", "floats"),
         # -- special functions --
         _one(
             "erf",
