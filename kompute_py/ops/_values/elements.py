@@ -175,8 +175,8 @@ _TABLE: dict[str, _Function] = dict(
             "nextafter",
             "The next number of the dtype from `x1` towards `x2`.",
             "nextafter(x1, x2)",
-            "np.array([1.0, 0.0], np.float16), -1",
-            "[0.99951171875, -5.960464477539063e-08]",
+            "np.array([2048, 4096], np.float16), 0",
+            "[2047.0, 4094.0]",
             _ORDERED,
         ),
         _two(
