@@ -157,9 +157,9 @@ _RUN_TIME_ZERO = "(gl_NumWorkGroups.x >> 31)"
 
 
 def opaque(text: str) -> str:
-    """An operand. Some drivers give a product with a zero that they know as zero, also of NaN and infinities,
-    the other operand for a sum with one, also -0.0, anything for a quotient by it, and -0.0 for a choice of
-    -1.0 and 0.0. So a zero is one that they learn when they run.
+    """A number as an operand. Some drivers give a product with a zero that they know as zero, also of NaN and
+    infinities, the other operand for a sum with one, also -0.0, anything for a quotient by it, and -0.0 for a
+    choice of -1.0 and 0.0. So a zero is one that they learn when they run.
     """
     if text == "vec2(0.0, 0.0)":
         return f"vec2(float{_RUN_TIME_ZERO})"

@@ -285,12 +285,12 @@ class _Typer(Numbers):
         dtype, (a, b) = self.both(node, args)
         if dtype == BOOL:
             return self.new(node, dtype, f"{a} || {b}")
-        return self.new(node, dtype, wrapped(f"{opaque(a)} + {opaque(b)}", dtype))
+        return self.new(node, dtype, wrapped(f"{a} + {b}", dtype))
 
     def on_subtract(self, node: Node, args: list[Value]) -> Value:
         dtype, (a, b) = self.both(node, args)
         self.no_bool(node, dtype, "use a ^ b")
-        return self.new(node, dtype, wrapped(f"{opaque(a)} - {b}", dtype))
+        return self.new(node, dtype, wrapped(f"{a} - {b}", dtype))
 
     def on_multiply(self, node: Node, args: list[Value]) -> Value:
         dtype, (a, b) = self.both(node, args)
@@ -298,13 +298,13 @@ class _Typer(Numbers):
             return self.new(node, dtype, f"{a} && {b}")
         if dtype.kind == "c":
             return self.new(node, dtype, f"kp_cmul({a}, {b})")
-        return self.new(node, dtype, wrapped(f"{opaque(a)} * {opaque(b)}", dtype))
+        return self.new(node, dtype, wrapped(f"{a} * {b}", dtype))
 
     def on_divide(self, node: Node, args: list[Value]) -> Value:
         dtype = promoted([a.weak or a.dtype for a in args])  # type: ignore[misc]
         dtype = self.available(FLOAT64 if dtype.kind in "biu" else dtype, node)
         a, b = (self.operand(each, dtype, node) for each in args)
-        return self.quotient(node, dtype, opaque(a), opaque(b))
+        return self.quotient(node, dtype, a, b)
 
     def quotient(self, node: Node, dtype: Dtype, a: str, b: str) -> Value:
         if dtype.kind == "c":
@@ -317,7 +317,7 @@ class _Typer(Numbers):
         dtype = promoted([a.weak or a.dtype for a in args])  # type: ignore[misc]
         dtype = self.available(INT8 if dtype == BOOL else dtype, node)
         self.no_complex(node, dtype)
-        a, b = (opaque(self.operand(each, dtype, node)) for each in args)
+        a, b = (self.operand(each, dtype, node) for each in args)
         return self.new(node, dtype, wrapped(f"{name}_{element_of(dtype).type}({a}, {b})", dtype))
 
     def on_floor_divide(self, node: Node, args: list[Value]) -> Value:
@@ -448,7 +448,7 @@ class _Typer(Numbers):
             texts = [self.operand(each, dtype, node) for each in args[1:]]
         else:
             dtype, texts = self.both(node, args[1:])
-        return self.new(node, dtype, f"{condition} ? {opaque(texts[0])} : {opaque(texts[1])}")
+        return self.new(node, dtype, f"{condition} ? {texts[0]} : {texts[1]}")
 
     # -- functions -------------------------------------------------------------------------------------------
 
@@ -608,7 +608,7 @@ class _Typer(Numbers):
         return (
             self.new(node, FLOAT32, f"{a}.y")
             if dtype.kind == "c"
-            else self.new(node, dtype, literal(0, dtype))
+            else self.new(node, dtype, opaque(literal(0, dtype)))
         )
 
     def on_conj(self, node: Node, args: list[Value]) -> Value:

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._base.errors import InvalidArgumentError, NumberRangeError, shown
 from .._base.types import is_small_float
-from .dtypes import BOOL, FLOAT32, INT32, Dtype, converted, fitting, literal, opaque_int
+from .dtypes import BOOL, FLOAT32, INT32, Dtype, converted, fitting, literal, opaque, opaque_int
 from .host_values import HostValue, NotConstant, Value, evaluated
 from .nodes import Node, marked, nodes_of
 
@@ -73,7 +73,7 @@ class Numbers:
         except NotConstant:
             return self.host_value(value.node, dtype, limit)
         try:
-            return literal(fitting(_limited(number, dtype, limit), dtype), dtype)
+            return opaque(literal(fitting(_limited(number, dtype, limit), dtype), dtype))
         except OverflowError:
             error: type[InvalidArgumentError] = NumberRangeError
         except (ValueError, TypeError):
