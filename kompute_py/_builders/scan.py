@@ -401,7 +401,8 @@ class _Writer:
     def loop(self) -> None:
         """The walk that stores: four elements in a turn."""
         kb, kind = self.kb, self.kind
-        quads = self.elements.quads and not self.op.reverse
+        several = isinstance(self.reducer.acc, tuple)
+        quads = self.elements.quads and not self.op.reverse and not several
         kb.emit(f"{kind} kp_v; uint kp_j;")
         names = [each.name for each in kb.selection.results]
 
@@ -444,8 +445,6 @@ class _Writer:
     def result_quads(self) -> str:
         """The type of four results, if one store takes them; else ""."""
         walk = self.elements.walk
-        if len(self.kb.selection.results) > 1:
-            return ""
         if not walk.along or walk.along[0].steps[self.places[self.result]] != 1:
             return ""
         return QUADS.get(self.kb.result(0).dtype.name, "")

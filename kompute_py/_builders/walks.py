@@ -1,7 +1,7 @@
 """How reductions and scans walk through their arguments: axes merged, elements loaded, runs combined.
 
 Loops in the kernels are short: llvmpipe ends all loops of an invocation, without a word, after 65,535 turns
-in total, so an invocation takes at most `MOST_RUN` elements, eight in a turn.
+in total, so an invocation takes at most `MOST_RUN` elements, four or eight in a turn.
 """
 
 from __future__ import annotations
@@ -382,11 +382,18 @@ def walk_run(reducer: Reducer, get: Any, four: Any) -> str:
     """Statements that combine the elements from ``kp_k`` to ``kp_e`` into ``kp_s``, and set ``kp_some``.
 
     Eight elements in pairs, 32 of these in a row, and these blocks in a row: the error of a sum grows with
-    the roots of long runs only.
+    the roots of long runs only. Elements with several values have longer combinations, and SwiftShader takes
+    minutes and gigabytes to compile twenty of these: there are four elements in pairs, and these in a row.
     """
     kind = reducer.kind
     lines = [f"{kind} kp_s = {reducer.zero}; bool kp_some = false;"]
-    if four is not None:
+    if isinstance(reducer.acc, tuple):
+        lines.append(
+            "for (; kp_e - kp_k >= 4u; kp_k += 4u) "
+            f"{{ {kind} kp_w = {reducer.tree([get(f'kp_k + {n}u') for n in range(4)])}; "
+            "if (kp_some) kp_s = kp_r(kp_s, kp_w); else kp_s = kp_w; kp_some = true; }"
+        )
+    elif four is not None:
         load = f"{kind} kp_p[4], kp_q[4]; {four('kp_k', 'kp_p')} {four('kp_k + 4u', 'kp_q')}"
         lines += _blocks(
             "kp_even && ",
@@ -394,12 +401,13 @@ def walk_run(reducer: Reducer, get: Any, four: Any) -> str:
             reducer.tree([*(f"kp_p[{n}]" for n in range(4)), *(f"kp_q[{n}]" for n in range(4))]),
             reducer,
         )
-    lines += _blocks(
-        "",
-        " ".join(f"{kind} kp_p{n} = {get(f'kp_k + {n}u')};" for n in range(8)),
-        reducer.tree([f"kp_p{n}" for n in range(8)]),
-        reducer,
-    )
+    if not isinstance(reducer.acc, tuple):
+        lines += _blocks(
+            "",
+            " ".join(f"{kind} kp_p{n} = {get(f'kp_k + {n}u')};" for n in range(8)),
+            reducer.tree([f"kp_p{n}" for n in range(8)]),
+            reducer,
+        )
     lines.append(
         f"for (; kp_k < kp_e; ++kp_k) {{ {kind} kp_v = {get('kp_k')}; "
         f"if (kp_some) kp_s = kp_r(kp_s, kp_v); else kp_s = kp_v; kp_some = true; }}"
