@@ -106,7 +106,7 @@ def test_values_of_all_kinds_and_one_finish(mgr):
     width = kp.ops.reduction(
         "low = x; high = x", "low = min(a.low, b.low); high = max(a.high, b.high)", finish="a.high - a.low"
     )
-    assert width(np.arange(9)).item() == 8
+    assert width(np.arange(9, dtype=np.int32)).item() == 8
 
 
 def test_what_does_not_fit_is_refused():
