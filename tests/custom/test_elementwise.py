@@ -351,7 +351,7 @@ FUNCTIONS = ["fmod"]
 @st.composite
 def expressions(draw, depth=3):
     if depth == 0 or draw(st.integers(0, 4)) == 0:
-        return draw(st.sampled_from(["x", "y", "z", "x", "y", "2", "3", "-1", "0.5"]))
+        return draw(st.sampled_from(["x", "y", "z", "x", "y", "2", "3", "-1", "0.5", "-0.0"]))
     a, b = draw(expressions(depth - 1)), draw(expressions(depth - 1))
     what = draw(st.integers(0, 9))
     if what < 6:
@@ -361,14 +361,14 @@ def expressions(draw, depth=3):
     if what == 8:
         return f"where({a}, {b}, {draw(expressions(depth - 1))})"
     # Not ~: of a condition of numbers, such as ~(2 < 2), it is an int to Python and a bool to NumPy.
-    return f"{draw(st.sampled_from(['-', 'abs', 'sign', 'floor', 'isnan']))}({a})"
+    return f"{draw(st.sampled_from(['-', 'abs', 'sign', 'floor', 'trunc', 'isnan']))}({a})"
 
 
 @settings(max_examples=60, deadline=None)
 @given(
     expressions(),
     st.tuples(
-        *[st.sampled_from(["float32", "int8", "uint8", "int32", "uint32", "int64", "bool", "int16"])] * 3
+        *[st.sampled_from(["float32", "int8", "uint8", "int32", "float64", "int64", "bool", "int16"])] * 3
     ),
 )
 def test_any_expression(text, dtypes):
@@ -378,7 +378,9 @@ def test_any_expression(text, dtypes):
     rng = np.random.default_rng(0)
     arguments = {
         name: rng.permutation(
-            np.r_[-3:9, 127, 0, 0].astype(np.int64) if dtype[0] != "f" else np.r_[-3:4.5:0.5]
+            np.r_[-3:9, 127, 0, 0, 5, 6].astype(np.int64)
+            if dtype[0] != "f"
+            else np.r_[-3:3.5:0.5, -0.0, np.inf, -np.inf, np.nan]
         ).astype(dtype)
         for name, dtype in zip("xyz", dtypes, strict=True)
     }
@@ -409,7 +411,11 @@ def test_any_expression(text, dtypes):
         return
     expected = np.asarray(expected)
     assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(found, np.broadcast_to(expected, found.shape))
+    expected = np.broadcast_to(expected, found.shape)
+    np.testing.assert_array_equal(found, expected)
+    found = np.asarray(found)
+    zeros = found[expected == 0], expected[expected == 0]
+    np.testing.assert_array_equal(*(each.dtype.kind == "f" and np.signbit(each) for each in zeros))
 
 
 @pytest.mark.parametrize("text", ["exp(x)", "log(x) * a + sqrt(y)", "tanh(x) - y", "sin(x) + y", "x ** 1.5"])
