@@ -87,7 +87,7 @@ def operation(program: Program) -> Recorded | None:
 
     made = Recorded(
         f"{name} of {source} {a0}:{a1} {a.step} to {target} {b0}:{b1} {b.step}",
-        operation.op(given[0], *numbers, out=given[1]),
+        made_by.op(given[0], *numbers, out=given[1]),
         effect,
     )
     made.one_shot = functools.partial(made_by.submit, given[0], *numbers, out=given[1])
