@@ -215,14 +215,14 @@ def test_scattered_and_combined(mgr, needs, rng, dtype, name, ufunc):
 def test_scattered_without_elements_or_right_arguments(mgr):
     x = np.ones(3, np.float32)
     check(ops.scatter_max(x, np.zeros(0, np.int32), np.zeros(0, np.float32), 0), x)
-    check(ops.scatter_mul(mgr.tensor_t(x)[::2], np.array([0, 0]), x[:2] * 2, 0).read(), np.float32([4, 1]))
+    check(ops.scatter_mul(mgr.tensor_t(x)[::2], np.int32([0, 0]), x[:2] * 2, 0).read(), np.float32([4, 1]))
     for args, error, words in (
-        ((x, np.array([0, 3]), x[:2], 0), kp.OutOfRangeError, "index 3"),
-        ((x, np.array([0, 3]), x, 0), kp.InvalidArgumentError, "with x"),
-        ((x, np.array([0]), x[:1], 1), kp.InvalidArgumentError, "axis is 1"),
+        ((x, np.int32([0, 3]), x[:2], 0), kp.OutOfRangeError, "index 3"),
+        ((x, np.int32([0, 3]), x, 0), kp.InvalidArgumentError, "with x"),
+        ((x, np.int32([0]), x[:1], 1), kp.InvalidArgumentError, "axis is 1"),
         ((x, x[:1], x[:1], 0), kp.ArgumentTypeError, "give ints"),
-        ((x, np.array([0]), x[:1].astype("F"), 0), kp.InvalidArgumentError, "convert them"),
-        ((x.astype("F"), np.array([0]), x[:1], 0), kp.UnimplementedError, "real numbers"),
+        ((x, np.int32([0]), x[:1].astype("F"), 0), kp.InvalidArgumentError, "convert them"),
+        ((x.astype("F"), np.int32([0]), x[:1], 0), kp.UnimplementedError, "real numbers"),
     ):
         with pytest.raises(error, match=words):
             ops.scatter_min(*args)

@@ -111,11 +111,16 @@ def test_special_values(mgr):
         np.testing.assert_equal(float(ops.median(np.float32(values))), float(expected), str(values))
     assert ops.quantile(np.float32([1, inf]), 0) == 1
     # The order statistic with an even number, of those at the same distance (R. J. Hyndman and Y. Fan).
-    assert [int(ops.quantile(np.arange(1, 5), q, method="closest_observation")) for q in (0.375, 0.625)] == [
+    assert [
+        int(ops.quantile(np.arange(1, 5, dtype=np.int32), q, method="closest_observation"))
+        for q in (0.375, 0.625)
+    ] == [
         2,
         2,
     ]
-    assert np.isnan(ops.median(np.zeros(0, np.float32))) and ops.median(np.zeros((0, 2)), 0).shape == (2,)
+    assert np.isnan(ops.median(np.zeros(0, np.float32))) and ops.median(
+        np.zeros((0, 2), np.float32), 0
+    ).shape == (2,)
     assert ops.quantile(mgr.zeros((3, 2)), [], 0).shape == (0, 2)
 
 
