@@ -130,6 +130,8 @@ def test_special_values(mgr):
         (lambda x: ops.quantile(x, 1.5), kp.InvalidArgumentError, "q is 1.5; give numbers from 0 to 1"),
         (lambda x: ops.percentile(x, [0, 101]), kp.InvalidArgumentError, "from 0 to 100"),
         (lambda x: ops.quantile(x, np.nan), kp.InvalidArgumentError, "q is nan"),
+        (lambda x: ops.median(x, np.broadcast_to(1, (2**40,))), kp.InvalidArgumentError, "more than"),
+        (lambda x: ops.quantile(x, np.broadcast_to(0.5, (2**40,))), kp.InvalidArgumentError, "the most are"),
         (lambda x: ops.quantile(x, "half"), kp.ArgumentTypeError, "is a str"),
         (lambda x: ops.quantile(x, 1j), kp.ArgumentTypeError, "q is 1j"),
         (

@@ -50,6 +50,10 @@ def _hyndman_fan(alpha: float, beta: float) -> Callable[[Any, Any], Any]:
     return lambda n, q: n * q + (alpha + q * (1 - alpha - beta)) - 1
 
 
+_MOST_FRACTIONS = 2**20
+"""Numbers, of which the host computes places."""
+
+
 class _Method(NamedTuple):
     """A method of NumPy."""
 
@@ -126,6 +130,8 @@ def _found(
     if method is None:
         raise InvalidArgumentError(f"{title}: method is {shown(name)}; the methods are {', '.join(_METHODS)}")
     fractions = np.asarray(host(q))
+    if fractions.size > _MOST_FRACTIONS:
+        raise InvalidArgumentError(f"{title}: q has {fractions.size} numbers; the most are {_MOST_FRACTIONS}")
     if fractions.dtype.kind not in "iuf":
         raise ArgumentTypeError(f"{title}: q is {shown(q)}; give numbers from 0 to {whole:g}")
     if not ((fractions >= 0) & (fractions <= whole)).all():
