@@ -407,6 +407,8 @@ def _in_pairs(run: Run, subscripts: str, *operands: Any) -> Any:
         raise InvalidArgumentError(f"einsum: there are {len(lengths)} indices; the most are {len(_LETTERS)}")
     letters = dict(zip(lengths, _LETTERS, strict=False))
     labels = [tuple(each) for each in read.args]
+    for each in left:
+        element_of(np.dtype(each.dtype))  # raises an error for others than those of kernels
     dtype = promoted([np.dtype(each.dtype) for each in left])
     wide = np.dtype(np.float32) if dtype.itemsize < 4 and element_of(dtype).type == "float" else dtype
     left = [each if np.dtype(each.dtype) == wide else run(_cast(wide.name), each) for each in left]

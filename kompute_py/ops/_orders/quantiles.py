@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._base.arrays import as_indices
+from ..._base.arrays import as_indices, to_flag
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from ..._builders.walks import axes_of
 from ..._memory.strided import StridedView
@@ -126,6 +126,7 @@ def _found(
     whole: float = 1.0,
 ) -> Array:
     """The quantiles; `skips` leaves NaN out."""
+    keepdims = to_flag(keepdims, f"{title}: keepdims")
     method = _METHODS.get(name) if isinstance(name, str) else None
     if method is None:
         raise InvalidArgumentError(f"{title}: method is {shown(name)}; the methods are {', '.join(_METHODS)}")

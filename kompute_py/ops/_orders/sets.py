@@ -9,6 +9,7 @@ import numpy as np
 from ..._base.arrays import to_flag
 from ..._base.errors import ArgumentTypeError
 from ..._formulas.dtypes import promoted
+from ..._formulas.elements import element_of
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
 from .._places.composed import Composed, Run, dense
@@ -45,6 +46,8 @@ def isin(
     wanted = not to_flag(invert, "isin: invert")
     element, tests = given(element), dense(run, test_elements)
     dtypes = [np.dtype(each.dtype) for each in (element, tests)]
+    for each in dtypes:
+        element_of(each)  # raises an error for others than those of kernels
     dtype = promoted(dtypes)
     if dtype.kind == "f" and all(each.kind in "iu" for each in dtypes):
         raise ArgumentTypeError(
