@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 import weakref
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from .._base.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .manager import Manager
 
 lock = threading.RLock()
@@ -43,7 +46,10 @@ def entered() -> Manager | None:
 
 
 def enter(manager: Manager) -> None:
-    """Records that a ``with`` block of `manager` begins. Raises FailedPreconditionError if it is destroyed."""
+    """Records that a ``with`` block of `manager` begins.
+
+    Raises FailedPreconditionError if it is destroyed.
+    """
     if not manager.is_init():
         raise FailedPreconditionError(f"{manager!r} cannot be entered: make a new one")
     _entered.set((*_entered.get(), weakref.ref(manager)))
@@ -66,20 +72,14 @@ def is_shared(manager: Manager) -> bool:
         return process.default is manager or any(known is manager for known in process.by_device.values())
 
 
-class Current:
+@contextmanager
+def current(manager: Manager) -> Iterator[Manager]:
     """The block of ``with mgr.current():``."""
-
-    __slots__ = ("_manager",)
-
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
-
-    def __enter__(self) -> Manager:
-        enter(self._manager)
-        return self._manager
-
-    def __exit__(self, *error: object) -> None:
-        leave(self._manager)
+    enter(manager)
+    try:
+        yield manager
+    finally:
+        leave(manager)
 
 
 def forget(gone: Manager) -> None:

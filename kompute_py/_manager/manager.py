@@ -6,6 +6,7 @@ import math
 import sys
 import weakref
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -27,7 +28,6 @@ from .._base.arrays import (
 )
 from .._base.errors import (
     ArgumentTypeError,
-    FailedPreconditionError,
     InvalidArgumentError,
     OutOfMemoryError,
     UnimplementedError,
@@ -53,7 +53,7 @@ from .._recording.sequence import Sequence
 from .._recording.streams import managers_of, submit_streams
 from .._sync.fence import Fence
 from .._sync.semaphore import Semaphore, to_signals, to_waits
-from .current import Current, enter, forget, is_shared, leave
+from .current import current, enter, forget, is_shared, leave
 from .program_end import watch_over
 
 if TYPE_CHECKING:
@@ -731,7 +731,7 @@ class Manager(Device):
         enter(self)
         return self
 
-    def current(self) -> Current:
+    def current(self) -> AbstractContextManager[Manager]:
         """For ``with mgr.current():``: inside the block, ``kp.manager()`` returns this Manager, which stays
         open at the end.
 
@@ -746,7 +746,7 @@ class Manager(Device):
         >>> own.is_init(), own.destroy()
         (True, None)
         """
-        return Current(self)
+        return current(self)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

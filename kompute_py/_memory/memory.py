@@ -230,10 +230,10 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         device's memory yet, the initial data is uploaded before a part is written (see `data`).
 
         The host copy of a `device` object does not change, as with `read`: a sequence whose OpSyncDevice then
-        sends the older host copy gives a KomputeWarning, once. `data` has `size()` elements and any shape; it is converted to
-        `dtype` (floats round, integers must fit). Floats that become smaller ones are converted while they
-        are written: if one of more than 1 MiB of them is out of range, those before it may be written
-        already.
+        sends the older host copy gives a KomputeWarning, once. `data` has `size()` elements and any shape; it
+        is converted to `dtype` (floats round, integers must fit). Floats that become smaller ones are
+        converted while they are written: if one of more than 1 MiB of them is out of range, those before it
+        may be written already.
 
         Raises InvalidArgumentError for another size or values out of range, ArgumentTypeError for a dtype
         that does not convert without loss, FailedPreconditionError if the object is destroyed.

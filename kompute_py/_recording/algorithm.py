@@ -69,9 +69,9 @@ class Algorithm:
     z; left out, it is one group for each element of the first tensor. `spec_consts` by position (element i is
     ``constant_id = i``) or as ``{id or name: value}``. `push_consts` are the initial values of the shader's
     block: ``{name: value}`` with each of its members, numbers in the order of its scalars, or a list with
-    lists in it, with the members' values in their order. Numbers are converted to the types that the shader declares; an array
-    whose bytes equal the block's goes in bit by bit. `entry` is the entry point; it may be omitted if the
-    module has only one, or one called main, and for a ShaderModule, which has chosen.
+    lists in it, with the members' values in their order. Numbers are converted to the types that the shader
+    declares; an array whose bytes equal the block's goes in bit by bit. `entry` is the entry point; it may be
+    omitted if the module has only one, or one called main, and for a ShaderModule, which has chosen.
 
     Raises InvalidArgumentError for bytes that are not valid SPIR-V, too few tensors, another kind of memory
     than the binding has, a structured dtype that is not laid out as the shader's block, constants that do not
@@ -373,7 +373,8 @@ class Algorithm:
         A new `spirv` begins with its default constants. A workgroup that was given stays; a default one is
         counted again. Later recordings run the new one: operations of this algorithm, those made
         before included, and recordings after ``seq.rerecord()``. Other recordings keep the one that they were
-        recorded with, and their next evaluation gives a KomputeWarning. An operation with a grid or push constants of its own keeps those; recording it raises
+        recorded with, and their next evaluation gives a KomputeWarning. An operation with a
+        grid or push constants of its own keeps those; recording it raises
         InvalidArgumentError if they do not fit the new shader. Raises what the constructor raises, and stays
         as it was then.
         """

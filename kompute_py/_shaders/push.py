@@ -294,8 +294,8 @@ class Block:
         the rules.
 
         Raises InvalidArgumentError for another count, size or layout, for names that the block has not, and
-        for a number that does not fit; ArgumentTypeError for a value that is not a number. Warns, once for each dtype, if an array goes in
-        bit by bit and the shader reads other numbers in its bits.
+        for a number that does not fit; ArgumentTypeError for a value that is not a number. Warns, once for
+        each dtype, if an array goes in bit by bit and the shader reads other numbers in its bits.
         """
         if (
             (type(values) is list or type(values) is tuple)
@@ -336,8 +336,8 @@ class Block:
         unknown = [name for name in values if name not in self.names]
         if unknown:
             raise InvalidArgumentError(
-                f"push_consts: {', '.join(map(shown, unknown))} cannot be set: the shader's block {self.name} "
-                f"has {', '.join(self.names)}"
+                f"push_consts: {', '.join(map(shown, unknown))} cannot be set: the shader's block "
+                f"{self.name} has {', '.join(self.names)}"
             )
         found = self._leaves_of(values, "push_consts")
         return _pack_leaves(map(_addressed, found) if self.has_references else found, self.size)

@@ -408,7 +408,9 @@ def test_algorithms_take_push_constants_by_name(mgr, needs):
     layout(push_constant) uniform P { float x; uint n; ivec2 at; };
     layout(binding = 0) buffer Out { float values[]; };
     void main() { values[0] = x; values[1] = n; values[2] = at.x; values[3] = at.y; }"""
-    algorithm = mgr.algorithm([out], kp.compile(source), (1, 1, 1), push_consts={"n": 3, "at": (4, -5), "x": 2})
+    algorithm = mgr.algorithm(
+        [out], kp.compile(source), (1, 1, 1), push_consts={"n": 3, "at": (4, -5), "x": 2}
+    )
     plain = mgr.sequence().record(kp.OpAlgoDispatch(algorithm))
     assert plain.eval() and out.read().tolist() == [2, 3, 4, -5]
     algorithm.push_consts = {"x": 1.5, "n": 1, "at": [0, 9]}

@@ -419,7 +419,9 @@ def test_cancelled_work_may_hold_the_last_reference_to_a_semaphore(mgr, work, ho
     assert first(t) == 1
 
 
-DROPPED = r"did not run: it waited for the semaphore to reach \d \(it is at 0\) .*when the semaphore was dropped"
+DROPPED = (
+    r"did not run: it waited for the semaphore to reach \d \(it is at 0\) .*when the semaphore was dropped"
+)
 
 
 @pytest.mark.parametrize("way", ["eval_async", "submit", "fence", "kernel.submit", "operation.submit"])
