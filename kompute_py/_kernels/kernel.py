@@ -84,8 +84,9 @@ class Kernel:
     the only binding that is written; ``bind={...}`` and ``push={...}`` take names that are no Python
     identifiers, or that clash with `grid`, `groups`, `indirect`, `out`, `uses`, `bind` and `push`, and in
     `submit` with `wait` and `signal`. A block of fixed size that the shader only reads, such as a uniform
-    buffer, takes ``{member: value}``, too. A buffer reference (GL_EXT_buffer_reference) among the push constants takes a Tensor. Tensors with addresses that
-    the shader finds in memory instead are named in ``uses=[...]``, to be kept alive.
+    buffer, takes ``{member: value}``, too. A buffer reference (GL_EXT_buffer_reference) among the push
+    constants takes a Tensor. Tensors with addresses that the shader finds in memory instead are named in
+    ``uses=[...]``, to be kept alive.
 
     **Arrays.** Tensors, views of them and Images are used in place. NumPy arrays, and all that shares its
     memory through the buffer protocol or DLPack (`array.array`, memoryviews, ctypes arrays, torch tensors on
