@@ -339,6 +339,17 @@ class Memory(_Object):
     def vk_memory_offset(self) -> int: ...
     def is_init(self) -> bool: ...
     def destroy(self) -> None: ...
+    def donate(self, taker: str) -> None:
+        """Destroys it; errors of later uses say that the operation `taker` took it."""
+
+    @property
+    def taker(self) -> str:
+        """The operation that took it; "" if none did."""
+
+    @property
+    def viewed(self) -> bool:
+        """Whether an array over its host's side was handed out."""
+
     def host_array(self, base: object, dtype: np.dtype, count: int) -> np.ndarray:
         """A flat, writable array over the host copy, with `base` as its ``.base``.
 
@@ -402,6 +413,8 @@ class BufferView(_Object):
 
     name: str
     """Its own name; at first the buffer's."""
+    @property
+    def taker(self) -> str: ...
     @property
     def nbytes(self) -> int: ...
     @property
@@ -758,8 +771,13 @@ def op_bound_dispatch(
     references: _Memories,
     indirect: Buffer | BufferView | None = None,
 ) -> BoundDispatch: ...
-def buffer_owners(buffer: Buffer) -> int:
-    """How many handles, recordings, views and prepared calls keep the buffer alive: 1 if only its Tensor."""
+def before_out_of_memory(call: Callable[[], bool]) -> None:
+    """Has `call` give memory back before an allocation fails. It returns whether there was some."""
+
+def exchange_buffer(tensor: object, made: Buffer) -> tuple[Buffer, bool] | None:
+    """Gives a Tensor the buffer `made`. Returns its own, and whether nothing else refers to that; None if it
+    has none, or a destroyed one.
+    """
 
 class ProgramLine(_Object):
     """The dispatches of a custom operation over memory that changes from call to call.
@@ -771,7 +789,7 @@ class ProgramLine(_Object):
     def __init__(
         self, parts: Sequence[tuple[Algorithm, Sequence[int], _Groups, tuple[int, int] | None]]
     ) -> None: ...
-    def bind(self, memory: _Memories, push: Sequence[bytes]) -> list[Operation]: ...
+    def bind(self, memory: _Memories, push: Sequence[bytes], title: str = "") -> list[Operation]: ...
     def warm_up(self, memory: _Memories) -> list[Operation]:
         """Operations that dispatch each part with no groups."""
 

@@ -481,6 +481,7 @@ _BY_KIND: dict[str, type[KomputeError]] = {
     "out_of_memory": OutOfMemoryError,
     "eval_timeout": EvalTimeoutError,
     "failed_precondition": FailedPreconditionError,
+    "donated": DonatedTensorError,
     "unimplemented": UnimplementedError,
     "unavailable": UnavailableError,
     "device_lost": DeviceLostError,

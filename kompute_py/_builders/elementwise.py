@@ -295,7 +295,8 @@ class Elementwise(ElementsInParts):
                 cast = "bool_" if part._dtype == np.bool_ else part._dtype.name
                 formula = Formula(f"{cast}(kp)").of(kp=formula)
             formulas[name] = formula
-        return elementwise_of(self.formula.of(**formulas), self.__name__, None, self._dtype)
+        fused = elementwise_of(self.formula.of(**formulas), self.__name__, None, self._dtype)
+        return fused._made_by(self, args, named)
 
 
 def elementwise(
@@ -328,12 +329,14 @@ def elementwise(
     >>> difference
     array([-1,  0,  1])
     """
+    given = dict(locals())
     made = Formula(formula, preamble)
     if doc is not None and not isinstance(doc, str):
         raise ArgumentTypeError(f"doc is a str, not {kind_of(doc)}")
     if not isinstance(name, str):
         raise ArgumentTypeError(f"name is a str, not {kind_of(name)}")
-    return elementwise_of(made, name, doc, None if dtype is None else to_dtype(dtype))
+    operation = elementwise_of(made, name, doc, None if dtype is None else to_dtype(dtype))
+    return operation._made_by(elementwise, (), given)
 
 
 def elementwise_of(formula: Formula, name: str, doc: str | None, dtype: np.dtype[Any] | None) -> Elementwise:

@@ -738,7 +738,9 @@ def reduction(
     >>> kp.ops.reduction(reduce="max")(mgr.tensor([[1, 5], [7, 2]]), axis=0).tolist()
     [7.0, 5.0]
     """
+    given = dict(locals())
     attributes = combination("reduction", map, reduce, neutral, dtype, preamble, finish)
     try_samples("reduction", reduce, attributes, associative)
     title = f"reduction({attributes['formula'].text!r}, {reduce!r})"
-    return made(ReductionOp, name, doc, "*, int[]? axis=None, bool keepdims=False", attributes, title)
+    operation = made(ReductionOp, name, doc, "*, int[]? axis=None, bool keepdims=False", attributes, title)
+    return operation._made_by(reduction, (), given)

@@ -492,9 +492,10 @@ def scan(
     >>> kp.ops.scan(segments="starts")(mgr.tensor([1, 1, 1, 1]), np.array([1, 0, 1, 0])).tolist()
     [1.0, 2.0, 1.0, 2.0]
     """
-    for what, given in (("exclusive", exclusive), ("reverse", reverse)):
-        if not isinstance(given, bool):
-            raise ArgumentTypeError(f"scan: {what} is {shown(given)}; give a bool")
+    given = dict(locals())
+    for what, flag in (("exclusive", exclusive), ("reverse", reverse)):
+        if not isinstance(flag, bool):
+            raise ArgumentTypeError(f"scan: {what} is {shown(flag)}; give a bool")
     if segments is not None and not (isinstance(segments, str) and segments in _MARKS):
         raise InvalidArgumentError(f"scan: segments is {shown(segments)}; give 'starts' or 'ids'")
     attributes = combination("scan", map, reduce, neutral, dtype, preamble)
@@ -508,4 +509,4 @@ def scan(
         raise InvalidArgumentError(f"scan: {segments} marks segments, so map cannot have it as a name")
     title = f"scan({attributes['formula'].text!r}, {reduce!r}, {exclusive}, {reverse}, {segments})"
     tail = f"{f'Tensor {segments}, ' if segments else ''}int axis=-1"
-    return made(ScanOp, name, doc, tail, attributes, title)
+    return made(ScanOp, name, doc, tail, attributes, title)._made_by(scan, (), given)

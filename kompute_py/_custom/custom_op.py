@@ -1,4 +1,6 @@
-"""CustomOp: the class that users derive from, and the callable that it becomes."""
+"""CustomOp: the class that users derive from, and the callable that it becomes.
+
+Some 870 lines because the ways to use an operation (call, record, submit, prepare, describe) share its state."""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import struct
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
@@ -25,12 +27,12 @@ from .._base.errors import (
 from .._base.text import nearest
 from .._compilers.settings import of_process
 from .._manager.default import manager as default_manager
-from .._memory.donation import end
+from .._memory.donation import Donated, end, give_back, take
 from .._memory.image import Image
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .._recording.preload import report_built
-from .._recording.streams import submit_parts
+from .._recording.streams import stream_of, submit_stream
 from .._shaders.signature import MISSING
 from .._sync.fence import Fence
 from .arguments import (
@@ -61,8 +63,10 @@ from .forms import (
     refuse_donated,
     require_alive,
     surely_apart,
+    with_taken,
 )
-from .library import OpLibrary
+from .library import OpLibrary, Recipe, recalled
+from .notes import unchanged
 from .op_custom import CacheInfo, OpCustom
 from .program import Program, compile_program, written
 from .repeated import RepeatedCalls, at_place, exactly_key
@@ -72,14 +76,14 @@ from .tuning import Tuning, check_variants, choices_of
 if TYPE_CHECKING:
     import os
 
+    from typing_extensions import Self
+
     from .._manager.manager import Manager
     from .._sync.semaphore import Semaphore, Waitable
     from .builder import KernelBuilder
 
 _MOST_PROGRAMS = 256
 """Specializations that an operation keeps for each Manager."""
-_MOST_TABLES = 1 << 28
-"""Bytes of tables that they keep, for each Manager."""
 
 
 class CustomOp:
@@ -286,6 +290,23 @@ class Operation:
         self._hits = 0
         self._misses = 0
         self._lock = threading.RLock()
+        self._recipe: Recipe | None = None
+        """A call that makes such an operation, for pickle."""
+
+    def _made_by(self, make: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]) -> Self:
+        """Itself, with the call that made it."""
+        self._recipe = make, args, named
+        return self
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """An operation is pickled by its name, or by the texts that it was made of."""
+        return recalled(self, type(self._op).__module__, self._recipe)
 
     def __repr__(self) -> str:
         return f"<kp.Operation {self._declaration.text}>"
@@ -315,48 +336,77 @@ class Operation:
         self, exactly: Any, args: tuple[Any, ...], out: Any = None, donate: Any = (), **named: Any
     ) -> Any:
         values = self._bind(args, named)
+        if donate is None or donate is False or (type(donate) is tuple and not donate):
+            return self._evaluated(exactly, args, named, values, out)
         # Refused before anything runs.
-        given_away = (
-            [] if type(donate) is tuple and not donate else donated(self._declaration, values, donate)
-        )
-        reused = None
+        given_away = donated(self._declaration, values, donate)
+        outs = outs_of(self._declaration, out)
+        refuse_donated(self.__name__, given_away, (*outs, *(values[n] for n in self._written)))
+        taken = take(given_away, self.__name__)
+        reused: list[Tensor] = []
+        try:
+            results = self._evaluated(None, (), {}, with_taken(values, taken), out, taken, reused)
+        except BaseException as error:
+            if reused and not isinstance(error, Exception):
+                end(taken, self.__name__, ())  # Ctrl-C: what runs on writes there
+            else:
+                give_back(taken)
+            raise
+        end(taken, self.__name__, reused)
+        return results
+
+    def _evaluated(
+        self,
+        exactly: Any,
+        args: tuple[Any, ...],
+        named: dict[str, Any],
+        values: list[Any],
+        out: Any,
+        taken: Sequence[Donated] = (),
+        reused: list[Tensor] | None = None,
+    ) -> Any:
+        """The results of a call, once it has run. `taken` are tensors that may give them their memory; those
+        that do are added to `reused`.
+        """
         answer = self._op.eager_execute(*values) if self._eager else NotImplemented
         if answer is not NotImplemented:
             results = answered(self._declaration, answer, outs_of(self._declaration, out))
+            if taken:
+                answers = (results,) if self._declaration.single else results
+                refuse_donated(self.__name__, [each.taken for each in taken], answers)
+            return results
+        if out is None:
+            outs: tuple[Any, ...] = ()
+        elif self._one_fresh and type(out) is Tensor:
+            out._require_init("be written")
+            outs = (out,)
         else:
-            if out is None:
-                outs: tuple[Any, ...] = ()
-            elif self._one_fresh and type(out) is Tensor:
-                out._require_init("be written")
-                outs = (out,)
-            else:
-                outs = outs_of(self._declaration, out)
-            if given_away:
-                refuse_donated(self.__name__, given_away, (*outs, *(values[n] for n in self._written)))
-            given = self._memory(values, outs)
-            try:
-                with self._lock:
-                    known, began = self._misses, time.perf_counter()
-                    form, push, manager = self._form(values, outs)
-                    built = time.perf_counter() - began if self._misses > known else 0.0
-                try:  # without the lock: other threads may have to signal what this call waits for
-                    reused = form.reused(given, places_of(given, given_away)) if given_away else None
-                    results = form.run(given, manager, push, reused)
-                finally:
-                    form.busy.release()
-            except FailedPreconditionError:
-                require_alive(given)
-                raise
-            if built:
-                report_built(self.__name__, built, time.perf_counter() - began - built)
-            if exactly is not None and not self._eager:
-                with self._lock:
-                    self._kept.note(exactly, form, push, given, manager, (args, {**named, "out": out}))
-            results = results[0] if self._declaration.single else tuple(results)
-        kept = () if not reused else [id(given[place]) for place in reused.values()]
-        for tensor in given_away:
-            end(tensor, self.__name__, id(tensor) in kept)
-        return results
+            outs = outs_of(self._declaration, out)
+        given = self._memory(values, outs)
+        try:
+            with self._lock:
+                known, began = self._misses, time.perf_counter()
+                form, push, manager = self._form(values, outs)
+                built = time.perf_counter() - began if self._misses > known else 0.0
+            try:  # without the lock: other threads may have to signal what this call waits for
+                memory = None
+                if reused is not None:
+                    memory = form.reused(
+                        given, places_of(given, [each.taken for each in taken if each.alone])
+                    )
+                    reused += [given[place] for place in memory.values()]
+                results = form.run(given, manager, push, memory)
+            finally:
+                form.busy.release()
+        except FailedPreconditionError:
+            require_alive(given)
+            raise
+        if built:
+            report_built(self.__name__, built, time.perf_counter() - began - built)
+        if exactly is not None and not self._eager:
+            with self._lock:
+                self._kept.note(exactly, form, push, given, manager, (args, {**named, "out": out}))
+        return results[0] if self._declaration.single else tuple(results)
 
     def _form(self, values: list[Any], outs: tuple[Any, ...]) -> tuple[Form, list[bytes], Manager]:
         """A form for a call, with the push constants of its dispatches, and the Manager.
@@ -389,9 +439,9 @@ class Operation:
         push = form.pushes(values)
         form.busy.acquire()
         if found is None:
-            calls.keep(key, given, decisive, form)
+            calls.keep(manager, key, given, decisive, form)
         else:
-            found.keep_beside(form)
+            calls.keep_beside(manager, found, form)
         return form, push, manager
 
     def _made(
@@ -450,7 +500,7 @@ class Operation:
             raise InvalidArgumentError(f"{self.__name__} declares no variants")
         if not isinstance(name, str) or not name:
             raise ArgumentTypeError(f"{self.__name__}: a variant is a name, not {shown(name)}")
-        return Operation(self._op, self._declaration, name)
+        return Operation(self._op, self._declaration, name)._made_by(Operation.variant, (self, name), {})
 
     def _variants(self, selection: KernelSelection) -> list[str]:
         found = check_variants(self.__name__, self._op.variants(selection))
@@ -532,6 +582,10 @@ class Operation:
         made now, of the first tensor's memory type; those of an operation without tensors by the current
         Manager. Raises what a call raises.
         """
+        return self._titled("", *args, out=out, **named)
+
+    def _titled(self, title: str, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
+        """`op` for a function that records it among others: its dispatches have the function's name first."""
         values, outs = self._bind(args, named), outs_of(self._declaration, out)
         if not outs and not any(
             isinstance(each, (np.ndarray, Tensor, StridedView, Image)) for each in flat(values)
@@ -539,12 +593,14 @@ class Operation:
             manager = default_manager()
             made = self._select(values, self._calls_of(manager).facts).results
             outs = tuple(manager.empty(each.shape, each.dtype) for each in made)
-        form, parts, results, _ = self._recorded(values, outs)
+        form, parts, results, _ = self._recorded(values, outs, title)
         written = results if any(not each.alias for each in self._declaration.results) else ()
-        again = functools.partial(self._over_copies, values, written, results)
+        again = functools.partial(self._over_copies, values, written, results, title)
         return OpCustom(self._declaration.name, form, parts, results, again)
 
-    def _over_copies(self, values: list[Any], outs: tuple[Any, ...], results: tuple[Tensor, ...]) -> OpCustom:
+    def _over_copies(
+        self, values: list[Any], outs: tuple[Any, ...], results: tuple[Tensor, ...], title: str
+    ) -> OpCustom:
         """See `OpCustom._over_any_memory`."""
         given = flat((*values, *outs))
         with self._lock:
@@ -552,7 +608,7 @@ class Operation:
             assert manager is not None  # it has the results
             places = tuple([place for place, each in enumerate(given) if isinstance(each, Tensor)])
             form, _ = self._made(values, outs, places, manager, self._calls_of(manager))
-            parts = form.operations(self._memory(values, outs), (), form.pushes(values))
+            parts = form.operations(self._memory(values, outs), (), form.pushes(values), title)
         return OpCustom(self._declaration.name, form, parts, results)
 
     def submit(
@@ -569,6 +625,22 @@ class Operation:
         `wait` and `signal` are as in `Sequence.eval_async`. Raises what a call raises, and
         InvalidArgumentError if a new result is not given by `out`.
         """
+        named["out"] = out
+        key = exactly_key(args, named)
+        if key is not None:
+            key = (*key, "submit")  # with a recording of its own, because calls may wait for theirs
+            found = self._repeated.get(key)
+            if found is not None and found.busy.acquire(False):
+                try:
+                    if not found.stream.is_running() or found.stream.due() is True:
+                        owner = at_place(found.places[0], args, named)._manager
+                        return submit_stream(owner, found.stream, wait, signal)
+                except FailedPreconditionError:
+                    require_alive((*args, *named.values()))
+                    raise
+                finally:
+                    found.busy.release()
+        del named["out"]
         values = self._bind(args, named)
         outs = outs_of(self._declaration, out)
         fresh = [result.name for result in self._declaration.results if not result.alias]
@@ -577,11 +649,17 @@ class Operation:
                 f"{self.__name__}.submit returns a Fence, so it needs the memory of its results: "
                 f"out={'tensor' if len(fresh) == 1 else '(' + ', '.join(fresh) + ')'}"
             )
-        _, parts, _, manager = self._recorded(values, outs)
-        return submit_parts(manager, parts, wait, signal)
+        form, parts, _, manager = self._recorded(values, outs)
+        if key is not None and form.line is not None:
+            with self._lock:
+                push = form.pushes(values)
+                self._kept.note(
+                    key, form, push, self._memory(values, outs), manager, (args, {**named, "out": out})
+                )
+        return submit_stream(manager, stream_of(manager, parts), wait, signal)
 
     def _recorded(
-        self, values: list[Any], outs: tuple[Any, ...]
+        self, values: list[Any], outs: tuple[Any, ...], title: str = ""
     ) -> tuple[Form, list[Any], tuple[Tensor, ...], Manager]:
         """The form of a call over Tensors, its native operations, and its results."""
         for value in flat((*values, *outs)):
@@ -605,7 +683,7 @@ class Operation:
                 form, _ = self._made(values, outs, shared, manager, self._calls_of(manager), gathers)
                 push = form.pushes(values)
             fresh = [each.made(manager) for each in form.fresh]
-            parts = form.operations(given, fresh, push)
+            parts = form.operations(given, fresh, push, title)
         results = tuple(given[number] if what == GIVEN else fresh[number] for what, number in form.results)
         return form, parts, results, manager
 
@@ -701,10 +779,10 @@ class Operation:
 
     def _forget(self) -> None:
         """Drops prepared calls, and their memory."""
-        with self._lock:
-            for calls in self._calls.values():
-                calls.forget()
-            self._kept.clear()
+        # Without the lock: another thread may have it and wait for the memory.
+        for calls in list(self._calls.values()):
+            calls.forget()
+        self._kept.clear()
 
     def cache_clear(self) -> None:
         """Drops compiled specializations and prepared calls, and counts from zero."""
@@ -755,12 +833,12 @@ class Operation:
                 if operation is not None:
                     operation._calls.pop(number, None)
 
-            def trimmed() -> None:
+            def dropped(form: Form) -> None:
                 operation = this()
                 if operation is not None:
-                    operation._forget()
+                    operation._kept.end_with(form)
 
-            found = self._calls[id(manager)] = Calls(manager, ended, trimmed)
+            found = self._calls[id(manager)] = Calls(manager, ended, dropped)
         return found
 
     def _select(self, values: list[Any], facts: Facts | None) -> KernelSelection:
@@ -774,22 +852,23 @@ class Operation:
                 specs[place] = spec_of(value, parts and place not in self._written)
         device, features = (None, None) if facts is None else facts[:2]
         selection = KernelSelection(self._op, self._declaration, specs, device, features)
-        self._op.select(selection)
+        with unchanged(self.__name__, "select", self._op):
+            self._op.select(selection)
         selection._finish()
         return selection
 
     def _program(self, selection: KernelSelection, manager: Manager, calls: Calls) -> Program:
         programs = calls.programs
         key = selection.spec_key
-        found = programs.pop(key, None)
-        if found is None:
-            self._misses += 1
-            found = compile_program(self._op, selection, manager._setting)
-            while len(programs) >= _MOST_PROGRAMS or (
-                found.table_bytes and sum(each.table_bytes for each in programs.values()) > _MOST_TABLES
-            ):
-                del programs[next(iter(programs))]
-        else:
+        found = programs.get(key)
+        if found is not None:
             self._hits += 1
-        programs[key] = found  # the newest is the last
+            if programs.pop(key, None) is not None:
+                programs[key] = found  # the newest is the last
+            return found
+        self._misses += 1
+        found = compile_program(self._op, selection, manager._setting)
+        while len(programs) >= _MOST_PROGRAMS:
+            calls.drop_program(next(iter(programs)))
+        calls.keep_program(manager, key, found)
         return found

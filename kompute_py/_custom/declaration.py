@@ -117,6 +117,12 @@ class _Parser:
         self.next = 0
         self.columns: dict[str, int] = {}
         """Where the names of arguments and results stand."""
+        self.names: set[str] = set()
+        self.letters: dict[str, str] = {}
+        """The arguments that are written, by their letters."""
+        self.returned: set[str] = set()
+        """The letters of results."""
+        self.unnamed = itertools.chain(["result"], (f"result{number}" for number in itertools.count(1)))
 
     def fail(self, message: str, column: int | None = None) -> NoReturn:
         if column is None:
@@ -163,9 +169,9 @@ class _Parser:
 
     def check_kernel_names(self, parameters: list[Parameter], results: tuple[Result, ...]) -> None:
         """No name is one that a tensor brings into kernels."""
-        lists = [each.name for each in parameters if each.type == "Tensor[]"]
-        tensors = [each.name for each in parameters if each.is_tensor and each.name not in lists]
-        tensors += [each.name for each in results if not each.alias]
+        lists = {each.name for each in parameters if each.type == "Tensor[]"}
+        tensors = {each.name for each in parameters if each.is_tensor and each.name not in lists}
+        tensors.update([each.name for each in results if not each.alias])
         for name in [*(each.name for each in parameters), *(each.name for each in results)]:
             tensor = tensor_of_name(name, tensors, lists)
             if tensor is not None:
@@ -196,7 +202,7 @@ class _Parser:
         if (by_name and not parameters[-1:]) or (by_name and not parameters[-1].by_name):
             self.fail("no parameter follows '*'")
         self.need("->", "the declaration, before its results,")
-        results, single = self.results(parameters)
+        results, single = self.results()
         if self.tokens[self.next][0] != "end":
             self.fail(f"{self.peek()!r} stands after the results")
         self.check_kernel_names(parameters, results)
@@ -238,11 +244,14 @@ class _Parser:
         kind, alias = self.type()
         column = self.tokens[self.next][2]
         name = self.word(f"the name of a parameter of type {kind}")
-        if any(name == each.name for each in before):
+        if name in self.names:
             self.fail(f"{name!r} is the name of two parameters", column)
         self.check_name(name, column)
-        if alias and any(alias == each.alias for each in before):
+        self.names.add(name)
+        if alias in self.letters:
             self.fail(f"the letter {alias!r} stands for two arguments", column)
+        if alias:
+            self.letters[alias] = name
         default = MISSING
         if self.take("="):
             default = self.value(kind, name)
@@ -293,42 +302,41 @@ class _Parser:
                 self.next -= 1
                 self.fail(f"{text} is no text: an escape in it is none")
 
-    def results(self, parameters: list[Parameter]) -> tuple[tuple[Result, ...], bool]:
+    def results(self) -> tuple[tuple[Result, ...], bool]:
         if not self.take("("):
-            return (self.result(parameters, []),), True
+            return (self.result(),), True
         found: list[Result] = []
         if not self.take(")"):
             while True:
-                found.append(self.result(parameters, found))
+                found.append(self.result())
                 if self.take(")"):
                     break
                 self.need(",", "the list of results")
         return tuple(found), False
 
-    def result(self, parameters: list[Parameter], before: list[Result]) -> Result:
+    def result(self) -> Result:
         column = self.tokens[self.next][2]
         type_, alias = self.type()
         if type_ != "Tensor":
             self.fail(f"a result is a Tensor, not {type_}", column)
         if alias:
-            if all(alias != each.alias for each in parameters):
+            if alias not in self.letters:
                 self.fail(f"no argument has the letter {alias!r}", column)
-            if any(alias == each.alias for each in before):
+            if alias in self.returned:
                 self.fail(f"the argument with the letter {alias!r} is a result twice", column)
+            self.returned.add(alias)
         name = ""
         if self.tokens[self.next][0] == "word":
             column = self.tokens[self.next][2]
             name = self.word("a name")
-            taken = {each.name for each in parameters if each.alias != alias or not alias}
-            if name in taken or any(name == each.name for each in before):
+            if name in self.names and name != self.letters.get(alias):
                 self.fail(f"{name!r} names something else", column)
             self.check_name(name, column)
         elif alias:
-            name = next(each.name for each in parameters if each.alias == alias)
+            name = self.letters[alias]
         else:
-            taken = {each.name for each in parameters} | {each.name for each in before}
-            names = itertools.chain(["result"], (f"result{number}" for number in itertools.count(1)))
-            name = next(each for each in names if each not in taken)
+            name = next(each for each in self.unnamed if each not in self.names)
+        self.names.add(name)
         return Result(name, alias)
 
 

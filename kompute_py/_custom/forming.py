@@ -16,6 +16,7 @@ from .._base.types import is_small_float
 from .._formulas.elements import element_of, whole_words
 from .._manager.default import manager as default_manager
 from .._memory.image import Image
+from .._memory.scratch import is_shared
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor, buffer_tensor
 from .._recording.preload import unreported
@@ -313,7 +314,7 @@ class _Maker:
     def _make_bindable(self) -> None:
         """Puts other memory in the place of tensors that shaders cannot bind."""
         for name, tensor in list(self.used.items()):
-            if not tensor.size():
+            if not tensor._count:
                 # Vulkan binds no empty buffer; kernels know the size from elsewhere.
                 self.used[name] = self.manager.empty(4, tensor.dtype, "storage")
                 self.own.add(name)
@@ -324,8 +325,8 @@ class _Maker:
                 or (tensor.nbytes % 4 and element_of(tensor.dtype, self.facts.features).words)
             ):
                 # Shaders cannot use a part that begins there or ends within a word: a copy takes its place.
-                whole = self.manager.empty(whole_words(tensor.size()), tensor.dtype, "storage")
-                copy = whole[: tensor.size()]._native
+                whole = self.manager.empty(whole_words(tensor._count), tensor.dtype, "storage")
+                copy = whole[: tensor._count]._native
                 if name in self.own:
                     if name not in self.results:
                         self.copies_in.append(_native.op_copy([tensor._native, copy]))
@@ -363,6 +364,8 @@ class _Maker:
             self.used[name] = tensor
             self.own.add(name)
             self.common.add(name)
+            if not is_shared(self.manager, tensor):
+                self.form.own_bytes += tensor.nbytes
         for constant in self.program.tables:
             self.used[constant.name] = constant.tensor(self.manager)
             self.own.add(constant.name)
@@ -443,7 +446,8 @@ class _Maker:
         form.after += self.copies_out
         if self.downloads:
             form.after.append(_native.op_sync_local([each._native for each in self.downloads]))
-        form.own_bytes += sum(self.used[name].nbytes for name in self.own - self.common)
+        hosted = sum({id(each.array): each.array.nbytes for each in (*form.inputs, *form.outputs)}.values())
+        form.own_bytes += hosted + sum(self.used[name].nbytes for name in self.own - self.common)
         form.own_bytes += self.program.table_bytes  # the program has them, too, and may be dropped first
         form.private = not self.own <= self.common
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import _native
 from .._base.errors import InternalError, InvalidArgumentError
-from .._memory.donation import sole_owner
+from .._device.kept import make_room
 from .._memory.image import Image
 from .._memory.memory import seen_by_others
 from .._memory.strided import StridedView
@@ -32,14 +32,12 @@ from .program import Block, Program
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
+    from .._memory.donation import Donated
 
-_MOST_FORMS = 512
-"""Forms that an operation keeps for each Manager."""
-_MOST_OWN = 1 << 28
-"""Bytes of device memory that the forms of an operation keep for arrays and between dispatches."""
-_MOST_BESIDE = 16
-_MOST_OWN_BESIDE = 1 << 20
-"""Forms for one call that threads may have beside each other, and the bytes of own memory of each."""
+_FORM_BYTES = 1 << 16
+"""A form counts so much beside its device memory: Python's objects and Vulkan's, which nobody can measure."""
+_MOST_KEYS = 1 << 14
+"""Kinds of calls that an operation knows for a Manager."""
 _ALIGNMENT = 256  # the largest minStorageBufferOffsetAlignment that Vulkan allows
 _VIEW = _native.BufferView
 _NUMBERS = (int, float, bool, complex, np.generic)
@@ -313,7 +311,6 @@ class Fresh(NamedTuple):
             and 0 < tensor.nbytes == math.prod(self.shape) * self.dtype.itemsize
             and (self.memory_type is None or tensor._memory_type is self.memory_type)
             and sum(each is tensor for each in given) == 1
-            and sole_owner(tensor)
         )
 
     def over(self, tensor: Tensor) -> Tensor:
@@ -398,8 +395,8 @@ class Form:
         self.fresh: list[Fresh] = []
         self.own: list[Any] = []
         """Native memory of the form. The line's memory is slots, fresh, own."""
-        self.own_bytes = 0
-        """Bytes of memory that no other form has."""
+        self.own_bytes = _FORM_BYTES
+        """Bytes of memory that no other form has, with host copies, and of the form."""
         self.private = False
         """Whether it has memory that recordings cannot share with it."""
         self.inputs: list[Host] = []
@@ -415,6 +412,8 @@ class Form:
         """Held from the moment that a call has it to the end of its run: its memory is that call's."""
         self.beside: list[Form] = []
         """Forms for the same calls, which threads have used while this one was busy."""
+        self.kept = False
+        """Whether later calls find it."""
 
     def free(self) -> Form | None:
         """This form or one beside it, of which nobody makes use; it is busy then. None if all are busy."""
@@ -422,11 +421,6 @@ class Form:
             if form.busy.acquire(False):
                 return form
         return None
-
-    def keep_beside(self, form: Form) -> None:
-        """Keeps another form for the same calls, if it has little memory."""
-        if len(self.beside) < _MOST_BESIDE and form.own_bytes <= _MOST_OWN_BESIDE:
-            self.beside.append(form)
 
     def pushes(self, given: Sequence[Any]) -> list[bytes]:
         """The push constants of the dispatches for these arguments, of which lists are one. Raises
@@ -469,7 +463,9 @@ class Form:
         return before, [*after, *self.after]
 
     def reused(self, given: Sequence[Any], donated: Sequence[int]) -> dict[int, int]:
-        """For results of `fresh` the places of the arguments that give them their memory."""
+        """For results of `fresh` the places of the arguments that give them their memory, of those `donated`
+        to which nothing else refers.
+        """
         found: dict[int, int] = {}
         for number, each in enumerate(self.fresh):
             for place in donated:
@@ -527,12 +523,14 @@ class Form:
         memory = [natives[place] for place in self.slots] + self.own
         return self.line.bind(memory, self.push)
 
-    def operations(self, given: Sequence[Any], fresh: Sequence[Any], push: list[bytes]) -> list[Any]:
-        """The native operations of a call, to be recorded."""
+    def operations(
+        self, given: Sequence[Any], fresh: Sequence[Any], push: list[bytes], title: str = ""
+    ) -> list[Any]:
+        """The native operations of a call, to be recorded. `title` comes before the names of dispatches."""
         if self.line is None:
             return []
         before, after = self.around(given, fresh)
-        return [*before, *self.line.bind(self.memory(given, fresh), push), *after]
+        return [*before, *self.line.bind(self.memory(given, fresh), push, title), *after]
 
 
 def require_alive(given: Sequence[Any]) -> None:
@@ -547,6 +545,19 @@ def places_of(given: Sequence[Any], tensors: Sequence[Tensor]) -> list[int]:
     return [place for place, each in enumerate(flat(given)) if any(each is tensor for tensor in tensors)]
 
 
+def with_taken(values: Sequence[Any], donated: Sequence[Donated]) -> list[Any]:
+    """`values` with what the call has taken in the place of donated tensors, in lists and parts, too."""
+    return [_with_taken(each, {id(one.given): one.taken for one in donated}) for each in values]
+
+
+def _with_taken(value: Any, instead: Mapping[int, Tensor]) -> Any:
+    if type(value) is list:
+        return [_with_taken(each, instead) for each in value]
+    if type(value) is StridedView and id(value.base) in instead:
+        return StridedView(instead[id(value.base)], value._first, value._shape, value._strides)
+    return instead.get(id(value), value)
+
+
 class Facts(NamedTuple):
     """Facts of a device that selections and forms ask for."""
 
@@ -556,11 +567,13 @@ class Facts(NamedTuple):
 
 
 class Calls:
-    """The forms of one operation for one Manager, which it does not hold."""
+    """The forms and programs of one operation for one Manager, which it does not hold."""
 
-    def __init__(self, manager: Manager, ended: Callable[[int], None], trimmed: Callable[[], None]) -> None:
+    def __init__(
+        self, manager: Manager, ended: Callable[[int], None], dropped: Callable[[Form], None]
+    ) -> None:
         number = id(manager)
-        self._trimmed = trimmed
+        self._dropped = dropped
         manager._families.add(self)
         self.reference = weakref.ref(manager, lambda _: ended(number))
         properties = manager.get_device_properties()
@@ -575,7 +588,9 @@ class Calls:
         self.forms: dict[Any, Form] = {}
         """By that number, with the numbers of the call that decide: cheap to look up."""
         self._serials = itertools.count()
-        self._own_bytes = 0
+        self._changing = threading.Lock()
+        """Held for a few instructions, in which nothing is made and nothing ends: other threads make room."""
+        self._kept_bytes = 0
 
     def find(self, key: tuple[Any, ...], given: Sequence[Any]) -> Form | None:
         """The form for a call."""
@@ -585,35 +600,77 @@ class Calls:
         serial, places = known
         return self.forms.get((serial, *[text_of(given[place]) for place in places]) if places else serial)
 
+    @property
+    def kept_bytes(self) -> int:
+        """See `Keeper`."""
+        return self._kept_bytes
+
     def trim(self) -> None:
-        """Lets go of memory that is only kept for later calls."""
-        self._trimmed()
+        """Lets go of all forms, and of programs with tables."""
+        self.forget()
+        for name in [name for name, each in list(self.programs.items()) if each.tables]:
+            self.drop_program(name)
+
+    def drop_some(self) -> None:
+        """See `Keeper`."""
+        forms = list(self.forms)
+        if forms:
+            self._drop(random.choice(forms))
+        else:
+            self.trim()
 
     def forget(self) -> None:
         """Drops all forms."""
-        self.forms.clear()
+        for each in list(self.forms):
+            self._drop(each)
         self.decisive.clear()
-        self._own_bytes = 0
 
-    def keep(self, key: tuple[Any, ...], given: Sequence[Any], decisive: set[int], form: Form) -> None:
-        """Keeps a form. `decisive` are the places of the numbers that it depends on."""
+    def keep(
+        self, manager: Manager, key: tuple[Any, ...], given: Sequence[Any], decisive: set[int], form: Form
+    ) -> None:
+        """Keeps a form, if there is room. `decisive` are the places of the numbers that it depends on."""
         serial, before = self.decisive.get(key) or (next(self._serials), ())
         places = tuple(sorted(decisive.union(before)))
-        if len(self.decisive) >= 4 * _MOST_FORMS:
+        if len(self.decisive) >= _MOST_KEYS:
             self.forget()
         self.decisive[key] = serial, places
         whole = (serial, *[text_of(given[place]) for place in places]) if places else serial
         self._drop(whole)
-        # No form is the oldest, so that calls in turn do not drive each other out.
-        if len(self.forms) >= _MOST_FORMS:
-            for each in random.sample(list(self.forms), _MOST_FORMS // 16):
-                self._drop(each)
-        while self.forms and self._own_bytes + form.own_bytes > _MOST_OWN:
-            self._drop(random.choice(list(self.forms)))
-        self.forms[whole] = form
-        self._own_bytes += form.own_bytes
+        if make_room(manager, form.own_bytes):
+            with self._changing:
+                form.kept = True
+                self._kept_bytes += form.own_bytes
+                self.forms[whole] = form
+
+    def keep_beside(self, manager: Manager, found: Form, form: Form) -> None:
+        """Keeps a form beside another one for the same calls, if there is room."""
+        if make_room(manager, form.own_bytes):
+            with self._changing:
+                if found.kept:
+                    self._kept_bytes += form.own_bytes
+                    found.beside.append(form)
+
+    def keep_program(self, manager: Manager, key: str, program: Program) -> None:
+        """Keeps a program; its tables, if there is room for them."""
+        size = program.table_bytes
+        if size and not make_room(manager, size):
+            return
+        with self._changing:
+            self._kept_bytes += size
+            self.programs[key] = program
+
+    def drop_program(self, key: str) -> None:
+        """Drops a program."""
+        with self._changing:
+            dropped = self.programs.pop(key, None)
+            if dropped is not None:
+                self._kept_bytes -= dropped.table_bytes
 
     def _drop(self, key: Any) -> None:
-        dropped = self.forms.pop(key, None)
-        if dropped is not None:
-            self._own_bytes -= dropped.own_bytes
+        with self._changing:
+            dropped = self.forms.pop(key, None)
+            if dropped is not None:
+                dropped.kept = False
+                self._kept_bytes -= dropped.own_bytes + sum([each.own_bytes for each in dropped.beside])
+        if dropped is not None:  # without the lock, because memory ends with it
+            self._dropped(dropped)

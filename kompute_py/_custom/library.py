@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import keyword
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from .._base.errors import AlreadyExistsError, ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._base.text import nearest
@@ -88,3 +91,40 @@ def op_library(name: str) -> OpLibrary:
         )
     library = libraries[name] = OpLibrary(name)
     return library
+
+
+Recipe = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]
+"""A function with its arguments."""
+
+
+def recalled(operation: Any, module: str, recipe: Recipe | None = None) -> Any:
+    """The value of ``__reduce_ex__`` for a part of `kp.ops`, a library or `module`, or for what `recipe` makes.
+
+    Raises ArgumentTypeError for any other operation.
+    """
+    name = operation.__name__
+    package = __name__.partition(".")[0]
+    for library in (None, *libraries.values()):
+        held = getattr(sys.modules[package], "ops", None) if library is None else library._operations
+        if (getattr(held, name, None) if library is None else library._operations.get(name)) is operation:
+            return _of_library, ("" if library is None else library.name, name)
+    if recipe is not None:
+        make, args, named = recipe
+        return functools.partial(make, *args, **named), ()
+    for found, each in list(vars(sys.modules[module]).items()) if module in sys.modules else ():
+        if each is operation:
+            return _of_module, (module, found)
+    raise ArgumentTypeError(
+        f"{operation!r} cannot be pickled: no variable of the module {module!r} has it, by which another "
+        "process would find it. Register the class at the top of a module, or put it into a library, "
+        "kp.op_library(name)"
+    )
+
+
+def _of_library(library: str, name: str) -> Any:
+    ops = sys.modules[__name__.partition(".")[0]].ops
+    return getattr(getattr(ops, library) if library else ops, name)
+
+
+def _of_module(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)

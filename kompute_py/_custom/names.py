@@ -4,10 +4,9 @@ numbers as text, by which calls are told apart."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container
 
 _PART = re.compile(r"_(?:load4?|store4?|size|at|dim\d+|stride\d+)")
-_ITEM = re.compile(r"\d+")
 
 
 def text_of(value: object) -> str:
@@ -21,16 +20,18 @@ def text_of(value: object) -> str:
         return ", ".join(hex(number) if isinstance(number, int) else repr(number) for number in each)
 
 
-def tensor_of_name(name: str, tensors: Iterable[str], lists: Iterable[str] = ()) -> str | None:
+def tensor_of_name(name: str, tensors: Container[str], lists: Container[str] = ()) -> str | None:
     """The tensor that brings `name` into kernels, or the list of tensors; None if none does.
 
     The tensors of a list `x` are ``x0``, ``x1`` and so on.
     """
-    for each in tensors:
-        if name.startswith(each) and _PART.fullmatch(name, len(each)):
-            return each
-    for each in lists:
-        item = _ITEM.match(name, len(each)) if name.startswith(each) else None
-        if item is not None and (item.end() == len(name) or _PART.fullmatch(name, item.end())):
-            return each
+    base, mark, part = name.rpartition("_")
+    owner = base if mark and _PART.fullmatch(mark + part) else ""
+    if owner in tensors and owner:
+        return owner
+    for item in (name, owner):
+        while item[-1:].isdigit() and item.isascii():
+            item = item[:-1]
+            if item in lists and item:
+                return item
     return None

@@ -1,11 +1,14 @@
-"""The notes that `select` leaves for `generate`, as text: calls with equal texts share their kernels."""
+"""The notes that `select` passes on to `generate`, as text, because calls with equal texts share their kernels; and
+nothing else.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +16,51 @@ from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of
 from .names import text_of
 
 _PLAIN = (int, float, bool, complex, str, bytes, type(None))
+_T = TypeVar("_T")
+_ATTRIBUTES: dict[type, frozenset[str]] = {}
+"""The attributes of a selection and of its arguments."""
+
+
+def known(made: _T) -> _T:
+    """`made`, a new selection or argument, to which `select` may add no attributes."""
+    if type(made) not in _ATTRIBUTES:
+        _ATTRIBUTES[type(made)] = frozenset(vars(made))
+    return made
+
+
+def refuse_others(who: str, each: Any) -> None:
+    """Raises InvalidArgumentError, beginning with `who`, if `select` added attributes to a selection or an
+    argument.
+    """
+    if each is None or len(vars(each)) == len(_ATTRIBUTES[type(each)]):
+        return
+    name = min(vars(each).keys() - _ATTRIBUTES[type(each)])
+    what = f"{kind_of(each)} {each.name!r}" if hasattr(each, "name") else "the selection"
+    raise _not_found_by(who, "select", what, name)
+
+
+@contextlib.contextmanager
+def unchanged(who: str, method: str, op: Any) -> Iterator[None]:
+    """Runs a method of an operation's class. Raises InvalidArgumentError, beginning with `who`, if it has set
+    attributes of the instance, and takes them back.
+    """
+    attributes = vars(op)
+    before = attributes.copy()
+    yield
+    changed = [name for name, each in attributes.items() if name not in before or before[name] is not each]
+    changed += before.keys() - attributes.keys()
+    if changed:
+        attributes.clear()
+        attributes.update(before)
+        raise _not_found_by(who, method, "the operation", min(changed))
+
+
+def _not_found_by(who: str, method: str, what: str, name: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"{who}: {method} sets the attribute {name!r} of {what}, which does not tell kernels apart, so another "
+        f"call would get those generated for this one. In select, put it in ksel.notes[{name!r}], which "
+        "generate reads; what is the same for all calls belongs to __init__"
+    )
 
 
 def in_full(notes: Mapping[str, Any]) -> str:

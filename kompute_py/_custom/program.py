@@ -23,6 +23,7 @@ from .._shaders.module import ShaderModule
 from .arg_descs import TensorListArg, ValueArg
 from .builder import Dispatch, Indirect, KernelBuilder
 from .expressions import IntOrSize, Size, evaluate
+from .notes import unchanged
 from .selection import KernelSelection
 from .source import VALUES, Source, alike, source_of
 
@@ -121,7 +122,8 @@ def compile_program(op: Any, selection: KernelSelection, setting: Any) -> Progra
     name = selection._who()
     steps = []
     for number, dispatch in enumerate(dispatches):
-        title = f"{name}.{dispatch.name or number}" if len(dispatches) > 1 else dispatch.name or name
+        part = dispatch.name or (str(number) if len(dispatches) > 1 else "")
+        title = f"{name}.{part}" if part else name
         steps.append(_compiled(builder, dispatch, title, setting))
     scratch = tuple((value.name, size, value.dtype) for value, size in builder._scratch.values())
     tables = tuple(
@@ -141,7 +143,8 @@ def _generated(op: Any, selection: KernelSelection) -> tuple[KernelBuilder, list
     builder = KernelBuilder(selection, op.single_dispatch)
     selection._guard(True)
     try:
-        op.generate(selection, builder)
+        with unchanged(selection._who(), "generate", op):
+            op.generate(selection, builder)
     finally:
         selection._guard(False)
     return builder, builder._finish()

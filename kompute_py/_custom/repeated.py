@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .. import _native
 from .._memory.tensor import Tensor
+from .._recording.streams import stream_of
 from .forms import Form
 
 if TYPE_CHECKING:
@@ -29,11 +31,15 @@ class Repeated(NamedTuple):
     """A call that was made twice with the same tensors."""
 
     evaluate: Callable[[], None]
+    stream: _native.Stream
+    """The recording that `evaluate` runs."""
     places: tuple[Place, ...]
     """Where its results stand among its arguments."""
     references: tuple[weakref.ref[Any], ...]
     busy: threading.Lock
     """Held while it runs."""
+    form: int
+    """The id of the form that it came from, with which it ends: its memory counts there."""
 
 
 class RepeatedCalls:
@@ -48,6 +54,12 @@ class RepeatedCalls:
         self.calls.clear()
         self._once.clear()
 
+    def end_with(self, form: Form) -> None:
+        """Forgets the calls that came from a form."""
+        for key, each in list(self.calls.items()):
+            if each.form == id(form):
+                self.calls.pop(key, None)
+
     def note(
         self,
         exactly: Any,
@@ -60,7 +72,7 @@ class RepeatedCalls:
         """Prepares a call that is made for the second time with the same tensors: from then on, not even its
         arguments are looked at.
         """
-        if form.fresh or form.copied or form.spreads or form.line is None:
+        if form.fresh or form.copied or form.spreads or form.line is None or not form.kept:
             return
         if exactly not in self._once:
             if len(self._once) >= 4 * _MOST_REPEATED:
@@ -78,9 +90,7 @@ class RepeatedCalls:
         places = _result_places([given[number] for _, number in form.results], *call)
         if places is None:
             return
-        stream = manager._native.stream(0, 0, ())
-        for operation in form.operations(given, (), push):
-            stream.record(operation)
+        stream = stream_of(manager, form.operations(given, (), push))
         this = weakref.ref(self)
 
         def forget(_: Any) -> None:
@@ -98,7 +108,7 @@ class RepeatedCalls:
                 watch()
 
         evaluate = stream.eval if watch is None else evaluate_and_report
-        self.calls[exactly] = Repeated(evaluate, places, references, threading.Lock())
+        self.calls[exactly] = Repeated(evaluate, stream, places, references, threading.Lock(), id(form))
 
 
 def _result_places(

@@ -40,7 +40,7 @@ from .arg_descs import (
 from .arguments import dtype_named
 from .declaration import Declaration, Parameter
 from .names import tensor_of_name
-from .notes import in_full
+from .notes import in_full, known, refuse_others
 from .specs import TensorSpec
 
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ class KernelSelection:
         self._computed: list[ComputedArg] = []
         self._finished: list[TensorArg] | None = None  # what `_tensors` finds, once `select` has ended
         self._finished_values: list[ValueArg] | None = None  # and what `_value_args` does
+        known(self)
 
     # -- arguments -------------------------------------------------------------------------------------------
 
@@ -331,7 +332,7 @@ class KernelSelection:
         made = ComputedArg(Parameter(name, "Tensor|Scalar", "", None, False), function, places, self._values)
         made._fixed = not callable(number)
         made.cast(dtype)
-        self._computed.append(made)
+        self._computed.append(known(made))
         return made
 
     # -- results ---------------------------------------------------------------------------------------------
@@ -359,7 +360,7 @@ class KernelSelection:
         result = TensorArg(len(self._values) + position, parameter, TensorSpec(size, to_dtype(dtype)))
         result.is_result = True
         result._may_reuse = self._reusable((may_reuse,) if isinstance(may_reuse, str) else may_reuse)
-        self.results.append(result)
+        self.results.append(known(result))
         return result
 
     def _reusable(self, names: Any) -> tuple[str, ...]:
@@ -487,7 +488,7 @@ class KernelSelection:
 
     def _keep(self, desc: _Arg) -> _Arg:
         self.arg_descs[desc.index] = desc
-        return desc
+        return known(desc)
 
     def _refuse_result(self, position: int) -> None:
         declared = self._declaration.results
@@ -522,7 +523,7 @@ class KernelSelection:
         }
 
     def _finish(self) -> None:
-        """Raises InvalidArgumentError if `select` left out an argument or a result."""
+        """Raises InvalidArgumentError if `select` left out an argument or a result, or added attributes."""
         for parameter, desc in zip(self._declaration.parameters, self.arg_descs, strict=True):
             if desc is None:
                 kind = parameter.type.rstrip("[]?").lower()
@@ -548,6 +549,8 @@ class KernelSelection:
                 f"{self._who()}: select does not declare the result {missing.name!r}: "
                 f"{'ksel.return_tensor(arg)' if missing.alias else 'ksel.return_new_tensor(shape, dtype)'}"
             )
+        for each in (self, *self.arg_descs, *self.results, *self._computed):
+            refuse_others(self._who(), each)
         self._finished = self._tensors()
         self._finished_values = self._value_args()
 

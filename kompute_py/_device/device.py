@@ -14,6 +14,7 @@ from .._base.settings import ConfigReport, Setting
 from .devices import family_indices, list_devices, selection, warn_of
 from .diagnostics import Diagnostics
 from .forked import check_driver
+from .kept import Keeper, devices
 from .names import DeviceInfo
 from .options import options_of, preferred_devices, settings, string_tuple
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from .._native import Context, Shader
     from .._shaders.constants import Specialization
     from ..typing import FormatName
-    from .memory_use import DeviceMemory, Trimmed
+    from .memory_use import DeviceMemory
 
 _AXES = "xyz"
 _MOST_GROUPS = 2**32 - 1  # the most that Vulkan's commands can count
@@ -50,7 +51,7 @@ class Device:
     _config: ConfigReport
     _device_name: str
     _diagnostics: Diagnostics
-    _families: weakref.WeakSet[Trimmed]  # their kernels and operations keep them alive
+    _families: weakref.WeakSet[Keeper]  # their kernels and operations keep them alive
     _info: dict[str, Any]
     _max_groups: tuple[int, int, int]
     _native: Context
@@ -103,6 +104,7 @@ class Device:
         warn_of(native.repeated_devices)
         self._native = native
         self._families = weakref.WeakSet()
+        devices.add(self)
         self._scratch = {}
         wanted = preferred_devices(prefix) if device is None else Setting("device", device, "keyword")
         self._config = ConfigReport((wanted, *report))
@@ -170,7 +172,7 @@ class Device:
         """
         from .memory_use import DeviceMemory
 
-        return DeviceMemory(self._native, self._diagnostics, self._families)
+        return DeviceMemory(self, self._native, self._diagnostics)
 
     @property
     def validation(self) -> bool:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._base.arrays import as_index
 from .._base.errors import InternalError, not_copyable
 from .._base.text import binary_size
+from .kept import keepers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from .. import _native
+    from .device import Device
     from .diagnostics import Diagnostics
 
 __all__ = ["DeviceMemory", "MemoryHeap", "MemoryLabel", "PipelineUse"]
@@ -103,13 +103,6 @@ for _public in (MemoryHeap, MemoryLabel, PipelineUse):
     _public.__module__ = "kompute_py"  # imported when first used
 
 
-class Trimmed(Protocol):
-    """An object that keeps memory, or kernels, for later calls."""
-
-    def trim(self) -> None:
-        """Lets go of them."""
-
-
 class DeviceMemory:
     """A Manager's view of its device's memory. Always current: it stores no numbers itself.
 
@@ -124,14 +117,12 @@ class DeviceMemory:
 
     __module__ = "kompute_py"  # public; imported when first used
 
-    __slots__ = ("_diagnostics", "_families", "_native")
+    __slots__ = ("_device", "_diagnostics", "_native")
 
-    def __init__(
-        self, native: _native.Context, diagnostics: Diagnostics, families: Iterable[Trimmed]
-    ) -> None:
+    def __init__(self, device: Device, native: _native.Context, diagnostics: Diagnostics) -> None:
+        self._device = device
         self._native = native
         self._diagnostics = diagnostics
-        self._families = families
 
     @property
     def heaps(self) -> list[MemoryHeap]:
@@ -152,6 +143,19 @@ class DeviceMemory:
     def peak(self) -> int:
         """The sum of the heaps' peaks, which need not have occurred at the same time."""
         return sum(heap.peak for heap in self.heaps)
+
+    @property
+    def kept(self) -> int:
+        """Bytes that calls keep for later ones: memory of operations and kernels that stands for arrays, with
+        its host copies, tables, scratch memory, and 64 KiB for each prepared call of an operation.
+
+        They are at most 512 MiB, with the option `memory_limit` at most a quarter of it, and are given back
+        before an allocation fails, and by `trim`.
+
+        >>> mgr.memory.trim() >= 0, mgr.memory.kept
+        (True, 0)
+        """
+        return sum(each.kept_bytes for each in keepers_of(self._device))
 
     def labels(self) -> dict[str, MemoryLabel]:
         """Bytes and counts by the names of tensors and images, the largest first.
@@ -191,8 +195,8 @@ class DeviceMemory:
         for them. Their size is unknown and not counted. So is memory that custom operations keep for later
         calls, and scratch memory that no recording uses.
         """
-        for family in list(self._families):
-            family.trim()
+        for each in keepers_of(self._device):
+            each.trim()
         return self._native.memory_trim()
 
     def reset_peak(self) -> None:
@@ -235,9 +239,10 @@ class DeviceMemory:
         use = self.pipelines
         modules = (str(use.modules), str(use.unused_modules), binary_size(use.module_bytes))
         return [
-            ("kept", "count", "unused", "SPIR-V"),
+            ("kept", "count", "unused", "bytes"),
             ("shader modules", *modules),
             ("pipelines", str(use.pipelines), str(use.unused_pipelines), "-"),
+            ("for later calls", "-", "-", binary_size(self.kept)),
         ]
 
     def _tables(self) -> tuple[list[_Row], ...]:

@@ -59,6 +59,11 @@ class Specializations:
         self._recent.move_to_end(key)
         return self._recent.popitem(last=False)[1] if len(self._recent) > (self._most or 0) else None
 
+    kept_bytes = 0  # of memory; `recent` bounds the kernels
+
+    def drop_some(self) -> None:
+        """Does nothing: it has no memory."""
+
     def trim(self) -> None:
         """Keeps only those that are in use."""
         with self._lock:

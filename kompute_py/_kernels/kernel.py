@@ -26,7 +26,7 @@ from .._memory.sampler import Bindable, SampledImage, Sampler
 from .._memory.tensor import Tensor
 from .._recording.binding import check_argument, check_owner, indirect_groups, made_by
 from .._recording.preload import Ahead, report_built
-from .._recording.streams import submit_parts
+from .._recording.streams import stream_of, submit_stream
 from .._shaders.constants import NO_SPECIALIZATION, Specialization
 from .._shaders.module import ShaderModule, naming
 from .._shaders.signature import MISSING, Parameter, Signature
@@ -321,7 +321,7 @@ class Kernel:
             report_built(self.name, built, perf_counter() - began)
         if self._watch is not None:
             self._watch()
-        if not references and indirect is None:
+        if not references and indirect is None and not self._scratch.beyond:
             self._teach(args, keywords, values, bound, outputs, entry, None, extent, count, by_default, push)
         for _, array, memory in results:
             if memory is not None:
@@ -461,7 +461,8 @@ class Kernel:
         raise.
         """
         if wait is not _NOTHING or signal is not _NOTHING:
-            return submit_parts(self._manager, (self.bind(*args, **keywords)._native,), wait, signal)
+            stream = stream_of(self._manager, (self.bind(*args, **keywords)._native,))
+            return submit_stream(self._manager, stream, wait, signal)
         if self._look is not None:
             self._look()
         with self._lock:

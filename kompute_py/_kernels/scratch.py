@@ -13,6 +13,7 @@ import numpy as np
 
 from .._base.arrays import check_dtype
 from .._base.errors import ArgumentTypeError
+from .._device.kept import make_room
 from .._memory.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from .._manager.manager import Manager
 
 _LEAST_BYTES = 256
-_MOST_BYTES = 256 << 20
-"""Kept for later calls; one call may need more."""
 _BYTES = np.dtype(np.uint8)
 
 
@@ -36,7 +35,7 @@ def capacity(nbytes: int) -> int:
 class Scratch:
     """The buffers of one kernel, by the number of the parameter and the capacity."""
 
-    __slots__ = ("_buffers", "_dtypes", "_held", "_manager", "_table", "_taken")
+    __slots__ = ("__weakref__", "_buffers", "_dtypes", "_manager", "_table", "beyond")
 
     def __init__(self, manager: Manager, table: _native.CallTable) -> None:
         """`table` has what was recorded for the buffers, and refers to this object."""
@@ -44,12 +43,13 @@ class Scratch:
         self._table = weakref.ref(table)
         self._buffers: dict[tuple[int, int], Tensor] = {}
         self._dtypes: dict[np.dtype[Any], np.dtype[Any]] = {}  # in native byte order, of those seen
-        self._held = 0
-        self._taken: set[tuple[int, int]] = set()  # by the current call
+        self.beyond = False
+        """Whether the current call has memory that is too large to be kept."""
+        manager._families.add(self)
 
     def begin(self) -> None:
         """Begins a call."""
-        self._taken.clear()
+        self.beyond = False
 
     def tensor(self, index: int, array: np.ndarray[Any, Any]) -> Tensor:
         """A Tensor of the shape and dtype of `array`, the argument for parameter `index`; its contents are
@@ -62,21 +62,28 @@ class Scratch:
             dtype = self._checked(array)
         if array.nbytes >= 1 << 40:
             self._manager.empty(array.shape, array.dtype, "storage")  # a broadcast array; raises
-        return self._buffer(index, array.nbytes)._part(0, array.shape, dtype)
+        size = capacity(array.nbytes)
+        buffer = self._buffer(index, size)
+        if buffer is None:
+            self.beyond = True
+            buffer = self._manager.empty(size, _BYTES, "storage")
+        return buffer._part(0, array.shape, dtype)
 
     def memory(self, index: int, nbytes: int) -> Any:
-        """A native buffer of at least `nbytes`, with undefined contents, for parameter `index`.
+        """A native buffer of at least `nbytes`, with undefined contents, for parameter `index`; None for more
+        than is kept.
 
         Raises OutOfMemoryError.
         """
-        return self._buffer(index, nbytes)._native
+        buffer = self._buffer(index, capacity(nbytes))
+        return None if buffer is None else buffer._native
 
-    def _buffer(self, index: int, nbytes: int) -> Tensor:
-        key = (index, capacity(nbytes))
-        buffer = self._buffers.get(key)
+    def _buffer(self, index: int, size: int) -> Tensor | None:
+        buffer = self._buffers.get((index, size))
         if buffer is None or not buffer._is_init():
-            buffer = self._added(key)
-        self._taken.add(key)
+            if not make_room(self._manager, size):
+                return None
+            buffer = self._buffers[index, size] = self._manager.empty(size, _BYTES, "storage")
         return buffer
 
     def _checked(self, array: np.ndarray[Any, Any]) -> np.dtype[Any]:
@@ -90,19 +97,16 @@ class Scratch:
         self._dtypes[array.dtype] = dtype
         return dtype
 
-    def _added(self, key: tuple[int, int]) -> Tensor:
-        size = key[1]
-        if self._held + size > _MOST_BYTES and self._buffers:
-            self._drop()
-        buffer = self._manager.empty(size, _BYTES, "storage")
-        self._held += size
-        self._buffers[key] = buffer
-        return buffer
+    @property
+    def kept_bytes(self) -> int:
+        """The bytes of the buffers."""
+        return sum([size for _, size in list(self._buffers)])
 
-    def _drop(self) -> None:
-        """Drops all buffers but those that the current call has taken."""
+    def trim(self) -> None:
+        """Lets go of all buffers; calls that run keep theirs."""
+        self._buffers = {}
         table = self._table()
         if table is not None:
-            table.clear()  # it keeps buffers alive
-        self._buffers = {key: buffer for key, buffer in self._buffers.items() if key in self._taken}
-        self._held = sum(size for _, size in self._buffers)
+            table.clear()  # what was recorded for them
+
+    drop_some = trim

@@ -72,8 +72,6 @@ def to_memory_type(value: Any, older: Any = None, instead: str = "") -> MemoryTy
 
 seen_by_others: weakref.WeakSet[Memory] = weakref.WeakSet()
 """Memory that was imported or exported."""
-takers: weakref.WeakKeyDictionary[Memory, str] = weakref.WeakKeyDictionary()
-"""For donated tensors the operations that took them."""
 
 
 class Memory(ArrayHabits, DeviceMemoryObject):
@@ -136,8 +134,8 @@ class Memory(ArrayHabits, DeviceMemoryObject):
 
     def _require_init(self, action: str) -> None:
         if not self._is_init():
-            taker = takers.get(self)
-            if taker is not None:
+            taker = self._native.taker
+            if taker:
                 raise DonatedTensorError(
                     f"{self._describe()} was donated to {taker}: it cannot {action}. Do not donate it, or "
                     "keep a copy: t.to(t.manager, copy=True)"
@@ -463,7 +461,8 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         where = self._memory_type.name
         text = f"<kp.{kind}{name} shape={self._shape} dtype={dtype_text(self._dtype)} {where}"
         if not self._is_init():
-            return f"{text} destroyed>"
+            taker = self._native.taker
+            return f"{text} donated to {taker}>" if taker else f"{text} destroyed>"
         # Do not create a host copy only to show it.
         if self._memory_type is MemoryTypes.storage or not self._native.host_copy_made:
             return f"{text}>"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import _native
 from .._base.arrays import as_shape, require_manager, to_dtype
 from .._base.errors import FailedPreconditionError
 from .._base.types import MemoryTypes
+from .._device.kept import make_room, most_kept
 from .tensor import Tensor, buffer_tensor
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 _ALIGNMENT = 256  # the largest minStorageBufferOffsetAlignment that Vulkan allows
 _LEAST = 1 << 16
-_MOST_KEPT = 1 << 28
-"""Bytes; a larger piece belongs to those that use it alone."""
 _NAME = "scratch"
 
 
@@ -35,33 +34,39 @@ class ScratchPool:
     """The scratch memory of a Manager, for one kind of users. It does not hold the Manager.
 
     Its users begin at its first byte: their work is ordered, because it is on the same memory. A
-    request for more than there is gets a larger piece; earlier users keep theirs alive.
+    request for more than there is gets a larger piece; earlier users keep theirs alive. A piece beyond what a
+    Manager keeps belongs to those that use it alone.
     """
 
     def __init__(self) -> None:
-        self._native: Any = None
-        self._size = 0
-        self._lock = threading.Lock()
+        self._piece: tuple[Any, int] = (None, 0)
+        """Native memory and its bytes: one reference, so that no lock is needed."""
+
+    @property
+    def kept_bytes(self) -> int:
+        """The bytes of the piece."""
+        return self._piece[1]
 
     def take(self, manager: Manager, nbytes: int) -> Tensor:
         """A tensor of bytes with room for `nbytes`. Raises OutOfMemoryError if the device has too little."""
-        with self._lock:
-            native, size = self._native, self._size
-            if native is None or not native.is_init() or size < nbytes:
-                size = max(aligned(nbytes), _LEAST)
-                if size <= _MOST_KEPT:
-                    size = max(size, min(2 * self._size, _MOST_KEPT))
-                made = manager.empty(size, np.uint8, "storage")
-                made.name = _NAME
-                native = made._native
-                if size <= _MOST_KEPT:
-                    self._native, self._size = native, size
+        native, size = self._piece
+        if native is None or not native.is_init() or size < nbytes:
+            most = most_kept(manager) // 2
+            size = max(aligned(nbytes), _LEAST, min(2 * size, most))
+            self._piece = (None, 0)  # others make room for what is more
+            shared = size <= most and make_room(manager, size)
+            made = manager.empty(size, np.uint8, "storage")
+            made.name = _NAME
+            native = made._native
+            if shared:
+                self._piece = native, size
         return buffer_tensor(native, manager, (size,), np.dtype(np.uint8), size, MemoryTypes.storage)
 
     def trim(self) -> None:
         """Lets go of the memory; recordings that use it keep it."""
-        with self._lock:
-            self._native, self._size = None, 0
+        self._piece = (None, 0)
+
+    drop_some = trim
 
 
 def pool_of(manager: Manager, kind: str) -> ScratchPool:
@@ -72,6 +77,14 @@ def pool_of(manager: Manager, kind: str) -> ScratchPool:
         found = pools.setdefault(kind, ScratchPool())
         manager._families.add(found)
     return found
+
+
+def is_shared(manager: Manager, part: Tensor) -> bool:
+    """Whether a part of scratch memory is in the piece that all operations share."""
+    base = part._base
+    while type(base._native) is _native.BufferView:
+        base = base._base
+    return pool_of(manager, "operations")._piece[0] is base._native
 
 
 def parts_of(manager: Manager, sizes: Iterable[tuple[int, np.dtype[Any]]]) -> list[Tensor]:

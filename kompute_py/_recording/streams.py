@@ -57,14 +57,21 @@ def submit_streams(
     return fence_of_streams(streams)
 
 
-def submit_parts(manager: Manager, parts: Iterable[Any], wait: Any, signal: Any) -> Fence:
-    """Submits native operations, as one recording that the device's work alone keeps. `wait` and `signal` are
-    as in `Sequence.eval_async`.
-    """
+def stream_of(manager: Manager, parts: Iterable[Any]) -> _native.Stream:
+    """The native operations, recorded."""
     stream = manager._native.stream(0, 0, ())
     for part in parts:
         stream.record(part)
-    fence = submit_streams(manager, [stream], *to_waits(wait), to_signals(signal))
+    return stream
+
+
+def submit_stream(manager: Manager, stream: _native.Stream, wait: Any, signal: Any) -> Fence:
+    """Submits a recording that the device's work alone keeps. `wait` and `signal` are as in
+    `Sequence.eval_async`.
+    """
+    fences, waits = ((), ()) if type(wait) is tuple and not wait else to_waits(wait)
+    signals = () if type(signal) is tuple and not signal else to_signals(signal)
+    fence = _native.submit(manager._native, (stream,), fences, waits, signals)
     if manager._watch is not None:
         manager._watch()
     return Fence(fence, (manager,))

@@ -1,4 +1,5 @@
 #include "bindings.hpp"
+#include "relief.hpp"
 
 #include "record/image_operation.hpp"
 
@@ -126,8 +127,10 @@ std::shared_ptr<Image> make_image(const Context& context, const py::object& data
                                                          std::to_string(wanted));
         source = bytes.data;
     }
-    const Unlocked unlocked;
-    return make_object<Image>(context.shared(), source, shape, static_cast<MemoryType>(type));
+    return with_relief([&] {
+        const Unlocked unlocked;
+        return make_object<Image>(context.shared(), source, shape, static_cast<MemoryType>(type));
+    });
 }
 
 std::shared_ptr<Sampler> make_sampler(const Context& context, const std::string& filter,

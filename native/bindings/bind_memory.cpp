@@ -1,6 +1,19 @@
 #include "bindings.hpp"
+#include "relief.hpp"
 
 namespace kp {
+namespace {
+
+PyObject* give_back = nullptr;  // of Python's
+
+}  // namespace
+
+bool relieved() {
+    if (!give_back) return false;
+    PyObject* found = PyObject_CallNoArgs(give_back);
+    if (!found) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(found).cast<bool>();
+}
 
 Bytes bytes_of(const py::array& array, bool writable) {
     if (!(array.flags() & py::array::c_style))
@@ -36,8 +49,10 @@ std::byte* host_side(Resource& resource) {
     if (const Point point = resource.settled(); point.timeline) [[unlikely]]
         await_points({point});
     if (!resource.host_copy_made()) {
-        const Unlocked unlocked;
-        resource.need_host_copy();
+        with_relief([&] {
+            const Unlocked unlocked;
+            resource.need_host_copy();
+        });
     }
     std::byte* data = resource.host_data();
     if (!data)
@@ -163,6 +178,20 @@ py::object keep_host(const Resource& resource) {
     return py::capsule(owner, [](void* p) { delete static_cast<std::shared_ptr<void>*>(p); });
 }
 
+// Gives a tensor of Python's the buffer `made` in place of its own, and returns that with whether nothing
+// else refers to it: no view, recording, prepared call or array, and no thread in the middle of a call. None
+// if it has none, or one that is destroyed. The interpreter lock is held throughout, so one caller at most
+// gets it.
+py::object exchange_buffer(const py::object& tensor, const py::object& made) {
+    py::object native = tensor.attr("_native");
+    if (!py::isinstance<Buffer>(native) || !native.cast<const Buffer&>().is_init()) return py::none();
+    tensor.attr("_native") = made;
+    tensor.attr("_is_init") = made.attr("is_init");
+    const auto* holder = holder_of<Buffer>(native.ptr());
+    const bool alone = native.ref_count() == 1 && holder && holder->use_count() == 1 && !(*holder)->viewed();
+    return py::make_tuple(std::move(native), alone);
+}
+
 std::unique_ptr<BufferView> view_of(const ResourceRange& base, uint64_t offset, uint64_t size) {
     if (!dynamic_cast<const Buffer*>(base.resource.get()))
         throw Error(ErrorKind::argument_type,
@@ -198,9 +227,12 @@ std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& da
     };
     // Data that goes through the device (of a `storage` buffer, of a fill) waits if much is in flight
     // already.
-    if (nbytes <= release_lock_above && memory_type != MemoryType::storage && !fill) return make();
-    const Unlocked unlocked;
-    return make();
+    const bool quick = nbytes <= release_lock_above && memory_type != MemoryType::storage && !fill;
+    return with_relief([&] {
+        if (quick) return make();
+        const Unlocked unlocked;
+        return make();
+    });
 }
 
 void bind_memory(py::module_& m) {
@@ -214,6 +246,11 @@ void bind_memory(py::module_& m) {
         .def("is_init", [](const Resource& r) { return r.is_init(); })
         .def(
             "destroy", [](Resource& r) { r.destroy(); }, py::call_guard<Unlocked>())
+        .def(
+            "donate", [](Resource& r, const std::string& taker) { r.donate(taker); }, py::arg("taker"),
+            py::call_guard<Unlocked>())
+        .def_property_readonly("taker", [](const Resource& r) { return r.taker(); })
+        .def_property_readonly("viewed", &Resource::viewed)
         .def("host_array", &host_array, py::arg("base"), py::arg("dtype"), py::arg("count"))
         .def("keep_host", &keep_host)
         .def("read", &read, py::arg("out"), py::arg("offset") = 0)
@@ -260,6 +297,11 @@ void bind_memory(py::module_& m) {
         .def_property_readonly("vk_offset", [](const Buffer&) { return 0; })
         .def_property_readonly("vk_size", &Buffer::nbytes)
         .def_property_readonly("vk_device_address", [](Buffer& b) { return exported(b).device_address(); });
+    m.def("before_out_of_memory", [](const py::function& call) {
+        Py_XDECREF(give_back);
+        give_back = py::object(call).release().ptr();
+    });
+    m.def("exchange_buffer", &exchange_buffer, py::arg("tensor"), py::arg("made"));
     m.def("view", &view_of, py::arg("base"), py::arg("offset"), py::arg("size"));
 
     // The methods of Buffer, for a part of a buffer.
@@ -270,6 +312,7 @@ void bind_memory(py::module_& m) {
         .def_property("name", &BufferView::name, &BufferView::set_name)
         .def("is_init", [](const BufferView& v) { return v.is_init(); })
         .def("destroy", [](BufferView& v) { v.destroy(); })
+        .def_property_readonly("taker", [](const BufferView& v) { return v.buffer().taker(); })
         .def("host_array", &host_array_of_view, py::arg("base"), py::arg("dtype"), py::arg("count"))
         .def("keep_host", [](const BufferView& v) { return keep_host(v.buffer()); })
         .def(

@@ -1,5 +1,6 @@
 #include "bindings.hpp"
 #include "call_support.hpp"
+#include "relief.hpp"
 #include "run/fence.hpp"
 
 #include <pybind11/stl.h>
@@ -80,7 +81,7 @@ PyMethodDef clear_method = {"clear", clear, METH_NOARGS, "clear($self, /)\n--\n\
 }  // namespace
 
 void evaluate(const std::shared_ptr<Stream>& stream) {
-    if (stream->submit() && !stream->poll()) wait(*stream, -1);
+    if (with_relief([&] { return stream->submit(); }) && !stream->poll()) wait(*stream, -1);
 }
 
 void bind_stream(py::module_& m) {

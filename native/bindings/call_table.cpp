@@ -355,7 +355,6 @@ std::string CallTable::pack(const CallArguments& given, PyObject* keywords) cons
 
 std::shared_ptr<CallForm> CallTable::form_of(const CallFamily& family, const CallArguments& given) const {
     static PyObject* const native_name = interned("_native");
-    static PyObject* const begin_name = interned("begin");
     static PyObject* const memory_name = interned("memory");
     std::vector<uint64_t> sizes;
     for (const auto& slot : family.form.slots) {
@@ -391,10 +390,10 @@ std::shared_ptr<CallForm> CallTable::form_of(const CallFamily& family, const Cal
         form->info = py::make_tuple(py::make_tuple(extent[0], extent[1], extent[2]),
                                     py::make_tuple(form->groups[0], form->groups[1], form->groups[2]), true);
     }
-    if (!family.arrays.empty()) (void)py::object(scratch.attr(begin_name)());
     for (const size_t i : family.arrays) {
         auto& slot = form->slots[i];
         const py::object memory = scratch.attr(memory_name)(slot.parameter, sizes[i]);
+        if (memory.is_none()) return nullptr;
         slot.array = ResourceRange(memory.cast<std::shared_ptr<Resource>>(), 0, sizes[i]);
     }
     for (size_t i = 0; i < family.results.size(); ++i)

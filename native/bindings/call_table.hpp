@@ -79,7 +79,7 @@ public:
     [[nodiscard]] size_t size() const noexcept { return all_.size(); }
     void clear();
     std::string name;
-    // Makes memory for arrays: begin(), memory(parameter, bytes). It must not keep the table alive.
+    // Makes memory for arrays: memory(parameter, bytes); None for too many. It must not keep the table alive.
     py::object scratch;
 
 private:

@@ -14,6 +14,7 @@ const char* kind_name(ErrorKind kind) {
     case ErrorKind::out_of_memory: return "out_of_memory";
     case ErrorKind::eval_timeout: return "eval_timeout";
     case ErrorKind::failed_precondition: return "failed_precondition";
+    case ErrorKind::donated: return "donated";
     case ErrorKind::unimplemented: return "unimplemented";
     case ErrorKind::unavailable: return "unavailable";
     case ErrorKind::device_lost: return "device_lost";

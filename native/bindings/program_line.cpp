@@ -5,8 +5,8 @@
 
 namespace kp {
 
-std::shared_ptr<Algorithm> ProgramLine::algorithm(const Part& part,
-                                                  const std::vector<ResourceRange>& memory) {
+std::shared_ptr<Algorithm> ProgramLine::algorithm(const Part& part, const std::vector<ResourceRange>& memory,
+                                                  const std::string& title) {
     std::vector<Argument> arguments;
     arguments.reserve(part.slots.size());
     for (const uint32_t slot : part.slots) {
@@ -16,7 +16,7 @@ std::shared_ptr<Algorithm> ProgramLine::algorithm(const Part& part,
         argument.range = memory[slot];
     }
     auto made = make_object<Algorithm>(part.base, std::move(arguments), part.groups);
-    made->set_name(part.name);
+    made->set_name(title.empty() ? part.name : title + "." + part.name);
     return made;
 }
 
@@ -27,7 +27,8 @@ std::vector<OperationPtr> ProgramLine::warm_up(const std::vector<ResourceRange>&
 }
 
 std::vector<OperationPtr> ProgramLine::bind(const std::vector<ResourceRange>& memory,
-                                            const std::vector<py::bytes>& push) const {
+                                            const std::vector<py::bytes>& push,
+                                            const std::string& title) const {
     if (push.size() != parts_.size())
         throw Error(ErrorKind::internal, "A program needs push constants for each dispatch");
     std::vector<OperationPtr> operations;
@@ -42,7 +43,7 @@ std::vector<OperationPtr> ProgramLine::bind(const std::vector<ResourceRange>& me
             indirect.offset += byte;
             indirect.size -= std::min(byte, indirect.size);
         }
-        operations.push_back(make_dispatch(prepared(algorithm(part, memory), part.groups), part.groups,
+        operations.push_back(make_dispatch(prepared(algorithm(part, memory, title), part.groups), part.groups,
                                            std::string(push[i]), {std::nullopt, true}, std::move(indirect)));
     }
     return operations;
@@ -79,8 +80,6 @@ std::vector<std::shared_ptr<Operation>> given_out(const std::vector<OperationPtr
 }  // namespace
 
 void bind_program_line(py::module_& m) {
-    // Python's handle, recordings, views and prepared calls; one of them is the caller's.
-    m.def("buffer_owners", [](const std::shared_ptr<Buffer>& buffer) { return buffer.use_count() - 1; });
     using Given = std::tuple<std::shared_ptr<Algorithm>, std::vector<uint32_t>, std::array<int64_t, 3>,
                              std::optional<std::pair<uint32_t, uint64_t>>>;
     py::class_<ProgramLine, std::shared_ptr<ProgramLine>>(m, "ProgramLine")
@@ -91,8 +90,12 @@ void bind_program_line(py::module_& m) {
                 parts.push_back({algorithm->base(), slots, groups_of(groups), indirect, algorithm->name()});
             return std::make_shared<ProgramLine>(std::move(parts));
         }))
-        .def("bind", [](const ProgramLine& line, const std::vector<ResourceRange>& memory,
-                        const std::vector<py::bytes>& push) { return given_out(line.bind(memory, push)); })
+        .def(
+            "bind",
+            [](const ProgramLine& line, const std::vector<ResourceRange>& memory,
+               const std::vector<py::bytes>& push,
+               const std::string& title) { return given_out(line.bind(memory, push, title)); },
+            py::arg("memory"), py::arg("push"), py::arg("title") = "")
         .def("warm_up",
              [](const ProgramLine& line, const std::vector<ResourceRange>& memory) {
                  return given_out(line.warm_up(memory));

@@ -19,9 +19,10 @@ public:
     };
 
     explicit ProgramLine(std::vector<Part> parts) : parts_(std::move(parts)) {}
-    // `push`: for each part its push constants.
+    // `push`: for each part its push constants. `title` comes before the names of the parts.
     [[nodiscard]] std::vector<OperationPtr> bind(const std::vector<ResourceRange>& memory,
-                                                 const std::vector<py::bytes>& push) const;
+                                                 const std::vector<py::bytes>& push,
+                                                 const std::string& title = {}) const;
     // Operations that dispatch each part with no groups.
     [[nodiscard]] std::vector<OperationPtr> warm_up(const std::vector<ResourceRange>& memory) const;
     // `before` and `after` run around the dispatches.
@@ -29,8 +30,8 @@ public:
              const std::vector<OperationPtr>& before, const std::vector<OperationPtr>& after);
 
 private:
-    [[nodiscard]] static std::shared_ptr<Algorithm> algorithm(const Part& part,
-                                                              const std::vector<ResourceRange>& memory);
+    [[nodiscard]] static std::shared_ptr<Algorithm>
+    algorithm(const Part& part, const std::vector<ResourceRange>& memory, const std::string& title = {});
 
     const std::vector<Part> parts_;
     std::shared_ptr<Stream> stream_;

@@ -14,6 +14,7 @@ from ..._base.errors import InvalidArgumentError
 from ..._builders.elementwise import elementwise
 from ..._custom.custom_op import CustomOp, Operation
 from ..._custom.declaration import parse
+from ..._custom.library import recalled
 from ..._custom.op_custom import OpCustom
 from ..._memory.strided import StridedView
 from .given import countable
@@ -29,13 +30,14 @@ def _direct(operation: Operation, *args: Any, **named: Any) -> Any:
 
 
 class _Recorder:
-    """Records what it runs."""
+    """Records what it runs, for the function `title`."""
 
-    def __init__(self) -> None:
+    def __init__(self, title: str) -> None:
+        self.title = title
         self.operations: list[OpCustom] = []
 
     def __call__(self, operation: Any, *args: Any, **named: Any) -> Any:
-        made = operation.op(*args, **named)
+        made = operation._titled(self.title, *args, **named)
         self.operations.append(made)
         return made.results[0] if len(made.results) == 1 else made.results
 
@@ -57,13 +59,27 @@ class Composed:
     def __repr__(self) -> str:
         return f"<function kp.ops.{self.__name__}{self.__signature__}>"
 
+    def __copy__(self) -> Composed:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Composed:
+        return self
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """It is pickled by its name."""
+        return recalled(self, self.__module__)
+
     def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         found = self._body(_direct, *args, **named)
         return found if out is None else _copy(found, out=out)
 
     def op(self, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
         """The operations for these arguments, as one to record. Tensors only; raises what a call raises."""
-        recorder = _Recorder()
+        return self._titled("", *args, out=out, **named)
+
+    def _titled(self, title: str, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
+        """`op` for a function that records it among others, whose name comes first."""
+        recorder = _Recorder(f"{title}.{self.__name__}" if title else self.__name__)
         found = self._body(recorder, *args, **named)
         if out is not None or not recorder.operations:
             found = recorder(_copy, found, out=out)
@@ -100,11 +116,11 @@ class Widened(Operation):
             )
         return self._body(*args, out=out, **named)
 
-    def op(self, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
+    def _titled(self, title: str, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
         """As for other operations."""
         if self._is_other(args, named):
-            return self._body.op(*args, out=out, **named)
-        return super().op(*args, out=out, **named)
+            return self._body._titled(title, *args, out=out, **named)
+        return super()._titled(title, *args, out=out, **named)
 
 
 def records(run: Run) -> bool:

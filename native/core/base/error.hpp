@@ -16,6 +16,7 @@ enum class ErrorKind : uint8_t {
     out_of_memory,
     eval_timeout,
     failed_precondition,
+    donated,
     unimplemented,
     unavailable,
     device_lost,

@@ -39,6 +39,10 @@ std::string Object::label() const {
 
 void Object::require_init(const char* action) const {
     if (is_init()) return;
+    if (const std::string given_to = taker(); !given_to.empty())
+        throw Error(ErrorKind::donated, std::string("Cannot ") + action + " the " + label() +
+                                            (name().empty() ? detail() : "") + ": it was donated to " +
+                                            given_to + ". Do not donate it, or keep a copy");
     const std::string why = device_->foreign()
                                 ? "it belongs to the parent process, whose device this one cannot use"
                             : device_->is_open() ? "it was destroyed"
@@ -112,6 +116,19 @@ void Object::tell_host_write(uint64_t begin, uint64_t end) const noexcept {
 
 void Object::outdate_recordings() noexcept {
     for (const auto& user : users_) (void)user.recording->make_stale();
+}
+
+void Object::donate(const std::string& taker) {
+    {
+        const std::lock_guard lock(device_->names_mutex());
+        taker_ = taker;
+    }
+    destroy();
+}
+
+std::string Object::taker() const {
+    const std::lock_guard lock(device_->names_mutex());
+    return taker_;
 }
 
 void Object::destroy() {

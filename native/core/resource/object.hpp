@@ -33,6 +33,10 @@ public:
 
     // Frees the object's resources once the GPU is done with them. Safe at any moment, in any order, twice.
     void destroy();
+    // The same for memory that an operation took: errors of later uses name it.
+    void donate(const std::string& taker);
+    // The operation that took it; empty if none did.
+    [[nodiscard]] std::string taker() const;
 
     [[nodiscard]] Device& device() const noexcept { return *device_; }
     [[nodiscard]] const std::shared_ptr<Device>& shared_device() const noexcept { return device_; }
@@ -42,7 +46,8 @@ public:
     [[nodiscard]] std::string label() const;
     // Distinguishes an unnamed object from others: "" or " of 12 bytes".
     [[nodiscard]] virtual std::string detail() const { return {}; }
-    // Throws Error(failed_precondition) that names the object if it was destroyed.
+    // Throws Error(failed_precondition) that names the object if it was destroyed, Error(donated) if an
+    // operation took it.
     void require_init(const char* action) const;
 
     // Ends of all submitted work that uses the object (or, with `writers_only`, writes it) and may still
@@ -102,7 +107,9 @@ private:
     };
 
     std::shared_ptr<Device> device_;
-    std::string name_;  // guarded by the device's names mutex
+    // Guarded by the device's names mutex.
+    std::string name_;
+    std::string taker_;
     // Guarded by the device's graph mutex.
     std::vector<User> users_;
     // Null as long as all users are of one queue.

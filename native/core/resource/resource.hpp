@@ -154,6 +154,7 @@ public:
     // Call it when a view of host_data() was handed out. The view's end is not reported, but the view keeps
     // this object alive.
     void note_view() noexcept { viewed_ = true; }
+    [[nodiscard]] bool viewed() const noexcept { return viewed_; }
     // The device closes: if views may exist, their bytes stay until this object is destroyed.
     void keep_viewed();
 
