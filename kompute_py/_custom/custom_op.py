@@ -368,7 +368,10 @@ class Operation:
         """The results of a call, once it has run. `taken` are tensors that may give them their memory; those
         that do are added to `reused`.
         """
-        answer = self._op.eager_execute(*values) if self._eager else NotImplemented
+        answer = NotImplemented
+        if self._eager:
+            require_alive(values)
+            answer = self._op.eager_execute(*values)
         if answer is not NotImplemented:
             results = answered(self._declaration, answer, outs_of(self._declaration, out))
             if taken:

@@ -251,8 +251,7 @@ def save_tensors(
             raise ArgumentTypeError(
                 f"{shown(name)} is {kind_of(tensor)}, not a Tensor; make one of it with mgr.tensor_t(data)"
             )
-        if not tensor.is_init():
-            raise FailedPreconditionError(f"The tensor {shown(name)} is destroyed: it cannot be saved")
+        tensor._require_init(f"be saved as {shown(name)}")
     head, entries = build_header(
         ((name, tensor.dtype, tensor.shape) for name, tensor in tensors.items()), metadata
     )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import collections
+import sys
+import threading
+
 import numpy as np
 import pytest
 
@@ -211,3 +215,140 @@ def test_operations_in_place_reuse_what_has_their_shape(mgr):
     assert not row.is_init() and not t.is_init()
     line(2.0, result, result, out=result)
     assert not result.is_shared
+
+
+ADD = (
+    "layout(local_size_x = 8) in; layout(binding = 0) buffer X { float x[]; };"
+    "void main() { if (gl_GlobalInvocationID.x < x.length()) x[gl_GlobalInvocationID.x] += 1; }"
+)
+
+
+def test_what_was_made_before_names_the_donation(mgr, tmp_path):
+    """Calls that were prepared, recordings, bound kernels, algorithms, views."""
+    x, _, s, t = pair(mgr, (64, 2))
+    s.name = "weights"
+    out = mgr.zeros((64, 2))
+    kernel = mgr.kernel(ADD)
+    for _ in range(3):
+        kernel(s), axpy(s, t, out=out), axpy.submit(s, t, out=out).wait()
+    bound = kernel.bind(s)
+    spirv = kp.compile(ADD)
+    algorithm = mgr.algorithm([s], spirv, (16, 1, 1))
+    recorded = [
+        mgr.sequence().record(each).eval()
+        for each in (axpy.op(s, t, out=out), bound, kp.OpCopy([s, out]), kp.OpAlgoDispatch(algorithm))
+    ]
+    dense, strided = s[1:], s[:, 0]
+    axpy(s, t, donate="x")
+    uses = [
+        lambda: kernel(s), lambda: kernel.submit(s), lambda: kernel.bind(s), lambda: axpy(s, t, out=out),
+        lambda: axpy.submit(s, t, out=out), lambda: axpy(t, s), lambda: mgr.sequence().record(bound).eval(),
+        *[each.eval for each in recorded], *[each.eval_async for each in recorded], dense.read, strided.read,
+        lambda: dense.write(0), lambda: dense[1:], lambda: axpy(dense, t[1:]), lambda: axpy(strided, t[:, 0]),
+        lambda: s.map(read=True).__enter__(), lambda: dense.map(read=True).__enter__(), s.reshape, s.view,
+        lambda: kp.save_tensors(tmp_path / "t.safetensors", {"w": s}), lambda: memoryview(s),
+        lambda: s.__dlpack__(), lambda: s.to(kp.manager(), copy=True), lambda: kp.OpSyncLocal([s]),
+        lambda: mgr.algorithm([s], spirv), lambda: mgr.sequence().record(kp.OpAlgoDispatch(algorithm)).eval(),
+    ]  # fmt: skip
+    for number, use in enumerate(uses):
+        with pytest.raises(kp.errors.DonatedTensorError, match=r"'weights'.*was donated to axpy"):
+            raise AssertionError(f"use {number} passed: {use()}")
+    assert "'weights'" in repr(s) and repr(s).endswith("donated to axpy>") and not dense.is_init()
+
+
+def test_a_tensor_is_taken_before_anything_runs(mgr):
+    """From the first moment of the call nobody else has it; a call that fails gives it back."""
+    x, y, s, t = pair(mgr)
+    view, seen = s[1:], []
+
+    @kp.CustomOp.register
+    class half(kp.CustomOp):
+        signature = "half(Tensor x, bool fails=False) -> Tensor"
+
+        def eager_execute(self, x, fails):
+            for use in (s.read, lambda: half(s), lambda: half(s, donate="x"), lambda: axpy(s, t, donate=True)):
+                with pytest.raises(kp.errors.DonatedTensorError, match="was donated to half"):
+                    use()
+            assert t.is_init() and view.read().tobytes() == before[1:].tobytes()
+            seen.append(x.shape)
+            return NotImplemented
+
+        def select(self, ksel):
+            x = ksel.arg_tensor("x")
+            if ksel.attr_bool("fails").v:
+                raise RuntimeError("no")
+            ksel.return_new_tensor(x.shape, x.dtype, may_reuse="x")
+
+        def generate(self, ksel, kb):
+            kb.yield_results("x_load(i) / 2")
+
+    before = x
+    with pytest.raises(RuntimeError, match="no"):
+        half(s, True, donate="x")
+    np.testing.assert_array_equal(s.read(), x)
+    np.testing.assert_array_equal(half(s, donate="x").read(), x / 2)
+    assert len(seen) == 2 and not s.is_init() and not view.is_init()
+
+
+def test_an_answer_is_no_donated_tensor(mgr):
+    @kp.CustomOp.register
+    class same(kp.CustomOp):
+        signature = "same(Tensor x) -> Tensor"
+
+        def eager_execute(self, x):
+            return x
+
+    s = mgr.zeros(4)
+    with pytest.raises(kp.InvalidArgumentError, match="shares memory with a result"):
+        same(s, donate="x")
+    assert s.is_init()
+
+
+@pytest.mark.parametrize("other", ["call", "donate", "submit", "record", "kernel", "read"])
+def test_two_threads_of_which_one_donates(mgr, other):
+    """Whatever comes first: each result is right, or an error names the donation."""
+    add, triple = kp.ops.elementwise("x + 1"), kp.ops.elementwise("x * 3")
+    kernel = mgr.kernel(ADD.replace("+= 1", "*= 3"))
+    x = np.arange(1000, dtype=np.float32)
+
+    def beside(t, out):
+        if other == "kernel":
+            kernel(t)
+            return x * 3
+        if other == "submit":
+            triple.submit(t, out=out).wait()
+            return out.read()
+        if other == "record":
+            mgr.sequence().record(triple.op(t, out=out)).eval()
+            return out.read()
+        return t.read() * 3 if other == "read" else triple(t, donate="x" if other == "donate" else ()).read()
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    seen = collections.Counter()
+    try:
+        for _ in range(60):
+            t, out, got = mgr.tensor_t(x), mgr.zeros(1000), {}
+            start = threading.Barrier(2)
+
+            def run(name, function):
+                start.wait()
+                try:
+                    got[name] = function(t, out)
+                except kp.errors.DonatedTensorError:
+                    got[name] = None
+
+            threads = [
+                threading.Thread(target=run, args=("add", lambda t, _: add(t, donate="x").read())),
+                threading.Thread(target=run, args=("other", beside)),
+            ]
+            [each.start() for each in threads]
+            [each.join() for each in threads]
+            rights = {"add": (x + 1, x * 3 + 1) if other == "kernel" else (x + 1,), "other": (x * 3,)}
+            for name, found in got.items():
+                assert found is None or any(np.array_equal(found, each) for each in rights[name]), name
+            seen[tuple(sorted(name for name in got if got[name] is not None))] += 1
+    finally:
+        sys.setswitchinterval(interval)
+    assert set(seen) <= {("add",), ("other",), ("add", "other")}
+    assert other == "donate" or ("other",) not in seen
