@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from .._manager.manager import Manager
     from .._memory.donation import Donated
 
-_FORM_BYTES = 1 << 16
-"""A form counts so much beside its device memory: Python's objects and Vulkan's, which nobody can measure."""
 _MOST_KEYS = 1 << 14
 """Kinds of calls that an operation knows for a Manager."""
 _ALIGNMENT = 256  # the largest minStorageBufferOffsetAlignment that Vulkan allows
@@ -395,8 +393,8 @@ class Form:
         self.fresh: list[Fresh] = []
         self.own: list[Any] = []
         """Native memory of the form. The line's memory is slots, fresh, own."""
-        self.own_bytes = _FORM_BYTES
-        """Bytes of memory that no other form has, with host copies, and of the form."""
+        self.own_bytes = 0
+        """Bytes of memory that no other form has, with host copies."""
         self.private = False
         """Whether it has memory that recordings cannot share with it."""
         self.inputs: list[Host] = []
@@ -591,6 +589,8 @@ class Calls:
         self._changing = threading.Lock()
         """Held for a few instructions, in which nothing is made and nothing ends: other threads make room."""
         self._kept_bytes = 0
+        self._beside = 0
+        """The number of forms beside others."""
 
     def find(self, key: tuple[Any, ...], given: Sequence[Any]) -> Form | None:
         """The form for a call."""
@@ -604,6 +604,11 @@ class Calls:
     def kept_bytes(self) -> int:
         """See `Keeper`."""
         return self._kept_bytes
+
+    @property
+    def kept_calls(self) -> int:
+        """See `Keeper`."""
+        return len(self.forms) + self._beside
 
     def trim(self) -> None:
         """Lets go of all forms, and of programs with tables."""
@@ -636,7 +641,7 @@ class Calls:
         self.decisive[key] = serial, places
         whole = (serial, *[text_of(given[place]) for place in places]) if places else serial
         self._drop(whole)
-        if make_room(manager, form.own_bytes):
+        if make_room(manager, form.own_bytes, 1):
             with self._changing:
                 form.kept = True
                 self._kept_bytes += form.own_bytes
@@ -644,10 +649,11 @@ class Calls:
 
     def keep_beside(self, manager: Manager, found: Form, form: Form) -> None:
         """Keeps a form beside another one for the same calls, if there is room."""
-        if make_room(manager, form.own_bytes):
+        if make_room(manager, form.own_bytes, 1):
             with self._changing:
                 if found.kept:
                     self._kept_bytes += form.own_bytes
+                    self._beside += 1
                     found.beside.append(form)
 
     def keep_program(self, manager: Manager, key: str, program: Program) -> None:
@@ -672,5 +678,6 @@ class Calls:
             if dropped is not None:
                 dropped.kept = False
                 self._kept_bytes -= dropped.own_bytes + sum([each.own_bytes for each in dropped.beside])
+                self._beside -= len(dropped.beside)
         if dropped is not None:  # without the lock, because memory ends with it
             self._dropped(dropped)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 MOST_KEPT = 1 << 29
 """Bytes; with the option `memory_limit` at most a quarter of that."""
+MOST_CALLS = 2048
+"""Prepared calls of operations: each is some 12 KiB of Python's objects."""
 
 
 class Keeper(Protocol):
@@ -22,7 +24,11 @@ class Keeper(Protocol):
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes that count."""
+        """Bytes of memory, with host copies."""
+
+    @property
+    def kept_calls(self) -> int:
+        """Prepared calls."""
 
     def drop_some(self) -> None:
         """Lets go of a part, chosen at random, so that calls in turn do not drive each other out."""
@@ -49,21 +55,27 @@ def most_kept(device: Device) -> int:
     return min(MOST_KEPT, limit // 4) if limit else MOST_KEPT
 
 
-def make_room(device: Device, nbytes: int) -> bool:
-    """Whether so many bytes more may be kept, after others have let go of theirs."""
+def make_room(device: Device, nbytes: int, calls: int = 0) -> bool:
+    """Whether so many bytes and prepared calls more may be kept, after others have let go of theirs."""
     most = most_kept(device)
     if nbytes > most:
         return False
-    sizes = {each: size for each in keepers_of(device) if (size := each.kept_bytes)}
+    _let_go(device, "kept_bytes", most - nbytes)
+    if calls:
+        _let_go(device, "kept_calls", MOST_CALLS - calls)
+    return True
+
+
+def _let_go(device: Device, what: str, most: int) -> None:
+    sizes = {each: size for each in keepers_of(device) if (size := getattr(each, what))}
     total = sum(sizes.values())
-    while total + nbytes > most and sizes:
+    while total > most and sizes:
         (chosen,) = random.choices(list(sizes), list(sizes.values()))
         chosen.drop_some()
-        left = chosen.kept_bytes
+        left = getattr(chosen, what)
         total += left - sizes.pop(chosen)
         if left:
             sizes[chosen] = left
-    return True
 
 
 def give_back() -> bool:
@@ -71,7 +83,7 @@ def give_back() -> bool:
     found = False
     for device in list(devices):
         for each in keepers_of(device):
-            if each.kept_bytes:
+            if each.kept_bytes or each.kept_calls:
                 found = True
                 each.trim()
     return found

@@ -147,10 +147,11 @@ class DeviceMemory:
     @property
     def kept(self) -> int:
         """Bytes that calls keep for later ones: memory of operations and kernels that stands for arrays, with
-        its host copies, tables, scratch memory, and 64 KiB for each prepared call of an operation.
+        its host copies, tables, and scratch memory.
 
-        They are at most 512 MiB, with the option `memory_limit` at most a quarter of it, and are given back
-        before an allocation fails, and by `trim`.
+        They are at most 512 MiB, with the option `memory_limit` at most a quarter of it, and belong to at
+        most 2,048 prepared calls of operations. They are given back before an allocation fails, and by
+        `trim`.
 
         >>> mgr.memory.trim() >= 0, mgr.memory.kept
         (True, 0)

@@ -19,7 +19,6 @@ from .._base import misplaced
 from .._base.collector import collector_off
 from .._base.errors import (
     ArgumentTypeError,
-    FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
     UnavailableError,

@@ -59,7 +59,7 @@ class Specializations:
         self._recent.move_to_end(key)
         return self._recent.popitem(last=False)[1] if len(self._recent) > (self._most or 0) else None
 
-    kept_bytes = 0  # of memory; `recent` bounds the kernels
+    kept_bytes = kept_calls = 0  # `recent` bounds the kernels
 
     def drop_some(self) -> None:
         """Does nothing: it has no memory."""

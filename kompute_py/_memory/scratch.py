@@ -42,6 +42,8 @@ class ScratchPool:
         self._piece: tuple[Any, int] = (None, 0)
         """Native memory and its bytes: one reference, so that no lock is needed."""
 
+    kept_calls = 0
+
     @property
     def kept_bytes(self) -> int:
         """The bytes of the piece."""

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import random
+import re
+import sys
 
 import pytest
 
 import kompute_py as kp
 from kompute_py._custom.declaration import parse
+from kompute_py._custom.names import tensor_of_name
 from kompute_py._shaders.signature import MISSING
 from kompute_py.errors import ArgumentTypeError, SignatureError
+
+PART = r"_(?:load4?|store4?|size|at|dim\d+|stride\d+)"
 
 
 def test_all_types_and_defaults():
@@ -158,3 +163,40 @@ def test_default_dtypes(text: str) -> None:
 def test_libraries_are_libraries() -> None:
     with pytest.raises(ArgumentTypeError, match="library is a str"):
         kp.CustomOp.register(library="mine")  # type: ignore[call-overload]
+
+
+def test_twice_the_tensors_are_twice_the_work():
+    """Names are looked up, not compared with each other."""
+
+    def calls(count):
+        tensors = ", ".join(f"Tensor x{i}y" for i in range(count))
+        text = f"many({tensors}) -> ({', '.join(['Tensor'] * count)})"
+        seen = [0]
+
+        def count_one(*_):
+            seen[0] += 1
+
+        sys.setprofile(count_one)
+        try:
+            parse(text)
+        finally:
+            sys.setprofile(None)
+        return seen[0]
+
+    assert calls(1000) < 2.2 * calls(500)
+
+
+def test_names_that_belong_to_tensors():
+    """As a search through all of them finds, with names that end in digits and in names of parts."""
+    tensors, lists = ["x", "x_dim0", "y1", "z2_load"], ["l", "l1", "m_"]
+    names = [
+        f"{each}{number}{part}"
+        for each in (*tensors, *lists, "n")
+        for number in ("", "0", "12")
+        for part in ("", "_load", "_load4", "_dim0", "_dim", "_dimx", "_stride12", "_size_size", "_")
+    ]
+    for name in names:
+        of_tensors = [each for each in tensors if re.fullmatch(rf"{each}{PART}", name)]
+        of_lists = [each for each in lists if re.fullmatch(rf"{each}\d+({PART})?", name)]
+        found = tensor_of_name(name, set(tensors), set(lists))
+        assert found in (of_tensors or of_lists or [None]), name

@@ -266,7 +266,12 @@ def test_a_tensor_is_taken_before_anything_runs(mgr):
         signature = "half(Tensor x, bool fails=False) -> Tensor"
 
         def eager_execute(self, x, fails):
-            for use in (s.read, lambda: half(s), lambda: half(s, donate="x"), lambda: axpy(s, t, donate=True)):
+            for use in (
+                s.read,
+                lambda: half(s),
+                lambda: half(s, donate="x"),
+                lambda: axpy(s, t, donate=True),
+            ):
                 with pytest.raises(kp.errors.DonatedTensorError, match="was donated to half"):
                     use()
             assert t.is_init() and view.read().tobytes() == before[1:].tobytes()

@@ -108,3 +108,52 @@ def test_tables_of_notes_are_those_of_the_call(mgr: kp.Manager) -> None:
 
     for n, w in itertools.product((2, 3), (0.5, 0.501, 0.5)):
         assert weighted(mgr.zeros(n), w).read().tolist() == [np.float32(w + n)] * n
+
+
+def _columns(where: str) -> kp.typing.Operation | Any:
+    """Its kernels depend on the length of the last axis, which `select` or `generate` keeps `where`."""
+
+    class columns(kp.CustomOp):
+        signature = "columns(Tensor x) -> Tensor"
+
+        def __init__(self) -> None:
+            self.limit = 100  # the same for all calls
+
+        def select(self, ksel: kp.KernelSelection) -> None:
+            x = ksel.arg_tensor(0)
+            result = ksel.return_new_tensor(x.shape, x.dtype)
+            n = x.shape[-1]
+            if where == "notes":
+                ksel.notes["n"] = n
+            elif where == "value":
+                ksel.value("n", n, "uint32").cols = n
+            elif where != "generate":
+                {"selection": ksel, "argument": x, "result": result, "self": self}[where].n = n
+
+        def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+            if where == "generate":
+                self.limit += 1
+            kb.yield_results(f"float(i % {ksel.notes.get('n', 3)})")
+
+    return kp.CustomOp.register(columns)
+
+
+def test_notes_tell_calls_apart(mgr: kp.Manager) -> None:
+    columns = _columns("notes")
+    for n in (3, 2, 3):
+        assert columns(mgr.zeros((2, n))).tolist() == [list(range(n))] * 2
+
+
+@pytest.mark.parametrize("where", ["selection", "argument", "result", "value", "self", "generate"])
+def test_state_that_does_not_tell_calls_apart_is_refused(mgr: kp.Manager, where: str) -> None:
+    """Kernels that were generated for one call would serve another."""
+    columns = _columns(where)
+    name = {"generate": "limit", "value": "cols"}.get(where, "n")
+    for _ in range(2):
+        with pytest.raises(
+            InvalidArgumentError, match=rf"sets the attribute '{name}'.*ksel\.notes\['{name}'\]"
+        ):
+            columns(mgr.zeros((2, 3)))
+    if where != "generate":
+        with pytest.raises(InvalidArgumentError, match="sets the attribute"):
+            columns.meta(kp.TensorSpec((2, 3)))

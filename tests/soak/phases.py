@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 import kompute_py as kp
+from kompute_py._device import kept
 
 Turn = Callable[[int], None]
 
@@ -120,11 +121,50 @@ def tensors(mgr: kp.Manager, folder: Path, turns: int) -> Turn:
     return turn
 
 
+def shapes(mgr: kp.Manager, folder: Path, turns: int) -> Turn:
+    """Operations and a kernel on arrays and tensors, of another shape in each turn."""
+    kernel = mgr.kernel(SCALE.replace("uint x[]", "float x[]").replace("uint y[]", "float y[]"))
+
+    def turn(n: int) -> None:
+        shape = [1 + (n >> bits) % 8 for bits in range(0, 15, 3)]
+        x = np.full(shape, n % 7, np.float32)
+        if n % 3 == 0:
+            kernel(x.reshape(-1), more=0)
+        else:
+            kp.ops.square(x if n % 3 == 1 else mgr.tensor(x))
+
+    # As much as is kept by intention, and less of it in a part of the whole.
+    kept.MOST_CALLS = min(kept.MOST_CALLS, max(32, turns // 15))
+    for n in range(2 * kept.MOST_CALLS):
+        turn(turns + n)
+    return turn
+
+
+def limited(mgr: kp.Manager, folder: Path, turns: int) -> Turn:
+    """Operations on arrays and tensors of random sizes, of which a few of the largest fill the memory."""
+    own = kp.Manager(memory_limit="80 MiB", pipeline_cache_dir=str(folder)).__enter__()
+    rng = np.random.default_rng(turns)
+    computes = "null" not in own.get_device_properties()["device_name"].lower()
+
+    def turn(n: int) -> None:
+        x = np.full(int(2 ** rng.uniform(4, 21)), n % 5, np.float32)
+        call = (kp.ops.square, lambda x: kp.ops.add(x, 1), kp.ops.cumsum, kp.ops.negative)[n % 4]
+        found = call(own.tensor(x) if n % 3 == 0 else x)
+        last = np.asarray(found)[-1]
+        right = (n % 5) ** 2, n % 5 + 1, (n % 5) * x.size, -(n % 5)
+        assert not computes or abs(last - right[n % 4]) <= 1e-3 * abs(right[n % 4]), (n, x.size, last)
+        assert own.memory.reserved <= 80 << 20
+
+    return turn
+
+
 class Phase(NamedTuple):
-    """One of them, and how many turns the whole run takes."""
+    """One of them, how many turns the whole run takes, and how much the resident memory may grow."""
 
     begin: Callable[[kp.Manager, Path, int], Turn]
     turns: int
+    growth: float = 1.10
+    """The most that the resident memory at the end may be of that after the first tenth."""
 
 
 PHASES = {
@@ -133,4 +173,6 @@ PHASES = {
     "modules": Phase(modules, 5_000),
     "reloads": Phase(reloads, 1_000),
     "tensors": Phase(tensors, 200_000),
+    "shapes": Phase(shapes, 30_000),
+    "limited": Phase(limited, 30_000, float("inf")),  # the limit is what counts
 }

@@ -14,7 +14,6 @@ import kompute_py as kp
 
 from .phases import PHASES
 
-GROWTH = 1.10  # most that the resident memory at the end may be of that after the first tenth
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -54,6 +53,7 @@ def run(name: str, scale: float) -> dict[str, Any]:
             recent = mgr.config.recent_pipelines.value
     return {
         "phase": name,
+        "growth": phase.growth,
         "turns": turns,
         "seconds": time.monotonic() - began,
         "resident": marks,
@@ -66,7 +66,7 @@ def judge(result: dict[str, Any]) -> str:
     """What is wrong with it; "" if nothing is."""
     first, last = result["resident"][0], result["resident"][-1]
     grown = last / first
-    if grown > GROWTH:
+    if grown > result["growth"]:
         return f"{result['phase']}: resident memory grew from {first >> 20} to {last >> 20} MiB ({grown:.2f})"
     before, after = result["counts"][0], result["counts"][-1]
     for name in ("modules", "pipelines"):
@@ -76,7 +76,7 @@ def judge(result: dict[str, Any]) -> str:
         for each in (before, after):
             each[name] -= each[f"unused_{name}"]
     for name in ("alive", "modules", "pipelines", "layouts", "set_layouts", "descriptor_pools", "samplers"):
-        if after[name] > before[name] * GROWTH + 2:
+        if after[name] > before[name] * result["growth"] + 2:
             return (
                 f"{result['phase']}: {before[name]} {name} after the first tenth are {after[name]} at the end"
             )

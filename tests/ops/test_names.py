@@ -1,0 +1,65 @@
+"""A function's own name comes first in all that tells of it."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+
+SQUARE = np.arange(16, dtype=np.float32).reshape(4, 4) + 1
+VECTOR = SQUARE.reshape(-1)
+IMAGE = SQUARE.reshape(1, 1, 4, 4)
+INTS = np.arange(4, dtype=np.int32)
+
+
+def recorded():
+    """The functions of kp.ops that can be recorded."""
+    return sorted(
+        name for name in dir(kp.ops)
+        if not name.startswith("_") and callable(getattr(getattr(kp.ops, name), "op", None))
+    )  # fmt: skip
+
+
+def test_names_and_declarations_agree():
+    for name in recorded():
+        function = getattr(kp.ops, name)
+        assert function.__name__ == name and name in repr(function)
+
+
+def candidates(mgr):
+    """What functions may be given for the parameters that they need."""
+    s, v, p, i = (mgr.tensor_t(each) for each in (SQUARE, VECTOR, IMAGE, INTS))
+    other = mgr.tensor_t(VECTOR)
+    yield ["ij,jk->ik", s, s]
+    yield [mgr.tensor_t(INTS.astype(np.uint8)), 4, 1]
+    for first in (s, v, p, i, [v, other], 4, mgr.tensor_t(SQUARE.astype(np.complex64))):
+        for rest in (s, v, p, i, 1, 2, (0, 1), (2, 2), (16,), np.float32, 0.5, [0], [v, other]):
+            for more in (rest, 1, v, i, 0):
+                yield [first, rest, more, more, more, more]
+
+
+@pytest.mark.parametrize("name", recorded())
+def test_what_is_recorded_has_the_name_first(mgr, name):
+    """In the repr, and in those of recordings, timings and errors, which have the names of dispatches."""
+    function = getattr(kp.ops, name)
+    parameters = inspect.signature(function).parameters
+    count = sum(
+        each.default is each.empty and each.kind is not each.KEYWORD_ONLY for each in parameters.values()
+    )
+    variadic = any(each.kind is each.VAR_POSITIONAL for each in parameters.values())
+    named = {"mode": "clip"} if "mode" in parameters and parameters["mode"].default == "raise" else {}
+    operation = None
+    for given in candidates(mgr):
+        try:
+            operation = function.op(*given[: 3 if variadic else max(1, count)], **named)
+            break
+        except (kp.KomputeError, TypeError, ValueError, AttributeError):
+            continue
+    assert operation is not None, f"no arguments for {name}"
+    assert repr(operation).startswith(f"<kp.OpCustom {name},")
+    sequence = operation.results[0].manager.sequence(total_timestamps=64).record(operation).eval()
+    for each, _ in sequence.timings():
+        assert each == name or each.startswith((f"{name}.", "OpCopy")), sequence
