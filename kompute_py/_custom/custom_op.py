@@ -1,6 +1,6 @@
 """CustomOp: the class that users derive from, and the callable that it becomes.
 
-Some 870 lines because the ways to use an operation (call, record, submit, prepare, describe) share its state."""
+Some 870 lines because the ways to use an operation (call, record, submit, prepare) share its state."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ Recipe = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]
 
 
 def recalled(operation: Any, module: str, recipe: Recipe | None = None) -> Any:
-    """The value of ``__reduce_ex__`` for a part of `kp.ops`, a library or `module`, or for what `recipe` makes.
+    """The value of ``__reduce_ex__`` for a part of `kp.ops`, a library or `module`, or what `recipe` makes.
 
     Raises ArgumentTypeError for any other operation.
     """

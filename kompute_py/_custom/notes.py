@@ -1,5 +1,5 @@
-"""The notes that `select` passes on to `generate`, as text, because calls with equal texts share their kernels; and
-nothing else.
+"""The notes that `select` passes on to `generate`, as text, because calls with equal texts share their kernels.
+It passes on nothing else.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def unchanged(who: str, method: str, op: Any) -> Iterator[None]:
 
 def _not_found_by(who: str, method: str, what: str, name: str) -> InvalidArgumentError:
     return InvalidArgumentError(
-        f"{who}: {method} sets the attribute {name!r} of {what}, which does not tell kernels apart, so another "
+        f"{who}: {method} sets the attribute {name!r} of {what}, which tells no kernels apart, so another "
         f"call would get those generated for this one. In select, put it in ksel.notes[{name!r}], which "
         "generate reads; what is the same for all calls belongs to __init__"
     )

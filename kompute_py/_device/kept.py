@@ -1,4 +1,4 @@
-"""Things that calls keep for later ones: device memory, host copies and recordings, under one bound for a Manager."""
+"""Device memory, host copies and recordings that calls keep for later ones, under one bound for a Manager."""
 
 from __future__ import annotations
 

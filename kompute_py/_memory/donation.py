@@ -63,7 +63,7 @@ def give_back(donated: Iterable[Donated]) -> None:
 
 
 def end(donated: Iterable[Donated], taker: str, reused: Iterable[Tensor]) -> None:
-    """Ends tensors after the call. The memory of those `reused` is a result's now; that of others is freed."""
+    """Ends tensors after the call. The memory of those `reused` is a result's now, that of others ends."""
     kept = [id(each) for each in reused]
     for given, taken, _ in donated:
         if id(taken) in kept:

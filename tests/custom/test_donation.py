@@ -225,7 +225,7 @@ ADD = (
 
 def test_what_was_made_before_names_the_donation(mgr, tmp_path):
     """Calls that were prepared, recordings, bound kernels, algorithms, views."""
-    x, _, s, t = pair(mgr, (64, 2))
+    _, _, s, t = pair(mgr, (64, 2))
     s.name = "weights"
     out = mgr.zeros((64, 2))
     kernel = mgr.kernel(ADD)
@@ -258,7 +258,7 @@ def test_what_was_made_before_names_the_donation(mgr, tmp_path):
 
 def test_a_tensor_is_taken_before_anything_runs(mgr):
     """From the first moment of the call nobody else has it; a call that fails gives it back."""
-    x, y, s, t = pair(mgr)
+    x, _, s, t = pair(mgr)
     view, seen = s[1:], []
 
     @kp.CustomOp.register
@@ -336,7 +336,7 @@ def test_two_threads_of_which_one_donates(mgr, other):
             t, out, got = mgr.tensor_t(x), mgr.zeros(1000), {}
             start = threading.Barrier(2)
 
-            def run(name, function):
+            def run(name, function, t=t, out=out, got=got, start=start):
                 start.wait()
                 try:
                     got[name] = function(t, out)
