@@ -1,5 +1,5 @@
-"""The notes that `select` passes on to `generate`, as text, because calls with equal texts share their kernels.
-It passes on nothing else.
+"""The notes that `select` passes on to `generate`, as text: calls with equal texts share their kernels. It
+passes on nothing else.
 """
 
 from __future__ import annotations
