@@ -42,6 +42,16 @@ def warn(message: str, again: bool = False) -> None:
         warnings.warn(message, KomputeWarning, stacklevel=level)
 
 
+_told: set[str] = set()
+
+
+def warn_once(message: str) -> None:
+    """As `warn`, but once in a process."""
+    if message not in _told:
+        _told.add(message)
+        warn(message)
+
+
 def warn_of_cancelled(told: list[str]) -> None:
     """Warns of held work that did not run. `told` has sentences from the core."""
     if told:

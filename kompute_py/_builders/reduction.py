@@ -13,12 +13,14 @@ from .._base.arrays import to_dtype
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._base.text import nearest
 from .._base.types import is_small_float
+from .._base.warn import warn_once
 from .._custom.arg_descs import TensorArg, ValueArg
 from .._custom.custom_op import CustomOp, Operation
 from .._custom.declaration import parse
 from .._custom.expressions import IntOrSize
 from .._custom.selection import KernelSelection
-from .._formulas.dtypes import castable, literal
+from .._formulas.conversions import conversion
+from .._formulas.dtypes import FLOAT32, FLOAT64, literal
 from .._formulas.elements import element_of
 from .._formulas.formula import Formula, preambles_of
 from .._formulas.typed import declarations_of
@@ -54,7 +56,6 @@ if TYPE_CHECKING:
     from .._custom.builder import KernelBuilder
     from .._formulas.typed import Typed
 
-FLOAT32 = np.dtype(np.float32)
 _VARIANTS = ("run", "shared", "subgroup")
 _FEW_LINES = 256
 _FEW_ELEMENTS = 2**18
@@ -119,6 +120,10 @@ class CombiningOp(CustomOp):
         """The dtype of the result that the call asks for; None for that of the elements."""
         return self.dtype
 
+    def mapped(self, types: dict[str, Any], wanted: np.dtype[Any] | None) -> Formula:
+        """Computes the values that are combined, if the call asks for the dtype `wanted`."""
+        return self.formula
+
     def acc_of(
         self, types: dict[str, Any], features: frozenset[str] | None, dtype: np.dtype[Any] | None
     ) -> tuple[Any, Any]:
@@ -133,15 +138,20 @@ class CombiningOp(CustomOp):
                 dtype = np.dtype(("u" if dtype.kind == "u" else "i") + ("8" if wide else "4"))
         return (FLOAT32 if element_of(dtype).type == "float" else dtype), dtype
 
-    def parts(self, ksel: KernelSelection) -> tuple[Typed, Reducer, Any]:
-        """The typed map, what combines, and the dtype for that, or those of several values."""
-        types = {
+    def types(self, ksel: KernelSelection) -> dict[str, Any]:
+        """The types of the formula's arguments, which are declared."""
+        return {
             a.name: (a.weak or a.dtype) if isinstance(a, ValueArg) else a.dtype
             for a in ksel.arg_descs
             if isinstance(a, (TensorArg, ValueArg)) and a.name in self.formula.names
         }
-        acc, _ = self.acc_of(types, ksel._features, self.wanted(ksel))
-        map_ = self.formula.typed(types, ksel._features, acc, ksel.notes.get("beyond", False))
+
+    def parts(self, ksel: KernelSelection) -> tuple[Typed, Reducer, Any]:
+        """The typed map, what combines, and the dtype for that, or those of several values."""
+        types = self.types(ksel)
+        wanted = self.wanted(ksel)
+        acc, _ = self.acc_of(types, ksel._features, wanted)
+        map_ = self.mapped(types, wanted).typed(types, ksel._features, acc, ksel.notes.get("beyond", False))
         both = self.reduce.typed(self.named(self.reduce, acc), ksel._features, acc)
         return map_, Reducer(both, acc), acc
 
@@ -160,6 +170,23 @@ class CombiningOp(CustomOp):
         _, dtype = self.acc_of(types, ksel._features, self.wanted(ksel))
         declare_values(ksel, lambda: self.parts(ksel)[0])
         return tensors, shape, dtype
+
+    def tell_of_wraps(self, ksel: KernelSelection, dtype: np.dtype[Any], count: int) -> None:
+        """Warns if results of `count` elements may wrap because the device has no longer ints."""
+        if not self.wide or dtype.kind not in "iu" or ksel._may_use("shaderInt64") or self.wanted(ksel):
+            return
+        (given,) = self.formula.typed(self.types(ksel), ksel._features).dtypes.values()
+        if given == np.bool_:
+            return
+        limits = np.iinfo(given)
+        most = max(int(limits.max), -int(limits.min))
+        if (most * count if "+" in self.reduce.text else most ** min(count, 64)) > np.iinfo(dtype).max:
+            name = ksel.device["device_name"] if ksel.device is not None else "the device"
+            warn_once(
+                f"{ksel._who()}: {given} is combined in {dtype}, because {name} lacks shaderInt64, ints of "
+                '64 bits: results beyond 32 bits wrap. Give dtype="float32", or '
+                f'dtype="{dtype}" if that is meant'
+            )
 
     def variants(self, ksel: KernelSelection) -> list[str]:
         """Long runs on processors, workgroups elsewhere."""
@@ -187,6 +214,9 @@ class CombiningOp(CustomOp):
 class TakesDtype(CombiningOp):
     """Mixed into a reduction or scan with the parameter ``dtype? dtype``."""
 
+    elements: ClassVar[Formula | None] = None
+    """What is converted to a dtype that the call names; None: the formula."""
+
     def select(self, ksel: KernelSelection) -> None:
         """Declares the dtype before all else."""
         ksel.attr_dtype("dtype")
@@ -195,27 +225,15 @@ class TakesDtype(CombiningOp):
     def wanted(self, ksel: KernelSelection) -> np.dtype[Any] | None:
         """The dtype that the call asks for."""
         found: np.dtype[Any] | None = ksel.attribute("dtype")
-        if found == np.bool_:
-            raise InvalidArgumentError(
-                f"{ksel._who()}: dtype is bool; kp.ops.any and kp.ops.all combine bools"
-            )
         return self.dtype if found is None else found
 
-    def acc_of(
-        self, types: dict[str, Any], features: frozenset[str] | None, dtype: np.dtype[Any] | None
-    ) -> tuple[np.dtype[Any], Any]:
-        """Refuses a dtype of a lower kind, in which elements would not be themselves."""
-        acc, found = super().acc_of(types, features, None)
-        if dtype is None:
-            return acc, found
-        (given,) = self.formula.typed(types, features).dtypes.values()
-        if not castable(found, dtype) and not castable(given, dtype):
-            name = self.signature.partition("(")[0]
-            raise InvalidArgumentError(
-                f"{name}: dtype is {dtype}, and elements are combined as {found}; convert them first: "
-                f"kp.ops.astype(x, {dtype.name!r})"
-            )
-        return super().acc_of(types, features, dtype)
+    def mapped(self, types: dict[str, Any], wanted: np.dtype[Any] | None) -> Formula:
+        """The elements, converted before they are combined, as NumPy does."""
+        if wanted is None:
+            return self.formula
+        elements = self.elements or self.formula
+        (given,) = elements.typed(types).dtypes.values()
+        return conversion(given, wanted, "kp").of(kp=elements)
 
 
 class ReductionOp(CombiningOp):
@@ -236,6 +254,7 @@ class ReductionOp(CombiningOp):
                 f"{ksel._who()}: no elements have no such value; give elements, or make a reduction with a "
                 "value for none: kp.ops.reduction(..., neutral=...)"
             )
+        self.tell_of_wraps(ksel, dtype, walk.total)
         for each in self.result_dtypes(dtype, ksel._features):
             ksel.return_new_tensor(result, each)
         tell_runs(ksel, walk)
@@ -259,10 +278,9 @@ class ReductionOp(CombiningOp):
         if type(self).generate is not ReductionOp.generate or len(self.formula.results) > 1:
             raise error
         names = operation._names
-        wanted = named.get("dtype")
-        first_stage = _stage(
-            self.formula, self.reduce, self.wide, None if wanted is None else to_dtype(wanted)
-        )
+        wanted = None if named.get("dtype") is None else to_dtype(named["dtype"])
+        types = {name: getattr(named[name], "dtype", type(named[name]).__name__) for name in self.formula.names}
+        first_stage = _stage(self.mapped(types, wanted), self.reduce, self.wide, wanted)
         arrays = arrays_of([named[name] for name in self.formula.names])
         amounts: Any = None
         for number, (_, _, part) in enumerate(parts):
@@ -276,38 +294,45 @@ class ReductionOp(CombiningOp):
         last_stage = _stage(Formula("x"), self.reduce, False, np.dtype(amounts.dtype))
         result = outs[0]
         how = {"axis": named.get("axis"), "keepdims": named.get("keepdims", False)}
-        if self.finish is None:
+        ending = self.ending(amounts.dtype)
+        if ending is None:
             last_stage(amounts, **how, out=result)
             return
         shape = np.broadcast_shapes(*(each.shape for each in arrays))
         axes = axes_of(self.signature, named.get("axis"), len(shape))
         both = {"a": last_stage(amounts, **how), "n": float(math.prod(shape[axis] for axis in axes))}
-        end = elementwise_of(self.finish, "finish", None, np.dtype(result.dtype))
-        end(**{name: both[name] for name in self.finish.names}, out=result)
+        end = elementwise_of(ending, "finish", None, np.dtype(result.dtype))
+        end(**{name: both[name] for name in ending.names}, out=result)
 
     def axes(self, ksel: KernelSelection) -> tuple[Sequence[int] | None, bool]:
         """Declares the arguments `axis` and `keepdims`, and gives them."""
         return ksel.attr_list_int("axis").v, ksel.attr_bool("keepdims").v
 
+    def ending(self, dtype: Any) -> Formula | None:
+        """What computes the results from combined values of a dtype, or of several; None: they are these."""
+        return self.finish
+
     def result_dtypes(self, dtype: Any, features: frozenset[str] | None) -> tuple[np.dtype[Any], ...]:
         """The dtypes of the results if combined values have this one, or these."""
-        if self.finish is None:
+        ending = self.ending(dtype)
+        if ending is None:
             return dtype if isinstance(dtype, tuple) else (dtype,)
         count = _count_dtype(dtype, features)
         if not isinstance(dtype, tuple) and (dtype.kind == "f" or is_small_float(dtype)):
             count = dtype
-        return tuple(self.finish.typed(self.named(self.finish, dtype, count), features).dtypes.values())
+        return tuple(ending.typed(self.named(ending, dtype, count), features).dtypes.values())
 
     def finished(self, kb: KernelBuilder, acc: Any) -> str:
         """Statements that keep ``kp_s`` as the results of the line ``kp_line``."""
         features, results = kb.selection._features, kb.selection.results
         names = (f"{each.name}_store" for each in results)
         values = values_of("kp_s", acc)
-        if self.finish is None:
+        ending = self.ending(acc)
+        if ending is None:
             return " ".join(f"{store}(kp_line, {text});" for store, text in zip(names, values, strict=True))
         count = _count_dtype(acc, features)
         dtypes = tuple(np.dtype(each.t.dtype) for each in results)
-        typed = self.finish.typed(self.named(self.finish, acc, count), features, dtypes)
+        typed = ending.typed(self.named(ending, acc, count), features, dtypes)
         for extension in typed.extensions:
             kb.extension(extension)
         members = [f"a.{each}" for each in self.formula.results] if isinstance(acc, tuple) else ["a"]
@@ -389,8 +414,8 @@ def _count_dtype(dtype: Accs, features: frozenset[str] | None) -> np.dtype[Any]:
     """That of a number of elements in a formula with values of `dtype`."""
     if isinstance(dtype, tuple):
         return max((_count_dtype(each, features) for each in dtype), key=lambda each: each.itemsize)
-    wide = dtype.itemsize == 8 and dtype.kind != "c" and (features is None or "shaderFloat64" in features)
-    return np.dtype(np.float64) if wide else FLOAT32
+    wide = dtype.itemsize >= {"c": 16, "f": 8}.get(dtype.kind, 4)
+    return FLOAT64 if wide and (features is None or "shaderFloat64" in features) else FLOAT32
 
 
 class Lines:
@@ -399,13 +424,21 @@ class Lines:
     The second dispatch combines the runs' values, which scratch memory has.
     """
 
-    def __init__(self, kb: KernelBuilder, variant: str, walk: Walk, reducer: Reducer, acc: Accs) -> None:
-        self.kb, self.variant, self.walk, self.reducer = kb, variant, walk, reducer
+    def __init__(
+        self,
+        kb: KernelBuilder,
+        variant: str,
+        walk: Walk,
+        reducer: Reducer,
+        acc: Accs,
+        parts: str = "parts",
+    ) -> None:
+        self.kb, self.variant, self.walk, self.reducer, self.parts = kb, variant, walk, reducer, parts
         self.way = "run" if variant == "run" else "group"
         self.several = _plans(walk)[self.way].runs > 1
         if self.several:
             # The number of parts and its product with the lines are no constants of the kernels.
-            reducer.keep(kb, "parts", named(f"kp_runs_{self.way}") * named("kp_lines"), acc)
+            reducer.keep(kb, parts, named(f"kp_runs_{self.way}") * named("kp_lines"), acc)
 
     def write(
         self,
@@ -430,14 +463,14 @@ class Lines:
             uint kp_e = min(kp_n, kp_k + {parts[1]});
             {find}"""
         total = named(parts[0]) * named("kp_lines")
-        self._combine(total, begin, get, four, "parts_store(kp_part, kp_s);" if several else store())
+        keep = f"{self.parts}_store(kp_part, kp_s);"
+        self._combine(total, begin, get, four, keep if several else store())
         if several:
             kb.begin_dispatch(f"{name}combine")
             reducer.declare(kb)
             begin = f"uint kp_line = kp_part, kp_k = 0u, kp_e = {parts[0]};"
-            self._combine(
-                named("kp_lines"), begin, lambda k: f"parts_load(({k}) * kp_lines + kp_line)", None, store()
-            )
+            again = self.parts + "_load(({}) * kp_lines + kp_line)"
+            self._combine(named("kp_lines"), begin, again.format, None, store())
 
     def _combine(self, total: IntOrSize, begin: str, get: Any, four: Any, target: str) -> None:
         """A kernel that combines the elements of `total` runs."""

@@ -66,6 +66,7 @@ class ScanOp(CombiningOp):
             result = ksel.return_new_tensor(given, each)
         walk = self._walk(ksel, shape, [*tensors, *([marks] if marks else []), result], axis)
         tell(ksel, walk)
+        self.tell_of_wraps(ksel, dtype, walk.total)
         plans = _plans(walk, ksel)
         for name, plan in plans.items():
             ksel.value(f"kp_runs_{name}", plan.runs, "uint32")

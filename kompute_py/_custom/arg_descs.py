@@ -356,7 +356,8 @@ class ValueArg(ArgDesc):
         kind = self.dtype.kind
         if kind == "c":
             with np.errstate(over="ignore"):  # infinite if float32 has no such number
-                return how.pack(float(np.float32(value.real)), float(np.float32(value.imag)))
+                number = self.dtype.type(value)
+            return how.pack(float(number.real), float(number.imag))
         if kind in "iu" and not self._least <= value <= self._most:
             raise StructError(f"{value} is out of bounds for {self.dtype}")
         if kind == "f" and self.dtype.itemsize == 2:

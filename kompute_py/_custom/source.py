@@ -29,6 +29,7 @@ VALUES = {
     "int64_t": struct.Struct("<q"),
     "uint64_t": struct.Struct("<Q"),
     "vec2": struct.Struct("<ff"),
+    "dvec2": struct.Struct("<dd"),
 }
 """How a run-time value of a type stands in the block of values. Each is aligned by its size."""
 
@@ -42,8 +43,8 @@ class Source(NamedTuple):
     tensors: list[str]
     """The tensors in the order of their bindings."""
     parameters: list[tuple[str, str]]
-    """(name, type in the kernels) of the run-time values, in the order of the block: those of 8 bytes first,
-    so that none needs padding."""
+    """(name, type in the kernels) of the run-time values, in the order of the block: the longest first, so
+    that none needs padding."""
     words: frozenset[str]
     """The tensors that are bound as arrays of uint."""
     pushed: bool
@@ -163,7 +164,7 @@ def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
     used = {name: desc for name, desc in builder._values.items() if name in words}
     parameters += [(name, desc.glsl_type) for name, desc in used.items()]
     widths = [VALUES[kind].size for _, kind in parameters]
-    if 8 in widths:
+    if max(widths, default=0) > 4:
         parameters.sort(key=lambda each: -VALUES[each[1]].size)
     pushed = sum(widths) <= _MOST_PUSH
     extensions = [e for value in tensors for e in value.element.extensions] + dispatch.extensions

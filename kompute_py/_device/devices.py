@@ -10,7 +10,7 @@ from .._base.arrays import as_indices
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, kind_of, shown
 from .._base.plain_arguments import as_list, as_text
 from .._base.settings import PREFIX
-from .._base.warn import warn
+from .._base.warn import warn_once
 from .names import DeviceInfo, as_device_index, identity, is_number, name_of
 from .options import preferred_devices, settings
 
@@ -42,21 +42,12 @@ def warn_of(repeated: Iterable[str]) -> None:
     """Warns, once for each, of entries without effect in the environment or in a list of visible devices."""
     late = _native.late_loader()
     if late:
-        _warn_once(late)
+        warn_once(late)
     for entry in repeated:
-        _warn_once(
+        warn_once(
             f"The visible devices (visible_devices=, KOMPUTE_PY_VISIBLE_DEVICES) name a device twice: "
             f"{entry} adds nothing to the entries before it. Each device counts once, at its first place"
         )
-
-
-_warned: set[str] = set()
-
-
-def _warn_once(text: str) -> None:
-    if text not in _warned:
-        _warned.add(text)
-        warn(text)
 
 
 def visible_list(visible_devices: Any = None) -> str | None:

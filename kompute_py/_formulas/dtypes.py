@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from functools import reduce
 from typing import Any
@@ -22,7 +23,9 @@ WEAK = ("bool", "int", "float", "complex")
 """The kinds of numbers without dtypes, each higher than those before it."""
 BOOL, INT64, FLOAT16, FLOAT32, FLOAT64 = map(np.dtype, ("?", "i8", "f2", "f4", "f8"))
 COMPLEX64, UINT64, INT8 = np.dtype(np.complex64), np.dtype(np.uint64), np.dtype(np.int8)
-INT32 = np.dtype(np.int32)
+INT32, COMPLEX128 = np.dtype(np.int32), np.dtype(np.complex128)
+PART_OF = {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}
+"""The dtype of the real and the imaginary part."""
 
 
 def promoted(values: list[Kind]) -> Dtype:
@@ -39,7 +42,7 @@ def promoted(values: list[Kind]) -> Dtype:
         return FLOAT64
     if weak == 3 and strong.kind != "c":
         small = strong.kind not in "biu" and strong.itemsize <= 4
-        return COMPLEX64 if small or not dtypes else np.dtype(np.complex128)
+        return COMPLEX64 if small or not dtypes else COMPLEX128
     return strong
 
 
@@ -154,6 +157,7 @@ def fitting(number: Any, dtype: Dtype) -> Any:
 
 _RUN_TIME_ZERO = "(gl_NumWorkGroups.x >> 31)"
 """A uint that is 0, as compilers do not know."""
+_ZERO = re.compile(r"(?<![\w.])0\.0(lf)?(?![\w.])")
 
 
 def opaque(text: str) -> str:
@@ -161,8 +165,8 @@ def opaque(text: str) -> str:
     infinities, the other operand for a sum with one, also -0.0, anything for a quotient by it, and -0.0 for a
     choice of -1.0 and 0.0. So a zero is one that they learn when they run.
     """
-    if text == "vec2(0.0, 0.0)":
-        return f"vec2(float{_RUN_TIME_ZERO})"
+    if text.startswith(("vec2(", "dvec2(")):
+        return _ZERO.sub(f"float{_RUN_TIME_ZERO}", text)
     if text.strip("(-)") in ("0.0", "0.0lf"):
         kind = "double" if "lf" in text else "float"
         return f"({'-' if '-' in text else ''}{kind}{_RUN_TIME_ZERO})"
@@ -193,9 +197,11 @@ def converted(text: str, given: Dtype, wanted: Dtype) -> str:
     if given == BOOL:
         return f"({text} ? {literal(1, wanted)} : {opaque(literal(0, wanted))})"
     if target == "vec2":
-        return f"vec2({text})" if source == "dvec2" else f"vec2(float({text}), 0.0)"
+        if source == "dvec2":
+            return f"kp_cfloat({text})"
+        return opaque(f"vec2({converted(text, given, FLOAT32)}, 0.0)")
     if target == "dvec2":
-        return f"dvec2({text})" if source == "vec2" else f"dvec2(double({text}), 0.0lf)"
+        return f"dvec2({text})" if source == "vec2" else opaque(f"dvec2(double({text}), 0.0lf)")
     made = text if source == target else f"{target}({text})"
     if given == FLOAT64 and target == "float":
         return f"{'kp_dodd' if wanted == FLOAT16 else 'kp_dfloat'}({text})"  # the first is rounded once more

@@ -167,7 +167,7 @@ def _replaced(node: Node, inner: Mapping[str, Node], done: Mapping[Node, Node]) 
     return node if same else Node(node.op, args, node.value, node.text, node.column)
 
 
-_OWN_TYPES = ("float", "double", "int", "uint", "int64_t", "uint64_t", "bool", "vec2")
+_OWN_TYPES = ("float", "double", "int", "uint", "int64_t", "uint64_t", "bool", "vec2", "dvec2")
 
 
 def preambles_of(*formulas: Formula) -> tuple[str, ...]:

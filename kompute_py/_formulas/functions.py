@@ -15,36 +15,33 @@ class Real(NamedTuple):
     double: str | None = None
     """For double. None: GLSL has no such function of doubles."""
     complex: str | None = None
-    """For complex numbers, if it has a meaning there."""
+    """For complex numbers, if it has a meaning there; "{T}" is vec2 or dvec2."""
 
 
 def _of_both(text: str, complex: str | None = None) -> Real:
     return Real(text, text, complex)
 
 
+def _of_all(name: str) -> Real:
+    """A function that GLSL has of none of the types."""
+    short = name.replace("arc", "a")
+    return Real(f"kp_{short}({{0}})", f"kp_d{short}({{0}})", f"kp_c{short}_{{T}}({{0}})")
+
+
 REAL = {
-    "sqrt": _of_both("kp_sqrt_{T}({0})"),
+    "sqrt": _of_both("kp_sqrt_{T}({0})", "kp_csqrt_{T}({0})"),
     "cbrt": Real("kp_cbrt({0})", "kp_dcbrt({0})"),
-    "exp": Real("kp_exp({0})", "kp_dexp({0})", complex="kp_cexp({0})"),
-    "exp2": Real("kp_exp2({0})", "kp_dexp2({0})"),
-    "expm1": Real("kp_expm1({0})", "kp_dexpm1({0})"),
+    **{
+        name: _of_all(name)
+        for name in (
+            *("exp", "expm1", "log", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan"),
+            *("sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"),
+        )
+    },
+    "exp2": Real("kp_exp2({0})", "kp_dexp2({0})", "kp_cexp_{T}({0} * 0.6931471805599453LF)"),
     "erf": Real("kp_erf({0})", "kp_derf({0})"),
-    "log": Real("kp_log({0})", "kp_dlog({0})"),
-    "log2": Real("kp_log2({0})", "kp_dlog2({0})"),
-    "log10": Real("kp_log10({0})", "kp_dlog10({0})"),
-    "log1p": Real("kp_log1p({0})", "kp_dlog1p({0})"),
-    "sin": Real("kp_sin({0})", "kp_dsin({0})"),
-    "cos": Real("kp_cos({0})", "kp_dcos({0})"),
-    "tan": Real("kp_tan({0})", "kp_dtan({0})"),
-    "arcsin": Real("kp_asin({0})", "kp_dasin({0})"),
-    "arccos": Real("kp_acos({0})", "kp_dacos({0})"),
-    "arctan": Real("kp_atan({0})", "kp_datan({0})"),
-    "sinh": Real("kp_sinh({0})", "kp_dsinh({0})"),
-    "cosh": Real("kp_cosh({0})", "kp_dcosh({0})"),
-    "tanh": Real("kp_tanh({0})", "kp_dtanh({0})"),
-    "arcsinh": Real("kp_asinh({0})", "kp_dasinh({0})"),
-    "arccosh": Real("kp_acosh({0})", "kp_dacosh({0})"),
-    "arctanh": Real("kp_atanh({0})", "kp_datanh({0})"),
+    "log2": Real("kp_log2({0})", "kp_dlog2({0})", "(kp_clog_{T}({0}) * 1.4426950408889634LF)"),
+    "log10": Real("kp_log10({0})", "kp_dlog10({0})", "(kp_clog_{T}({0}) * 0.4342944819032518LF)"),
     "arctan2": Real("kp_atan2({0}, {1})", "kp_datan2({0}, {1})"),
     "hypot": Real("kp_hypot({0}, {1})", "kp_dhypot({0}, {1})"),
     "logaddexp": Real("kp_logaddexp({0}, {1})", "kp_dlogaddexp({0}, {1})"),
@@ -72,6 +69,7 @@ CASTS = {
     "uint64": "uint64",
     "bool_": "bool",
     "complex64": "complex64",
+    "complex128": "complex128",
     **{name: name for name in SMALL_FLOATS},
 }
 _ONE = """negative positive invert logical_not absolute sign square reciprocal floor ceil trunc isnan isinf

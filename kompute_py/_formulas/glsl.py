@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from .complexes import COMPLEX
 from .doubles import DOUBLES
 from .small_floats import SMALL_FLOAT_FUNCTIONS
 
@@ -624,36 +625,12 @@ return sign(x) * (1.0 - exp((((((((((-3.921425317798821e-08 * a + 2.481107685525
         -1.130375862121582) * a + 0.0003476653073448688)));
     return a >= 4.0 ? sign(x) : x;
 }""",
-    "kp_cmul": """
-vec2 kp_cmul(vec2 a, vec2 b) {
-    precise vec2 r = vec2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
-    return r;
-}""",
-    # Smith's division, as NumPy.
-    "kp_cdiv": """
-vec2 kp_cdiv(vec2 a, vec2 b) {
-    precise vec2 q;
-    if (abs(b.x) >= abs(b.y)) {
-        if (b.x == 0.0 && b.y == 0.0) return vec2(kp_div_float(a.x, abs(b.x)), kp_div_float(a.y, abs(b.x)));
-        precise float r = b.y / b.x, s = 1.0 / (b.x + b.y * r);
-        q = vec2((a.x + a.y * r) * s, (a.y - a.x * r) * s);
-    } else {
-        precise float r = b.x / b.y, s = 1.0 / (b.y + b.x * r);
-        q = vec2((a.x * r + a.y) * s, (a.y * r - a.x) * s);
-    }
-    return q;
-}""",
-    "kp_cexp": """
-vec2 kp_cexp(vec2 a) {
-    float m = kp_exp(a.x);
-    return vec2(m * kp_cos(a.y), a.y == 0.0 ? a.y : m * kp_sin(a.y));
-}""",
 }
 
 
 @cache
 def _all() -> dict[str, str]:
-    found = {**_FIXED, **DOUBLES, **SMALL_FLOAT_FUNCTIONS}
+    found = {**_FIXED, **DOUBLES, **SMALL_FLOAT_FUNCTIONS, **COMPLEX}
     groups = (
         (("int", "int64_t"), {**_ANY, **_WHOLE}),
         (("uint", "uint64_t"), {**_UNSIGNED, **_WHOLE}),

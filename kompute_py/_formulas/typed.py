@@ -12,11 +12,13 @@ from .._base.errors import ArgumentTypeError, InvalidArgumentError, Unimplemente
 from .dtypes import (
     BOOL,
     COMPLEX64,
+    COMPLEX128,
     FLOAT16,
     FLOAT32,
     FLOAT64,
     INT8,
     INT64,
+    PART_OF,
     UINT64,
     WEAK,
     Dtype,
@@ -48,6 +50,7 @@ _OWN_DTYPES = {
     "uint64_t": UINT64,
     "bool": BOOL,
     "vec2": COMPLEX64,
+    "dvec2": COMPLEX128,
 }
 
 
@@ -79,7 +82,7 @@ class Typed(NamedTuple):
         """
         statements = [f"{type_} {name} = {loads[argument]};" for type_, name, argument in self.loads]
         for type_, name, text in self.lines:
-            precise = "precise " if type_ in ("float", "double", "vec2") else ""
+            precise = "precise " if type_ in ("float", "double", "vec2", "dvec2") else ""
             statements.append(f"{precise}{type_} {name} = {text};")
         if prefix != "kp_t":
             statements = [each.replace("kp_t", prefix) for each in statements]
@@ -181,12 +184,10 @@ class _Typer(Numbers):
 
     def available(self, dtype: Dtype, node: Node) -> Dtype:
         """`dtype`, or what the device has in its place."""
-        if self.features is not None and dtype == FLOAT64 and "shaderFloat64" not in self.features:
-            return FLOAT32
+        if self.features is not None and "shaderFloat64" not in self.features:
+            dtype = {FLOAT64: FLOAT32, COMPLEX128: COMPLEX64}.get(dtype, dtype)
         if dtype in (INT64, UINT64):
             self.need_int64(node, f"{dtype}, which NumPy's promotion gives here,")
-        if dtype.name == "complex128":
-            self.lacking(node, "GLSL has no complex128; convert an operand: float32(...)")
         return dtype
 
     def need_int64(self, node: Node, what: str) -> None:
@@ -297,7 +298,7 @@ class _Typer(Numbers):
         if dtype == BOOL:
             return self.new(node, dtype, f"{a} && {b}")
         if dtype.kind == "c":
-            return self.new(node, dtype, f"kp_cmul({a}, {b})")
+            return self.new(node, dtype, f"kp_cmul_{element_of(dtype).type}({a}, {b})")
         return self.new(node, dtype, wrapped(f"{a} * {b}", dtype))
 
     def on_divide(self, node: Node, args: list[Value]) -> Value:
@@ -308,7 +309,7 @@ class _Typer(Numbers):
 
     def quotient(self, node: Node, dtype: Dtype, a: str, b: str) -> Value:
         if dtype.kind == "c":
-            return self.new(node, dtype, f"kp_cdiv({a}, {b})")
+            return self.new(node, dtype, f"kp_cdiv_{element_of(dtype).type}({a}, {b})")
         if node.args[-1].op in ("name", "number"):
             return self.new(node, dtype, f"{a} / {b}")
         return self.new(node, dtype, f"kp_div_{element_of(dtype).type}({a}, {b})")
@@ -365,16 +366,18 @@ class _Typer(Numbers):
                 return square
             other = value if number == 3 else square
             return self.new(node, dtype, self.product(square.text, other.text, dtype))
-        if number == 0.5 and dtype.kind not in "biuc":
-            return self.new(node, dtype, f"kp_sqrt_{element_of(dtype).type}({a})")
-        if number == -1 and dtype.kind not in "biuc":
-            return self.new(node, dtype, f"{literal(1, dtype)} / {a}")
-        self.no_complex(node, dtype)
+        if number == 0.5 and dtype.kind not in "biu":
+            root = "kp_csqrt" if dtype.kind == "c" else "kp_sqrt"
+            return self.new(node, dtype, f"{root}_{element_of(dtype).type}({a})")
+        if number == -1 and dtype.kind not in "biu":
+            return self.quotient(node, dtype, literal(1, dtype), a)
         b = self.operand(power, dtype, node)
         return self.new(node, dtype, wrapped(f"kp_pow_{element_of(dtype).type}({a}, {b})", dtype))
 
     def product(self, a: str, b: str, dtype: Dtype) -> str:
-        return f"kp_cmul({a}, {b})" if dtype.kind == "c" else wrapped(f"{a} * {b}", dtype)
+        if dtype.kind == "c":
+            return f"kp_cmul_{element_of(dtype).type}({a}, {b})"
+        return wrapped(f"{a} * {b}", dtype)
 
     def on_negative(self, node: Node, args: list[Value]) -> Value:
         dtype, (a,) = self.both(node, args)
@@ -470,7 +473,8 @@ class _Typer(Numbers):
             )
         kind = element_of(dtype).type
         texts = [self.operand(each, dtype, node) for each in args]
-        return self.new(node, dtype, text.replace("{T}", kind).format(*texts))
+        end = "lf" if kind in ("double", "dvec2") else ""
+        return self.new(node, dtype, text.replace("{T}", kind).format(*texts).replace("LF", end))
 
     def on_nextafter(self, node: Node, args: list[Value]) -> Value:
         dtype = self.available(real_promoted([a.weak or a.dtype for a in args]), node)  # type: ignore[misc]
@@ -488,8 +492,8 @@ class _Typer(Numbers):
 
     def cast(self, node: Node, args: list[Value]) -> Value:
         dtype = cast_dtype(node.op)
-        if dtype == FLOAT64 and self.available(dtype, node) != dtype:
-            self.lacking(node, "the device has no shaderFloat64")
+        if self.available(dtype, node) != dtype:
+            self.lacking(node, f"the device has no shaderFloat64, and {dtype} needs it")
         (value,) = args
         if value.dtype is not None and value.dtype.kind == "c" and dtype.kind not in "cb":
             self.misfit(node, f"{node.op} of a complex number drops its imaginary part: take x.real")
@@ -503,7 +507,6 @@ class _Typer(Numbers):
         limit = ("most" if least else "least") if node.value == "clip" else ""
         dtype = self.available(promoted([a.weak or a.dtype for a in args]), node)  # type: ignore[misc]
         a, b = (self.operand(each, dtype, node, limit if each is args[1] else "") for each in args)
-        self.no_complex(node, dtype)
         if dtype == BOOL:
             return self.new(node, dtype, f"{a} {'&&' if least else '||'} {b}")
         if dtype.kind in "iu":
@@ -525,7 +528,8 @@ class _Typer(Numbers):
     def on_absolute(self, node: Node, args: list[Value]) -> Value:
         dtype, (a,) = self.both(node, args)
         if dtype.kind == "c":
-            return self.new(node, FLOAT32, f"kp_hypot({a}.x, {a}.y)")
+            hypot = "kp_hypot" if dtype == COMPLEX64 else "kp_dhypot"
+            return self.new(node, PART_OF[dtype], f"{hypot}({a}.x, {a}.y)")
         if dtype.kind in "bu":
             return args[0]
         return self.new(
@@ -538,7 +542,7 @@ class _Typer(Numbers):
         dtype, (a,) = self.both(node, args)
         self.no_bool(node, dtype, "use the value itself")
         if dtype.kind == "c":
-            self.no_complex(node, dtype)
+            return self.new(node, dtype, f"kp_csign_{element_of(dtype).type}({a})")
         if dtype.kind in "iu":
             zero, one = literal(0, dtype), literal(1, dtype)
             negative = f"{a} < {zero} ? {literal(-1, dtype)} : " if dtype.kind == "i" else ""
@@ -576,7 +580,8 @@ class _Typer(Numbers):
     def classified(self, node: Node, args: list[Value], name: str, join: str) -> Value:
         dtype, (a,) = self.both(node, args)
         if dtype.kind == "c":
-            return self.new(node, BOOL, f"{name}_float({a}.x) {join} {name}_float({a}.y)")
+            test = f"{name}_{element_of(PART_OF[dtype]).type}"
+            return self.new(node, BOOL, f"{test}({a}.x) {join} {test}({a}.y)")
         if dtype.kind in "biu":
             return self.new(node, BOOL, "false")
         return self.new(node, BOOL, f"{name}_{element_of(dtype).type}({a})")
@@ -601,19 +606,21 @@ class _Typer(Numbers):
 
     def on_real(self, node: Node, args: list[Value]) -> Value:
         dtype, (a,) = self.both(node, args)
-        return self.new(node, FLOAT32, f"{a}.x") if dtype.kind == "c" else args[0]
+        return self.new(node, PART_OF[dtype], f"{a}.x") if dtype.kind == "c" else args[0]
 
     def on_imag(self, node: Node, args: list[Value]) -> Value:
         dtype, (a,) = self.both(node, args)
         return (
-            self.new(node, FLOAT32, f"{a}.y")
+            self.new(node, PART_OF[dtype], f"{a}.y")
             if dtype.kind == "c"
             else self.new(node, dtype, opaque(literal(0, dtype)))
         )
 
     def on_conj(self, node: Node, args: list[Value]) -> Value:
         dtype, (a,) = self.both(node, args)
-        return self.new(node, dtype, f"vec2({a}.x, -{a}.y)") if dtype.kind == "c" else args[0]
+        if dtype.kind != "c":
+            return args[0]
+        return self.new(node, dtype, f"{element_of(dtype).type}({a}.x, -{a}.y)")
 
     def on_call(self, node: Node, args: list[Value]) -> Value:
         own = node.value
@@ -626,6 +633,6 @@ class _Typer(Numbers):
                 self.misfit(node, f"{own.name} takes {dtype}, not {value.kind}; convert: {dtype}(...)")
             texts.append(self.operand(value, dtype, node))
         dtype = _OWN_DTYPES[own.type]
-        if dtype == FLOAT64 and self.available(dtype, node) != dtype:
-            self.lacking(node, f"the device has no shaderFloat64, and {own.name} gives a double")
+        if self.available(dtype, node) != dtype:
+            self.lacking(node, f"the device has no shaderFloat64, and {own.name} gives a {own.type}")
         return self.new(node, dtype, f"{own.name}({', '.join(texts)})")

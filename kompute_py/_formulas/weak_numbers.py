@@ -14,6 +14,7 @@ import numpy as np
 from .._base.errors import InvalidArgumentError, NumberRangeError, shown
 from .._base.types import is_small_float
 from .dtypes import BOOL, FLOAT32, INT32, Dtype, converted, fitting, literal, opaque, opaque_int
+from .elements import element_of
 from .host_values import HostValue, NotConstant, Value, evaluated
 from .nodes import Node, marked, nodes_of
 
@@ -43,10 +44,6 @@ class Numbers:
 
     def both(self, node: Node, args: list[Value]) -> tuple[Dtype, list[str]]:
         """The operands in their common dtype."""
-        raise NotImplementedError
-
-    def no_complex(self, node: Node, dtype: Dtype) -> None:
-        """Refuses complex numbers."""
         raise NotImplementedError
 
     def constant(self, node: Node) -> Any:
@@ -141,7 +138,9 @@ class Numbers:
                     return self.new(node, BOOL, self.with_int(other, weak.node, own, node))
         dtype, (x, y) = self.both(node, args)
         if dtype.kind == "c" and sign not in ("==", "!="):
-            self.no_complex(node, dtype)
+            name = "less_equal" if "=" in sign else "less"
+            x, y = (y, x) if ">" in sign else (x, y)
+            return self.new(node, BOOL, f"kp_c{name}_{element_of(dtype).type}({x}, {y})")
         if dtype == BOOL and sign not in ("==", "!="):
             x, y = f"uint({x})", f"uint({y})"
         return self.new(node, BOOL, f"{x} {sign} {y}")

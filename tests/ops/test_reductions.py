@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
+from tests.support.child import run_child
 from tests.support.sampling import sampled
 
 pytestmark = pytest.mark.shared
@@ -138,32 +141,88 @@ def test_dtypes(mgr, dtype):
 
 
 NAMED = ["sum", "prod", "mean", "cumsum", "cumprod"]
+INTS = [f"{sign}int{bits}" for bits in (8, 16, 32, 64) for sign in ("", "u")]
+DTYPES = ["bool", *INTS, "float16", "float32", "float64", "complex64", "complex128"]
+PAIRS = [(a, b) for a in DTYPES for b in DTYPES if b[0] == "c" or a[0] != "c"]
+
+
+def numbers(dtype):
+    """Small and large numbers, so that sums and products of small dtypes wrap and round."""
+    rng = np.random.default_rng(2)
+    x = rng.integers(-3, 4, (3, 40)) * rng.choice([1, 1, 1, 35], (3, 40))
+    x = np.where(x == 0, 2, np.abs(x) if dtype[0] in "ub" else x)
+    return (x * 1.25 if dtype[0] in "fc" else x).astype(dtype)
 
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMED)
-def test_a_dtype_that_the_call_names(mgr, name):
+def test_elements_are_converted_before_they_are_combined(mgr, name):
+    """As NumPy's: to a dtype that the call names. Floats become ints within their range here."""
     ours, numpys = getattr(kp.ops, name), getattr(np, name)
-    x = np.random.default_rng(2).integers(1, 4, (3, 5))
-    given = ("float32", "int32", "uint8", "float16", "bool")
-    wanted: tuple = (np.float32, "float16", np.dtype("int32"))
-    wanted += (float,) * ("shaderFloat64" in mgr.enabled_features)
-    for n, source in enumerate(given):
-        # Compiling takes the time: each function meets each dtype, with half of the other dtypes.
-        for dtype in sampled(wanted[(n + NAMED.index(name)) % 2 :: 2], wanted):
-            if np.dtype(dtype).kind == "i" and (source.startswith("float") or name == "mean"):
-                with pytest.raises(
-                    kp.InvalidArgumentError, match=rf"{name}: dtype is int32, and elements are"
-                ):
-                    ours(x.astype(source), axis=1, dtype=dtype)
-                continue
-            got, expected = ours(x.astype(source), axis=1, dtype=dtype), numpys(x.astype(source), 1, dtype)
-            assert got.dtype == expected.dtype == dtype
-            np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=2e-3)
-    with pytest.raises(kp.InvalidArgumentError, match=r"kp\.ops\.any"):
-        ours(x, dtype=bool)
+    absent = set() if "shaderInt64" in mgr.enabled_features else {"int64", "uint64"}
+    absent |= set() if "shaderFloat64" in mgr.enabled_features else {"float64", "complex128"}
+    for source, dtype in sampled(PAIRS[3 * NAMED.index(name) :: 16], PAIRS):
+        whole_mean = name == "mean" and dtype in ("int32", "uint32") and "float64" in absent
+        if {source, dtype} & absent or whole_mean:
+            continue
+        x = numbers(source)
+        if "prod" in name:
+            x = x[:, :6]
+        if source[0] == "f" and dtype[0] in "iu":
+            x = x[:, :5] % np.array(20, source)
+        with np.errstate(all="ignore"):
+            expected = numpys(x, axis=1, dtype=dtype)
+        got = ours(x, axis=1, dtype=dtype)
+        assert got.dtype == expected.dtype == dtype
+        if got.dtype.kind in "biu":
+            np.testing.assert_array_equal(got, expected, err_msg=f"{source} {dtype}")
+        else:
+            rtol = 2e-3 if dtype == "float16" else 1e-5
+            np.testing.assert_allclose(got, expected, rtol=rtol, err_msg=f"{source} {dtype}")
+
+
+def test_dtypes_that_a_call_names(mgr, needs):
+    x = np.float32([60000, 70000, -70000, 1 + 2**-11])
+    with np.errstate(all="ignore"):
+        expected = np.cumsum(x, dtype=np.float16)
+    np.testing.assert_array_equal(kp.ops.cumsum(x, dtype="float16"), expected)  # 70000 is infinite there
+    assert kp.ops.sum(x[3:], dtype="float16") == 1
+    assert kp.ops.sum(np.float32([-1.9, 1.9, 300, np.nan]), dtype="int8") == 127
+    assert kp.ops.mean(np.int8([1, 2, 5, 6]), dtype="int8") == 3 and kp.ops.sum(x, dtype=bool)
+    with pytest.raises(kp.ArgumentTypeError, match=r"drops its imaginary part: take x\.real"):
+        kp.ops.sum(np.complex64([1j]), dtype="float32")
     with pytest.raises(kp.ArgumentTypeError, match="dtype is 'floaty'; give a dtype of numbers"):
-        ours(x, dtype="floaty")
+        kp.ops.sum(x, dtype="floaty")
+    with pytest.raises(kp.InvalidArgumentError, match="var: dtype is int32; give one of floats"):
+        kp.ops.var(x, dtype="int32")
+    needs(mgr, "shaderFloat64")
+    for name in ("var", "std"):
+        got, expected = getattr(kp.ops, name)(x[1:], dtype=float), getattr(np, name)(x[1:], dtype=float)
+        assert got.dtype == float
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
+def wraps():
+    with warnings.catch_warnings(record=True) as told, kp.Manager() as mgr:
+        warnings.simplefilter("always")
+        x = mgr.tensor_t(np.arange(1000, dtype=np.int32))
+        for name in ("sum", "prod", "cumsum"):
+            getattr(kp.ops, name)(x)
+            getattr(kp.ops, name)(x[:10])
+        for short in (bool, np.int8):  # too few to wrap
+            kp.ops.sum(mgr.tensor_t(np.ones(1000, short)))
+        for dtype in ("int32", "float32"):
+            kp.ops.sum(x, dtype=dtype)
+        kp.ops.mean(x), kp.ops.dot(x, x), kp.ops.max(x), kp.ops.count_nonzero(x)
+    return [str(each.message) for each in told if each.category is kp.KomputeWarning]
+
+
+@pytest.mark.own_driver
+def test_wraps_because_a_device_lacks_longer_ints_are_told_once():
+    told = run_child(wraps, driver="null", config="int64=0")
+    assert [each.partition(":")[0] for each in told] == ["sum", "prod", "cumsum"]
+    assert all("lacks shaderInt64" in each and 'dtype="float32"' in each for each in told)
+    assert not run_child(wraps, driver="null")
 
 
 def test_no_elements():

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError, kind_of, shown
+from ..._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from ..._builders.elementwise import elementwise
 from ..._builders.reduction import ReductionOp, tell_runs
 from ..._builders.walks import Axis, Elements, Reducer, Walk, check_sizes, merged, named, spread
@@ -103,11 +103,6 @@ class _Sum(ReductionOp):
         args = [each for each in ksel.arg_descs if isinstance(each, TensorArg)]
         dtype = promoted([each.dtype for each in args])
         types: dict[str, Any] = {each.name: each.dtype for each in args}
-        if dtype.name == "complex128":
-            raise UnimplementedError(
-                f"{ksel._who()}: the result is of complex128, of which kernels have products of matrices "
-                'only; convert the arguments: kp.ops.astype(a, "complex64")'
-            )
         acc = _SUMMED.get(element_of(dtype).type, dtype)
         if dtype == np.bool_:
             text, reduce = " and ".join(types), "a or b"
@@ -254,7 +249,7 @@ class _Einsum(_Sum):
     >>> kp.ops.einsum("ii", a)
     array(5)
 
-    :dtypes: all, complex128 in products of matrices; float16, bfloat16 and small ints are summed with 32
+    :dtypes: all; float16, bfloat16 and small ints are summed with 32
     :axes: by subscripts
     :error: one rounding, and n of the sum of the n absolute products (complex: 4 n); ints exact
     """
@@ -331,7 +326,7 @@ class _Outer(_Sum):
     >>> kp.ops.outer(np.array([1, 2]), np.array([3, 4, 5])).tolist()
     [[3, 4, 5], [6, 8, 10]]
 
-    :dtypes: all but complex128
+    :dtypes: all
     :axes: all, as one
     :error: one rounding; ints exact
     """
@@ -358,7 +353,7 @@ class _Inner(_Sum):
     >>> kp.ops.inner(np.array([1, 2]), np.array([[3, 4], [5, 6]])).tolist()
     [11, 17]
 
-    :dtypes: all, complex128 in products of matrices; float16, bfloat16 and small ints are summed with 32
+    :dtypes: all; float16, bfloat16 and small ints are summed with 32
     :axes: last
     :error: one rounding, and n of the sum of the n absolute products (complex: 4 n); ints exact
     """
@@ -458,7 +453,7 @@ def tensordot(run: Run, a: Array, b: Array, axes: Any = 2) -> Array:
     >>> kp.ops.tensordot(a, a, axes=([0], [0])).tolist()
     [[9, 12, 15], [12, 17, 22], [15, 22, 29]]
 
-    :dtypes: all, complex128 in products of matrices; float16, bfloat16 and small ints are summed with 32
+    :dtypes: all; float16, bfloat16 and small ints are summed with 32
     :axes: several
     :error: one rounding, and n of the sum of the n absolute products (complex: 4 n); ints exact
     """
@@ -532,7 +527,7 @@ def trace(run: Run, a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -
     >>> kp.ops.trace(np.array([[1, 2], [3, 4]]))
     array(5)
 
-    :dtypes: all but complex128
+    :dtypes: all
     :axes: two
     :error: 800 roundings of the sum of absolute values
     """

@@ -34,7 +34,7 @@ def kron(run: Run, a: Array, b: Array) -> Array:
     >>> kp.ops.kron(np.array([1, 10]), np.array([1, 2, 3])).tolist()
     [1, 2, 3, 10, 20, 30]
 
-    :dtypes: all but complex128
+    :dtypes: all
     :axes: all
     :error: one rounding; ints exact
     """
@@ -66,7 +66,7 @@ def vdot(run: Run, a: Array, b: Array) -> Array:
     >>> kp.ops.vdot(np.array([1 + 2j], np.complex64), np.array([3 + 4j], np.complex64)).item()
     (11-2j)
 
-    :dtypes: all but complex128
+    :dtypes: all
     :axes: all, as one
     :error: 800 roundings of the sum of absolute products; exact for ints
     """
@@ -83,12 +83,12 @@ def matrix_norm(
     a column), inf or -inf (the same of a row). It runs `norm`, and `max` or `min`.
 
     Raises InvalidArgumentError for another `ord` (2 and "nuc" need singular values) and for axes that `x`
-    does not have; ArgumentTypeError for complex numbers and axes that are no pair.
+    does not have; ArgumentTypeError for axes that are no pair.
 
     >>> kp.ops.matrix_norm(np.float32([[1, -2], [3, 4]]), 1).item()
     6.0
 
-    :dtypes: all but complex; ints and bools give float64, float32 on devices without it
+    :dtypes: all; ints and bools give float64, float32 on devices without it
     :axes: two; ``keepdims=``
     :error: 800 roundings of the norm; squares beyond the dtype's range are inf
     """

@@ -13,7 +13,9 @@ from ..._builders.elementwise import elementwise
 from ..._builders.walks import named, spread
 from ..._custom.arg_descs import TensorArg, ValueArg
 from ..._custom.selection import KernelSelection
+from ..._formulas.dtypes import converted
 from ..._formulas.elements import element_of
+from ..._formulas.glsl import functions_in
 
 if TYPE_CHECKING:
     from ..._custom.builder import KernelBuilder
@@ -161,9 +163,30 @@ def declare_products(
                 raise InvalidArgumentError(f"{ksel._who()}: cval is {border.v}, and the result of {dtype}")
             ksel.value("kp_cval", int(border.v), dtype)
         else:
-            ksel.value("kp_cval", float(border.v), dtype if dtype == np.float64 else "float32")
+            wide = dtype in (np.float64, np.complex128)
+            ksel.value("kp_cval", float(border.v), "float64" if wide else "float32")
     ksel.variant = "windows"
     ksel.return_new_tensor(shape, dtype)
+
+
+def loads_of(ksel: KernelSelection, kb: KernelBuilder, turned: bool) -> tuple[str, str]:
+    """The expressions of an element of `a` and of `v`, at "{}", as numbers of the result. Those of a
+    correlation have `v` conjugated. Declares ``kp_times``, their product.
+    """
+    kind, dtype = kb.result(0).type, np.dtype(kb.result(0).dtype)
+    found = []
+    for name in ("a", "v"):
+        text, given = f"{name}_load({{}})", np.dtype(kb.arg_value(name).dtype)
+        found.append(converted(text, given, dtype) if dtype.kind == "c" else f"{kind}({text})")
+    if dtype.kind == "c":
+        product = f"kp_cmul_{kind}(x, y)"
+        kb.declare("\n".join(functions_in(product).values()))
+        kb.declare(f"{kind} kp_conjugate({kind} x) {{ return {kind}(x.x, -x.y); }}")
+        found[1] = f"kp_conjugate({found[1]})" if turned else found[1]
+    else:
+        product = "x * y"
+    kb.declare(f"{kind} kp_times({kind} x, {kind} y) {{ return {product}; }}")
+    return found[0], found[1]
 
 
 def write_products(ksel: KernelSelection, kb: KernelBuilder, turned: bool) -> None:
@@ -178,7 +201,10 @@ def write_products(ksel: KernelSelection, kb: KernelBuilder, turned: bool) -> No
     for axis in reversed(range(a.ndim)):
         lines.append(f"int i{axis} = int(rest % uint(result_dim{axis})) - kp_left{axis};")
         lines.append(f"rest /= uint(result_dim{axis});")
-    lines.append(f"{kind} sum = {kind}(0), outside = {kind}({'kp_cval' if mode == 'constant' else '0'});")
+    beyond = "kp_cval" if mode == "constant" else "0"
+    beyond += ", 0" if kind in ("vec2", "dvec2") else ""
+    lines.append(f"{kind} sum = {kind}(0), outside = {kind}({beyond});")
+    element, weigher = loads_of(ksel, kb, turned)
     at, weight, inside = "0", "0", []
     for axis in range(a.ndim):
         lines.append(f"for (int j{axis} = 0; j{axis} < int(v_dim{axis}); ++j{axis}) {{")
@@ -189,10 +215,10 @@ def write_products(ksel: KernelSelection, kb: KernelBuilder, turned: bool) -> No
         if mode in LENGTHS:
             lines.append(f"if (k{axis} < 0) continue;")
     place = f"uint({weight})" if turned else f"v_size - 1u - uint({weight})"
-    load = f"{kind}(a_load(uint({at})))"
+    load = element.format(f"uint({at})")
     if mode == "constant":
         load = f"({' && '.join(inside)} ? {load} : outside)"
-    lines.append(f"sum += {kind}(v_load({place})) * {load};")
+    lines.append(f"sum += kp_times({weigher.format(place)}, {load});")
     lines.append("}" * a.ndim)
     lines.append("result_store(kp_e, sum);")
     kb.emit("\n".join(lines))

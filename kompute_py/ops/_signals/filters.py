@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ..._base.errors import ArgumentTypeError, InvalidArgumentError
+from ..._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError
 from ..._builders.walks import axes_of, check_sizes, named, spread
 from ..._custom.custom_op import CustomOp, Operation
 from ..._custom.selection import KernelSelection
@@ -29,6 +29,7 @@ from .borders import (
     declare_products,
     float_filter,
     gaussian_weights,
+    loads_of,
     write_products,
 )
 
@@ -51,12 +52,13 @@ _MANY = 32
 _LINE = 8
 
 
-def _in_line(kind: str, weight: str, element: str, down: bool) -> str:
+def _in_line(kind: str, weight: str, element: str, down: bool, product: str = "w * {}") -> str:
     """Statements that add the products of weights from ``j`` on to ``s0`` to ``s7``, eight at a time, while
     ``j`` is below ``last``.
 
     `weight` is the expression of weight "{}", and `element` that of the element that weight "{}" meets in the
-    first sum. With `down` a next weight meets the element before, else the one after.
+    first sum. With `down` a next weight meets the element before, else the one after. `product` is that of
+    the weight ``w`` and an element.
     """
     step = -1 if down else 1
     lines = []
@@ -68,7 +70,7 @@ def _in_line(kind: str, weight: str, element: str, down: bool) -> str:
         new = 0 if down else _LINE - 1
         lines.append(f"c{(new + step * turn) % _LINE} = {element.format(f'j + {turn}u', new)};")
         lines.append(f"{{ {kind} w = {weight.format(f'j + {turn}u')};")
-        lines += [f"s{n} += w * c{(n + step * turn) % _LINE};" for n in range(_LINE)]
+        lines += [f"s{n} += {product.format(f'c{(n + step * turn) % _LINE}')};" for n in range(_LINE)]
         lines.append("}")
     lines.append("}")
     return "\n".join(lines)
@@ -334,7 +336,7 @@ class ConvolveOp(CustomOp):
                 + ", ".join(BORDERS)
             )
         for each in (a, v):
-            if each.dtype.kind in "bc":
+            if each.dtype.kind == "b":
                 raise ArgumentTypeError(f"{ksel._who()}: {each.name} is of {each.dtype}; give numbers")
         try:
             dtype = np.result_type(a.dtype, v.dtype)
@@ -343,6 +345,11 @@ class ConvolveOp(CustomOp):
                 f"{ksel._who()}: {a.dtype} and {v.dtype} have no common dtype; convert one"
             ) from None
         element_of(dtype, ksel._features)
+        if need := ksel._lacking(dtype):
+            raise UnimplementedError(
+                f"{ksel._who()}: {a.dtype} and {v.dtype} give {dtype}, and this device has no "
+                f"{need.feature}; convert both to {need.instead}"
+            )
         if a.ndim > 1 or mode in BORDERS:
             declare_products(ksel, a, v, mode, dtype, border, self.turned)
             ksel.variant = "windows"
@@ -371,9 +378,11 @@ class ConvolveOp(CustomOp):
         kind = kb.result(0).type
         names = {each.name for each in ksel._value_args()}
         swapped = bool(names & {"kp_a_is_short", "kp_a_is_long_and_short"})
-        loads = {"a": "a_load({})", "v": "v_load(v_size - 1u - ({}))" if self.turned else "v_load({})"}
+        loads = dict(zip("av", loads_of(ksel, kb, self.turned), strict=True))
+        if self.turned:
+            loads["v"] = loads["v"].format("v_size - 1u - ({})")
         short, long = ("a", "v") if swapped else ("v", "a")
-        one, other = f"{kind}({loads[short]})", f"{kind}({loads[long]})"
+        one, other = loads[short], loads[long]
         kb.workgroup(64)
         if names & {"kp_a_is_long_and_short", "kp_v_is_long_and_short"}:
             self._in_lines(kb, kind, (short, long), (one, other))
@@ -385,7 +394,7 @@ class ConvolveOp(CustomOp):
             uint f = i + kp_start, j = f < {long}_size ? 0u : f - {long}_size + 1u;
             uint end = min({short}_size - 1u, f);
             {kind} sum = {kind}(0);
-            for (; j <= end; ++j) sum += {one.format("j")} * {other.format("f - j")};
+            for (; j <= end; ++j) sum += kp_times({one.format("j")}, {other.format("f - j")});
             result_store(i, sum);
         """)
 
@@ -406,10 +415,10 @@ class ConvolveOp(CustomOp):
             uint from = j;
             {kind} {sums};
             if (i >= result_size) return;
-            if (j < last) {{ {_in_line(kind, one, element, True)} }}
+            if (j < last) {{ {_in_line(kind, one, element, True, "kp_times(w, {})")} }}
         """)
         for n in range(_LINE):
-            term = f"{one.format('k')} * {other.format('g - k')}"
+            term = f"kp_times({one.format('k')}, {other.format('g - k')})"
             kb.emit(f"""
                 if (i + {n}u < result_size) {{
                     uint g = f + {n}u, k = g < {long}_size ? 0u : g - {long}_size + 1u;
@@ -434,16 +443,17 @@ class _Convolve(ConvolveOp):
 
     Raises InvalidArgumentError for arrays without elements or with different numbers of axes, an unknown
     mode, vectors that both have more than 2**18 elements, and a `v` of several axes with more than 60,000
-    elements by the number of axes; ArgumentTypeError for bools and complex numbers.
+    elements by the number of axes; ArgumentTypeError for bools, UnimplementedError for a result of float64
+    or complex128 on a device without float64.
 
     >>> kp.ops.convolve(np.array([1, 2, 3]), np.array([0, 1])).tolist()
     [0, 1, 2, 3]
     >>> kp.ops.convolve(np.eye(3, dtype=int), np.ones((2, 2), int), "same").tolist()
     [[1, 1, 0], [1, 2, 1], [0, 1, 2]]
 
-    :dtypes: ints, floats
+    :dtypes: all but bool
     :axes: all
-    :error: n + 1 roundings of the sum of abs(a * v), n being the shorter length; ints exact, they wrap
+    :error: n + 1 roundings of the sum of abs(a * v), n being the shorter length (complex: 4 n); ints exact
     """
 
     signature = "convolve(Tensor a, Tensor v, str mode='full', float cval=0.0) -> Tensor"
@@ -455,7 +465,7 @@ class _Correlate(ConvolveOp):
     ``scipy.signal.correlate``, or with a border as ``scipy.ndimage.correlate``.
 
     `mode` is "full", "same" or "valid", or a border, as for `kp.ops.convolve`. The result has NumPy's dtype;
-    float16 is computed in float32.
+    float16 is computed in float32. Complex `v` are conjugated, as in both.
 
     Raises what `kp.ops.convolve` raises.
 
@@ -464,9 +474,9 @@ class _Correlate(ConvolveOp):
     >>> kp.ops.correlate(np.eye(3, dtype=int), np.array([[1, 2], [3, 4]]), "nearest").tolist()
     [[10, 4, 0], [3, 5, 3], [0, 2, 5]]
 
-    :dtypes: ints, floats
+    :dtypes: all but bool
     :axes: all
-    :error: n + 1 roundings of the sum of abs(a * v), n being the shorter length; ints exact, they wrap
+    :error: n + 1 roundings of the sum of abs(a * v), n being the shorter length (complex: 4 n); ints exact
     """
 
     signature = "correlate(Tensor a, Tensor v, str mode='valid', float cval=0.0) -> Tensor"

@@ -6,31 +6,34 @@ They are made when they are first used: the table below has all of them.
 from __future__ import annotations
 
 import builtins
-import functools
 import re
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..._base.errors import InvalidArgumentError, UnimplementedError
-from ..._base.types import is_small_float
+from ..._base.errors import InvalidArgumentError
 from ..._builders.elementwise import Elementwise, ElementwiseOp, elementwise
 from ..._builders.in_parts import ElementsInParts
 from ..._custom.custom_op import Operation
 from ..._custom.declaration import parse
+from ..._formulas.conversions import conversion
 from ..._formulas.formula import Formula
 from ..._formulas.typed import Typed
 
 if TYPE_CHECKING:
     from ..._custom.selection import KernelSelection
 
-_NUMBERS = "all but complex128"
-_ORDERED = "all but complex"
+_NUMBERS = "all"
+_REAL = "all but complex"
+_ORDERED = "all; complex numbers by real parts, then by imaginary ones"
 _INTS = "bool and ints"
 _SINGLE = "floats up to 32 bits; ints and bools whose result is one"
 _FLOATS = "floats, float64 too; ints and bools, of which some give float64"
+_COMPLEX = "floats and complex numbers; ints and bools, of which some give float64"
 _ROUNDED = "all but complex"
 _EXACT = "exact"
+_OF_COMPLEX = "; complex: 16 roundings of the absolute value"
+"""Those that grow, too, are in the guide's table "Complex numbers"."""
 
 
 class _Function(NamedTuple):
@@ -52,7 +55,7 @@ def _part(
     name: str, summary: str, shown: str, error: str = _EXACT, formula: str = ""
 ) -> tuple[str, _Function]:
     call = f"kp.ops.{name}(mgr.tensor_t(np.array([3 + 4j], np.complex64)))"
-    return name, _Function(formula or f"{name}(x)", summary, call, shown, "all but complex128", error)
+    return name, _Function(formula or f"{name}(x)", summary, call, shown, _NUMBERS, error)
 
 
 def _two(name: str, summary: str, text: str, given: str, shown: str, *facts: str) -> tuple[str, _Function]:
@@ -80,7 +83,7 @@ _TABLE: dict[str, _Function] = dict(
             "x1 // x2",
             "mgr.tensor([7, -7]), 2",
             "[3.0, -4.0]",
-            _ORDERED,
+            _REAL,
         ),
         _two(
             "remainder",
@@ -88,7 +91,7 @@ _TABLE: dict[str, _Function] = dict(
             "x1 % x2",
             "mgr.tensor([7, -7]), 3",
             "[1.0, 2.0]",
-            _ORDERED,
+            _REAL,
         ),
         _two(
             "fmod",
@@ -96,7 +99,7 @@ _TABLE: dict[str, _Function] = dict(
             "fmod(x1, x2)",
             "mgr.tensor([7, -7]), 3",
             "[1.0, -1.0]",
-            _ORDERED,
+            _REAL,
         ),
         _two(
             "power",
@@ -104,12 +107,13 @@ _TABLE: dict[str, _Function] = dict(
             "power(x1, x2)",
             "mgr.tensor([2, 3]), 2.0",
             "[4.0, 9.0]",
-            "ints, floats",
-            "exact for ints; 16 ulp; float64: 4 ulp",
+            "all but bool",
+            f"exact for ints; 16 ulp; float64: 4 ulp{_OF_COMPLEX} and 8 for each unit of "
+            "`x2 * (1 + abs(log(x1)))`",
         ),
         _one("negative", "Minus `x`.", [1, -2], "[-1.0, 2.0]"),
         _one("positive", "`x` itself, copied.", [1, -2], "[1.0, -2.0]"),
-        _one("absolute", "The absolute value of `x`.", [1, -2], "[1.0, 2.0]", "all but complex128"),
+        _one("absolute", "The absolute value of `x`.", [1, -2], "[1.0, 2.0]"),
         _part("real", "The real part of `x`; a real `x` copied.", "[3.0]"),
         _part("imag", "The imaginary part of `x`; zeros for a real `x`.", "[4.0]"),
         _part("conjugate", "`x` with minus the imaginary part.", "[(3-4j)]"),
@@ -120,16 +124,22 @@ _TABLE: dict[str, _Function] = dict(
             "8 ulp",
             formula="arctan2(imag(x), real(x))",
         ),
-        _one("sign", "-1, 0 or 1: the sign of `x`; NaN of NaN.", [3, 0, -2], "[1.0, 0.0, -1.0]", _ORDERED),
+        _one(
+            "sign",
+            "-1, 0 or 1: the sign of `x`; NaN of NaN. Of a complex `x`, `x` divided by its absolute value.",
+            [3, 0, -2],
+            "[1.0, 0.0, -1.0]",
+            "all but bool",
+        ),
         _one("square", "`x` times `x`.", [1, -2], "[1.0, 4.0]"),
-        _one("reciprocal", "1 divided by `x`.", [1, -2], "[1.0, -0.5]", "floats", "3 ulp"),
+        _one("reciprocal", "1 divided by `x`.", [1, -2], "[1.0, -0.5]", "floats, complex", "3 ulp"),
         _one(
             "sqrt",
-            "The square root of `x`; NaN of negative numbers.",
+            "The square root of `x`; NaN of negative numbers, but for complex ones.",
             [4, 9],
             "[2.0, 3.0]",
-            "all but complex; ints give floats",
-            "3 ulp",
+            "all; ints give floats",
+            f"3 ulp{_OF_COMPLEX}",
         ),
         _two(
             "minimum",
@@ -169,7 +179,7 @@ _TABLE: dict[str, _Function] = dict(
             "copysign(x1, x2)",
             "mgr.tensor([1, 5]), -3",
             "[-1.0, -5.0]",
-            _ORDERED,
+            _REAL,
         ),
         _two(
             "nextafter",
@@ -177,7 +187,7 @@ _TABLE: dict[str, _Function] = dict(
             "nextafter(x1, x2)",
             "np.array([2048, 4096], np.float16), 0",
             "[2047.0, 4094.0]",
-            _ORDERED,
+            _REAL,
         ),
         _two(
             "hypot",
@@ -232,7 +242,7 @@ _TABLE: dict[str, _Function] = dict(
             "Whether the sign of `x` is minus; -0.0 has it.",
             "[1, -0.0]",
             "[False, True]",
-            _ORDERED,
+            _REAL,
         ),
         # -- logic --
         _two(
@@ -314,16 +324,16 @@ _TABLE: dict[str, _Function] = dict(
             "e to the power of `x`.",
             [0, 1],
             "[1.0, 2.7182817459106445]",
-            _FLOATS,
+            _COMPLEX,
             "8 ulp and one for each unit of `x`",
         ),
-        _one("exp2", "2 to the power of `x`.", [0, 3], "[1.0, 8.0]", _FLOATS, "8 ulp"),
+        _one("exp2", "2 to the power of `x`.", [0, 3], "[1.0, 8.0]", _COMPLEX, "8 ulp"),
         _one(
             "expm1",
             "e to the power of `x`, less 1, also near 0.",
             [0, 1],
             "[0.0, 1.718281865119934]",
-            _FLOATS,
+            _COMPLEX,
             "8 ulp and one for each unit of `x`",
         ),
         _one(
@@ -331,7 +341,7 @@ _TABLE: dict[str, _Function] = dict(
             "The natural logarithm of `x`.",
             [1, 8],
             "[0.0, 2.0794415473937988]",
-            _FLOATS,
+            _COMPLEX,
             "5 ulp",
         ),
         _one(
@@ -339,7 +349,7 @@ _TABLE: dict[str, _Function] = dict(
             "The logarithm of `x` to base 2.",
             [1, 8],
             "[0.0, 3.0]",
-            _FLOATS,
+            _COMPLEX,
             "5 ulp",
         ),
         _one(
@@ -347,7 +357,7 @@ _TABLE: dict[str, _Function] = dict(
             "The logarithm of `x` to base 10.",
             [1, 100],
             "[0.0, 2.0]",
-            _FLOATS,
+            _COMPLEX,
             "5 ulp",
         ),
         _one(
@@ -355,7 +365,7 @@ _TABLE: dict[str, _Function] = dict(
             "The natural logarithm of 1 plus `x`, also near 0.",
             [0, 1],
             "[0.0, 0.6931471824645996]",
-            _FLOATS,
+            _COMPLEX,
             "8 ulp",
         ),
         _two(
@@ -373,7 +383,7 @@ _TABLE: dict[str, _Function] = dict(
             "The sine of `x`, in radians.",
             [0, 1],
             "[0.0, 0.8414709568023682]",
-            _FLOATS,
+            _COMPLEX,
             "2^-20 for x to 1e4",
         ),
         _one(
@@ -381,7 +391,7 @@ _TABLE: dict[str, _Function] = dict(
             "The cosine of `x`, in radians.",
             [0, 1],
             "[1.0, 0.5403022766113281]",
-            _FLOATS,
+            _COMPLEX,
             "2^-20 for x to 1e4",
         ),
         _one(
@@ -389,7 +399,7 @@ _TABLE: dict[str, _Function] = dict(
             "The tangent of `x`, in radians.",
             [0, 1],
             "[0.0, 1.5574077367782593]",
-            _FLOATS,
+            _COMPLEX,
             "2^-18 of 1 + tan(x)**2, for x to 1e4",
         ),
         _one(
@@ -397,7 +407,7 @@ _TABLE: dict[str, _Function] = dict(
             "The angle in radians whose sine is `x`.",
             [0, 1],
             "[0.0, 1.5707963705062866]",
-            _FLOATS,
+            _COMPLEX,
             "8 ulp",
         ),
         _one(
@@ -405,7 +415,7 @@ _TABLE: dict[str, _Function] = dict(
             "The angle in radians whose cosine is `x`.",
             [0, 1],
             "[1.5707963705062866, 0.0]",
-            _FLOATS,
+            _COMPLEX,
             "8 ulp",
         ),
         _one(
@@ -413,7 +423,7 @@ _TABLE: dict[str, _Function] = dict(
             "The angle in radians whose tangent is `x`.",
             [0, 1],
             "[0.0, 0.7853981852531433]",
-            _FLOATS,
+            _COMPLEX,
             "8 ulp",
         ),
         _two(
@@ -430,7 +440,7 @@ _TABLE: dict[str, _Function] = dict(
             "The hyperbolic sine of `x`.",
             [0, 1],
             "[0.0, 1.175201177597046]",
-            _FLOATS,
+            _COMPLEX,
             "8 ulp and one for each unit of `x`",
         ),
         _one(
@@ -438,18 +448,18 @@ _TABLE: dict[str, _Function] = dict(
             "The hyperbolic cosine of `x`.",
             [0, 1],
             "[1.0, 1.5430806875228882]",
-            _FLOATS,
+            _COMPLEX,
             "8 ulp and one for each unit of `x`",
         ),
         _one(
-            "tanh", "The hyperbolic tangent of `x`.", [0, 1], "[0.0, 0.7615941762924194]", _FLOATS, "16 ulp"
+            "tanh", "The hyperbolic tangent of `x`.", [0, 1], "[0.0, 0.7615941762924194]", _COMPLEX, "16 ulp"
         ),
         _one(
             "arcsinh",
             "The number whose hyperbolic sine is `x`.",
             [0, 1],
             "[0.0, 0.8813735842704773]",
-            _FLOATS,
+            _COMPLEX,
             "16 ulp",
         ),
         _one(
@@ -457,7 +467,7 @@ _TABLE: dict[str, _Function] = dict(
             "The number from 0 whose hyperbolic cosine is `x`.",
             [1, 2],
             "[0.0, 1.316957950592041]",
-            _FLOATS,
+            _COMPLEX,
             "2^-20 of the larger of 1 and the result",
         ),
         _one(
@@ -465,7 +475,7 @@ _TABLE: dict[str, _Function] = dict(
             "The number whose hyperbolic tangent is `x`.",
             [0, 0.5],
             "[0.0, 0.5493061542510986]",
-            _FLOATS,
+            _COMPLEX,
             "16 ulp",
         ),
         _one(
@@ -531,31 +541,7 @@ class AsTypeOp(ElementwiseOp):
     def typed(self, ksel: KernelSelection, types: dict[str, Any]) -> Typed:
         """The conversion from the argument's type."""
         dtype: np.dtype[Any] = ksel.attr_dtype("dtype").v
-        given = types["x"]
-        if dtype.name == "complex128" and given != dtype:
-            raise UnimplementedError(
-                f"{ksel._who()}: dtype is complex128, which kernels only copy and transform; give complex64"
-            )
-        kind = (
-            given
-            if isinstance(given, str)
-            else "float"
-            if given.kind == "f" or is_small_float(given)
-            else given.kind
-        )
-        return _conversion(dtype, kind == "float", getattr(given, "itemsize", 4)).typed(types, ksel._features)
-
-
-@functools.cache
-def _conversion(dtype: np.dtype[Any], from_float: bool, size: int) -> Formula:
-    name = "bool_" if dtype == np.bool_ else dtype.name
-    if name == "complex128":
-        return Formula("x")
-    if dtype.kind not in "iu" or not from_float:
-        return Formula(f"{name}(x)")
-    x, limits = "x" if size >= 4 else "float32(x)", np.iinfo(dtype)
-    inside = f"where({x} >= {limits.max + 1}.0, {limits.max}, {name}({x}))"
-    return Formula(f"where(isnan(x), 0, where({x} <= {limits.min}.0, {limits.min}, {inside}))")
+        return conversion(types["x"], dtype, "x").typed(types, ksel._features)
 
 
 class RoundOp(ElementwiseOp):
@@ -609,7 +595,7 @@ clip: Elementwise = _fused(
     >>> kp.ops.clip(np.uint8([1, 200]), None, 100).tolist()
     [1, 100]
 
-    :dtypes: all but complex
+    :dtypes: all; complex numbers by real parts, then by imaginary ones
     :axes: by elements
     :error: exact
     """,
@@ -662,9 +648,17 @@ def _example(each: _Function) -> str:
 
 def _of_doubles(each: _Function) -> str:
     """The error of float64, for functions that have one of their own."""
-    if each.dtypes != _FLOATS:
+    if each.dtypes not in (_FLOATS, _COMPLEX):
         return ""
     return "; float64: 4 ulp" + (" of the largest of 1, `x1` and `x2`" if "logaddexp" in each.formula else "")
+
+
+def _of_complex(each: _Function) -> str:
+    """The error of complex numbers, for functions that have one of their own."""
+    if each.dtypes != _COMPLEX:
+        return ""
+    grows = each.formula.startswith(("exp", "sin", "cos"))
+    return _OF_COMPLEX + (" and one for each unit of `x`" if grows else "")
 
 
 def __getattr__(name: str) -> Elementwise:
@@ -677,7 +671,8 @@ def __getattr__(name: str) -> Elementwise:
             "The arguments broadcast, and the result has NumPy's dtype. Raises the errors of operations\n"
             "made by `kp.ops.elementwise`.",
             _example(each),
-            f":dtypes: {each.dtypes}\n:axes: by elements\n:error: {each.error}{_of_doubles(each)}",
+            f":dtypes: {each.dtypes}\n:axes: by elements\n"
+            f":error: {each.error}{_of_doubles(each)}{_of_complex(each)}",
         )
     )
     made = elementwise(each.formula, name=name, doc=doc)

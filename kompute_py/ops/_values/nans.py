@@ -103,9 +103,9 @@ def _extreme(name: str, which: str, example: str) -> Operation:
     )
 
 
-nansum: Operation = _sum("sum", "sum", "0", "5.0", "all but complex128", f"{_SUM_ERROR}; exact for ints")
+nansum: Operation = _sum("sum", "sum", "0", "5.0", "all", f"{_SUM_ERROR}; exact for ints")
 nanprod: Operation = _sum(
-    "prod", "product", "1", "6.0", "all but complex128", "a rounding for each element; exact for ints"
+    "prod", "product", "1", "6.0", "all", "a rounding for each element; exact for ints"
 )
 nanmin: Operation = _extreme("min", "least", "2.0")
 nanmax: Operation = _extreme("max", "greatest", "3.0")
@@ -137,7 +137,7 @@ def nanmean(run: Run, a: Array, axis: Any = None, dtype: Any = None, *, keepdims
     >>> kp.ops.nanmean(mgr.tensor([[1, 2], [np.nan, 4]]), axis=0).tolist()
     [1.0, 3.0]
 
-    :dtypes: all but complex128; ints and bools give float64, float32 on devices without it
+    :dtypes: all; ints and bools give float64, float32 on devices without it
     :axes: any, several, None for all; ``keepdims=``
     :error: 802 roundings of the mean of absolute values
     """
@@ -268,7 +268,7 @@ nancumsum = _running(
     >>> kp.ops.nancumsum(mgr.tensor([1, np.nan, 3])).tolist()
     [1.0, 1.0, 4.0]
 
-    :dtypes: all but complex128
+    :dtypes: all
     :axes: one, None
     :error: n roundings of the sum of the absolute values, n being the elements before
     """,

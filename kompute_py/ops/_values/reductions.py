@@ -18,6 +18,8 @@ from ..._custom.custom_op import Operation
 from ..._custom.declaration import parse
 from ..._custom.expressions import IntOrSize
 from ..._custom.selection import KernelSelection
+from ..._formulas.conversions import conversion
+from ..._formulas.dtypes import PART_OF
 from ..._formulas.elements import element_of
 from ..._formulas.formula import Formula
 
@@ -84,6 +86,19 @@ def operation_of(
 
 class _Typed(TakesDtype, ReductionOp):
     """A reduction that takes a dtype."""
+
+
+class _Mean(_Typed):
+    """The sum by the number of elements; means that are ints lose their fraction, as NumPy's."""
+
+    elements = Formula("a")
+
+    def ending(self, dtype: np.dtype[Any]) -> Formula | None:
+        """The quotient; of longer ints one of float64, which has their digits."""
+        if dtype.kind not in "biu":
+            return self.finish
+        quotient = Formula("a / n" if dtype.itemsize < 4 else "float64(a) / n")
+        return conversion("float", dtype, "a").of(a=quotient)
 
 
 class _Pair(Reducer):
@@ -189,11 +204,13 @@ class ArgOp(ReductionOp):
         )
 
 
-class MomentOp(ReductionOp):
-    """Means of squared distances from the mean, in two passes; `root` for their square root."""
+class MomentOp(_Typed):
+    """Means of squared distances from the mean, in two passes; `root` for their square root. Those of complex
+    numbers are real.
+    """
 
     root: ClassVar[bool]
-    formula = Formula("a / 1")
+    formula, elements = Formula("a / 1"), Formula("a")
     reduce = Formula("a + b")
     wide, neutral, dtype, empty = False, 0, None, math.nan
 
@@ -201,11 +218,13 @@ class MomentOp(ReductionOp):
         """Declares the arguments."""
         ksel.arg_float("ddof")
         tensors, shape, dtype = super().first_facts(ksel)
-        if dtype.kind != "f" and element_of(dtype).type != "float":
-            raise ArgumentTypeError(
-                f"{ksel._who()}: a has complex numbers; give its real and imaginary parts"
-            )
+        if dtype.kind in "biu":
+            raise InvalidArgumentError(f"{ksel._who()}: dtype is {dtype}; give one of floats")
         return tensors, shape, dtype
+
+    def result_dtypes(self, dtype: Any, features: frozenset[str] | None) -> tuple[np.dtype[Any], ...]:
+        """That of the distances."""
+        return (PART_OF.get(dtype, dtype),)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes the passes: the mean of each line, then the sum of squares."""
@@ -220,25 +239,32 @@ class MomentOp(ReductionOp):
         kind = reducer.kind
         lines = Lines(kb, ksel.variant, walk, reducer, acc)
         kb.scratch("means", named("kp_lines"), acc)
+        part = PART_OF.get(acc, acc)
+        real = element_of(part).type
+        sums = lines
+        if part != acc:
+            both = self.reduce.typed(dict.fromkeys("ab", part), ksel._features, part)
+            sums = Lines(kb, ksel.variant, walk, Reducer(both, part), part, "distances")
         find = elements.find()
         four = elements.four if elements.quads else None
-        mean = f"means_store(kp_line, kp_s / {kind}(kp_n));"
+        mean = f"means_store(kp_line, kp_s / {real}(kp_n));"
         lines.write(elements.declare, find, elements.get, four, lambda: mean, "mean_")
 
         def declare(kb: KernelBuilder) -> None:
             elements.declare(kb)
-            kb.declare(f"{kind} kp_square({kind} x) {{ return x * x; }}")
+            product = "x * x" if part == acc else "x.x * x.x + x.y * x.y"
+            kb.declare(f"{real} kp_square({kind} x) {{ return {product}; }}")
 
         def squares(k: str, into: str) -> str:
             each = " ".join(f"{into}[{n}] = kp_square({into}[{n}] - kp_mean);" for n in range(4))
             return f"{elements.four(k, into)} {each}"
 
-        of = f"kp_s / max({kind}(kp_n) - {kind}(ddof), {kind}(0))"
-        lines.write(
+        of = f"kp_s / max({real}(kp_n) - {real}(ddof), {real}(0))"
+        sums.write(
             declare,
             f"{find}\n{kind} kp_mean = means_load(kp_line);",
             lambda k: f"kp_square({elements.get(k)} - kp_mean)",
-            squares if four else None,
+            squares if four and part == acc else None,
             lambda: f"result_store(kp_line, {f'sqrt({of})' if self.root else of});",
             "square_",
         )
@@ -280,7 +306,7 @@ _NORMS = {
     1.0: _norm("absolute(a / 1)", "a + b", None),
     math.inf: _norm("absolute(a / 1)", "maximum(a, b)", None),
     -math.inf: _norm("absolute(a / 1)", "minimum(a, b)", None),
-    0.0: _norm("where(isnan(a), 1, absolute(sign(a / 1)))", "a + b", None),
+    0.0: _norm("where(a != 0, 1, absolute(a / 1))", "a + b", None),
 }
 
 
@@ -288,8 +314,6 @@ _NORMS = {
 def _norm_of(order: float, of_complex: bool) -> ReductionOp:
     """The norm of an order."""
     found = _NORMS.get(order)
-    if of_complex and order == 0:
-        return _norm("float32(a != 0)", "a + b", None)
     if of_complex and order == 2:
         return _norm("_r = absolute(a); _r * _r", "a + b", "sqrt(a)")
     if found is None:
@@ -315,8 +339,8 @@ class DotOp(ReductionOp):
         return super().first_facts(ksel)
 
 
-_MANY = "all but complex"
-_FLOATS = "all but complex; ints and bools give float64, float32 on devices without it"
+_MANY = "all; complex numbers by real parts, then by imaginary ones"
+_FLOATS = "all; ints and bools give float64, float32 on devices without it"
 
 sum: Operation = _reduced(
     "sum",
@@ -326,10 +350,15 @@ sum: Operation = _reduced(
     _doc(
         "The sum of elements over axes.",
         """Ints and bools with fewer than 64 bits are summed in int64 or uint64 (32 bits on devices without),
-        float16 in float32; `dtype` names another one. The sum of no elements is 0.""",
+        float16 in float32. The sum of no elements is 0.
+
+        `dtype` names another dtype. Elements are converted to it before they are added, as in NumPy: ints
+        wrap, float32 to float16 is rounded, floats to ints lose their fraction (beyond the range they become
+        its nearest end, as `astype` has it). Complex numbers are not converted to real ones unasked. On a
+        device without ints of 64 bits, a KomputeWarning names sums and products of ints that may wrap.""",
         """>>> kp.ops.sum(mgr.tensor([[1, 2], [3, 4]]), axis=0).tolist()
         [4.0, 6.0]""",
-        "all but complex128",
+        "all",
         f"{_SUM_ERROR}; exact for ints",
     ),
     kind=_Typed,
@@ -342,12 +371,12 @@ prod: Operation = _reduced(
     None,
     _doc(
         "The product of elements over axes.",
-        """Small ints and bools are multiplied as `sum` adds them; `dtype` names another dtype. The product of
-        no elements is 1.""",
+        """Small ints and bools are multiplied as `sum` adds them; `dtype` names another dtype, as there. The
+        product of no elements is 1.""",
         """>>> kp.ops.prod(mgr.tensor([1, 2, 3])).item()
         6.0""",
-        "all but complex128",
-        "a rounding for each element; exact for ints",
+        "all",
+        "a rounding for each element (complex: 4); exact for ints",
     ),
     kind=_Typed,
     tail=_TYPED_TAIL,
@@ -429,15 +458,16 @@ mean: Operation = _reduced(
     None,
     _doc(
         "The mean of elements over axes; NaN of no elements.",
-        "`dtype` names the dtype of the sum and the result.",
+        """`dtype` names the dtype of the sum and the result, as for `sum`. Means that are ints lose their
+        fraction, as NumPy's; those of 32 bits or more need a device with float64.""",
         """>>> kp.ops.mean(mgr.tensor([[1, 2], [3, 4]]), axis=0).tolist()
         [2.0, 3.0]""",
-        "all but complex128; ints and bools give float64, float32 on devices without it",
+        "all; ints and bools give float64, float32 on devices without it",
         "800 roundings of the mean of absolute values",
     ),
     "a / n",
     math.nan,
-    kind=_Typed,
+    kind=_Mean,
     tail=_TYPED_TAIL,
 )
 
@@ -446,7 +476,9 @@ def _moment(name: str, summary: str, root: bool, error: str) -> Operation:
     doc = _doc(
         f"{summary} over axes; NaN of no elements.",
         """Two passes: the mean, then the mean of squared distances from it. They are divided by the number of
-        elements less `ddof`.""",
+        elements less `ddof`. `dtype` names a dtype of floats or complex numbers, to which elements are
+        converted before. The variance of complex numbers is real, also where NumPy gives it a complex dtype
+        that the call names.""",
         f""">>> kp.ops.{name}(mgr.tensor([1, 3]), ddof=1).item()
         {"1.4142135381698608" if root else "2.0"}""",
         _FLOATS,
@@ -456,7 +488,7 @@ def _moment(name: str, summary: str, root: bool, error: str) -> Operation:
         MomentOp,
         name,
         doc,
-        "Tensor|Scalar a, int[]? axis=None, *, float ddof=0.0, bool keepdims=False",
+        "Tensor|Scalar a, int[]? axis=None, dtype? dtype=None, *, float ddof=0.0, bool keepdims=False",
         root=root,
     )
 
@@ -476,7 +508,7 @@ def _place(name: str, which: str, better: str, shown: str) -> Operation:
         without.""",
         f""">>> int(kp.ops.{name}(mgr.tensor([3, 1, 4, 1, 4])))
         {shown}""",
-        _MANY,
+        "all but complex",
         "exact",
         ":axes: one, None for all; ``keepdims=``",
     )
@@ -495,7 +527,7 @@ norm: Operation = operation_of(
         are not 0. Several axes are one vector; `kp.ops.matrix_norm` has norms of matrices.""",
         """>>> kp.ops.norm(mgr.tensor([3, 4])).item()
         5.0""",
-        "all but complex128; ints and bools give float64, float32 on devices without it",
+        "all; ints and bools give float64, float32 on devices without it",
         "800 roundings of the norm (other orders than 0, 1, 2, inf: 5e-4, float64 1e-12); powers beyond the "
         "dtype's range are inf",
     ),
@@ -509,7 +541,7 @@ dot: Operation = operation_of(
         "",
         """>>> kp.ops.dot(mgr.tensor([1, 2]), mgr.tensor([3, 4])).item()
         11.0""",
-        "all but complex128",
+        "all",
         "800 roundings of the sum of absolute products; exact for ints",
         ":axes: vectors",
     ),

@@ -52,7 +52,8 @@ cumsum = _running(
     elements in row-major order, and the result has one axis.
 
     Ints and bools of fewer than 64 bits are summed with 64, or 32 if the device has no longer ones. float16
-    is summed in float32. `dtype` names another dtype. The algorithm is that of `kp.ops.scan`: sums of runs,
+    is summed in float32. `dtype` names another dtype, to which elements are converted before, as `kp.ops.sum`
+    has it. The algorithm is that of `kp.ops.scan`: sums of runs,
     then what stands before each.
 
     Raises InvalidArgumentError for an axis that `x` does not have.
@@ -62,7 +63,7 @@ cumsum = _running(
     >>> kp.ops.cumsum(mgr.tensor([[1, 2], [3, 4]]), axis=0).tolist()
     [[1.0, 2.0], [4.0, 6.0]]
 
-    :dtypes: all but complex128
+    :dtypes: all
     :axes: one, None
     :error: n roundings of the sum of the absolute values, n being the elements before
     """,
@@ -81,7 +82,7 @@ cumprod = _running(
     >>> kp.ops.cumprod(np.array([2, 3, 4])).tolist()
     [2, 6, 24]
 
-    :dtypes: all but complex
+    :dtypes: all
     :axes: one, None
     :error: n roundings of the product, n being the elements before
     """,
@@ -98,7 +99,7 @@ cummax = _running(
     >>> kp.ops.cummax(np.array([2, 5, 3, 7])).tolist()
     [2, 5, 5, 7]
 
-    :dtypes: all but complex
+    :dtypes: all; complex numbers by real parts, then by imaginary ones
     :axes: one, None
     :error: exact
     """,
@@ -114,7 +115,7 @@ cummin = _running(
     >>> kp.ops.cummin(np.array([5, 2, 3, 1])).tolist()
     [5, 2, 2, 1]
 
-    :dtypes: all but complex
+    :dtypes: all; complex numbers by real parts, then by imaginary ones
     :axes: one, None
     :error: exact
     """,

@@ -40,7 +40,7 @@ def ptp(run: Run, a: Array, axis: Any = None, *, keepdims: bool = False) -> Arra
     >>> kp.ops.ptp(np.array([[1, 5], [7, 2]]), axis=1).tolist()
     [4, 5]
 
-    :dtypes: all but complex and bool
+    :dtypes: all but bool; complex numbers by real parts, then by imaginary ones
     :axes: any, several, None for all; ``keepdims=``
     :error: one rounding
     """
@@ -69,7 +69,7 @@ def average(
     >>> kp.ops.average(np.array([1.0, 2.0, 4.0], np.float32), weights=np.array([3, 1, 1], np.float32)).item()
     1.7999999523162842
 
-    :dtypes: all but complex; ints and bools give float64, float32 on devices without it
+    :dtypes: all; ints and bools give float64, float32 on devices without it
     :axes: any, several, None for all; ``keepdims=``
     :error: 1,600 roundings of the weighted mean of absolute values
     """
