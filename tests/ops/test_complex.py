@@ -78,6 +78,13 @@ def test_moments(dtype):
     near(ops.average(x, 1, weights), np.average(x, 1, weights))
 
 
+def test_without_nan(dtype):
+    x = numbers(dtype, 4, 50)
+    x[0, 3], x[1, ::7], x[2, 5] = complex(np.nan, 1), complex(1, np.nan), np.nan
+    for name in ("nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nancumsum", "nanmax"):
+        near(getattr(ops, name)(x, axis=1), getattr(np, name)(x, axis=1), 8)
+
+
 def test_products_of_arrays(dtype):
     a, b = numbers(dtype, 6, 30), numbers(dtype, 6, 30, seed=1)
     near(ops.dot(a[0], b[0]), np.dot(a[0], b[0]))

@@ -16,6 +16,7 @@ from ..._builders.elementwise import elementwise
 from ..._builders.reduction import reduction
 from ..._custom.arguments import dtype_named
 from ..._custom.custom_op import Operation
+from ..._formulas.dtypes import PART_OF
 from .._places.composed import Composed, Run, records
 from .._places.given import given, host
 from .reductions import (
@@ -157,13 +158,14 @@ def _squares(run: Run, a: Array, axis: Any, ddof: float, keepdims: bool, root: b
     total = run(nansum, a, axis, _wide(own), keepdims=True)
     mean = _quotient(run, total, numbers, np.dtype(total.dtype))
     squares = run(_distances, a, mean, axis, keepdims=keepdims)
+    own = PART_OF.get(own, own)  # distances of complex numbers are real
     left = _quotient(
         run, squares, numbers.reshape(squares.shape), np.dtype(squares.dtype) if root else own, ddof
     )
     return run(formula("sqrt(x)", own.name), left) if root else left
 
 
-_distances = _reduced("distances", "_d = where(isnan(a), 0, a - m); _d * _d", "sum", None, "")
+_distances = _reduced("distances", "_d = where(isnan(a), 0, absolute(a - m)); _d * _d", "sum", None, "")
 
 
 @Composed
@@ -176,7 +178,7 @@ def nanvar(run: Run, a: Array, axis: Any = None, *, ddof: float = 0.0, keepdims:
     >>> kp.ops.nanvar(mgr.tensor([1, np.nan, 3]), ddof=1).item()
     2.0
 
-    :dtypes: all but complex; ints and bools give float64, float32 on devices without it
+    :dtypes: all; ints and bools give float64, float32 on devices without it
     :axes: any, several, None for all; ``keepdims=``
     :error: 2,000 roundings of the variance and of the mean's square
     """
@@ -190,7 +192,7 @@ def nanstd(run: Run, a: Array, axis: Any = None, *, ddof: float = 0.0, keepdims:
     >>> kp.ops.nanstd(mgr.tensor([1, np.nan, 3])).item()
     1.0
 
-    :dtypes: all but complex; ints and bools give float64, float32 on devices without it
+    :dtypes: all; ints and bools give float64, float32 on devices without it
     :axes: any, several, None for all; ``keepdims=``
     :error: half of the relative error of `nanvar`
     """
