@@ -279,7 +279,9 @@ class ReductionOp(CombiningOp):
             raise error
         names = operation._names
         wanted = None if named.get("dtype") is None else to_dtype(named["dtype"])
-        types = {name: getattr(named[name], "dtype", type(named[name]).__name__) for name in self.formula.names}
+        types = {
+            name: getattr(named[name], "dtype", type(named[name]).__name__) for name in self.formula.names
+        }
         first_stage = _stage(self.mapped(types, wanted), self.reduce, self.wide, wanted)
         arrays = arrays_of([named[name] for name in self.formula.names])
         amounts: Any = None

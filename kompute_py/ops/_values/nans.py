@@ -105,9 +105,7 @@ def _extreme(name: str, which: str, example: str) -> Operation:
 
 
 nansum: Operation = _sum("sum", "sum", "0", "5.0", "all", f"{_SUM_ERROR}; exact for ints")
-nanprod: Operation = _sum(
-    "prod", "product", "1", "6.0", "all", "a rounding for each element; exact for ints"
-)
+nanprod: Operation = _sum("prod", "product", "1", "6.0", "all", "a rounding for each element; exact for ints")
 nanmin: Operation = _extreme("min", "least", "2.0")
 nanmax: Operation = _extreme("max", "greatest", "3.0")
 
