@@ -350,8 +350,10 @@ def environment(driver: str, layer: str | None = None, config: str | None = None
             raise ValueError(f"config is for the null driver, not for {driver}")
         variables["KP_NULL_DRIVER"] = config
     if layer is not None:
-        variables["VK_LAYER_PATH"] = str(layer_directory(layer))
-        if layer == "newer":
+        directory = layer_directory(layer)
+        variables["VK_LAYER_PATH"] = str(directory)
+        # Layers that know the new name warn about the old one, and older layers know the old one only.
+        if layer == "newer" or '"validate_sync"' in (directory / LAYER_MANIFEST).read_text():
             variables["VK_KHRONOS_VALIDATION_VALIDATE_SYNC"] = "1"
         else:
             variables["VK_LAYER_ENABLES"] = "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT"
