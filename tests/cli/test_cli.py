@@ -27,7 +27,7 @@ def python(*arguments, **environment):
         capture_output=True,
         text=True,
         env=os.environ | environment,
-        timeout=100,
+        timeout=500,
     )
 
 

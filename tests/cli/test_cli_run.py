@@ -282,7 +282,7 @@ def test_source_from_standard_input(folder):
     ran = subprocess.run(
         [sys.executable, "-m", "kompute_py", "run", "-", "-i", "a=2", "-i", "b=3", "-s", "scale=7", "-o",
         "-"],
-        input=MULTIPLY, capture_output=True, text=True, env=os.environ, timeout=100,
+        input=MULTIPLY, capture_output=True, text=True, env=os.environ, timeout=500,
     )  # fmt: skip
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "42.0\n", "")
 

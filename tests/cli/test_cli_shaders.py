@@ -41,7 +41,7 @@ def one_line(capsys):
 def piped(*arguments, content):
     return subprocess.run(
         [sys.executable, "-m", "kompute_py", *arguments],
-        input=content, capture_output=True, env=os.environ, timeout=100,
+        input=content, capture_output=True, env=os.environ, timeout=500,
     )  # fmt: skip
 
 

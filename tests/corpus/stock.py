@@ -34,7 +34,7 @@ def missing_tools() -> list[str]:
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=500, check=False)
 
 
 def accepted(shader: Published, scratch: Path) -> Accepted | None:

@@ -36,7 +36,7 @@ def test_runs(path, tmp_path):
     }
     environment |= {"KOMPUTE_PY_VALIDATION": "1", "IPYTHONDIR": str(tmp_path), "MPLCONFIGDIR": str(tmp_path)}
     client = NotebookClient(
-        notebook, timeout=100, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+        notebook, timeout=500, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
     )
     client.execute(env=environment)
     shown = [output for cell in notebook.cells for output in cell.get("outputs", ())]

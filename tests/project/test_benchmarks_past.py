@@ -380,7 +380,7 @@ def test_a_run_of_the_command_compares(tmp_path):
         cwd=records.ROOT,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=500,
     )
     assert done.returncode == 3, done.stderr
     assert "1 slower, 0 faster, 0 level" in done.stdout and REGISTRY.figures["record"].title in done.stdout

@@ -30,7 +30,7 @@ def test_stubtest_finds_no_difference(tmp_path):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=500,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -172,7 +172,7 @@ def configure(tmp_path, *options):
             cmake, "-S", ROOT, "-B", tmp_path / "build", "-G", "Ninja",
             f"-DCMAKE_MAKE_PROGRAM={ninja}", *options,
         ],
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=500,
     )  # fmt: skip
     return ran.returncode, ran.stderr
 

@@ -135,7 +135,7 @@ def test_other_processes_read_the_pickles(mgr):
         [sys.executable, "-c", "import pickle, sys; print(len(pickle.load(sys.stdin.buffer)))"],
         input=data,
         capture_output=True,
-        timeout=60,
+        timeout=500,
         check=False,
     )
     assert done.stdout.split() == [b"4"], done.stderr.decode()

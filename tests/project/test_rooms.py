@@ -40,7 +40,7 @@ lint_imports_command(["--no-cache", "--no-logo"])
 def check(project: Path) -> tuple[int, str]:
     """Exit status and output of import-linter."""
     done = subprocess.run(
-        [sys.executable, "-c", LINT], cwd=project, capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, "-c", LINT], cwd=project, capture_output=True, text=True, timeout=500, check=False
     )
     return done.returncode, done.stdout + done.stderr
 

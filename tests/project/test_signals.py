@@ -27,7 +27,7 @@ def test_tests_of_ctrl_c_pass_if_the_shell_ignores_it():
         "tests/recording/test_sequence.py::test_ctrl_c_while_waiting",
     ]
     command = [sys.executable, "-c", IGNORING, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500, check=False)
     passed = re.search(r"^(\d+) passed", done.stdout, re.MULTILINE)
     assert done.returncode == 0 and passed, done.stdout + done.stderr
     assert int(passed[1]) >= len(tests), done.stdout
@@ -47,7 +47,7 @@ def test_a_test_of_terminals_skips_by_name_if_there_is_none():
         env=dict(os.environ),
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=500,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no pseudo-terminal can be opened here: out of pty devices" in done.stdout

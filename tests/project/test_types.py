@@ -44,7 +44,7 @@ def expected(folder: Path) -> Places:
 def run(*command: str) -> str:
     """The output of a checker, which fails if it finds errors."""
     done = subprocess.run(
-        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, timeout=110, check=False
+        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, timeout=500, check=False
     )
     assert done.returncode in (0, 1), done.stdout + done.stderr
     return done.stdout
@@ -186,7 +186,7 @@ def test_incomplete_types_are_counted(tmp_path, least, status):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=500,
         check=False,
     )
     assert "seeded.unknown: " in done.stdout, done.stdout + done.stderr

@@ -138,7 +138,7 @@ def test_the_command_line_shows_it(tmp_path):
     path.write_text(DEAD)
     command = [sys.executable, "-m", "kompute_py", "reflect", str(path), "--json"]
     shown = json.loads(
-        subprocess.run(command, capture_output=True, text=True, check=True, timeout=100).stdout
+        subprocess.run(command, capture_output=True, text=True, check=True, timeout=500).stdout
     )
     assert [m["name"] for m in shown["push_constants"]["layout"]["members"]] == ["scale", "at"]
 

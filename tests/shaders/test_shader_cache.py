@@ -111,7 +111,7 @@ def test_the_first_hit_of_a_plain_script_imports_nothing(folder):
     path = os.pathsep.join([where, *filter(None, [os.environ.get("PYTHONPATH")])])
     ran = subprocess.run(
         [sys.executable, "-c", script, source],
-        capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path}, timeout=100,
+        capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path}, timeout=500,
     )  # fmt: skip
     assert (ran.stdout, ran.stderr) == ("[]\n", "")
 
@@ -453,7 +453,7 @@ def test_processes_share_it(folder):
         for _ in range(3)
     ]
     for process in running:
-        _, problem = process.communicate(timeout=100)
+        _, problem = process.communicate(timeout=500)
         assert process.returncode == 0, problem
     assert list(folder.glob("*.tmp")) == []
 

@@ -60,7 +60,7 @@ def stacks(process: int) -> str:
     if not shutil.which("gdb"):
         return ""
     command = ["gdb", "-p", str(process), "-batch", "-nx", "-ex", "thread apply all backtrace 8"]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=500, check=False)
     return "\n".join(line for line in done.stdout.splitlines() if line.startswith(("Thread ", "#")))
 
 

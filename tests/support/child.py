@@ -38,7 +38,7 @@ def run_child(
     layer: str | None = None,
     config: str | None = None,
     env: dict[str, str] | None = None,
-    timeout: float = sampled(100, 1000),
+    timeout: float = sampled(500, 1000),
 ) -> Any:
     """`function(*arguments)` in a new interpreter; arguments and the result pass through JSON.
 

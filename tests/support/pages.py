@@ -297,7 +297,7 @@ def _command(command: str, words: list[str]) -> tuple[int, str]:
         env={**os.environ, "PATH": path},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=500,
         check=False,
     )
     return done.returncode, done.stdout + done.stderr

@@ -27,7 +27,7 @@ def test_waits_do_not_stall_under_the_system_layer(debian):
         env=debian,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=500,
         check=False,
     )
     assert done.returncode == 0, done.stderr
