@@ -219,7 +219,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Bare Debian systems in folders.")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run a command in a fresh system, which is then removed")
-    run.add_argument("suite", help="bookworm (Debian 12), trixie (13), testing, or another one that debootstrap knows")
+    run.add_argument(
+        "suite", help="bookworm (Debian 12), trixie (13), testing, or another one that debootstrap knows"
+    )
     run.add_argument("--packages", default="", metavar="A,B", help="Debian packages to install first")
     run.add_argument("--bring", action="append", default=[], metavar="PATH", help="copy this to /bring first")
     run.add_argument("words", nargs="+", metavar="COMMAND", help="the command, after --")

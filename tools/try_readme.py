@@ -1,6 +1,6 @@
 """Runs README's two commands on bare Debian systems, as on a fresh machine.
 
-    sudo python3 tools/try_readme.py                                    # both commands on Debian 12, 13 and testing
+    sudo python3 tools/try_readme.py                                    # on Debian 12, 13 and testing
     sudo python3 tools/try_readme.py trixie --command "test tests/memory -q"
 
 Each system (tools/roots.py) has git and nothing else beyond debootstrap's minbase; the project is a clone of
@@ -57,7 +57,9 @@ def _try(root: Root, suite: str, command: str, env: dict[str, str]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line; returns the exit status."""
     parser = argparse.ArgumentParser(description="README's two commands on bare Debian systems.")
-    parser.add_argument("suites", nargs="*", default=SUITES, metavar="SUITE", help="bookworm, trixie, testing (default: all)")
+    parser.add_argument(
+        "suites", nargs="*", default=SUITES, metavar="SUITE", help="bookworm, trixie, testing (default: all)"
+    )
     parser.add_argument(
         "--command",
         action="append",

@@ -41,7 +41,7 @@ __all__ = [
 
 
 _MOST_BINS = 2**24
-"""Whose edges NumPy makes in a second."""
+"""NumPy makes their edges in a second."""
 
 
 @functools.cache

@@ -155,7 +155,7 @@ def _places(t: Any, key: Any, lengths: tuple[int, ...]) -> Any:
         )
     if not math.prod(key.shape):
         return np.zeros(key.shape, np.int32)
-    # Of an axis whose elements are one in memory, as broadcasting makes them, one is enough.
+    # If broadcasting made an axis, its elements are one in memory, and one is enough.
     array = None if isinstance(key, _MEMORY) else key
     once = array if array is None else array[tuple(slice(None if step else 1) for step in array.strides)]
     ends = [each(key) for each in (_least, _most)] if once is None else [once.min(), once.max()]

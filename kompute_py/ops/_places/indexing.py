@@ -127,7 +127,7 @@ class _Put(_Indexed):
         raise NotImplementedError
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """Writes who comes last at each place, then the elements."""
+        """Notes which element comes last at each place, then writes the elements."""
         kb.scratch("last", kb.result(0).size, "uint32")
         self.each(kb, "begin", kb.result(0).size, "result_size")
         kb.emit("last[i] = 0u;")

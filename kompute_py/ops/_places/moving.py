@@ -68,7 +68,7 @@ def _axis(ksel: KernelSelection, axis: int, ndim: int) -> int:
 
 
 class _Places(CustomOp):
-    """Operations whose result elements come from places that steps of the axes give."""
+    """Operations that take result elements from places that steps of the axes give."""
 
     reads_parts = True
 

@@ -51,7 +51,7 @@ class RaisingOperation(Operation):
         if isinstance(indices, (Tensor, StridedView, Image)):
             ends = [int(host(each(indices))) for each in (_least, _most)]
         else:
-            # Of an axis whose elements are one in memory, as broadcasting makes them, one is enough.
+            # If broadcasting made an axis, its elements are one in memory, and one is enough.
             once = indices[tuple(slice(None if step else 1) for step in indices.strides)]
             ends = [int(once.min()), int(once.max())]
         for index in ends:

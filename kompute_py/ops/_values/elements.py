@@ -27,7 +27,7 @@ _NUMBERS = "all"
 _REAL = "all but complex"
 _ORDERED = "all; complex numbers by real parts, then by imaginary ones"
 _INTS = "bool and ints"
-_SINGLE = "floats up to 32 bits; ints and bools whose result is one"
+_SINGLE = "floats up to 32 bits; ints and bools with such a result"
 _FLOATS = "floats, float64 too; ints and bools, of which some give float64"
 _COMPLEX = "floats and complex numbers; ints and bools, of which some give float64"
 _ROUNDED = "all but complex"
@@ -404,7 +404,7 @@ _TABLE: dict[str, _Function] = dict(
         ),
         _one(
             "arcsin",
-            "The angle in radians whose sine is `x`.",
+            "The angle in radians with the sine `x`.",
             [0, 1],
             "[0.0, 1.5707963705062866]",
             _COMPLEX,
@@ -412,7 +412,7 @@ _TABLE: dict[str, _Function] = dict(
         ),
         _one(
             "arccos",
-            "The angle in radians whose cosine is `x`.",
+            "The angle in radians with the cosine `x`.",
             [0, 1],
             "[1.5707963705062866, 0.0]",
             _COMPLEX,
@@ -420,7 +420,7 @@ _TABLE: dict[str, _Function] = dict(
         ),
         _one(
             "arctan",
-            "The angle in radians whose tangent is `x`.",
+            "The angle in radians with the tangent `x`.",
             [0, 1],
             "[0.0, 0.7853981852531433]",
             _COMPLEX,
@@ -456,7 +456,7 @@ _TABLE: dict[str, _Function] = dict(
         ),
         _one(
             "arcsinh",
-            "The number whose hyperbolic sine is `x`.",
+            "The number with the hyperbolic sine `x`.",
             [0, 1],
             "[0.0, 0.8813735842704773]",
             _COMPLEX,
@@ -464,7 +464,7 @@ _TABLE: dict[str, _Function] = dict(
         ),
         _one(
             "arccosh",
-            "The number from 0 whose hyperbolic cosine is `x`.",
+            "The number from 0 with the hyperbolic cosine `x`.",
             [1, 2],
             "[0.0, 1.316957950592041]",
             _COMPLEX,
@@ -472,7 +472,7 @@ _TABLE: dict[str, _Function] = dict(
         ),
         _one(
             "arctanh",
-            "The number whose hyperbolic tangent is `x`.",
+            "The number with the hyperbolic tangent `x`.",
             [0, 0.5],
             "[0.0, 0.5493061542510986]",
             _COMPLEX,
