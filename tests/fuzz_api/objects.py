@@ -33,6 +33,8 @@ _OF_PYTHON = {
     "__getstate__", "__dict__", "__weakref__", "__format__",
     # From Python 3.12 and 3.13 on, of everything with buffers and of every namedtuple.
     "__buffer__", "__release_buffer__", "__replace__",
+    # From Python 3.14 on, of every class with annotations.
+    "__annotate__", "__annotate_func__",
 }  # fmt: skip
 
 
