@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import kompute_py as kp
-from tests.differential.program import AFFINE
+from tests.differential.library import AFFINE
 from tests.drivers import PROFILES, null_control
 from tests.support.child import run_child
 from tests.support.sampling import sampled

@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <random>
@@ -15,9 +17,10 @@ namespace {
 
 using kp::ResourceRange;
 
-// Ranges only compare the addresses of their resources.
-std::shared_ptr<kp::Resource> resource(uintptr_t number) {
-    return {std::shared_ptr<void>(), reinterpret_cast<kp::Resource*>(0x1000 * (number + 1))};
+// Ranges compare the addresses of their resources, and ask for the first byte of imported memory: 0 here.
+std::shared_ptr<kp::Resource> resource(size_t number) {
+    alignas(kp::Resource) static std::array<std::array<std::byte, sizeof(kp::Resource)>, 50> zeros{};
+    return {std::shared_ptr<void>(), reinterpret_cast<kp::Resource*>(zeros.at(number).data())};
 }
 
 using Bytes = std::set<std::pair<const kp::Resource*, uint64_t>>;
