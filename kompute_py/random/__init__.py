@@ -5,9 +5,9 @@ The generator is Philox 4x32-10, so the same seed gives the same integers and un
 
 from __future__ import annotations
 
-from .generator import Generator, default_generator, fill_randint, fill_randn, fill_uniform
+from .generator import Generator, default_generator, default_rng, fill_randint, fill_randn, fill_uniform
 
-__all__ = ["Generator", "default_generator", "fill_randint", "fill_randn", "fill_uniform"]
+__all__ = ["Generator", "default_generator", "default_rng", "fill_randint", "fill_randn", "fill_uniform"]
 
 
 def __dir__() -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.arrays import as_index, as_shape, host_empty, refuse_mask, require_manager, to_dtype, to_flag
+from .._base.arrays import as_index, as_shape, host_empty, refuse_mask, require_manager, to_flag
 from .._base.errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -24,28 +24,40 @@ from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from ..ops._places.moving import ascontiguousarray, take
 from .chances import sums_of
+from .distributions import (
+    BETWEEN,
+    FLOATS,
+    PLACED,
+    Distributions,
+    between,
+    check_dtype,
+    dtype_of,
+    is_array,
+    loc_scale,
+)
 from .orders import ORDERS, RECORDED_ORDERS
 from .philox import DRAWS, RECORDED
+from .shaped import RECORDED_SHAPED, SHAPED
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from .._manager.manager import Manager
+    from .distributions import Parameter
 
     Numbers = Tensor | StridedView | np.ndarray[Any, Any]
 
 _NAME = "Philox4x32-10"
-_FLOATS = ("float16", "float32", "float64")
 _INTEGERS = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
-_DRAWS = {**DRAWS, **ORDERS}
-_RECORDED = {**RECORDED, **RECORDED_ORDERS}
-_PER_COUNTER = {"order": 2, "race": 1, "categories": 2}
+_DRAWS = {**DRAWS, **ORDERS, **SHAPED}
+_RECORDED = {**RECORDED, **RECORDED_ORDERS, **RECORDED_SHAPED}
+_PER_COUNTER = {"order": 2, "race": 1, "categories": 2, **dict.fromkeys(SHAPED, 1)}
 """Elements that share a counter, where it is not 128 bits over the bits of one."""
 _CHILDREN = 2**20
 _POSITIONS, _JUMPS = 2**64, 2**32
 
 
-class Generator:
+class Generator(Distributions):
     """Random numbers from a seed, drawn on a device.
 
     `seed` is an int from 0, a list of ints, a ``numpy.random.SeedSequence``, or None for one from the system.
@@ -173,24 +185,25 @@ class Generator:
         Raises ArgumentTypeError for another dtype, InvalidArgumentError if `out` has another shape than
         `size`, or another dtype, UnimplementedError for float64 on a device without it.
         """
-        return self._drawn("uniform", size, dtype, out, _FLOATS, 0.0, 1.0)
+        return self._drawn("uniform", size, dtype, out, FLOATS, 0.0, 1.0, 1.0)
 
     def uniform(
         self,
-        low: float = 0.0,
-        high: float = 1.0,
+        low: Parameter = 0.0,
+        high: Parameter = 1.0,
         size: int | Iterable[int] | None = None,
         dtype: DTypeLike = np.float32,
         out: Numbers | None = None,
     ) -> Any:
-        """Uniform numbers from `low` to `high`: low + (high - low) * ``random()``, rounded twice, so that
-        `high` itself can occur.
+        """Uniform numbers from `low` to below `high`: low + (high - low) * ``random()``, rounded twice, and
+        the next number of the dtype if that gives `high`. The bounds may be arrays or Tensors.
 
-        Raises InvalidArgumentError if a bound or the distance between them is not finite in the dtype, and
-        the errors of `random`.
+        Raises InvalidArgumentError if a bound or the distance between them is not finite in the dtype, or
+        bounds do not broadcast, and the errors of `random`.
         """
-        least, width = _bounds(low, high, _dtype_of(dtype, out))
-        return self._drawn("uniform", size, dtype, out, _FLOATS, least, width)
+        if is_array(low) or is_array(high):
+            return self._shaped("uniform", size, dtype, out, (), BETWEEN, between(low, high))
+        return self._drawn("uniform", size, dtype, out, FLOATS, *_bounds(low, high, dtype_of(dtype, out)))
 
     def standard_normal(
         self,
@@ -199,12 +212,12 @@ class Generator:
         out: Numbers | None = None,
     ) -> Any:
         """Normal numbers with mean 0 and standard deviation 1. Raises the errors of `random`."""
-        return self._drawn("normal", size, dtype, out, _FLOATS, 0.0, 1.0)
+        return self._drawn("normal", size, dtype, out, FLOATS, 0.0, 1.0)
 
     def normal(
         self,
-        loc: float = 0.0,
-        scale: float = 1.0,
+        loc: Parameter = 0.0,
+        scale: Parameter = 1.0,
         size: int | Iterable[int] | None = None,
         dtype: DTypeLike = np.float32,
         out: Numbers | None = None,
@@ -212,11 +225,14 @@ class Generator:
         """Normal numbers with mean `loc` and standard deviation `scale`, by Box and Muller's transform.
 
         None lies more than 6.7 deviations from the mean (float64: 9.4), because the words of a draw are
-        finite. Raises InvalidArgumentError for a negative scale or a parameter that is not finite, and the
-        errors of `random`.
+        finite. `loc` and `scale` may be arrays or Tensors that broadcast with `size`. Raises
+        InvalidArgumentError for a negative scale or a parameter that is not finite, and the errors of
+        `random`.
         """
-        mean, deviation = _moments(loc, scale, _dtype_of(dtype, out))
-        return self._drawn("normal", size, dtype, out, _FLOATS, mean, deviation)
+        if is_array(loc) or is_array(scale):
+            return self._shaped("normal", size, dtype, out, (), PLACED, loc_scale(loc, scale))
+        mean, deviation = _moments(loc, scale, dtype_of(dtype, out))
+        return self._drawn("normal", size, dtype, out, FLOATS, mean, deviation)
 
     def integers(
         self,
@@ -233,7 +249,7 @@ class Generator:
         Raises InvalidArgumentError for bounds out of the dtype's or in the wrong order, and the errors of
         `random`.
         """
-        kind = _dtype_of(dtype, out)
+        kind = dtype_of(dtype, out)
         words = _span(low, high, kind, to_flag(endpoint, "endpoint"))
         return self._drawn("integers", size, dtype, out, _INTEGERS, *words)
 
@@ -347,17 +363,20 @@ class Generator:
         >>> bool((sequence.eval() and x.read() != first).all())
         True
         """
-        return self._operation("uniform", out, _FLOATS, 0.0, 1.0)
+        return self._operation("uniform", out, FLOATS, 0.0, 1.0, 1.0)
 
-    def uniform_op(self, out: Tensor | StridedView, low: float = 0.0, high: float = 1.0) -> OpCustom:
+    def uniform_op(self, out: Tensor | StridedView, low: Parameter = 0.0, high: Parameter = 1.0) -> OpCustom:
         """`uniform` into `out`, to record. Raises the errors of `uniform` and `random_op`."""
-        least, width = _bounds(low, high, _tensor(out).dtype)
-        return self._operation("uniform", out, _FLOATS, least, width)
+        if is_array(low) or is_array(high):
+            return self._shaped_op("uniform", "uniform", out, (), BETWEEN, between(low, high))
+        return self._operation("uniform", out, FLOATS, *_bounds(low, high, _tensor(out).dtype))
 
-    def normal_op(self, out: Tensor | StridedView, loc: float = 0.0, scale: float = 1.0) -> OpCustom:
+    def normal_op(self, out: Tensor | StridedView, loc: Parameter = 0.0, scale: Parameter = 1.0) -> OpCustom:
         """`normal` into `out`, to record. Raises the errors of `normal` and `random_op`."""
+        if is_array(loc) or is_array(scale):
+            return self._shaped_op("normal", "normal", out, (), PLACED, loc_scale(loc, scale))
         mean, deviation = _moments(loc, scale, _tensor(out).dtype)
-        return self._operation("normal", out, _FLOATS, mean, deviation)
+        return self._operation("normal", out, FLOATS, mean, deviation)
 
     def integers_op(
         self, out: Tensor | StridedView, low: int, high: int | None = None, endpoint: bool = False
@@ -463,8 +482,8 @@ class Generator:
     def _drawn(
         self, kind: str, size: Any, dtype: Any, out: Any, dtypes: tuple[str, ...], *parameters: Any
     ) -> Any:
-        chosen = _dtype_of(dtype, out)
-        _check_dtype(chosen, dtypes)
+        chosen = dtype_of(dtype, out)
+        check_dtype(chosen, dtypes)
         if out is None:
             numbers = self._device().empty(() if size is None else as_shape(size), chosen)
         else:
@@ -494,7 +513,7 @@ class Generator:
         self, kind: str, out: Tensor | StridedView, dtypes: tuple[str, ...], *parameters: Any
     ) -> OpCustom:
         numbers = _tensor(out)
-        _check_dtype(numbers.dtype, dtypes)
+        check_dtype(numbers.dtype, dtypes)
         return self._recorded(kind, numbers, *parameters)
 
     def _recorded(self, kind: str, numbers: Tensor | StridedView, *parameters: Any) -> OpCustom:
@@ -582,22 +601,6 @@ def _tensor(out: Any) -> Any:
     return out
 
 
-def _dtype_of(dtype: Any, out: Any) -> np.dtype[Any]:
-    if out is None:
-        return to_dtype(dtype)
-    if not isinstance(out, (Tensor, StridedView, np.ndarray)):
-        raise ArgumentTypeError(f"out is a Tensor or an array, not {kind_of(out)}")
-    refuse_mask(out, "out")
-    if isinstance(out, np.ndarray) and not out.flags.writeable:
-        raise InvalidArgumentError("out is a read-only array; give one that can be written")
-    return out.dtype
-
-
-def _check_dtype(dtype: np.dtype[Any], dtypes: tuple[str, ...]) -> None:
-    if dtype.name not in dtypes:
-        raise ArgumentTypeError(f"These numbers are {', '.join(dtypes)}, not {dtype}")
-
-
 def _number(value: Any, name: str) -> float:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
         raise ArgumentTypeError(f"{name} is a number, not {kind_of(value)}")
@@ -610,20 +613,24 @@ def _number(value: Any, name: str) -> float:
     return number
 
 
-def _bounds(low: Any, high: Any, dtype: np.dtype[Any]) -> tuple[float, float]:
+def _bounds(low: Any, high: Any, dtype: np.dtype[Any]) -> tuple[float, float, float]:
+    """The least number, the width, and the number next to `high`, which is never drawn."""
     least, most = _number(low, "low"), _number(high, "high")
-    _check_dtype(dtype, _FLOATS)
+    check_dtype(dtype, FLOATS)
     largest = float(np.finfo(dtype).max)
     if not max(abs(least), abs(most), abs(most - least)) <= largest:
         raise InvalidArgumentError(f"{least} to {most} is too wide for {dtype}, which ends at {largest:g}")
-    return least, most - least
+    end = dtype.type(most)
+    if float(end) != least and not (least < float(end) < most or most < float(end) < least):
+        end = np.nextafter(end, dtype.type(least))
+    return least, most - least, float(end)
 
 
 def _moments(loc: Any, scale: Any, dtype: np.dtype[Any]) -> tuple[float, float]:
     mean, deviation = _number(loc, "loc"), _number(scale, "scale")
     if deviation < 0:
         raise InvalidArgumentError(f"scale is {deviation}; it cannot be negative")
-    _check_dtype(dtype, _FLOATS)
+    check_dtype(dtype, FLOATS)
     largest = float(np.finfo(dtype).max)
     if not max(abs(mean), deviation) <= largest:
         raise InvalidArgumentError(
@@ -634,7 +641,7 @@ def _moments(loc: Any, scale: Any, dtype: np.dtype[Any]) -> tuple[float, float]:
 
 def _span(low: Any, high: Any, dtype: np.dtype[Any], endpoint: bool) -> tuple[int, int, int, int]:
     """The words of the least number and of the distance to the greatest one."""
-    _check_dtype(dtype, _INTEGERS)
+    check_dtype(dtype, _INTEGERS)
     least, most = (
         (0, as_index(low, "low")) if high is None else (as_index(low, "low"), as_index(high, "high"))
     )
@@ -711,6 +718,18 @@ def _parts_at(x: Any, rows: Tensor, axis: int) -> Any:
         shape = (*x.shape[:axis], *rows.shape, *x.shape[axis + 1 :])
         return np.take(x, rows.read(), axis, host_empty(shape, x.dtype, "The parts in random order"))
     return take(x, rows, axis, "clip")
+
+
+def default_rng(seed: Any = None) -> Generator:
+    """A generator, as ``numpy.random.default_rng`` gives one. `seed` is what `Generator` takes, or a generator,
+    which is returned as it is.
+
+    Raises the errors of `Generator`.
+
+    >>> kp.random.default_rng(7).random(3).shape
+    (3,)
+    """
+    return seed if isinstance(seed, Generator) else Generator(seed)
 
 
 _default: Generator | None = None

@@ -114,32 +114,40 @@ class _Draw(CustomOp):
         """The elements of one counter in the kernels, from its words `w`."""
         raise NotImplementedError
 
+    def blocks(self, count: int) -> str:
+        """How many counters the numbers take, in the kernels: one for `count` elements."""
+        return f"numbers_size / {count}u + (numbers_size % {count}u == 0u ? 0u : 1u)"
+
+    def stores(self, kb: KernelBuilder, values: list[str]) -> None:
+        """Writes the elements of a counter."""
+        for number, value in enumerate(values):
+            kb.emit(f"if (first + {number}u < numbers_size) numbers_store(first + {number}u, {value});")
+
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         out = kb.arg_value("numbers")
         kb.begin_dispatch("draw")
         kb.declare(PHILOX)
         values = self.values(kb, out.dtype.name)
-        count = len(values)
+        count = max(len(values), 1)
         blocks = kb.ceil_div(out.size, count)
         kb.grid(kb.largest(blocks, 1) if self.recorded else blocks)
         place = ("state_load(0)", "state_load(1)") if self.recorded else ("uint(low)", "uint(high)")
         kb.emit(f"""
             uint block = gl_GlobalInvocationID.x;
-            if (block >= numbers_size / {count}u + (numbers_size % {count}u == 0u ? 0u : 1u)) return;
+            if (block >= {self.blocks(count)}) return;
             uvec2 key = uvec2(key0, key1);
             uvec4 counter = uvec4({place[0]} + block, {place[1]}, 0u, uint(jump));
             if (counter.x < block) ++counter.y;
             uvec4 w = philox(counter, key);
             uint first = block * {count}u;
         """)
-        for number, value in enumerate(values):
-            kb.emit(f"if (first + {number}u < numbers_size) numbers_store(first + {number}u, {value});")
+        self.stores(kb, values)
         if self.recorded:
             kb.begin_dispatch("move on")
             kb.workgroup(1)
             kb.grid(1)
             kb.emit(f"""
-                uint blocks = numbers_size / {count}u + (numbers_size % {count}u == 0u ? 0u : 1u);
+                uint blocks = {self.blocks(count)};
                 uint low = state_load(0) + blocks;
                 if (low < blocks) state_store(1, state_load(1) + 1u);
                 state_store(0, low);
@@ -155,17 +163,20 @@ class _Words(_Draw):
 
 
 class _Uniform(_Draw):
-    """From `least` to `least` + `width`."""
+    """From `least` to `least` + `width`, and no further than `last` in its direction."""
 
     def parameters(self, ksel: KernelSelection, dtype: str) -> None:
-        for name in ("least", "width"):
+        for name in ("least", "width", "last"):
             value = ksel.arg_float(name)
             if dtype == "float64":
                 value.cast("float64")
 
     def values(self, kb: KernelBuilder, dtype: str) -> list[str]:
         kind = "double" if dtype == "float64" else "float"
-        kb.declare(f"{kind} placed({kind} u) {{ precise {kind} r = least + width * u; return r; }}")
+        kb.declare(
+            f"{kind} placed({kind} u) {{ precise {kind} r = least + width * u; "
+            "return width < 0.0 ? max(r, last) : min(r, last); }"
+        )
         if dtype == "float64":
             kb.declare(
                 "double unit(uint a, uint b) { return (double(a >> 5) * 67108864.0lf + double(b >> 6)) "
@@ -307,7 +318,7 @@ def _operation(base: type[_Draw], name: str, parameters: str, recorded: bool) ->
 
 _KINDS: dict[str, tuple[type[_Draw], str]] = {
     "words": (_Words, ""),
-    "uniform": (_Uniform, "float least, float width"),
+    "uniform": (_Uniform, "float least, float width, float last"),
     "normal": (_Normal, "float mean, float deviation"),
     "integers": (_Integers, "int least0, int least1, int span0, int span1"),
     "categories": (_Categories, "Tensor sums"),

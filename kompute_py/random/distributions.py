@@ -1,0 +1,544 @@
+"""The distributions of `Generator` that have a shape, and their operations to record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._base.arrays import as_index, as_shape, refuse_mask, to_array, to_dtype
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
+from .._builders.elementwise import elementwise
+from .._custom.op_custom import OpCustom
+from .._memory.strided import StridedView
+from .._memory.tensor import Tensor
+from ..ops._linear.network import softmax
+from ..ops._places.moving import broadcast_to
+from .shaped import MOST_COUNT
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
+
+    from .._manager.manager import Manager
+
+    Numbers = Tensor | StridedView | np.ndarray[Any, Any]
+    Parameter = Tensor | StridedView | ArrayLike
+    Size = int | Iterable[int] | None
+
+FLOATS = ("float16", "float32", "float64")
+COUNTS = ("int32", "uint32", "int64", "uint64")
+_MOST_COLUMNS = 2**16
+_LEAST_CHANCE = 2.0**-20
+
+_SCALED = elementwise("n * scale")
+PLACED = elementwise("n * scale + loc")
+_EXPONENT = elementwise("exp(n * scale + loc)")
+_TWICE = elementwise("n * 2")
+BETWEEN = elementwise(
+    "maximum(n * (high - low) + low, nextafter(high, low)) if low > high "
+    "else minimum(n * (high - low) + low, nextafter(high, low))"
+)
+_PLAIN = {"normal": (0.0, 1.0), "uniform": (0.0, 1.0, 1.0)}
+"""Parameters of draws that are placed afterwards."""
+
+Rule = tuple[str, Callable[[Any], Any]]
+_POSITIVE: Rule = ("above 0 and finite", lambda x: (x > 0) & np.isfinite(x))
+_NOT_NEGATIVE: Rule = ("0 or more and finite", lambda x: (x >= 0) & np.isfinite(x))
+_FINITE: Rule = ("finite", np.isfinite)
+_MEAN: Rule = (f"from 0 to {MOST_COUNT}", lambda x: (x >= 0) & (x <= MOST_COUNT))
+_COUNT: Rule = (
+    f"a whole number from 0 to {MOST_COUNT}",
+    lambda x: (x >= 0) & (x <= MOST_COUNT) & (x == np.floor(x)),
+)
+_CHANCE: Rule = ("from 0 to 1", lambda x: (x >= 0) & (x <= 1))
+_SOME_CHANCE: Rule = ("from 2**-20 to 1", lambda x: (x >= _LEAST_CHANCE) & (x <= 1))
+
+
+def on_device(value: Any) -> bool:
+    """Whether a parameter is a Tensor or a part of one."""
+    return isinstance(value, (Tensor, StridedView))
+
+
+def is_array(value: Any) -> bool:
+    """Whether a parameter has several elements, or may have."""
+    return on_device(value) or np.ndim(value) > 0
+
+
+def parameter(value: Any, name: str, rule: Rule) -> Any:
+    """A Tensor as it is, or anything else as a checked array of float64.
+
+    Raises ArgumentTypeError unless it has real numbers, InvalidArgumentError if one breaks the rule.
+    """
+    if on_device(value):
+        value._require_init("be used")
+        if value.dtype.kind not in "biuf":
+            raise ArgumentTypeError(f"{name} is of {value.dtype}; give real numbers")
+        return value
+    if isinstance(value, (bool, np.bool_)):
+        raise ArgumentTypeError(f"{name} is a number, not {kind_of(value)}")
+    found = to_array(value, name)
+    if found.dtype.kind not in "iuf":
+        raise ArgumentTypeError(f"{name} is a number or an array of numbers, not {shown(value)}")
+    found = found.astype(np.float64)
+    words, holds = rule
+    if not np.all(holds(found)):
+        wrong = found[~holds(found)].ravel()[0]
+        raise InvalidArgumentError(f"{name} has {wrong:g}; give numbers that are {words}")
+    return found
+
+
+def common_shape(values: Iterable[Any]) -> tuple[int, ...]:
+    """The shape to which parameters broadcast. Raises InvalidArgumentError if they do not."""
+    shapes = [tuple(each.shape) for each in values]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise InvalidArgumentError(f"Parameters of the shapes {shapes} do not broadcast together") from None
+
+
+def spread(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], owner: Manager) -> Tensor:
+    """A parameter as a Tensor of `owner` with one element, or with as many as `shape`.
+
+    Raises InvalidArgumentError if it does not broadcast to `shape`.
+    """
+    count = math.prod(value.shape)
+    if common_shape([value, np.broadcast_to(np.int8(0), shape)]) != shape:
+        raise InvalidArgumentError(f"A parameter of shape {tuple(value.shape)} does not broadcast to {shape}")
+    if on_device(value):
+        found = value if value.dtype == dtype else elementwise("x", dtype)(value)
+        return found if count == 1 or tuple(found.shape) == shape else broadcast_to(found, shape)
+    made = value.astype(dtype)
+    if count != 1 and math.prod(shape):
+        made = np.ascontiguousarray(np.broadcast_to(made, shape))
+    return owner.tensor_t(made if made.size else np.zeros(1, dtype))
+
+
+class Distributions:
+    """Base of `Generator`: distributions with a shape.
+
+    Their parameters are numbers, or arrays and Tensors that broadcast with each other and with `size`. The
+    elements of Tensors are not checked: outside of what a distribution allows, floats are NaN or infinite and
+    counts are -1.
+    """
+
+    if TYPE_CHECKING:
+
+        def _device(self) -> Manager: ...
+
+        def _owner(self, *values: Any) -> Manager: ...
+
+        def _fill(self, kind: str, numbers: Any, *parameters: Any) -> None: ...
+
+        def _recorded(self, kind: str, numbers: Any, *parameters: Any) -> OpCustom: ...
+
+    # -- the way of all --------------------------------------------------------------------------------------
+
+    def _shaped(
+        self,
+        kind: str,
+        size: Any,
+        dtype: Any,
+        out: Any,
+        shapes: tuple[Any, ...],
+        after: Any = None,
+        places: tuple[Any, ...] = (),
+    ) -> Any:
+        """Draws `kind` with the parameters `shapes`, then applies the function `after` to the numbers and
+        `places`.
+        """
+        allowed = COUNTS if kind in ("poisson", "binomial", "geometric", "multinomial") else FLOATS
+        chosen = _out_dtype(dtype, out, allowed)
+        shape = common_shape([*shapes, *places])
+        if out is not None:
+            wanted = tuple(out.shape)
+            if size is not None and as_shape(size) != wanted:
+                raise InvalidArgumentError(f"size is {shown(size)}, but out has the shape {wanted}")
+        else:
+            wanted = shape if size is None else as_shape(size)
+        if common_shape([np.broadcast_to(np.int8(0), shape), np.broadcast_to(np.int8(0), wanted)]) != wanted:
+            raise InvalidArgumentError(f"Parameters of shape {shape} do not broadcast to {wanted}")
+        owner = self._owner(out, *shapes, *places)
+        numbers = out if on_device(out) else owner.empty(wanted, chosen)
+        self._fill(kind, numbers, *_PLAIN.get(kind, ()), *_spread_all(shapes, wanted, chosen, owner))
+        if after is not None:
+            after(numbers, *(spread(each, wanted, chosen, owner) for each in places), out=numbers)
+        if isinstance(out, np.ndarray):
+            np.copyto(out, numbers.read())
+            return out
+        single = out is None and size is None and not wanted and not any(map(on_device, (*shapes, *places)))
+        return numbers.read().item() if single else numbers
+
+    def _shaped_op(
+        self, name: str, kind: str, out: Any, shapes: tuple[Any, ...], after: Any = None, places: Any = ()
+    ) -> OpCustom:
+        """The same, to record."""
+        if not on_device(out):
+            raise ArgumentTypeError(f"A recorded draw writes a Tensor, not {kind_of(out)}")
+        allowed = COUNTS if kind in ("poisson", "binomial", "geometric", "multinomial") else FLOATS
+        chosen, wanted, owner = _out_dtype(None, out, allowed), tuple(out.shape), out.manager
+        drawn = self._recorded(kind, out, *_PLAIN.get(kind, ()), *_spread_all(shapes, wanted, chosen, owner))
+        if after is None:
+            return drawn
+        placed = after.op(out, *(spread(each, wanted, chosen, owner) for each in places), out=out)
+        return OpCustom._joined(name, (drawn, placed), (out,))
+
+    # -- floats ----------------------------------------------------------------------------------------------
+
+    def standard_exponential(
+        self, size: Size = None, dtype: DTypeLike = np.float32, out: Numbers | None = None
+    ) -> Any:
+        """Exponential numbers with mean 1: minus the logarithm of a uniform one. None is above 22.2 (float64:
+        44.4). Raises the errors of `random`.
+        """
+        return self._shaped("exponential", size, dtype, out, ())
+
+    def exponential(
+        self,
+        scale: Parameter = 1.0,
+        size: Size = None,
+        dtype: DTypeLike = np.float32,
+        out: Numbers | None = None,
+    ) -> Any:
+        """Exponential numbers with the mean `scale`, which may be an array or a Tensor.
+
+        Raises InvalidArgumentError for a scale that is negative or not finite, or does not broadcast, and the
+        errors of `random`.
+
+        >>> kp.random.Generator(7).exponential([1, 10], (3, 2)).shape
+        (3, 2)
+        """
+        places = (parameter(scale, "scale", _NOT_NEGATIVE),)
+        return self._shaped("exponential", size, dtype, out, (), _SCALED, places)
+
+    def exponential_op(self, out: Tensor | StridedView, scale: Parameter = 1.0) -> OpCustom:
+        """`exponential` into `out`, to record. Raises the errors of `exponential` and `random_op`."""
+        places = (parameter(scale, "scale", _NOT_NEGATIVE),)
+        return self._shaped_op("exponential", "exponential", out, (), _SCALED, places)
+
+    def laplace(
+        self,
+        loc: Parameter = 0.0,
+        scale: Parameter = 1.0,
+        size: Size = None,
+        dtype: DTypeLike = np.float32,
+        out: Numbers | None = None,
+    ) -> Any:
+        """Laplace's double exponential numbers around `loc`. Raises the errors of `exponential`."""
+        return self._shaped("laplace", size, dtype, out, (), PLACED, loc_scale(loc, scale))
+
+    def laplace_op(self, out: Tensor | StridedView, loc: Parameter = 0.0, scale: Parameter = 1.0) -> OpCustom:
+        """`laplace` into `out`, to record. Raises the errors of `laplace` and `random_op`."""
+        return self._shaped_op("laplace", "laplace", out, (), PLACED, loc_scale(loc, scale))
+
+    def standard_cauchy(
+        self, size: Size = None, dtype: DTypeLike = np.float32, out: Numbers | None = None
+    ) -> Any:
+        """Cauchy's numbers around 0: the quotient of two normal ones. Raises the errors of `random`."""
+        return self._shaped("cauchy", size, dtype, out, ())
+
+    def cauchy(
+        self,
+        loc: Parameter = 0.0,
+        scale: Parameter = 1.0,
+        size: Size = None,
+        dtype: DTypeLike = np.float32,
+        out: Numbers | None = None,
+    ) -> Any:
+        """Cauchy's numbers with the median `loc` and the half width `scale`. Raises the errors of
+        `exponential`.
+        """
+        return self._shaped("cauchy", size, dtype, out, (), PLACED, loc_scale(loc, scale))
+
+    def cauchy_op(self, out: Tensor | StridedView, loc: Parameter = 0.0, scale: Parameter = 1.0) -> OpCustom:
+        """`cauchy` into `out`, to record. Raises the errors of `cauchy` and `random_op`."""
+        return self._shaped_op("cauchy", "cauchy", out, (), PLACED, loc_scale(loc, scale))
+
+    def lognormal(
+        self,
+        mean: Parameter = 0.0,
+        sigma: Parameter = 1.0,
+        size: Size = None,
+        dtype: DTypeLike = np.float32,
+        out: Numbers | None = None,
+    ) -> Any:
+        """Numbers whose logarithms are normal, with the mean `mean` and the deviation `sigma`. Raises the
+        errors of `exponential`.
+        """
+        return self._shaped("normal", size, dtype, out, (), _EXPONENT, _mean_sigma(mean, sigma))
+
+    def lognormal_op(
+        self, out: Tensor | StridedView, mean: Parameter = 0.0, sigma: Parameter = 1.0
+    ) -> OpCustom:
+        """`lognormal` into `out`, to record. Raises the errors of `lognormal` and `random_op`."""
+        return self._shaped_op("lognormal", "normal", out, (), _EXPONENT, _mean_sigma(mean, sigma))
+
+    def standard_gamma(
+        self, shape: Parameter, size: Size = None, dtype: DTypeLike = np.float32, out: Numbers | None = None
+    ) -> Any:
+        """Gamma numbers with the scale 1. Raises the errors of `gamma`."""
+        return self._shaped("gamma", size, dtype, out, (parameter(shape, "shape", _POSITIVE),))
+
+    def gamma(
+        self,
+        shape: Parameter,
+        scale: Parameter = 1.0,
+        size: Size = None,
+        dtype: DTypeLike = np.float32,
+        out: Numbers | None = None,
+    ) -> Any:
+        """Gamma numbers of a `shape` above 0 and a `scale`, by Marsaglia and Tsang's method (2000).
+
+        Raises InvalidArgumentError for a shape that is not above 0 or not finite, and the errors of
+        `exponential`.
+
+        >>> kp.random.Generator(7).gamma(2.5, size=4).shape
+        (4,)
+        """
+        shapes, places = (parameter(shape, "shape", _POSITIVE),), (parameter(scale, "scale", _NOT_NEGATIVE),)
+        return self._shaped("gamma", size, dtype, out, shapes, _SCALED, places)
+
+    def gamma_op(self, out: Tensor | StridedView, shape: Parameter, scale: Parameter = 1.0) -> OpCustom:
+        """`gamma` into `out`, to record. Raises the errors of `gamma` and `random_op`."""
+        shapes, places = (parameter(shape, "shape", _POSITIVE),), (parameter(scale, "scale", _NOT_NEGATIVE),)
+        return self._shaped_op("gamma", "gamma", out, shapes, _SCALED, places)
+
+    def chisquare(
+        self, df: Parameter, size: Size = None, dtype: DTypeLike = np.float32, out: Numbers | None = None
+    ) -> Any:
+        """Sums of the squares of `df` normal numbers: twice a gamma number of shape df / 2. Raises the errors
+        of `gamma`.
+        """
+        return self._shaped("gamma", size, dtype, out, (_half(df),), _TWICE)
+
+    def chisquare_op(self, out: Tensor | StridedView, df: Parameter) -> OpCustom:
+        """`chisquare` into `out`, to record. Raises the errors of `chisquare` and `random_op`."""
+        return self._shaped_op("chisquare", "gamma", out, (_half(df),), _TWICE)
+
+    def beta(
+        self,
+        a: Parameter,
+        b: Parameter,
+        size: Size = None,
+        dtype: DTypeLike = np.float32,
+        out: Numbers | None = None,
+    ) -> Any:
+        """Beta numbers of `a` and `b` above 0: x / (x + y) of two gamma numbers, by their logarithms if `a`
+        or `b` is below 1. Raises the errors of `gamma`.
+        """
+        shapes = parameter(a, "a", _POSITIVE), parameter(b, "b", _POSITIVE)
+        return self._shaped("beta", size, dtype, out, shapes)
+
+    def beta_op(self, out: Tensor | StridedView, a: Parameter, b: Parameter) -> OpCustom:
+        """`beta` into `out`, to record. Raises the errors of `beta` and `random_op`."""
+        shapes = parameter(a, "a", _POSITIVE), parameter(b, "b", _POSITIVE)
+        return self._shaped_op("beta", "beta", out, shapes)
+
+    def dirichlet(
+        self, alpha: Parameter, size: Size = None, dtype: DTypeLike = np.float32, out: Numbers | None = None
+    ) -> Any:
+        """Dirichlet's rows of positive numbers with the sum 1: gamma numbers of the shapes `alpha`, divided by
+        their sum. The result has the axes of `size`, and one for the elements of `alpha`.
+
+        Raises InvalidArgumentError unless `alpha` has one axis with an element or more, and the errors of
+        `gamma`.
+        """
+        shapes = _rows(parameter(alpha, "alpha", _POSITIVE), "alpha")
+        wanted = shapes.shape if size is None else (*as_shape(size), *shapes.shape)
+        if out is None:
+            return self._shaped("log_gamma", wanted, dtype, None, (shapes,), _Softmax)
+        return self._shaped("log_gamma", None if size is None else wanted, dtype, out, (shapes,), _Softmax)
+
+    def dirichlet_op(self, out: Tensor, alpha: Parameter) -> OpCustom:
+        """`dirichlet` into `out`, to record. Raises the errors of `dirichlet` and `random_op`."""
+        shapes = _rows(parameter(alpha, "alpha", _POSITIVE), "alpha")
+        return self._shaped_op("dirichlet", "log_gamma", out, (shapes,), _Softmax)
+
+    # -- counts ----------------------------------------------------------------------------------------------
+
+    def poisson(
+        self,
+        lam: Parameter = 1.0,
+        size: Size = None,
+        dtype: DTypeLike = np.int32,
+        out: Numbers | None = None,
+    ) -> Any:
+        """How often something happens that happens `lam` times on average, by Hörmann's PTRS (1993).
+
+        Raises InvalidArgumentError for a `lam` outside 0 to 2**24, or that does not broadcast;
+        ArgumentTypeError for another dtype than int32, uint32, int64 and uint64.
+
+        >>> kp.random.Generator(7).poisson([1, 1000], (4, 2)).shape
+        (4, 2)
+        """
+        return self._shaped("poisson", size, dtype, out, (parameter(lam, "lam", _MEAN),))
+
+    def poisson_op(self, out: Tensor | StridedView, lam: Parameter = 1.0) -> OpCustom:
+        """`poisson` into `out`, to record. Raises the errors of `poisson` and `random_op`."""
+        return self._shaped_op("poisson", "poisson", out, (parameter(lam, "lam", _MEAN),))
+
+    def binomial(
+        self,
+        n: Parameter,
+        p: Parameter,
+        size: Size = None,
+        dtype: DTypeLike = np.int32,
+        out: Numbers | None = None,
+    ) -> Any:
+        """How many of `n` tries succeed that each succeed with the probability `p`, by Hörmann's BTRS (1993).
+
+        Raises InvalidArgumentError for an `n` that is not whole or outside 0 to 2**24, a `p` outside 0 to 1,
+        and the errors of `poisson`.
+        """
+        shapes = parameter(n, "n", _COUNT), parameter(p, "p", _CHANCE)
+        return self._shaped("binomial", size, dtype, out, shapes)
+
+    def binomial_op(self, out: Tensor | StridedView, n: Parameter, p: Parameter) -> OpCustom:
+        """`binomial` into `out`, to record. Raises the errors of `binomial` and `random_op`."""
+        shapes = parameter(n, "n", _COUNT), parameter(p, "p", _CHANCE)
+        return self._shaped_op("binomial", "binomial", out, shapes)
+
+    def geometric(
+        self, p: Parameter, size: Size = None, dtype: DTypeLike = np.int32, out: Numbers | None = None
+    ) -> Any:
+        """How many tries it takes until one succeeds, each with the probability `p`: 1 or more.
+
+        Raises InvalidArgumentError for a `p` outside 2**-20 to 1, and the errors of `poisson`.
+        """
+        return self._shaped("geometric", size, dtype, out, (parameter(p, "p", _SOME_CHANCE),))
+
+    def geometric_op(self, out: Tensor | StridedView, p: Parameter) -> OpCustom:
+        """`geometric` into `out`, to record. Raises the errors of `geometric` and `random_op`."""
+        return self._shaped_op("geometric", "geometric", out, (parameter(p, "p", _SOME_CHANCE),))
+
+    def multinomial(
+        self,
+        n: int,
+        pvals: ArrayLike,
+        size: Size = None,
+        dtype: DTypeLike = np.int32,
+        out: Numbers | None = None,
+    ) -> Any:
+        """Rows that tell how often each outcome occurs in `n` tries, with the probabilities `pvals`: for each
+        a binomial number of what is left. The result has the axes of `size`, and one for the outcomes.
+
+        Raises InvalidArgumentError for an `n` outside 0 to 2**24, unless `pvals` has one axis of 1 to 65,536
+        numbers from 0 on with the sum 1 (as in NumPy, a last one may be less), and the errors of `poisson`.
+        """
+        count, chances = _tries(n), _conditional(pvals)
+        wanted = chances.shape if size is None else (*as_shape(size), *chances.shape)
+        chosen = _out_dtype(dtype, out, COUNTS)
+        if out is not None and (
+            tuple(out.shape)[-1:] != chances.shape or (size is not None and out.shape != wanted)
+        ):
+            raise InvalidArgumentError(f"out has the shape {tuple(out.shape)}; give {wanted}")
+        owner = self._owner(out)
+        numbers = out if on_device(out) else owner.empty(wanted if out is None else out.shape, chosen)
+        self._fill("multinomial", numbers, owner.tensor_t(chances), count)
+        if isinstance(out, np.ndarray):
+            np.copyto(out, numbers.read())
+            return out
+        return numbers
+
+    def multinomial_op(self, out: Tensor, n: int, pvals: ArrayLike) -> OpCustom:
+        """`multinomial` into `out`, to record. Raises the errors of `multinomial` and `random_op`."""
+        count, chances = _tries(n), _conditional(pvals)
+        if not on_device(out):
+            raise ArgumentTypeError(f"A recorded draw writes a Tensor, not {kind_of(out)}")
+        _out_dtype(None, out, COUNTS)
+        if tuple(out.shape)[-1:] != chances.shape:
+            raise InvalidArgumentError(
+                f"out has the shape {tuple(out.shape)}; its last axis is {chances.size}"
+            )
+        return self._recorded("multinomial", out, out.manager.tensor_t(chances), count)
+
+
+class _Softmax:
+    """Rows of logarithms as parts of their sum, in the way of an operation."""
+
+    def __new__(cls, numbers: Any, out: Any) -> Any:
+        return softmax(numbers, -1, out=out)
+
+    @staticmethod
+    def op(numbers: Any, out: Any) -> Any:
+        return softmax.op(numbers, -1, out=out)
+
+
+def _spread_all(
+    values: Iterable[Any], shape: tuple[int, ...], dtype: np.dtype[Any], owner: Manager
+) -> list[Tensor]:
+    """Parameters of kernels, which compute float16 with float32, and counts too."""
+    wide = np.dtype(np.float64 if dtype == np.float64 else np.float32)
+    return [spread(each, shape, wide, owner) for each in values]
+
+
+def dtype_of(dtype: Any, out: Any) -> np.dtype[Any]:
+    """The dtype of a draw into `out`, or of `dtype`. Raises an error if `out` cannot be written."""
+    if out is None:
+        return to_dtype(dtype)
+    if not isinstance(out, (Tensor, StridedView, np.ndarray)):
+        raise ArgumentTypeError(f"out is a Tensor or an array, not {kind_of(out)}")
+    refuse_mask(out, "out")
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise InvalidArgumentError("out is a read-only array; give one that can be written")
+    return out.dtype
+
+
+def check_dtype(dtype: np.dtype[Any], dtypes: tuple[str, ...]) -> None:
+    """Raises ArgumentTypeError unless `dtype` is one of those that a distribution has."""
+    if dtype.name not in dtypes:
+        raise ArgumentTypeError(f"These numbers are {', '.join(dtypes)}, not {dtype}")
+
+
+def _out_dtype(dtype: Any, out: Any, allowed: tuple[str, ...]) -> np.dtype[Any]:
+    found = dtype_of(dtype, out)
+    check_dtype(found, allowed)
+    return found
+
+
+def loc_scale(loc: Any, scale: Any) -> tuple[Any, Any]:
+    """Scale and loc, in the order of the formula."""
+    return parameter(scale, "scale", _NOT_NEGATIVE), parameter(loc, "loc", _FINITE)
+
+
+def between(low: Any, high: Any) -> tuple[Any, Any]:
+    """High and low, in the order of the formula."""
+    return parameter(high, "high", _FINITE), parameter(low, "low", _FINITE)
+
+
+def _mean_sigma(mean: Any, sigma: Any) -> tuple[Any, Any]:
+    return parameter(sigma, "sigma", _NOT_NEGATIVE), parameter(mean, "mean", _FINITE)
+
+
+def _half(df: Any) -> Any:
+    found = parameter(df, "df", _POSITIVE)
+    return elementwise("x * 0.5")(found) if on_device(found) else found / 2
+
+
+def _rows(value: Any, name: str) -> Any:
+    if len(value.shape) != 1 or not value.shape[0]:
+        raise InvalidArgumentError(f"{name} has the shape {tuple(value.shape)}; give one axis of numbers")
+    return value
+
+
+def _tries(n: Any) -> int:
+    count = as_index(n, "n")
+    if not 0 <= count <= MOST_COUNT:
+        raise InvalidArgumentError(f"n is {count}; give 0 to {MOST_COUNT}")
+    return count
+
+
+def _conditional(pvals: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """The probability of each outcome among those that follow it."""
+    if on_device(pvals):
+        pvals = pvals.read()
+    found = _rows(parameter(pvals, "pvals", _CHANCE), "pvals")
+    if found.size > _MOST_COLUMNS:
+        raise InvalidArgumentError(f"pvals has {found.size} numbers; {_MOST_COLUMNS} at most")
+    if found[:-1].sum() > 1 + 1e-6:
+        raise InvalidArgumentError(f"pvals has the sum {found.sum():g}; probabilities have 1")
+    left = 1 - np.concatenate([[0.0], np.cumsum(found[:-1])])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        chances = np.where(left > 1e-12, found / left, 1.0)
+    return np.clip(chances, 0, 1).astype(np.float32)
