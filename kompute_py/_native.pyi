@@ -374,6 +374,9 @@ class Memory(_Object):
     def note_match(self) -> None:
         """Records that the caller has made the host copy and the device memory the same."""
 
+    def note_host_write(self) -> None:
+        """Records that the caller has written the device's contents for the host, and not the host copy."""
+
 class Buffer(Memory):
     def write_numbers(self, data: np.ndarray, to: tuple[str, int]) -> bool:
         """Like `write`, for numbers that become others (NumPy's kind and size) on their way into memory that
@@ -470,6 +473,7 @@ class BufferView(_Object):
     def write(self, data: np.ndarray, offset: int = 0) -> None: ...
     def wait(self) -> None: ...
     def note_match(self) -> None: ...
+    def note_host_write(self) -> None: ...
 
 class MappedMemory(_Object):
     """Host access to the device memory of `memory`.

@@ -153,6 +153,7 @@ class Tensor(Memory, _native.BufferExporter):
             return
         if not any(array.strides) and self.nbytes >= _FILLED_FROM and self._dtype.itemsize in _PATTERNS:
             self.fill(array.reshape(-1)[:1].tobytes()).wait()
+            self._native.note_host_write()
         else:
             self.write(np.ascontiguousarray(array))
 

@@ -269,6 +269,7 @@ void bind_memory(py::module_& m) {
         .def_property_readonly("idle", &Resource::idle)
         .def_property_readonly("freshness", [](Resource& r) { return named(r.freshness(0, r.nbytes())); })
         .def("note_match", [](Resource& r) { r.note_match(0, r.nbytes()); })
+        .def("note_host_write", [](Resource& r) { r.note_host_write(0, r.nbytes()); })
         .def_property_readonly(
             "vk_memory", [](Resource& r) { return handle_value(shared_out(r).device_memory().memory()); })
         .def_property_readonly("vk_memory_offset",
@@ -367,6 +368,7 @@ void bind_memory(py::module_& m) {
             "freshness",
             [](const BufferView& v) { return named(v.buffer().freshness(v.offset(), v.size())); })
         .def("note_match", [](BufferView& v) { v.buffer().note_match(v.offset(), v.size()); })
+        .def("note_host_write", [](BufferView& v) { v.buffer().note_host_write(v.offset(), v.size()); })
         .def_property_readonly(
             "vk_memory",
             [](const BufferView& v) { return handle_value(shared_out(v.buffer()).device_memory().memory()); })

@@ -421,6 +421,23 @@ def test_sending_an_older_host_copy_over_what_was_written_warns(mgr, recorded, w
         sequence.eval()
 
 
+@pytest.mark.parametrize("key", [[1, 2], np.arange(1 << 18) > 3, (slice(None, None, 2), None, [0]), ...])
+def test_what_the_device_writes_for_an_assignment_counts_as_written(mgr, needs, key):
+    """Elements at arrays and masks, and one number for many elements."""
+    needs(mgr, "dispatch")
+    t = mgr.zeros((1 << 18, 2) if isinstance(key, tuple) else 1 << 18)
+    mgr.sequence().eval(kp.OpSyncDevice([t]))
+    t[key] = 5
+    with pytest.warns(kp.KomputeWarning, match="or an item assignment put there"):
+        mgr.sequence().eval(kp.OpSyncDevice([t]))
+    t[key] = 5
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mgr.sequence().eval(kp.OpSyncLocal([t]))
+        mgr.sequence().eval(kp.OpSyncDevice([t]))
+    assert np.count_nonzero(t.read()) > 1
+
+
 def test_a_host_copy_that_is_as_new_as_what_was_written_is_sent_in_silence(mgr):
     t, other = mgr.tensor([1, 2, 3, 4]), mgr.zeros(4)
     sends = mgr.sequence().record(kp.OpSyncDevice([t]))

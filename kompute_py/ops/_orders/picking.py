@@ -239,3 +239,5 @@ def place(t: Any, key: Any, value: Any) -> None:
         values = np.ascontiguousarray(values if any(values.strides) else values.reshape(-1)[:1])
     if math.prod(read.result):
         put(read.view, _everywhere(read), values, "clip", out=read.view)
+        written = read.view.base if isinstance(read.view, StridedView) else read.view
+        written._native.note_host_write()
