@@ -66,3 +66,42 @@ def test_what_is_recorded_has_the_name_first(mgr, name):
     sequence = operation.results[0].manager.sequence(total_timestamps=64).record(operation).eval()
     for each, _ in sequence.timings():
         assert each == name or each.startswith((f"{name}.", "OpCopy")), sequence
+
+
+def test_operations_that_take_more_than_their_signature_keep_their_name(mgr):
+    """Their other arguments run other operations."""
+    x = mgr.tensor(VECTOR)
+    with mgr.current():
+        made = {
+            "linspace": kp.ops.linspace.op(1j, 2, 5),
+            "repeat": kp.ops.repeat.op(x, np.arange(16)),
+            "einsum": kp.ops.einsum.op("i,i,i", x, x, x),
+        }
+    for name, operation in made.items():
+        assert repr(operation).startswith(f"<kp.OpCustom {name},")
+        sequence = mgr.sequence(total_timestamps=64).record(operation).eval()
+        assert all(each.startswith(f"{name}.") for each, _ in sequence.timings()), sequence
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "named"),
+    [
+        ("median", (), {}),
+        ("median", (VECTOR,), {"foo": 1}),
+        ("scatter_max", (VECTOR, INTS, VECTOR[:4]), {}),
+        ("linspace", (1j, 2, 5), {"retstep": True}),
+        ("repeat", (VECTOR, np.arange(16)), {"foo": 1}),
+    ],
+)
+def test_wrong_parameters_are_typed_and_name_the_function(mgr, name, args, named):
+    function = getattr(kp.ops, name)
+    for call in (function, function.op):
+        with mgr.current(), pytest.raises(kp.ArgumentTypeError, match=f"^{name}: .* signature is {name}\\("):
+            call(*args, **named)
+
+
+def test_keys_of_complex_numbers_advise_real_ones(mgr):
+    advice = r"kp\.ops\.absolute\(x\), kp\.ops\.real\(x\)"
+    for dtype in (np.complex64, np.complex128):
+        with mgr.current(), pytest.raises(kp.UnimplementedError, match=advice):
+            kp.ops.sort(np.ones(3, dtype))

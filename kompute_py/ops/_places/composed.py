@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ..._base.errors import InvalidArgumentError
+from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.elementwise import elementwise
 from ..._custom.custom_op import CustomOp, Operation
 from ..._custom.declaration import parse
@@ -43,12 +43,13 @@ class _Recorder:
 
 
 class Composed:
-    """A function of several operations: ``f(...)`` runs them, ``f.op(...)`` is one to record."""
+    """A function of several operations: ``f(...)`` runs them, ``f.op(...)`` is one to record. `name` is the
+    body's own, unless it is a part of another operation."""
 
-    def __init__(self, body: Callable[..., Any]) -> None:
+    def __init__(self, body: Callable[..., Any], name: str = "") -> None:
         self._body = body
-        self.__name__: str = body.__name__
-        self.__qualname__: str = body.__name__
+        self.__name__: str = name or body.__name__
+        self.__qualname__: str = self.__name__
         self.__doc__ = body.__doc__
         self.__module__ = body.__module__
         first, *rest = inspect.signature(body, eval_str=False).parameters.values()
@@ -70,8 +71,20 @@ class Composed:
         return recalled(self, self.__module__)
 
     def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
-        found = self._body(_direct, *args, **named)
+        found = self._run(_direct, args, named)
         return found if out is None else _copy(found, out=out)
+
+    def _run(self, run: Run, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        try:
+            return self._body(run, *args, **named)
+        except TypeError:
+            try:
+                self.__signature__.bind(*args, **named)
+            except TypeError as error:
+                raise ArgumentTypeError(
+                    f"{self.__name__}: {error}. The signature is {self.__name__}{self.__signature__}"
+                ) from None
+            raise
 
     def op(self, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
         """The operations for these arguments, as one to record. Tensors only; raises what a call raises."""
@@ -80,7 +93,7 @@ class Composed:
     def _titled(self, title: str, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
         """`op` for a function that records it among others, whose name comes first."""
         recorder = _Recorder(f"{title}.{self.__name__}" if title else self.__name__)
-        found = self._body(recorder, *args, **named)
+        found = self._run(recorder, args, named)
         if out is not None or not recorder.operations:
             found = recorder(_copy, found, out=out)
         results = found if isinstance(found, tuple) else (found,)
@@ -99,7 +112,7 @@ class Widened(Operation):
     ) -> None:
         super().__init__(op(), parse(op.signature))
         self._others = others
-        self._body = Composed(body)
+        self._body = Composed(body, self.__name__)
 
     def _is_other(self, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
         return self._others(args, {**dict(zip(self._names, args, strict=False)), **named})
