@@ -18,6 +18,7 @@ _ACCESS = ("load", "store", "load4", "store4")
 _DECLARING = frozenset(("layout", "define", "include"))
 """The words without which no line declares bindings or constants."""
 _OF_FOUR = {"float": "vec4", "int": "ivec4", "uint": "uvec4"}
+_DOUBLES = frozenset(("double", "dvec2", "dvec3", "dvec4"))
 _MOST_PUSH = 128
 """Bytes of push constants that every device has."""
 VALUES = {
@@ -113,17 +114,17 @@ def _index_macros(values: Iterable[TensorValue], words: Set[str]) -> list[str]:
     return macros
 
 
-def _float_modes(builder: KernelBuilder) -> list[str]:
+def _float_modes(builder: KernelBuilder, words: Set[str]) -> list[str]:
     """What keeps infinities, NaN and the signs of zeros, on a device that can: without it compilers may
-    assume that there are none.
+    assume that there are none. One mode, of the widest numbers: of two glslang keeps the last alone.
     """
     device = builder.selection.device
     controls = {} if device is None else device.get("float_controls", {})
-    widths = [each for each in (32, 64) if controls.get(f"shaderSignedZeroInfNanPreserveFloat{each}")]
-    return [
-        f'spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [4466], 4461, {each});'
-        for each in widths
-    ]
+    width = 32 if _DOUBLES.isdisjoint(words) else 64
+    if not controls.get(f"shaderSignedZeroInfNanPreserveFloat{width}"):
+        return []
+    needs = 'extensions = ["SPV_KHR_float_controls"], capabilities = [4466]'
+    return [f"spirv_execution_mode({needs}, 4461, {width});"]
 
 
 def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
@@ -171,7 +172,7 @@ def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
     for desc in used.values():
         if VALUES[desc.glsl_type].size == 8:
             extensions += element_of(desc.dtype).extensions
-    modes = _float_modes(builder)
+    modes = _float_modes(builder, words.union([value.element.type for value in tensors]))
     if modes:
         extensions.append("GL_EXT_spirv_intrinsics")
     head = ["#version 450", *(f"#extension {name} : require" for name in dict.fromkeys(extensions)), *modes]
