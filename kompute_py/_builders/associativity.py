@@ -2,8 +2,8 @@
 
 Kernels combine the elements of runs, then what the runs amount to. So an expression that is not associative,
 ``0.9 * a + b``, gives other numbers as soon as there are several runs. NumPy computes the formulas for some
-elements, which the map makes from numbers of each kind, and for combinations of these. What it cannot compute
-(GLSL of a preamble, dtypes that NumPy does not have) is not tried.
+elements, which the map makes from numbers of each kind, and for combinations of these. Whatever it cannot
+compute (GLSL of a preamble, dtypes that NumPy does not have) is not tried.
 """
 
 from __future__ import annotations

@@ -215,7 +215,7 @@ class TakesDtype(CombiningOp):
     """Mixed into a reduction or scan with the parameter ``dtype? dtype``."""
 
     elements: ClassVar[Formula | None] = None
-    """What is converted to a dtype that the call names; None: the formula."""
+    """The part that is converted to a dtype that the call names; None: the formula."""
 
     def select(self, ksel: KernelSelection) -> None:
         """Declares the dtype before all else."""
@@ -311,7 +311,7 @@ class ReductionOp(CombiningOp):
         return ksel.attr_list_int("axis").v, ksel.attr_bool("keepdims").v
 
     def ending(self, dtype: Any) -> Formula | None:
-        """What computes the results from combined values of a dtype, or of several; None: they are these."""
+        """The formula that computes the results from combined values; None: they are the results."""
         return self.finish
 
     def result_dtypes(self, dtype: Any, features: frozenset[str] | None) -> tuple[np.dtype[Any], ...]:

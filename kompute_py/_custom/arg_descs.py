@@ -94,7 +94,7 @@ class TensorArg(ArgDesc):
         super().__init__(index, parameter, spec)
         self._name = name or parameter.name
         self.spec_dims: set[int] = set()
-        """The axes whose lengths specialize the kernels."""
+        """The axes with lengths that specialize the kernels."""
         self._strides: tuple[int, ...] | None = getattr(spec, "strides", None)
         self._offset: int = getattr(spec, "first", 0)
         self.is_result = False

@@ -1,4 +1,4 @@
-"""What operations give beside results: one with its arguments bound, to be recorded, and facts of caches."""
+"""Operations bound to their arguments for recording, and cache statistics."""
 
 from __future__ import annotations
 

@@ -115,8 +115,8 @@ def _index_macros(values: Iterable[TensorValue], words: Set[str]) -> list[str]:
 
 
 def _float_modes(builder: KernelBuilder, words: Set[str]) -> list[str]:
-    """What keeps infinities, NaN and the signs of zeros, on a device that can: without it compilers may
-    assume that there are none. One mode, of the widest numbers: of two glslang keeps the last alone.
+    """The modes that keep infinities, NaN and the signs of zeros, on a device that can: without them compilers
+    may assume that there are none. One mode, of the widest numbers: of two glslang keeps the last alone.
     """
     device = builder.selection.device
     controls = {} if device is None else device.get("float_controls", {})

@@ -42,7 +42,7 @@ LONGEST_MARK = max(skipped + len(mark) for mark, skipped, _, _ in _MARKS)
 
 
 def other_format(head: bytes) -> str | None:
-    """What a file that begins with `head` is, if not safetensors, and what to do; None if it is not known.
+    """The format of a file that begins with `head`, and what to do; None if the format is not known.
 
     Call it for files that are not valid safetensors files: the length at the start of those may be any bytes.
     """

@@ -242,7 +242,7 @@ class _Typer(Numbers):
         self.count += 1
         element = element_of(kind)
         self.loads.append((element.type, name, node.value))
-        # What float16 and smaller floats are in kernels: float32, which holds each of their values.
+        # In kernels, float16 and smaller floats are float32, which holds each of their values.
         return Value(node, kind, "", name)
 
     def weak(self, node: Node, args: list[Value]) -> str:

@@ -153,7 +153,7 @@ def _seen_by_others() -> tuple[Memory, ...]:
 
 
 def _owner(manager: Manager, array: np.ndarray[Any, Any]) -> tuple[Tensor, int] | None:
-    """The Manager's tensor in whose own memory the array lies, and where; None if others own the memory.
+    """The Manager's tensor that has the array in its own memory, and where; None if others own the memory.
 
     Raises UnimplementedError for an array over a host copy or an image, where tensors have no place.
     """

@@ -107,7 +107,7 @@ def spread(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], owner: Mana
     if common_shape([value, np.broadcast_to(np.int8(0), shape)]) != shape:
         raise InvalidArgumentError(f"A parameter of shape {tuple(value.shape)} does not broadcast to {shape}")
     if on_device(value):
-        found = value if value.dtype == dtype else elementwise("x", dtype)(value)
+        found = value if value.dtype == dtype else elementwise("x", dtype=dtype.name)(value)
         return found if count == 1 or tuple(found.shape) == shape else broadcast_to(found, shape)
     made = value.astype(dtype)
     if count != 1 and math.prod(shape):
@@ -263,7 +263,7 @@ class Distributions:
         dtype: DTypeLike = np.float32,
         out: Numbers | None = None,
     ) -> Any:
-        """Numbers whose logarithms are normal, with the mean `mean` and the deviation `sigma`. Raises the
+        """Numbers with normal logarithms, of the mean `mean` and the deviation `sigma`. Raises the
         errors of `exponential`.
         """
         return self._shaped("normal", size, dtype, out, (), _EXPONENT, _mean_sigma(mean, sigma))
@@ -338,8 +338,8 @@ class Distributions:
     def dirichlet(
         self, alpha: Parameter, size: Size = None, dtype: DTypeLike = np.float32, out: Numbers | None = None
     ) -> Any:
-        """Dirichlet's rows of positive numbers with the sum 1: gamma numbers of the shapes `alpha`, divided by
-        their sum. The result has the axes of `size`, and one for the elements of `alpha`.
+        """Dirichlet's rows of positive numbers with the sum 1: gamma numbers of the shapes `alpha`, divided
+        by their sum. The result has the axes of `size`, and one for the elements of `alpha`.
 
         Raises InvalidArgumentError unless `alpha` has one axis with an element or more, and the errors of
         `gamma`.
@@ -434,7 +434,7 @@ class Distributions:
         ):
             raise InvalidArgumentError(f"out has the shape {tuple(out.shape)}; give {wanted}")
         owner = self._owner(out)
-        numbers = out if on_device(out) else owner.empty(wanted if out is None else out.shape, chosen)
+        numbers: Any = out if on_device(out) else owner.empty(wanted if out is None else out.shape, chosen)
         self._fill("multinomial", numbers, owner.tensor_t(chances), count)
         if isinstance(out, np.ndarray):
             np.copyto(out, numbers.read())

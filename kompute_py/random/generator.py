@@ -1,4 +1,4 @@
-"""Generator: draws random numbers into tensors and arrays."""
+"""Generator: draws random numbers into tensors and arrays; 800 lines because each draw has two methods."""
 
 from __future__ import annotations
 
@@ -225,8 +225,9 @@ class Generator(Distributions):
         """Normal numbers with mean `loc` and standard deviation `scale`, by Box and Muller's transform.
 
         None lies more than 6.7 deviations from the mean (float64: 9.4), because the words of a draw are
-        finite. `loc` and `scale` may be arrays or Tensors that broadcast with `size`. Raises
-        InvalidArgumentError for a negative scale or a parameter that is not finite, and the errors of
+        finite. `loc` and `scale` may be arrays or Tensors that broadcast with `size`.
+
+        Raises InvalidArgumentError for a negative scale or a parameter that is not finite, and the errors of
         `random`.
         """
         if is_array(loc) or is_array(scale):
@@ -721,8 +722,9 @@ def _parts_at(x: Any, rows: Tensor, axis: int) -> Any:
 
 
 def default_rng(seed: Any = None) -> Generator:
-    """A generator, as ``numpy.random.default_rng`` gives one. `seed` is what `Generator` takes, or a generator,
-    which is returned as it is.
+    """A generator, as ``numpy.random.default_rng`` gives one.
+
+    `seed` is what `Generator` takes, or a generator, which is returned as it is.
 
     Raises the errors of `Generator`.
 

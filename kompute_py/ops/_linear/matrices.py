@@ -37,7 +37,7 @@ __all__ = [
 _ROWS, _COLUMNS, _LANES = 8, 4, 32
 """The most elements of an invocation in the variant "run", and the invocations of its workgroups."""
 _FEW, _LONG = 16, 1024
-"""Elements whose sums a workgroup shares, if these have so many products."""
+"""Elements with sums that a workgroup shares, if these have so many products."""
 _SHARED_PART = 2**13
 """Products that a workgroup adds then, at least."""
 _LEAST_PART = 256

@@ -53,7 +53,7 @@ def _rounded(value: str, dtype: np.dtype[Any]) -> str:
 
 
 class _Resize(CustomOp):
-    """`x` with another shape: each axis whose length differs is resampled.
+    """`x` with another shape: each axis with another length is resampled.
 
     `shape` has a length for each axis of `x`: for a picture of shape (height, width, channels), the channels
     stay. The methods are "nearest"; "linear", between the two nearest centres along each axis, as OpenCV and

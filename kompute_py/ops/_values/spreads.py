@@ -64,7 +64,7 @@ def average(
     of the weights follows, in the shape of the result. It runs `multiply`, `sum` and `divide`, or `mean`.
 
     Raises InvalidArgumentError for weights of another shape, and, as NumPy, if their sum is zero anywhere:
-    the host waits to see that. What is recorded gives infinities and NaN there.
+    the host waits to see that. A recorded operation gives infinities and NaN there.
 
     >>> kp.ops.average(np.array([1.0, 2.0, 4.0], np.float32), weights=np.array([3, 1, 1], np.float32)).item()
     1.7999999523162842
