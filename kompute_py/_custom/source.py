@@ -115,7 +115,7 @@ def _index_macros(values: Iterable[TensorValue], words: Set[str]) -> list[str]:
 
 
 def _float_modes(builder: KernelBuilder, words: Set[str]) -> list[str]:
-    """The modes that keep infinities, NaN and the signs of zeros, on a device that can: without them compilers
+    """The modes that keep infinities, NaN and the signs of zeros, on a device that can; without, compilers
     may assume that there are none. One mode, of the widest numbers: of two glslang keeps the last alone.
     """
     device = builder.selection.device
