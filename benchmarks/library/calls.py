@@ -200,7 +200,7 @@ CALLS: dict[str, Call] = {
             (
                 """add subtract multiply divide floor_divide remainder fmod minimum maximum fmin fmax copysign
                 hypot equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor
-                logaddexp arctan2""",
+                logaddexp arctan2 nextafter""",
                 2,
             ),
         )

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 FLOATS = ("float16", "float32", "float64")
 COUNTS = ("int32", "uint32", "int64", "uint64")
 _MOST_COLUMNS = 2**16
+_MOST_PARAMETERS = 2**28  # of an array, which the host checks
 _LEAST_CHANCE = 2.0**-20
 
 _SCALED = elementwise("n * scale")
@@ -69,7 +70,8 @@ def is_array(value: Any) -> bool:
 def parameter(value: Any, name: str, rule: Rule) -> Any:
     """A Tensor as it is, or anything else as a checked array of float64.
 
-    Raises ArgumentTypeError unless it has real numbers, InvalidArgumentError if one breaks the rule.
+    Raises ArgumentTypeError unless it has real numbers, InvalidArgumentError if one breaks the rule or there
+    are too many.
     """
     if on_device(value):
         value._require_init("be used")
@@ -81,6 +83,10 @@ def parameter(value: Any, name: str, rule: Rule) -> Any:
     found = to_array(value, name)
     if found.dtype.kind not in "iuf":
         raise ArgumentTypeError(f"{name} is a number or an array of numbers, not {shown(value)}")
+    if found.size > _MOST_PARAMETERS:
+        raise InvalidArgumentError(
+            f"{name} has {found.size} numbers; give more than {_MOST_PARAMETERS} as a Tensor"
+        )
     found = found.astype(np.float64)
     words, holds = rule
     if not np.all(holds(found)):

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.arrays import as_index, as_shape, host_empty, refuse_mask, require_manager, to_flag
+from .._base.arrays import as_index, as_shape, refuse_mask, require_manager, to_flag
 from .._base.errors import (
     ArgumentTypeError,
     FailedPreconditionError,
     InvalidArgumentError,
+    OutOfMemoryError,
     OutOfRangeError,
     kind_of,
     shown,
@@ -716,8 +717,10 @@ def _choosing(rows: Tensor, count: int, sums: Tensor | None) -> tuple[Any, ...]:
 def _parts_at(x: Any, rows: Tensor, axis: int) -> Any:
     """The parts of `x` along `axis` with these numbers, where `x` is."""
     if isinstance(x, np.ndarray):
-        shape = (*x.shape[:axis], *rows.shape, *x.shape[axis + 1 :])
-        return np.take(x, rows.read(), axis, host_empty(shape, x.dtype, "The parts in random order"))
+        try:
+            return np.take(x, rows.read(), axis)
+        except MemoryError as error:
+            raise OutOfMemoryError(f"The parts of x in random order are too large: {error}") from None
     return take(x, rows, axis, "clip")
 
 

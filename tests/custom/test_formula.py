@@ -316,9 +316,9 @@ def test_names_are_in_the_order_of_the_text(text, names):
 
 def test_long_formulas(mgr):
     x = np.arange(-3, 500, dtype=np.float32)
-    steps = "".join(f"{n * n} if x == {n} else " for n in range(400)) + "-1"
+    steps = "".join(f"{n * n}.0 if x == {n} else " for n in range(400)) + "-1"
     expected = np.where((x >= 0) & (x < 400), x * x, -1)
-    np.testing.assert_array_equal(kp.ops.elementwise(steps, dtype="int64")(x), expected)
+    np.testing.assert_array_equal(kp.ops.elementwise(steps, dtype="float32")(x), expected)
     (found,) = operation_of(" + ".join(["x"] * 500))(x)
     np.testing.assert_array_equal(found, x * 500)
     with pytest.raises(kp.errors.FormulaError, match="too deep") as caught:

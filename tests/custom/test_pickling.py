@@ -33,7 +33,7 @@ class plus_one(kp.CustomOp):
 @pytest.mark.parametrize(
     ("operation", "arguments"),
     [
-        (kp.ops.elementwise("a * x + y", dtype="float64"), (2, X, X)),
+        (kp.ops.elementwise("a * x + y", dtype="float16"), (2, X, X)),
         (kp.ops.elementwise("s = x + y; d = x - y", name="both", doc="Both."), (X, X)),
         (kp.ops.elementwise("f(x)", preamble="float f(float x) { return x * 3; }"), (X,)),
         (kp.ops.elementwise("a + b")(kp.ops.elementwise("sin(x)"), twice), (X,)),

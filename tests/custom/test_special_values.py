@@ -233,7 +233,10 @@ def cases(dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_function_at_special_values(mgr, dtype):
-    needs = {"float64": "shaderFloat64", "int64": "shaderInt64", "uint64": "shaderInt64"}
+    needs = {
+        "float64": "shaderFloat64", "complex128": "shaderFloat64",
+        "int64": "shaderInt64", "uint64": "shaderInt64",
+    }  # fmt: skip
     lacking = {name for name, feature in needs.items() if feature not in mgr.enabled_features}
     if dtype in lacking:
         pytest.skip(f"the device has no {dtype}")

@@ -296,7 +296,7 @@ for thread in threads: thread.join()
 print(len(ended) == len(calls), kp.alive(True))
 """,
         prints=r"True \{'context': [01], 'buffer': 0, 'image': 0, 'shader': 0, 'algorithm': 0, 'stream': 0, "
-        r"'semaphore': 0\}",
+        r"'semaphore': 0, 'host_pages': 0\}",
     ),
     # -- Ctrl-C ----------------------------------------------------------------------------------------------
     "Ctrl-C in eval": _hearing("seq.eval()", before=""),

@@ -30,7 +30,7 @@ _OF_PYTHON = {
     "__class__", "__init_subclass__", "__subclasshook__", "__new__", "__del__", "__class_getitem__",
     "__getattr__",
     "__getattribute__", "__setattr__", "__delattr__", "__getnewargs__", "__next__", "__init__",
-    "__getstate__", "__dict__", "__weakref__", "__format__",
+    "__getstate__", "__reduce_ex__", "__deepcopy__", "__dict__", "__weakref__", "__format__",
     # From Python 3.12 and 3.13 on, of everything with buffers and of every namedtuple.
     "__buffer__", "__release_buffer__", "__replace__",
     # From Python 3.14 on, of every class with annotations.

@@ -93,11 +93,17 @@ def test_stated_errors(name):
     assert (off <= allowed(name, expected, wide)[usual]).all(), off.max()
 
 
+def narrow(name, values):
+    """Whether the device computes with float32 for ints, as it has no float64, and rounds otherwise."""
+    inexact = ("degrees", "radians", "nextafter")
+    return values is INTS and name in inexact and "shaderFloat64" not in kp.manager().enabled_features
+
+
 @pytest.mark.parametrize("name", [name for name in ONE if exact(name)])
 def test_one_argument_exactly(name):
     function = getattr(kp.ops, name)
     for values in (FLOATS, INTS):
-        if values is FLOATS and name == "invert":
+        if (values is FLOATS and name == "invert") or narrow(name, values):
             continue
         with np.errstate(all="ignore"):
             expected = numpy_of(name)(values)
@@ -115,6 +121,8 @@ def test_two_arguments_exactly(name):
     function = getattr(kp.ops, name)
     of_ints = name in ("gcd", "left_shift", "right_shift") or name.startswith("bitwise")
     for values in (INTS,) if of_ints else (FLOATS, INTS):
+        if narrow(name, values):
+            continue
         x, y = values[:, None], values[None, :]
         if name.endswith("shift"):
             y = np.abs(y[:, :7])  # NumPy's shifts by negative numbers are undefined

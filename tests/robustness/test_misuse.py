@@ -428,7 +428,7 @@ def _no_such_queue(w):
     w.mgr.sequence(7)
 
 
-@misuse(kp.OutOfMemoryError, "timestamps", "1 operations", "total_timestamps")
+@misuse(kp.OutOfRangeError, "timestamps", "1 operations", "total_timestamps")
 def _more_operations_than_timestamps(w):
     seq = w.mgr.sequence(0, 1).record(kp.OpSyncDevice(w.tensors))
     seq.record(kp.OpSyncLocal(w.tensors))

@@ -126,13 +126,16 @@ def shapes(mgr: kp.Manager, folder: Path, turns: int) -> Turn:
     kernel = mgr.kernel(SCALE.replace("uint x[]", "float x[]").replace("uint y[]", "float y[]"))
 
     def turn(n: int) -> None:
-        shape = [1 + (n >> bits) % 8 for bits in range(0, 15, 3)]
+        number = n * 7919 % 32768  # each shape once, small and large ones mixed
+        shape = [1 + (number >> bits) % 8 for bits in range(0, 15, 3)]
         x = np.full(shape, n % 7, np.float32)
         if n % 3 == 0:
             kernel(x.reshape(-1), more=0)
         else:
             kp.ops.square(x if n % 3 == 1 else mgr.tensor(x))
 
+    for n in range(-4000, 0):  # until as many calls are prepared as are kept
+        turn(n)
     # As much as is kept by intention, and less of it in a part of the whole.
     kept.MOST_CALLS = min(kept.MOST_CALLS, max(32, turns // 15))
     for n in range(2 * kept.MOST_CALLS):

@@ -238,9 +238,10 @@ def test_fences_of_two_managers(mgr, make_manager):
 def test_the_thread_ends_with_its_manager(make_manager):
     for drop in (True, False):
         mgr = kp.Manager()
-        mgr.semaphore().at(1).future()
+        semaphore = mgr.semaphore()  # a dropped one ends its waits
+        semaphore.at(1).future()
         assert waiting_threads()
-        pending = mgr.semaphore().at(1).future()
+        pending = semaphore.at(2).future()
         if drop:
             mgr.destroy()
             with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
@@ -248,7 +249,7 @@ def test_the_thread_ends_with_its_manager(make_manager):
         else:
             pending.cancel()
             mgr.destroy()
-        del mgr, pending
+        del mgr, pending, semaphore
         gc.collect()
         assert not waiting_threads()
 
