@@ -134,11 +134,10 @@ def shapes(mgr: kp.Manager, folder: Path, turns: int) -> Turn:
         else:
             kp.ops.square(x if n % 3 == 1 else mgr.tensor(x))
 
-    for n in range(-4000, 0):  # until as many calls are prepared as are kept
-        turn(n)
     # As much as is kept by intention, and less of it in a part of the whole.
     kept.MOST_CALLS = min(kept.MOST_CALLS, max(32, turns // 15))
-    for n in range(2 * kept.MOST_CALLS):
+    # Until so many calls are prepared, and buffers of all sizes are there.
+    for n in range(max(4000, 2 * kept.MOST_CALLS)):
         turn(turns + n)
     return turn
 
