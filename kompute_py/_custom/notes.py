@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import hashlib
 from collections.abc import Iterator, Mapping
+from types import MemberDescriptorType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from .names import text_of
 
 _PLAIN = (int, float, bool, complex, str, bytes, type(None))
 _T = TypeVar("_T")
+_ABSENT = object()
 _ATTRIBUTES: dict[type, frozenset[str]] = {}
 """The attributes of a selection and of its arguments."""
 
@@ -39,19 +41,37 @@ def refuse_others(who: str, each: Any) -> None:
     raise _not_found_by(who, "select", what, name)
 
 
+def _state(op: Any) -> list[tuple[Any, dict[str, Any]]]:
+    """An operation's instance and its classes, each with its attributes, also those in slots."""
+    classes = type(op).__mro__[:-1]
+    slots = [
+        name
+        for each in classes
+        for name, member in vars(each).items()
+        if isinstance(member, MemberDescriptorType) and hasattr(op, name)
+    ]
+    return [(op, {**vars(op), **{name: getattr(op, name) for name in slots}})] + [
+        (each, {name: value for name, value in vars(each).items() if not name.startswith("__")})
+        for each in classes
+    ]
+
+
 @contextlib.contextmanager
 def unchanged(who: str, method: str, op: Any) -> Iterator[None]:
     """Runs a method of an operation's class. Raises InvalidArgumentError, beginning with `who`, if it has set
-    attributes of the instance, and takes them back.
+    attributes of the instance or its classes, and takes them back.
     """
-    attributes = vars(op)
-    before = attributes.copy()
+    before = _state(op)
     yield
-    changed = [name for name, each in attributes.items() if name not in before or before[name] is not each]
-    changed += before.keys() - attributes.keys()
+    changed = []
+    for (owner, old), (_, new) in zip(before, _state(op), strict=True):
+        for name in [name for name in {**old, **new} if old.get(name, _ABSENT) is not new.get(name, _ABSENT)]:
+            changed.append(name)
+            if name in old:
+                setattr(owner, name, old[name])
+            else:
+                delattr(owner, name)
     if changed:
-        attributes.clear()
-        attributes.update(before)
         raise _not_found_by(who, method, "the operation", min(changed))
 
 

@@ -116,6 +116,9 @@ def _columns(where: str) -> kp.typing.Operation | Any:
     class columns(kp.CustomOp):
         signature = "columns(Tensor x) -> Tensor"
 
+        if where == "slot":
+            __slots__ = ("n",)
+
         def __init__(self) -> None:
             self.limit = 100  # the same for all calls
 
@@ -128,7 +131,9 @@ def _columns(where: str) -> kp.typing.Operation | Any:
             elif where == "value":
                 ksel.value("n", n, "uint32").cols = n
             elif where != "generate":
-                {"selection": ksel, "argument": x, "result": result, "self": self}[where].n = n
+                {"selection": ksel, "argument": x, "result": result, "class": type(self)}.get(
+                    where, self
+                ).n = n
 
         def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
             if where == "generate":
@@ -144,7 +149,9 @@ def test_notes_tell_calls_apart(mgr: kp.Manager) -> None:
         assert columns(mgr.zeros((2, n))).tolist() == [list(range(n))] * 2
 
 
-@pytest.mark.parametrize("where", ["selection", "argument", "result", "value", "self", "generate"])
+@pytest.mark.parametrize(
+    "where", ["selection", "argument", "result", "value", "self", "slot", "class", "generate"]
+)
 def test_state_that_does_not_tell_calls_apart_is_refused(mgr: kp.Manager, where: str) -> None:
     """Kernels that were generated for one call would serve another."""
     columns = _columns(where)
