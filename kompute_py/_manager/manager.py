@@ -662,8 +662,8 @@ class Manager(Device):
 
         Consecutive sequences of one queue form one submission to the driver. `wait` and `signal` are as in
         `Sequence.eval_async`: all sequences start after `wait`, and `signal` follows the last one. Without
-        sequences, `signal` follows `wait`. Waiting for the fence collects the sequences. If one sequence is
-        refused, none is submitted.
+        sequences, `signal` follows `wait`. Waiting for the fence collects the sequences. They need not be
+        kept, unless they have operations with a `post_eval`. If one sequence is refused, none is submitted.
 
         ``mgr.submit([])``, without `wait` and `signal`, submits nothing: its Fence is done when all work is
         that was submitted to this Manager so far, held work included. ``await mgr.submit([])`` is
@@ -690,7 +690,7 @@ class Manager(Device):
         finally:
             for each, due in zip(given, hooks, strict=True):
                 if each._native.is_due():
-                    each._pending = due
+                    each._pending, each._fenced = due, True
             if self._watch is not None:
                 self._watch()
         ends = managers_of([each._native for each in given], self)

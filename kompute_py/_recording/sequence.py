@@ -77,6 +77,7 @@ class Sequence:
     __slots__ = (
         "__weakref__",
         "_eval",
+        "_fenced",
         "_hooked",
         "_manager",
         "_native",
@@ -130,6 +131,8 @@ class Sequence:
         self._hooked: list[tuple[OpBase, Any]] = []
         # Operations with a post_eval to call when the running submission ends.
         self._pending: tuple[OpBase, ...] = ()
+        # Whether a Fence was given for the last submission.
+        self._fenced = False
         self._slow = self._watch is not None
 
     # -- recording -------------------------------------------------------------------------------------------
@@ -269,6 +272,7 @@ class Sequence:
         if op is not None:
             self._replace(op)
         ordered = wait is not _NOTHING or signal is not _NOTHING
+        self._fenced = False
         if not self._slow and not ordered:
             self._native.submit()
             return self
@@ -596,6 +600,8 @@ class Sequence:
         # there is no _native.
         native = getattr(self, "_native", None)
         if native is None or type(self)._ended:
+            return
+        if self._fenced and not self._pending:  # dropped on purpose; nothing is left to call
             return
         if native.is_init() and native.is_running():
             warn(

@@ -351,6 +351,30 @@ def test_dropping_a_running_sequence_warns_and_does_not_wait(mgr, needs):
     assert not fence.done()
 
 
+def test_dropping_a_submitted_sequence_is_silent(mgr):
+    """`mgr.submit` gave a fence for its end. Only a `post_eval` would be lost."""
+    t, gate = mgr.zeros(4), mgr.semaphore()
+    sequence = mgr.sequence().record(kp.OpFill([t], 7))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mgr.submit([sequence]).wait(30)
+        fence = mgr.submit([mgr.sequence().record(kp.OpFill([t], 5))], wait=(gate, 1))
+        gc.collect()
+    sequence.eval_async(wait=(gate, 1))
+    with pytest.warns(ResourceWarning, match="eval_await"):
+        del sequence
+
+    class Called(kp.OpSyncLocal):
+        def post_eval(self):
+            pass
+
+    with pytest.warns(ResourceWarning, match="eval_await"):
+        mgr.submit([mgr.sequence().record(Called([t]))], wait=(gate, 1))
+        gc.collect()
+    gate.signal(1)
+    assert fence.wait(30).done() and t.read().tolist() == [7] * 4
+
+
 def test_dropping_an_idle_sequence_is_silent(mgr):
     seq = mgr.sequence().record(kp.OpSyncDevice([mgr.tensor([1])])).eval()
     with warnings.catch_warnings():
