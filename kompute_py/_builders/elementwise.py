@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from .._base.arrays import to_dtype
+from .._base.called import called
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import CustomOp
@@ -299,6 +300,7 @@ class Elementwise(ElementsInParts):
         return fused._made_by(self, args, named)
 
 
+@called
 def elementwise(
     formula: str,
     *,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from .._base.arrays import to_dtype
+from .._base.called import called
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._base.text import nearest
 from .._base.types import is_small_float
@@ -720,6 +721,7 @@ def made(
     return LinesInParts(type(name, (base,), body)(), declaration)
 
 
+@called
 def reduction(
     map: Any = "x",
     reduce: str = "sum",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from .._base.called import called
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import Operation
@@ -451,6 +452,7 @@ class _Writer:
         return QUADS.get(self.kb.result(0).dtype.name, "")
 
 
+@called
 def scan(
     map: Any = "x",
     reduce: str = "sum",

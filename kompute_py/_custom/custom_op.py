@@ -12,19 +12,20 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 import numpy as np
 
+from .._base.called import begun, unknown
 from .._base.errors import (
     ArgumentTypeError,
     FailedPreconditionError,
     InvalidArgumentError,
+    KomputeError,
     UnimplementedError,
     kind_of,
     shown,
 )
-from .._base.text import nearest
 from .._compilers.settings import of_process
 from .._manager.default import manager as default_manager
 from .._memory.donation import Donated, end, give_back, take
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from .._sync.semaphore import Semaphore, Waitable
     from .builder import KernelBuilder
 
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 _MOST_PROGRAMS = 256
 """Specializations that an operation keeps for each Manager."""
 
@@ -228,6 +230,19 @@ class CustomOp:
         return make if op_class is None else make(op_class)
 
 
+def _beginning(method: _Method) -> _Method:
+    """A method of Operation whose errors begin with the operation's name."""
+
+    @functools.wraps(method)
+    def call(self: Any, /, *args: Any, **named: Any) -> Any:
+        try:
+            return method(self, *args, **named)
+        except KomputeError as error:
+            raise begun(error, self.__name__)  # noqa: B904
+
+    return call  # type: ignore[return-value]
+
+
 class Operation:
     """A custom operation: a callable.
 
@@ -314,23 +329,26 @@ class Operation:
     # -- calling ---------------------------------------------------------------------------------------------
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
-        key = exactly_key(args, named)
-        if key is not None:
-            found = self._repeated.get(key)
-            if found is not None:
-                if not found.busy.acquire(False):  # another thread waits for it
-                    return self._general(None, args, **named)
-                try:
-                    found.evaluate()
-                except FailedPreconditionError:
-                    require_alive((*args, *named.values()))
-                    raise
-                finally:
-                    found.busy.release()
-                if self._declaration.single:
-                    return at_place(found.places[0], args, named)
-                return tuple(at_place(place, args, named) for place in found.places)
-        return self._general(key, args, **named)
+        try:
+            key = exactly_key(args, named)
+            if key is not None:
+                found = self._repeated.get(key)
+                if found is not None:
+                    if not found.busy.acquire(False):  # another thread waits for it
+                        return self._general(None, args, **named)
+                    try:
+                        found.evaluate()
+                    except FailedPreconditionError:
+                        require_alive((*args, *named.values()))
+                        raise
+                    finally:
+                        found.busy.release()
+                    if self._declaration.single:
+                        return at_place(found.places[0], args, named)
+                    return tuple(at_place(place, args, named) for place in found.places)
+            return self._general(key, args, **named)
+        except KomputeError as error:
+            raise begun(error, self.__name__)  # noqa: B904
 
     def _general(
         self, exactly: Any, args: tuple[Any, ...], out: Any = None, donate: Any = (), **named: Any
@@ -578,6 +596,7 @@ class Operation:
 
     # -- other ways to use it --------------------------------------------------------------------------------
 
+    @_beginning
     def op(self, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
         """The operation with these arguments, to be recorded. Its attribute `results` has the tensors.
 
@@ -614,6 +633,7 @@ class Operation:
             parts = form.operations(self._memory(values, outs), (), form.pushes(values), title)
         return OpCustom(self._declaration.name, form, parts, results)
 
+    @_beginning
     def submit(
         self,
         /,
@@ -690,6 +710,7 @@ class Operation:
         results = tuple(given[number] if what == GIVEN else fresh[number] for what, number in form.results)
         return form, parts, results, manager
 
+    @_beginning
     def preload(self, /, *args: Any, out: Any = None, **named: Any) -> None:
         """Prepares calls with arguments like these: chooses the kernels, generates, compiles and builds them,
         and dispatches each with no groups. The first such call then takes no longer than later ones.
@@ -710,6 +731,7 @@ class Operation:
         finally:
             form.busy.release()
 
+    @_beginning
     def meta(self, /, *args: Any, **named: Any) -> Any:
         """The specs of the results for arguments of these specs; needs no device.
 
@@ -730,6 +752,7 @@ class Operation:
         specs = tuple(result.t for result in selection.results)
         return specs[0] if self._declaration.single else specs
 
+    @_beginning
     def sources(self, /, *args: Any, **named: Any) -> tuple[str, ...]:
         """The GLSL of each dispatch for arguments of these specs, as for `aot`: whole shaders, to be read or
         compiled elsewhere. "" stands for a module of SPIR-V. Needs no device.
@@ -757,6 +780,7 @@ class Operation:
             selection.variant = self._variants(selection)[0]
         return selection
 
+    @_beginning
     def aot(self, path: str | os.PathLike[str], /, *args: Any, **named: Any) -> Path:
         """Writes what a program needs to run it for arguments of these specs, into the folder `path`.
 
@@ -808,10 +832,7 @@ class Operation:
         for name, value in named.items():
             place = self._at.get(name, -1)
             if place < 0:
-                raise ArgumentTypeError(
-                    f"{self.__name__} has no parameter {shown(name)}{nearest(name, self._names)} "
-                    f"The signature is {self._declaration.text}"
-                )
+                raise unknown(self.__name__, name, self._names, self._declaration.text)
             if place < count:
                 raise ArgumentTypeError(f"{self.__name__}: the argument {shown(name)} is given twice")
             values[place] = value

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .._base.arrays import as_index, as_shape, refuse_mask, to_array, to_dtype
+from .._base.called import called_methods
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._builders.elementwise import elementwise
 from .._custom.op_custom import OpCustom
@@ -64,7 +65,7 @@ def on_device(value: Any) -> bool:
 
 def is_array(value: Any) -> bool:
     """Whether a parameter has several elements, or may have."""
-    return on_device(value) or np.ndim(value) > 0
+    return on_device(value) or (hasattr(value, "__len__") and getattr(value, "ndim", 1) > 0)
 
 
 def parameter(value: Any, name: str, rule: Rule) -> Any:
@@ -104,14 +105,20 @@ def common_shape(values: Iterable[Any]) -> tuple[int, ...]:
         raise InvalidArgumentError(f"Parameters of the shapes {shapes} do not broadcast together") from None
 
 
+def _check_broadcast(shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+    """Raises InvalidArgumentError unless parameters of this shape broadcast to the one that is wanted."""
+    ends = wanted[len(wanted) - len(shape) :]
+    if len(shape) > len(wanted) or any(n not in (1, m) for n, m in zip(shape, ends, strict=True)):
+        raise InvalidArgumentError(f"Parameters of shape {shape} do not broadcast to {wanted}")
+
+
 def spread(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], owner: Manager) -> Tensor:
     """A parameter as a Tensor of `owner` with one element, or with as many as `shape`.
 
     Raises InvalidArgumentError if it does not broadcast to `shape`.
     """
     count = math.prod(value.shape)
-    if common_shape([value, np.broadcast_to(np.int8(0), shape)]) != shape:
-        raise InvalidArgumentError(f"A parameter of shape {tuple(value.shape)} does not broadcast to {shape}")
+    _check_broadcast(tuple(value.shape), shape)
     if on_device(value):
         found = value if value.dtype == dtype else elementwise("x", dtype=dtype.name)(value)
         return found if count == 1 or tuple(found.shape) == shape else broadcast_to(found, shape)
@@ -121,6 +128,20 @@ def spread(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], owner: Mana
     return owner.tensor_t(made if made.size else np.zeros(1, dtype))
 
 
+class Recorded(NamedTuple):
+    """Given for ``out``, a method returns the operation that writes the tensor, to record."""
+
+    tensor: Any
+
+
+def recorded(out: Any) -> Any:
+    """A `Recorded`. Raises ArgumentTypeError unless `out` is a Tensor or a part of one."""
+    if not on_device(out):
+        raise ArgumentTypeError(f"A recorded draw writes a Tensor, not {kind_of(out)}")
+    return Recorded(out)
+
+
+@called_methods
 class Distributions:
     """Base of `Generator`: distributions with a shape.
 
@@ -139,56 +160,54 @@ class Distributions:
 
         def _recorded(self, kind: str, numbers: Any, *parameters: Any) -> OpCustom: ...
 
-    # -- the way of all --------------------------------------------------------------------------------------
-
     def _shaped(
         self,
-        kind: str,
+        name: str,
         size: Any,
         dtype: Any,
         out: Any,
-        shapes: tuple[Any, ...],
+        shapes: tuple[Any, ...] = (),
         after: Any = None,
         places: tuple[Any, ...] = (),
+        *,
+        kind: str = "",
+        given: tuple[Any, ...] | None = None,
     ) -> Any:
-        """Draws `kind` with the parameters `shapes`, then applies the function `after` to the numbers and
-        `places`.
+        """Draws numbers of a `kind`, by default `name`, with the parameters `shapes`, or with those that are
+        `given` as they are, then applies the function `after` to the numbers and `places`. For a `Recorded`
+        it is the operation that does so.
         """
-        allowed = COUNTS if kind in ("poisson", "binomial", "geometric", "multinomial") else FLOATS
-        chosen = _out_dtype(dtype, out, allowed)
+        chosen, kind = dtype_of(dtype, out), kind or name
+        check_dtype(chosen, COUNTS if kind in ("poisson", "binomial", "geometric", "multinomial") else FLOATS)
+        records = isinstance(out, Recorded)
+        out = out.tensor if records else out
         shape = common_shape([*shapes, *places])
+        wanted = shape if size is None else as_shape(size)
         if out is not None:
+            if size is not None and wanted != tuple(out.shape):
+                raise InvalidArgumentError(f"size is {shown(size)}, but out has the shape {tuple(out.shape)}")
             wanted = tuple(out.shape)
-            if size is not None and as_shape(size) != wanted:
-                raise InvalidArgumentError(f"size is {shown(size)}, but out has the shape {wanted}")
-        else:
-            wanted = shape if size is None else as_shape(size)
-        if common_shape([np.broadcast_to(np.int8(0), shape), np.broadcast_to(np.int8(0), wanted)]) != wanted:
-            raise InvalidArgumentError(f"Parameters of shape {shape} do not broadcast to {wanted}")
+        _check_broadcast(shape, wanted)
         owner = self._owner(out, *shapes, *places)
         numbers = out if on_device(out) else owner.empty(wanted, chosen)
-        self._fill(kind, numbers, *_PLAIN.get(kind, ()), *_spread_all(shapes, wanted, chosen, owner))
+        if given is None:  # kernels compute float16 with float32, and counts too
+            wide = np.dtype(np.float64 if chosen == np.float64 else np.float32)
+            given = (*_PLAIN.get(kind, ()), *(spread(each, wanted, wide, owner) for each in shapes))
+        operations = [(self._recorded if records else self._fill)(kind, numbers, *given)]
         if after is not None:
-            after(numbers, *(spread(each, wanted, chosen, owner) for each in places), out=numbers)
+            placed = (spread(each, wanted, chosen, owner) for each in places)
+            operations.append((after.op if records else after)(numbers, *placed, out=numbers))
+        if records:
+            return operations[0] if after is None else OpCustom._joined(name, operations, (out,))
         if isinstance(out, np.ndarray):
             np.copyto(out, numbers.read())
             return out
         single = out is None and size is None and not wanted and not any(map(on_device, (*shapes, *places)))
         return numbers.read().item() if single else numbers
 
-    def _shaped_op(
-        self, name: str, kind: str, out: Any, shapes: tuple[Any, ...], after: Any = None, places: Any = ()
-    ) -> OpCustom:
-        """The same, to record."""
-        if not on_device(out):
-            raise ArgumentTypeError(f"A recorded draw writes a Tensor, not {kind_of(out)}")
-        allowed = COUNTS if kind in ("poisson", "binomial", "geometric", "multinomial") else FLOATS
-        chosen, wanted, owner = _out_dtype(None, out, allowed), tuple(out.shape), out.manager
-        drawn = self._recorded(kind, out, *_PLAIN.get(kind, ()), *_spread_all(shapes, wanted, chosen, owner))
-        if after is None:
-            return drawn
-        placed = after.op(out, *(spread(each, wanted, chosen, owner) for each in places), out=out)
-        return OpCustom._joined(name, (drawn, placed), (out,))
+    def _op(self, out: Any, draw: Callable[..., OpCustom], *args: Any, **named: Any) -> OpCustom:
+        """The operation of a draw into `out`, to record."""
+        return draw(*args, **named, out=recorded(out))
 
     # -- floats ----------------------------------------------------------------------------------------------
 
@@ -198,7 +217,7 @@ class Distributions:
         """Exponential numbers with mean 1: minus the logarithm of a uniform one. None is above 22.2 (float64:
         44.4). Raises the errors of `random`.
         """
-        return self._shaped("exponential", size, dtype, out, ())
+        return self._shaped("exponential", size, dtype, out)
 
     def exponential(
         self,
@@ -220,8 +239,7 @@ class Distributions:
 
     def exponential_op(self, out: Tensor | StridedView, scale: Parameter = 1.0) -> OpCustom:
         """`exponential` into `out`, to record. Raises the errors of `exponential` and `random_op`."""
-        places = (parameter(scale, "scale", _NOT_NEGATIVE),)
-        return self._shaped_op("exponential", "exponential", out, (), _SCALED, places)
+        return self._op(out, self.exponential, scale)
 
     def laplace(
         self,
@@ -236,13 +254,13 @@ class Distributions:
 
     def laplace_op(self, out: Tensor | StridedView, loc: Parameter = 0.0, scale: Parameter = 1.0) -> OpCustom:
         """`laplace` into `out`, to record. Raises the errors of `laplace` and `random_op`."""
-        return self._shaped_op("laplace", "laplace", out, (), PLACED, loc_scale(loc, scale))
+        return self._op(out, self.laplace, loc, scale)
 
     def standard_cauchy(
         self, size: Size = None, dtype: DTypeLike = np.float32, out: Numbers | None = None
     ) -> Any:
         """Cauchy's numbers around 0: the quotient of two normal ones. Raises the errors of `random`."""
-        return self._shaped("cauchy", size, dtype, out, ())
+        return self._shaped("cauchy", size, dtype, out)
 
     def cauchy(
         self,
@@ -259,7 +277,7 @@ class Distributions:
 
     def cauchy_op(self, out: Tensor | StridedView, loc: Parameter = 0.0, scale: Parameter = 1.0) -> OpCustom:
         """`cauchy` into `out`, to record. Raises the errors of `cauchy` and `random_op`."""
-        return self._shaped_op("cauchy", "cauchy", out, (), PLACED, loc_scale(loc, scale))
+        return self._op(out, self.cauchy, loc, scale)
 
     def lognormal(
         self,
@@ -272,13 +290,14 @@ class Distributions:
         """Numbers with normal logarithms, of the mean `mean` and the deviation `sigma`. Raises the
         errors of `exponential`.
         """
-        return self._shaped("normal", size, dtype, out, (), _EXPONENT, _mean_sigma(mean, sigma))
+        places = parameter(sigma, "sigma", _NOT_NEGATIVE), parameter(mean, "mean", _FINITE)
+        return self._shaped("lognormal", size, dtype, out, (), _EXPONENT, places, kind="normal")
 
     def lognormal_op(
         self, out: Tensor | StridedView, mean: Parameter = 0.0, sigma: Parameter = 1.0
     ) -> OpCustom:
         """`lognormal` into `out`, to record. Raises the errors of `lognormal` and `random_op`."""
-        return self._shaped_op("lognormal", "normal", out, (), _EXPONENT, _mean_sigma(mean, sigma))
+        return self._op(out, self.lognormal, mean, sigma)
 
     def standard_gamma(
         self, shape: Parameter, size: Size = None, dtype: DTypeLike = np.float32, out: Numbers | None = None
@@ -307,8 +326,7 @@ class Distributions:
 
     def gamma_op(self, out: Tensor | StridedView, shape: Parameter, scale: Parameter = 1.0) -> OpCustom:
         """`gamma` into `out`, to record. Raises the errors of `gamma` and `random_op`."""
-        shapes, places = (parameter(shape, "shape", _POSITIVE),), (parameter(scale, "scale", _NOT_NEGATIVE),)
-        return self._shaped_op("gamma", "gamma", out, shapes, _SCALED, places)
+        return self._op(out, self.gamma, shape, scale)
 
     def chisquare(
         self, df: Parameter, size: Size = None, dtype: DTypeLike = np.float32, out: Numbers | None = None
@@ -316,11 +334,13 @@ class Distributions:
         """Sums of the squares of `df` normal numbers: twice a gamma number of shape df / 2. Raises the errors
         of `gamma`.
         """
-        return self._shaped("gamma", size, dtype, out, (_half(df),), _TWICE)
+        found = parameter(df, "df", _POSITIVE)
+        half = elementwise("x * 0.5")(found) if on_device(found) else found / 2
+        return self._shaped("chisquare", size, dtype, out, (half,), _TWICE, kind="gamma")
 
     def chisquare_op(self, out: Tensor | StridedView, df: Parameter) -> OpCustom:
         """`chisquare` into `out`, to record. Raises the errors of `chisquare` and `random_op`."""
-        return self._shaped_op("chisquare", "gamma", out, (_half(df),), _TWICE)
+        return self._op(out, self.chisquare, df)
 
     def beta(
         self,
@@ -338,8 +358,7 @@ class Distributions:
 
     def beta_op(self, out: Tensor | StridedView, a: Parameter, b: Parameter) -> OpCustom:
         """`beta` into `out`, to record. Raises the errors of `beta` and `random_op`."""
-        shapes = parameter(a, "a", _POSITIVE), parameter(b, "b", _POSITIVE)
-        return self._shaped_op("beta", "beta", out, shapes)
+        return self._op(out, self.beta, a, b)
 
     def dirichlet(
         self, alpha: Parameter, size: Size = None, dtype: DTypeLike = np.float32, out: Numbers | None = None
@@ -351,15 +370,12 @@ class Distributions:
         `gamma`.
         """
         shapes = _rows(parameter(alpha, "alpha", _POSITIVE), "alpha")
-        wanted = shapes.shape if size is None else (*as_shape(size), *shapes.shape)
-        if out is None:
-            return self._shaped("log_gamma", wanted, dtype, None, (shapes,), _Softmax)
-        return self._shaped("log_gamma", None if size is None else wanted, dtype, out, (shapes,), _Softmax)
+        wanted = None if size is None else (*as_shape(size), *shapes.shape)
+        return self._shaped("dirichlet", wanted, dtype, out, (shapes,), softmax, kind="log_gamma")
 
     def dirichlet_op(self, out: Tensor, alpha: Parameter) -> OpCustom:
         """`dirichlet` into `out`, to record. Raises the errors of `dirichlet` and `random_op`."""
-        shapes = _rows(parameter(alpha, "alpha", _POSITIVE), "alpha")
-        return self._shaped_op("dirichlet", "log_gamma", out, (shapes,), _Softmax)
+        return self._op(out, self.dirichlet, alpha)
 
     # -- counts ----------------------------------------------------------------------------------------------
 
@@ -382,7 +398,7 @@ class Distributions:
 
     def poisson_op(self, out: Tensor | StridedView, lam: Parameter = 1.0) -> OpCustom:
         """`poisson` into `out`, to record. Raises the errors of `poisson` and `random_op`."""
-        return self._shaped_op("poisson", "poisson", out, (parameter(lam, "lam", _MEAN),))
+        return self._op(out, self.poisson, lam)
 
     def binomial(
         self,
@@ -402,8 +418,7 @@ class Distributions:
 
     def binomial_op(self, out: Tensor | StridedView, n: Parameter, p: Parameter) -> OpCustom:
         """`binomial` into `out`, to record. Raises the errors of `binomial` and `random_op`."""
-        shapes = parameter(n, "n", _COUNT), parameter(p, "p", _CHANCE)
-        return self._shaped_op("binomial", "binomial", out, shapes)
+        return self._op(out, self.binomial, n, p)
 
     def geometric(
         self, p: Parameter, size: Size = None, dtype: DTypeLike = np.int32, out: Numbers | None = None
@@ -416,7 +431,7 @@ class Distributions:
 
     def geometric_op(self, out: Tensor | StridedView, p: Parameter) -> OpCustom:
         """`geometric` into `out`, to record. Raises the errors of `geometric` and `random_op`."""
-        return self._shaped_op("geometric", "geometric", out, (parameter(p, "p", _SOME_CHANCE),))
+        return self._op(out, self.geometric, p)
 
     def multinomial(
         self,
@@ -433,54 +448,23 @@ class Distributions:
         numbers from 0 on with the sum 1 (as in NumPy, a last one may be less), and the errors of `poisson`.
         """
         count, chances = _tries(n), _conditional(pvals)
-        wanted = chances.shape if size is None else (*as_shape(size), *chances.shape)
-        chosen = _out_dtype(dtype, out, COUNTS)
-        if out is not None and (
-            tuple(out.shape)[-1:] != chances.shape or (size is not None and out.shape != wanted)
-        ):
-            raise InvalidArgumentError(f"out has the shape {tuple(out.shape)}; give {wanted}")
-        owner = self._owner(out)
-        numbers: Any = out if on_device(out) else owner.empty(wanted if out is None else out.shape, chosen)
-        self._fill("multinomial", numbers, owner.tensor_t(chances), count)
-        if isinstance(out, np.ndarray):
-            np.copyto(out, numbers.read())
-            return out
-        return numbers
+        wanted = None if size is None else (*as_shape(size), *chances.shape)
+        target = out.tensor if isinstance(out, Recorded) else out
+        if hasattr(target, "shape") and tuple(target.shape)[-1:] != chances.shape:
+            raise InvalidArgumentError(
+                f"out has the shape {tuple(target.shape)}; its last axis is {chances.size}"
+            )
+        given = self._owner(target).tensor_t(chances), count
+        return self._shaped("multinomial", wanted, dtype, out, (chances,), given=given)
 
     def multinomial_op(self, out: Tensor, n: int, pvals: ArrayLike) -> OpCustom:
         """`multinomial` into `out`, to record. Raises the errors of `multinomial` and `random_op`."""
-        count, chances = _tries(n), _conditional(pvals)
-        if not on_device(out):
-            raise ArgumentTypeError(f"A recorded draw writes a Tensor, not {kind_of(out)}")
-        _out_dtype(None, out, COUNTS)
-        if tuple(out.shape)[-1:] != chances.shape:
-            raise InvalidArgumentError(
-                f"out has the shape {tuple(out.shape)}; its last axis is {chances.size}"
-            )
-        return self._recorded("multinomial", out, out.manager.tensor_t(chances), count)
-
-
-class _Softmax:
-    """Rows of logarithms as parts of their sum, in the way of an operation."""
-
-    def __new__(cls, numbers: Any, out: Any) -> Any:
-        return softmax(numbers, -1, out=out)
-
-    @staticmethod
-    def op(numbers: Any, out: Any) -> Any:
-        return softmax.op(numbers, -1, out=out)
-
-
-def _spread_all(
-    values: Iterable[Any], shape: tuple[int, ...], dtype: np.dtype[Any], owner: Manager
-) -> list[Tensor]:
-    """Parameters of kernels, which compute float16 with float32, and counts too."""
-    wide = np.dtype(np.float64 if dtype == np.float64 else np.float32)
-    return [spread(each, shape, wide, owner) for each in values]
+        return self._op(out, self.multinomial, n, pvals)
 
 
 def dtype_of(dtype: Any, out: Any) -> np.dtype[Any]:
     """The dtype of a draw into `out`, or of `dtype`. Raises an error if `out` cannot be written."""
+    out = out.tensor if isinstance(out, Recorded) else out
     if out is None:
         return to_dtype(dtype)
     if not isinstance(out, (Tensor, StridedView, np.ndarray)):
@@ -497,12 +481,6 @@ def check_dtype(dtype: np.dtype[Any], dtypes: tuple[str, ...]) -> None:
         raise ArgumentTypeError(f"These numbers are {', '.join(dtypes)}, not {dtype}")
 
 
-def _out_dtype(dtype: Any, out: Any, allowed: tuple[str, ...]) -> np.dtype[Any]:
-    found = dtype_of(dtype, out)
-    check_dtype(found, allowed)
-    return found
-
-
 def loc_scale(loc: Any, scale: Any) -> tuple[Any, Any]:
     """Scale and loc, in the order of the formula."""
     return parameter(scale, "scale", _NOT_NEGATIVE), parameter(loc, "loc", _FINITE)
@@ -511,15 +489,6 @@ def loc_scale(loc: Any, scale: Any) -> tuple[Any, Any]:
 def between(low: Any, high: Any) -> tuple[Any, Any]:
     """High and low, in the order of the formula."""
     return parameter(high, "high", _FINITE), parameter(low, "low", _FINITE)
-
-
-def _mean_sigma(mean: Any, sigma: Any) -> tuple[Any, Any]:
-    return parameter(sigma, "sigma", _NOT_NEGATIVE), parameter(mean, "mean", _FINITE)
-
-
-def _half(df: Any) -> Any:
-    found = parameter(df, "df", _POSITIVE)
-    return elementwise("x * 0.5")(found) if on_device(found) else found / 2
 
 
 def _rows(value: Any, name: str) -> Any:

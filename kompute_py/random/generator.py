@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.arrays import as_index, as_shape, refuse_mask, require_manager, to_flag
+from .._base.called import called, called_methods
 from .._base.errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -30,11 +31,13 @@ from .distributions import (
     FLOATS,
     PLACED,
     Distributions,
+    Recorded,
     between,
     check_dtype,
     dtype_of,
     is_array,
     loc_scale,
+    recorded,
 )
 from .orders import ORDERS, RECORDED_ORDERS
 from .philox import DRAWS, RECORDED
@@ -58,6 +61,7 @@ _CHILDREN = 2**20
 _POSITIONS, _JUMPS = 2**64, 2**32
 
 
+@called_methods
 class Generator(Distributions):
     """Random numbers from a seed, drawn on a device.
 
@@ -365,27 +369,21 @@ class Generator(Distributions):
         >>> bool((sequence.eval() and x.read() != first).all())
         True
         """
-        return self._operation("uniform", out, FLOATS, 0.0, 1.0, 1.0)
+        return self._op(out, self.random)
 
     def uniform_op(self, out: Tensor | StridedView, low: Parameter = 0.0, high: Parameter = 1.0) -> OpCustom:
         """`uniform` into `out`, to record. Raises the errors of `uniform` and `random_op`."""
-        if is_array(low) or is_array(high):
-            return self._shaped_op("uniform", "uniform", out, (), BETWEEN, between(low, high))
-        return self._operation("uniform", out, FLOATS, *_bounds(low, high, _tensor(out).dtype))
+        return self._op(out, self.uniform, low, high)
 
     def normal_op(self, out: Tensor | StridedView, loc: Parameter = 0.0, scale: Parameter = 1.0) -> OpCustom:
         """`normal` into `out`, to record. Raises the errors of `normal` and `random_op`."""
-        if is_array(loc) or is_array(scale):
-            return self._shaped_op("normal", "normal", out, (), PLACED, loc_scale(loc, scale))
-        mean, deviation = _moments(loc, scale, _tensor(out).dtype)
-        return self._operation("normal", out, FLOATS, mean, deviation)
+        return self._op(out, self.normal, loc, scale)
 
     def integers_op(
         self, out: Tensor | StridedView, low: int, high: int | None = None, endpoint: bool = False
     ) -> OpCustom:
         """`integers` into `out`, to record. Raises the errors of `integers` and `random_op`."""
-        words = _span(low, high, _tensor(out).dtype, to_flag(endpoint, "endpoint"))
-        return self._operation("integers", out, _INTEGERS, *words)
+        return self._op(out, self.integers, low, high, endpoint=endpoint)
 
     def permutation_op(self, out: Tensor | StridedView) -> OpCustom:
         """The numbers below the length of `out` in random order, written to `out` (int32, one axis), to
@@ -399,7 +397,7 @@ class Generator(Distributions):
         >>> sorted(order.tolist())
         [0, 1, 2, 3]
         """
-        numbers = _tensor(out)
+        numbers = recorded(out).tensor
         if numbers.dtype != np.int32:
             raise ArgumentTypeError(f"A recorded order is of int32, not {numbers.dtype}")
         if len(numbers.shape) != 1:
@@ -413,7 +411,7 @@ class Generator(Distributions):
         """
         if isinstance(x, StridedView):
             raise ArgumentTypeError(f"A recorded shuffle takes a Tensor, not {kind_of(x)}")
-        axis = _axis_of(axis, _tensor(x), "shuffle")
+        axis = _axis_of(axis, recorded(x).tensor, "shuffle")
         order = x.manager.empty(x.shape[axis], np.int32)
         drawn = self._recorded("order", order)
         if not x.size():
@@ -437,7 +435,7 @@ class Generator(Distributions):
         >>> set(rows.read().ravel().tolist()) <= {1, 2, 3}
         True
         """
-        numbers = _tensor(out)
+        numbers = recorded(out).tensor
         if isinstance(a, (StridedView, np.ndarray)):
             raise ArgumentTypeError(f"A recorded choice is of a number or a Tensor, not {kind_of(a)}")
         count, axis = _count_of(a, axis)
@@ -486,6 +484,8 @@ class Generator(Distributions):
     ) -> Any:
         chosen = dtype_of(dtype, out)
         check_dtype(chosen, dtypes)
+        if isinstance(out, Recorded):
+            return self._recorded(kind, out.tensor, *parameters)
         if out is None:
             numbers = self._device().empty(() if size is None else as_shape(size), chosen)
         else:
@@ -510,13 +510,6 @@ class Generator(Distributions):
             drawn = self._device().empty(numbers.shape, numbers.dtype)
             _DRAWS[kind](drawn, *words, *parameters)
             np.copyto(numbers, drawn.read())
-
-    def _operation(
-        self, kind: str, out: Tensor | StridedView, dtypes: tuple[str, ...], *parameters: Any
-    ) -> OpCustom:
-        numbers = _tensor(out)
-        check_dtype(numbers.dtype, dtypes)
-        return self._recorded(kind, numbers, *parameters)
 
     def _recorded(self, kind: str, numbers: Tensor | StridedView, *parameters: Any) -> OpCustom:
         own = self.spawn(1)[0]
@@ -595,12 +588,6 @@ def _state_of(value: Any) -> tuple[tuple[int, int], int, int]:
 def _signed(word: int) -> int:
     """The int of 32 bits with the bits of an unsigned one."""
     return word - 2**32 if word >= 2**31 else word
-
-
-def _tensor(out: Any) -> Any:
-    if not isinstance(out, (Tensor, StridedView)):
-        raise ArgumentTypeError(f"A recorded draw writes a Tensor, not {kind_of(out)}")
-    return out
 
 
 def _number(value: Any, name: str) -> float:
@@ -724,6 +711,7 @@ def _parts_at(x: Any, rows: Tensor, axis: int) -> Any:
     return take(x, rows, axis, "clip")
 
 
+@called
 def default_rng(seed: Any = None) -> Generator:
     """A generator, as ``numpy.random.default_rng`` gives one.
 
@@ -741,6 +729,7 @@ _default: Generator | None = None
 _default_lock = threading.Lock()
 
 
+@called
 def default_generator() -> Generator:
     """The process's generator, which functions without one use. Its seed is the system's.
 
@@ -754,6 +743,7 @@ def default_generator() -> Generator:
         return _default
 
 
+@called
 def fill_randn(out: Numbers, generator: Generator | None = None) -> Numbers:
     """Fills `out` (float16, float32 or float64) with standard normal numbers, and returns it.
 
@@ -765,6 +755,7 @@ def fill_randn(out: Numbers, generator: Generator | None = None) -> Numbers:
     return _generator(generator).standard_normal(out=_given(out))  # type: ignore[no-any-return]
 
 
+@called
 def fill_uniform(
     out: Numbers, low: float = 0.0, high: float = 1.0, generator: Generator | None = None
 ) -> Numbers:
@@ -778,6 +769,7 @@ def fill_uniform(
     return _generator(generator).uniform(low, high, out=_given(out))  # type: ignore[no-any-return]
 
 
+@called
 def fill_randint(
     out: Numbers, low: int, high: int | None = None, generator: Generator | None = None
 ) -> Numbers:

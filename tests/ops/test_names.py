@@ -84,23 +84,6 @@ def test_operations_that_take_more_than_their_signature_keep_their_name(mgr):
         assert all(each.startswith(f"{name}.") for each, _ in sequence.timings()), sequence
 
 
-@pytest.mark.parametrize(
-    ("name", "args", "named"),
-    [
-        ("median", (), {}),
-        ("median", (VECTOR,), {"foo": 1}),
-        ("scatter_max", (VECTOR, INTS, VECTOR[:4]), {}),
-        ("linspace", (1j, 2, 5), {"retstep": True}),
-        ("repeat", (VECTOR, np.arange(16)), {"foo": 1}),
-    ],
-)
-def test_wrong_parameters_are_typed_and_name_the_function(mgr, name, args, named):
-    function = getattr(kp.ops, name)
-    for call in (function, function.op):
-        with mgr.current(), pytest.raises(kp.ArgumentTypeError, match=f"^{name}: .* signature is {name}\\("):
-            call(*args, **named)
-
-
 def test_keys_of_complex_numbers_advise_real_ones(mgr):
     advice = r"kp\.ops\.absolute\(x\), kp\.ops\.real\(x\)"
     for dtype in (np.complex64, np.complex128):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._base.arrays import as_index, to_flag
+from ..._base.called import called
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from ..._base.types import is_small_float
 from ..._manager.default import manager as default_manager
@@ -71,6 +72,7 @@ def _flat(x: Array) -> Array:
     return x.reshape(-1)
 
 
+@called
 def flatnonzero(x: Array) -> Array:
     """The places of the elements of `x` that are not zero, in row-major order, as ``np.flatnonzero``.
 
@@ -89,6 +91,7 @@ def flatnonzero(x: Array) -> Array:
     return _first(*nonzero_places(_flat(x)))
 
 
+@called
 def nonzero(x: Array) -> tuple[Array, ...]:
     """The places of the elements of `x` that are not zero: for each axis an array, as ``np.nonzero``.
 
@@ -120,6 +123,7 @@ def nonzero(x: Array) -> tuple[Array, ...]:
     return tuple(found[::-1])
 
 
+@called
 def compress(condition: Array, x: Array, axis: int | None = None) -> Array:
     """The elements of `x` at which `condition` is not zero, or its parts along `axis`, as ``np.compress``.
 
@@ -160,6 +164,7 @@ def _truth(condition: Any) -> Any:
     return found != 0 if isinstance(found, np.ndarray) and found.dtype.kind in "biuf" else found
 
 
+@called
 def extract(condition: Array, x: Array) -> Array:
     """The elements of `x` at which `condition` is not zero, as ``np.extract``: `kp.ops.compress` by another
     name.
@@ -177,6 +182,7 @@ def extract(condition: Array, x: Array) -> Array:
     return compress(condition, x)
 
 
+@called
 def unique(
     x: Array, *, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False
 ) -> Any:
@@ -226,6 +232,7 @@ def unique(
     return found[0] if len(found) == 1 else tuple(found)
 
 
+@called
 def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Array:
     """How often each int from 0 on is in `x`, or the sum of the weights of its elements, as ``np.bincount``.
 
@@ -259,6 +266,7 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
     return int_counts(x, length, None if weights is None else given(weights))
 
 
+@called
 def histogram(
     x: Array,
     bins: Any = 10,

@@ -10,7 +10,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ..._base.errors import ArgumentTypeError, InvalidArgumentError
+from ..._base.called import explained
+from ..._base.errors import InvalidArgumentError, KomputeError
 from ..._builders.elementwise import elementwise
 from ..._custom.custom_op import CustomOp, Operation
 from ..._custom.declaration import parse
@@ -71,20 +72,11 @@ class Composed:
         return recalled(self, self.__module__)
 
     def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
-        found = self._run(_direct, args, named)
-        return found if out is None else _copy(found, out=out)
-
-    def _run(self, run: Run, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         try:
-            return self._body(run, *args, **named)
-        except TypeError:
-            try:
-                self.__signature__.bind(*args, **named)
-            except TypeError as error:
-                raise ArgumentTypeError(
-                    f"{self.__name__}: {error}. The signature is {self.__name__}{self.__signature__}"
-                ) from None
-            raise
+            found = self._body(_direct, *args, **named)
+            return found if out is None else _copy(found, out=out)
+        except (KomputeError, TypeError) as error:
+            raise explained(error, self.__name__, self.__signature__, args, named)  # noqa: B904
 
     def op(self, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
         """The operations for these arguments, as one to record. Tensors only; raises what a call raises."""
@@ -93,9 +85,12 @@ class Composed:
     def _titled(self, title: str, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
         """`op` for a function that records it among others, whose name comes first."""
         recorder = _Recorder(f"{title}.{self.__name__}" if title else self.__name__)
-        found = self._run(recorder, args, named)
-        if out is not None or not recorder.operations:
-            found = recorder(_copy, found, out=out)
+        try:
+            found = self._body(recorder, *args, **named)
+            if out is not None or not recorder.operations:
+                found = recorder(_copy, found, out=out)
+        except (KomputeError, TypeError) as error:
+            raise explained(error, self.__name__, self.__signature__, args, named)  # noqa: B904
         results = found if isinstance(found, tuple) else (found,)
         return OpCustom._joined(self.__name__, recorder.operations, results)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._base.arrays import as_index
+from ..._base.called import called
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .given import given, shape_of
 
@@ -25,6 +26,7 @@ _MOST = 2**20
 """Parts, each of which is an object."""
 
 
+@called
 def array_split(x: Array, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
     """`x` in parts along `axis`, as ``np.array_split``: so many, or those that end and begin at indices.
 
@@ -41,9 +43,10 @@ def array_split(x: Array, indices_or_sections: int | Sequence[int], axis: int = 
     :axes: one
     :error: exact
     """
-    return _parts("array_split", x, indices_or_sections, axis, False)
+    return _parts(x, indices_or_sections, axis, False)
 
 
+@called
 def split(x: Array, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
     """`x` in equal parts along `axis`, or those that end and begin at indices, as ``np.split``.
 
@@ -57,9 +60,10 @@ def split(x: Array, indices_or_sections: int | Sequence[int], axis: int = 0) -> 
     :axes: one
     :error: exact
     """
-    return _parts("split", x, indices_or_sections, axis, True)
+    return _parts(x, indices_or_sections, axis, True)
 
 
+@called
 def hsplit(x: Array, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """`x` in equal parts along the second axis, as ``np.hsplit``; a vector along its only one.
 
@@ -72,9 +76,10 @@ def hsplit(x: Array, indices_or_sections: int | Sequence[int]) -> list[Array]:
     :axes: second
     :error: exact
     """
-    return _parts("hsplit", x, indices_or_sections, 0 if len(shape_of(x)) == 1 else 1, True)
+    return _parts(x, indices_or_sections, 0 if len(shape_of(x)) == 1 else 1, True)
 
 
+@called
 def vsplit(x: Array, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """`x` in equal parts along the first of several axes, as ``np.vsplit``.
 
@@ -89,24 +94,24 @@ def vsplit(x: Array, indices_or_sections: int | Sequence[int]) -> list[Array]:
     :error: exact
     """
     if len(shape_of(x)) < 2:
-        raise InvalidArgumentError(f"vsplit: x has the shape {shape_of(x)}; give two axes or more")
-    return _parts("vsplit", x, indices_or_sections, 0, True)
+        raise InvalidArgumentError(f"x has the shape {shape_of(x)}; give two axes or more")
+    return _parts(x, indices_or_sections, 0, True)
 
 
-def _parts(who: str, x: Array, wanted: Any, axis: int, equal: bool) -> list[Array]:
+def _parts(x: Array, wanted: Any, axis: int, equal: bool) -> list[Array]:
     x = given(x)
-    shape, place = shape_of(x), as_index(axis, f"{who}: axis")
+    shape, place = shape_of(x), as_index(axis, "axis")
     if not -len(shape) <= place < len(shape):
-        raise InvalidArgumentError(f"{who}: axis is {place}, and x has {len(shape)} axes")
+        raise InvalidArgumentError(f"axis is {place}, and x has {len(shape)} axes")
     place %= len(shape)
     n = shape[place]
     if isinstance(wanted, (int, np.integer)) and not isinstance(wanted, bool):
         count = int(wanted)
         if not 1 <= count <= _MOST:
-            raise InvalidArgumentError(f"{who}: there are {shown(count)} parts; give 1 to {_MOST}")
+            raise InvalidArgumentError(f"there are {shown(count)} parts; give 1 to {_MOST}")
         if equal and n % count:
             raise InvalidArgumentError(
-                f"{who}: axis {place} has {n} elements, which have no {count} equal parts; "
+                f"axis {place} has {n} elements, which have no {count} equal parts; "
                 "kp.ops.array_split makes others"
             )
         each, more = divmod(n, count)
@@ -114,13 +119,11 @@ def _parts(who: str, x: Array, wanted: Any, axis: int, equal: bool) -> list[Arra
         bounds = list(itertools.pairwise(ends))
     else:
         if isinstance(wanted, np.ndarray) and wanted.size > _MOST:
-            raise InvalidArgumentError(f"{who}: there are {wanted.size} indices; give {_MOST} at most")
+            raise InvalidArgumentError(f"there are {wanted.size} indices; give {_MOST} at most")
         try:
-            indices = [as_index(each, f"{who}: an index") for each in wanted]
+            indices = [as_index(each, "an index") for each in wanted]
         except TypeError:
-            raise ArgumentTypeError(
-                f"{who}: the parts are {shown(wanted)}; give their number, or indices"
-            ) from None
+            raise ArgumentTypeError(f"the parts are {shown(wanted)}; give their number, or indices") from None
         bounds = [slice(a, b).indices(n)[:2] for a, b in zip([0, *indices], [*indices, None], strict=True)]
     before = (slice(None),) * place
     return [x[(*before, slice(low, max(low, high)))] for low, high in bounds]
