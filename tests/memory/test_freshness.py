@@ -459,6 +459,28 @@ def test_a_host_copy_that_is_as_new_as_what_was_written_is_sent_in_silence(mgr):
     assert t.read().tolist() == [7, 2, 3, 4]
 
 
+def test_work_that_was_cancelled_wrote_nothing_over_what_was_written(mgr):
+    """So a later OpSyncDevice still sends an older host copy."""
+    t = mgr.tensor([1, 2, 3, 4])
+    t.name = "t"
+    t[1:3] = [8, 9]
+    held, gate = mgr.sequence().record(kp.OpFill([t], 5)), mgr.semaphore()
+    held.eval_async(wait=(gate, 1))
+    with pytest.warns(kp.KomputeWarning, match="did not run"):
+        held.destroy()
+    with pytest.warns(kp.KomputeWarning, match=OLD_COPY):
+        mgr.sequence().eval(kp.OpSyncDevice([t]))
+    # The same for a sequence whose own last run was cancelled.
+    sends = mgr.sequence().record(kp.OpSyncDevice([t]))
+    sends.eval_async(wait=(gate, 1))
+    gate.fail("no")
+    with pytest.raises(kp.AbortedError):
+        sends.eval_await()
+    t[0] = 7
+    with pytest.warns(kp.KomputeWarning, match=OLD_COPY):
+        sends.eval()
+
+
 def test_a_warning_that_is_an_error_leaves_the_sequence_usable(mgr):
     t = mgr.tensor([1, 2, 3, 4])
     t.name = "t"

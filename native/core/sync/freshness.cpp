@@ -145,8 +145,10 @@ Freshness FreshnessRecord::state(const Segment& segment, const std::vector<Point
 }
 
 bool FreshnessRecord::left_behind(uint64_t begin, uint64_t end) const noexcept {
+    const auto cancelled = [](const Event& event) { return event.at.timeline->failed(event.at.value); };
     return std::ranges::any_of(segments_, [&](const Segment& segment) {
-        return segment.begin < end && begin < segment.end && segment.wrote && segment.events.empty();
+        return segment.begin < end && begin < segment.end && segment.wrote &&
+               std::ranges::all_of(segment.events, cancelled);
     });
 }
 
