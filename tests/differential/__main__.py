@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ def explore(
     from .program import Program
 
     kind: type[Program] = getattr(faults, fault) if fault else Program
+    kind.seed()
 
     logging.getLogger("kompute_py").setLevel(logging.ERROR)
     warnings.simplefilter("ignore", ResourceWarning)  # sequences that are dropped while running
@@ -58,6 +60,7 @@ def explore(
     began = time.monotonic()
     done = 0
     count = 0
+    kinds: Counter[str] = Counter()
     mgr: kp.Manager | None = None
     trace: list[str] = []
     found: dict[str, Any] | None = None
@@ -90,6 +93,7 @@ def explore(
         finally:
             signal.alarm(0)
         done += program.operations
+        kinds += program.kinds
         del program
     seconds = time.monotonic() - began
     if found is None and mgr is not None:
@@ -107,6 +111,7 @@ def explore(
         "programs": count,
         "operations": done,
         "seconds": seconds,
+        "kinds": kinds,
         "mismatch": found,
         "violations": violations,
         "left": kp.alive() if found is None else 0,

@@ -49,7 +49,7 @@ def import_again(program: Program) -> None:
         return
     first = program.random.randrange(3)
     begin, end = first * program.page, program.random.randint(first + 1, 3) * program.page
-    program.note(f"import {item} {begin}:{end}")
+    program.note(f"import {item} {begin}:{end}", "imported again")
     part = array[begin // 4 : end // 4]
     if program.random.random() < 0.5:
         again = program.mgr.from_host(part, copy="never")

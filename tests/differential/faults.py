@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import mmap
 import os
+from typing import Any
 
 import numpy as np
+
+import kompute_py as kp
+from kompute_py import _native
+from kompute_py._custom import custom_op, selection
+from kompute_py._memory import donation
 
 from .program import Array, Program
 
@@ -23,3 +29,57 @@ class UnorderedImports(Program):
         finally:
             os.close(file)
         return one, other
+
+
+class TakenAtTheEnd(Program):
+    """A call takes a donated tensor when it ends; until then other threads have it, too."""
+
+    @staticmethod
+    def seed() -> None:
+        def take(tensors: Any, taker: str) -> list[donation.Donated]:
+            return [donation.Donated(tensor, tensor, True) for tensor in tensors]
+
+        def end(donated: Any, taker: str, reused: Any) -> None:
+            kept = [id(each) for each in reused]
+            for given, _, _ in donated:
+                taken = donation.take([given], taker)
+                donation.end(taken, taker, [each.taken for each in taken if id(given) in kept])
+
+        custom_op.take, custom_op.end = take, end
+        custom_op.give_back = lambda donated: None
+
+
+class GivenTwice(Program):
+    """A result has the memory of a donated tensor, although views, recordings and arrays have it, too."""
+
+    @staticmethod
+    def seed() -> None:
+        exchange = _native.exchange_buffer
+        _native.exchange_buffer = lambda tensor, made: (found := exchange(tensor, made)) and (found[0], True)
+
+
+class UnnotedWrites(Program):
+    """What the host writes is not noted, so an older host copy is sent over it in silence."""
+
+    @staticmethod
+    def store(part: Any, data: Array) -> None:
+        if isinstance(part, kp.Tensor):
+            part.copy_from(part.manager.tensor_t(data)).wait()
+        else:
+            part.write(data)
+
+
+class NotesBesideTheKey(Program):
+    """Kernels are kept without the notes of `select` in the key, so a call gets another shape's."""
+
+    @staticmethod
+    def seed() -> None:
+        selection.in_full = lambda notes: ""
+
+
+class UntoldRebuilds(Program):
+    """Recordings do not hear that an algorithm of theirs was rebuilt."""
+
+    @staticmethod
+    def seed() -> None:
+        _native.Algorithm.supersede = lambda algorithm, other: None

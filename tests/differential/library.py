@@ -1,19 +1,19 @@
-"""What the library of operations does in a random program: called, recorded and submitted, over parts that
-are not dense, repeated with an exchange; and what donates memory, draws numbers and runs in threads.
+"""What operations do in a random program: called, recorded and submitted, over parts that are not dense,
+with kernels that depend on a shape, by way of scratch memory, repeated with an exchange, drawing numbers.
 """
 
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import kompute_py as kp
+from tests.random import philox
 
-from .memories import Item, MismatchError, Recorded
+from .memories import GONE, Item, Recorded
 
 if TYPE_CHECKING:
     from .program import Program
@@ -21,32 +21,85 @@ if TYPE_CHECKING:
 AFFINE = """
 #version 450
 layout(local_size_x = 32) in;
+layout(constant_id = 0) const uint more = 0;
 layout(push_constant) uniform Params { uint scale; uint offset; };
 layout(set = 0, binding = 0) readonly buffer A { uint a[]; };
 layout(set = 0, binding = 1) buffer B { uint b[]; };
 void main() {
     uint i = gl_GlobalInvocationID.x, n = min(a.length(), b.length());
-    if (i < n) b[i] = b[i] * scale + a[n - 1 - i] + offset;
+    if (i < n) b[i] = b[i] * scale + a[n - 1 - i] + offset + more;
 }
 """
 affine = functools.cache(lambda: kp.compile(AFFINE))
-SIZES = (1, 3, 16, 17, 48, 256)
-MEMORY_TYPES = tuple(kp.MemoryTypes)
-_LIBRARY: tuple[tuple[str, Callable[..., Any]], ...] = (
-    ("add", np.add),
-    ("bitwise_xor", np.bitwise_xor),
-    ("flip", np.flip),
-    ("sort", np.sort),
-    ("cummax", np.maximum.accumulate),
+
+
+@kp.CustomOp.register
+class columns(kp.CustomOp):
+    """Each word and the number of its column, which its kernels have for columns of their own alone."""
+
+    signature = "columns(Tensor x) -> Tensor"
+
+    def select(self, ksel: Any) -> None:
+        x = ksel.arg_tensor("x")
+        ksel.notes["columns"] = x.shape[-1]
+        ksel.return_new_tensor(x.shape, x.dtype)
+
+    def generate(self, ksel: Any, kb: Any) -> None:
+        kb.yield_results(f"x_load(i) + uint(i % {ksel.notes['columns']})")
+
+
+@kp.CustomOp.register
+class turned(kp.CustomOp):
+    """The words backwards, by way of scratch memory."""
+
+    signature = "turned(Tensor x) -> Tensor"
+
+    def select(self, ksel: Any) -> None:
+        x = ksel.arg_tensor("x")
+        ksel.return_new_tensor(x.shape, x.dtype)
+
+    def generate(self, ksel: Any, kb: Any) -> None:
+        x = kb.arg_value("x")
+        kb.scratch("back", x.size, x.dtype)
+        for line in ("back_store(k, x_load(x_size - 1 - k))", "result_store(k, back_load(k))"):
+            kb.begin_dispatch()
+            kb.grid(x.size)
+            kb.emit(f"uint k = gl_GlobalInvocationID.x; if (k < x_size) {line};")
+
+
+def _with_columns(x: Any) -> Any:
+    return x + np.arange(x.size, dtype=x.dtype).reshape(x.shape) % np.uint32(x.shape[-1])
+
+
+_LIBRARY: tuple[tuple[Any, Callable[..., Any]], ...] = (
+    (kp.ops.add, np.add),
+    (kp.ops.bitwise_xor, np.bitwise_xor),
+    (kp.ops.flip, np.flip),
+    (kp.ops.sort, np.sort),
+    (kp.ops.cummax, np.maximum.accumulate),
+    (turned, np.flip),
+    (columns, _with_columns),
 )
 
 
-def _words(program: Program, item: Item, align: int) -> tuple[int, int, slice] | None:
+def scratch_memory(mgr: kp.Manager) -> Item:
+    """What stands for the scratch memory of a Manager, which all that uses it shares."""
+    item = Item(mgr.empty(1, np.uint32, memory_type=kp.MemoryTypes.storage), np.zeros(4, np.uint8))
+    item.thing = item.parts = GONE
+    return item
+
+
+STEPS = (1, 1, 1, 2, 3, -1, -2)
+
+
+def _words(
+    program: Program, item: Item, align: int, steps: tuple[int, ...] = STEPS
+) -> tuple[int, int, slice] | None:
     """Some words of a tensor, every one or some, forwards or backwards: the bytes from the first to the
     last, and the words of these.
     """
     begin, end = program.span(item, 4, align)
-    step = program.random.choice((1, 1, 1, 2, 3, -1, -2))
+    step = program.random.choice(steps)
     count = len(range((end - begin) // 4)[::step])
     if count == 0:
         return None
@@ -67,32 +120,46 @@ def operation(program: Program) -> Recorded | None:
     if not program.dispatch or not tensors:
         return program.fill()
     source, target = program.random.choice(tensors), program.random.choice(tensors)
-    chosen = _words(program, source, program.alignment), _words(program, target, program.alignment)
-    if chosen[0] is None or chosen[1] is None:
+    made_by, model = program.random.choice(_LIBRARY)
+    steps = (1,) if made_by is columns else STEPS
+    first, second = (_words(program, item, program.alignment, steps) for item in (source, target))
+    if first is None or second is None:
         return None
-    (a0, a1, a), (b0, b1, b) = chosen
-    name, model = program.random.choice(_LIBRARY)
+    (a0, a1, a), (b0, b1, b) = first, second
     number = program.random.getrandbits(31)
     size = min(len(range((a1 - a0) // 4)[a]), len(range((b1 - b0) // 4)[b]))
     # The same number of each, from the first on.
     a, a0, a1 = _first(a, a0, a1, size)
     b, b0, b1 = _first(b, b0, b1, size)
-    given = source.words(a0, a1)[a], target.words(b0, b1)[b]
-    numbers = (np.uint32(number),) if name in ("add", "bitwise_xor") else ()
-    made_by = getattr(kp.ops, name)
+    given: list[Any] = [source.words(a0, a1)[a], target.words(b0, b1)[b]]
+    shape = (size,)
+    if made_by is columns:
+        shape = (size // (rows := program.random.choice([n for n in (1, 2, 3, 4, 8) if size % n == 0])), rows)
+        given = [each.reshape(shape) for each in given]
+    numbers = (np.uint32(number),) if made_by in (kp.ops.add, kp.ops.bitwise_xor) else ()
 
     def effect() -> None:
         read = source.device[a0:a1].view(np.uint32)[a]
-        target.device[b0:b1].view(np.uint32)[b] = model(read.copy(), *numbers)
+        target.device[b0:b1].view(np.uint32)[b] = model(read.reshape(shape).copy(), *numbers).reshape(-1)
 
+    kinds = {
+        "strided argument": a.step != 1,
+        "strided result": b.step != 1,
+        "scratch": made_by is turned,
+        "kernels by shape": len(shape) == 2,
+    }
     made = Recorded(
-        f"{name} of {source} {a0}:{a1} {a.step} to {target} {b0}:{b1} {b.step}",
-        made_by.op(given[0], *numbers, out=given[1]),
+        f"{made_by.__name__} of {source} {a0}:{a1} {a.step} {shape} to {target} {b0}:{b1} {b.step}",
         effect,
+        made_by.op(given[0], *numbers, out=given[1]),
+        kinds=[kind for kind, it_is in kinds.items() if it_is],
     )
+    if made_by is turned:
+        made.uses[program.shared] = True
     made.one_shot = functools.partial(made_by.submit, given[0], *numbers, out=given[1])
     made.call = functools.partial(made_by, given[0], *numbers, out=given[1])
-    return made.on_device(source, a0, a1, False).on_device(target, b0, b1, True)
+    made.on_device(source, a0, a1, False)
+    return made.on_device(target, b0, b1, True, b0 // program.alignment * program.alignment)
 
 
 def repetition(program: Program) -> Recorded | None:
@@ -120,8 +187,9 @@ def repetition(program: Program) -> Recorded | None:
 
     made = Recorded(
         f"{times} x dispatch {a} {a0} to {b} {b0}, {size} bytes, exchanged",
-        kp.OpRepeat(operation, times, swap=[(first, second)]),
         effect,
+        kp.OpRepeat(operation, times, swap=[(first, second)]),
+        kinds=["repeated with an exchange"] if times > 1 else [],
     )
     if times == 0:
         made.mention(a)
@@ -140,83 +208,68 @@ def assign(program: Program) -> None:
     if chosen is None:
         return
     begin, end, words = chosen
-    program.note(f"assign to {item} {begin}:{end} {words.step}")
+    program.note(f"assign to {item} {begin}:{end} {words.step}", "assigned")
     part: Any = item.words(begin, end)
     model = item.device[begin:end].view(np.uint32)[words]
     model[:] = data = program.bytes(model.nbytes).view(np.uint32)
     works = [work for work in item.work if item in work.touches]
-    part[words] = data
-    item.newer[begin:end] = True  # the words between count as well
+    program.store(part[words], data)
+    item.write(begin, end)  # the words between count as well
     program.note_learned(works, "assignment")
 
 
-def donate(program: Program) -> None:
-    """An operation takes an argument's memory for its result."""
-    if not program.dispatch:
-        return
-    data = program.bytes(4 * program.random.choice(SIZES)).view(np.uint32)
-    kind = program.random.choice(MEMORY_TYPES)
-    given = program.mgr.tensor_t(data, kind)
-    program.note(f"donate {data.size} words ({kind.name})")
-    expected = data
-    if program.random.random() < 0.5:
-        given.fill(7)  # under way
-        expected = np.full_like(data, 7)
-    result = kp.ops.add(given, np.uint32(5), donate=0)
-    program.require(result.read(), expected + np.uint32(5), np.arange(data.size), "the result of a donation")
-    try:
-        given.read()
-    except kp.FailedPreconditionError:
-        return
-    raise MismatchError("a donated tensor is read")
+def by_scratch(program: Program) -> Recorded | None:
+    """A copy by way of scratch memory, beside which another scratch has been used."""
+    tensors = program.live(tensors=True)
+    if len(tensors) < 2:
+        return None
+    source, target = program.random.sample(tensors, 2)
+    (begin, end), (to, last) = program.span(source, 4, 4), program.span(target, 4, 4)
+    size = min(end - begin, last - to)
+    if size <= 0:
+        return None
+    first, second = (program.mgr.scratch().empty(size // 4, np.uint32) for _ in range(2))
+    operations = [kp.OpFill([first], 1), kp.OpFill([second], 2)]
+    operations += [
+        kp.OpCopy([source.words(begin, begin + size), first]),
+        kp.OpCopy([first, target.words(to, to + size)]),
+    ]
+    made = Recorded(
+        f"copy {source} {begin} by scratch to {target} {to}, {size} bytes",
+        lambda: np.copyto(target.device[to : to + size], source.device[begin : begin + size]),
+        *operations,
+        kinds=["scratch"],
+    )
+    made.uses[program.shared] = True
+    return made.on_device(source, begin, begin + size, False).on_device(target, to, to + size, True)
 
 
-def draw(program: Program) -> None:
-    """Recorded draws give the numbers that another recording of the same generator gives."""
-    if not program.dispatch:
-        return
-    seed, count = program.random.getrandbits(32), program.random.choice(SIZES)
-    queues = [program.random.randrange(program.queues) for _ in range(2)]
-    program.note(f"draw {count} numbers on the queues {queues}")
-    drawn = []
-    for queue in queues:
-        out = program.mgr.zeros(count, memory_type=program.random.choice(MEMORY_TYPES))
-        sequence = program.mgr.sequence(queue)
-        sequence.record(kp.random.Generator(seed, manager=program.mgr).random_op(out))
-        drawn.append([sequence.eval() and out.read() for _ in range(3)])
-    one, other = np.array(drawn)
-    program.require(one.ravel(), other.ravel(), np.arange(one.size), "recorded draws")
-    if count > 15 and any(np.array_equal(one[0], each) for each in one[1:]):
-        raise MismatchError("two evaluations drew the same numbers")
+def drawn(program: Program) -> Recorded | None:
+    """Random words, other ones in each evaluation."""
+    tensors = program.live(tensors=True)
+    if not program.dispatch or not tensors:
+        return program.fill()
+    target = program.random.choice(tensors)
+    chosen = _words(program, target, program.alignment)
+    if chosen is None:
+        return None
+    begin, end, words = chosen
+    seed = program.random.getrandbits(32)
+    state = kp.random.Generator(seed, manager=program.mgr).spawn(1)[0].state
+    position = np.zeros(1, np.uint64)
 
+    def effect() -> None:
+        into = target.device[begin:end].view(np.uint32)[words]
+        blocks = -(-into.size // 4)
+        into[:] = philox.words({**state, "position": position[0]}, blocks).reshape(-1)[: into.size]
+        position[0] += np.uint64(blocks)
 
-def threads(program: Program) -> None:
-    """Threads work on parts of one array, each through tensors of its own."""
-    if not program.dispatch or not program.page:
-        return
-    program.note("threads")
-    words = program.page // 4
-    array = kp.aligned_empty(3 * words, np.uint32, program.page)
-    array[:] = before = program.bytes(array.nbytes).view(np.uint32)
-    operands = [program.random.getrandbits(31) for _ in range(3)]
-    failed: list[BaseException] = []
-
-    def work(number: int) -> None:
-        try:
-            for _ in range(3):
-                part = program.mgr.from_host(array[number * words : (number + 1) * words], copy="never")
-                kp.ops.add(part, np.uint32(operands[number]), out=part)
-                whole = program.mgr.from_host(array, copy="never")
-                whole[number * words : number * words + 8].read()
-        except BaseException as error:
-            failed.append(error)
-
-    running = [threading.Thread(target=work, args=(number,)) for number in range(3)]
-    for thread in running:
-        thread.start()
-    for thread in running:
-        thread.join()
-    if failed:
-        raise failed[0]
-    added = before + 3 * np.repeat(np.array(operands, np.uint32), words)
-    program.require(program.mgr.from_host(array).read(), added, np.arange(array.size), "an array of threads")
+    part = target.words(begin, end)[words]
+    made = Recorded(
+        f"draw {target} {begin}:{end} {words.step}",
+        effect,
+        kp.random.Generator(seed, manager=program.mgr).integers_op(part, 0, 2**32),
+        kinds=["drawn"],
+    )
+    made.counted.append(position)
+    return made.on_device(target, begin, end, True, begin // program.alignment * program.alignment)

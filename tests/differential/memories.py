@@ -17,8 +17,22 @@ Before = tuple[
 ]  # some bytes of the model, and what they were
 
 
+NOT, PERHAPS, SURELY = range(3)
+
+
 class MismatchError(AssertionError):
     """The device, or what the host sees of it, differs from the model."""
+
+
+class _Gone:
+    """In place of what the program has let go of."""
+
+    @staticmethod
+    def is_init() -> bool:
+        return False
+
+
+GONE: Any = _Gone()
 
 
 def meets(spans: Iterable[Span], begin: int, end: int) -> bool:
@@ -63,9 +77,11 @@ class Item:
         # The first use of the device's side uploads the host copy, with all edits until then.
         self.fresh = self.has_copy
         self.work: list[Work] = []  # unlearned, that uses it
-        # Bytes of the device's side that were written since a sync operation, or the first upload, moved
-        # them.
-        self.newer = np.zeros(data.size, bool)
+        # Bytes of the device's side that were written (SURELY, PERHAPS) since a sync operation, or the first
+        # upload, moved them.
+        self.newer = np.zeros(data.size, np.uint8)
+        # ... of these, those that the host wrote last: sending the host copy over them warns.
+        self.left = np.zeros(data.size, np.uint8)
         self.parts: kp.Tensor | None = None if self.is_image else thing.view(np.uint8)
 
     @property
@@ -100,6 +116,10 @@ class Item:
         assert isinstance(part, kp.Tensor)
         return part.view(np.uint32)
 
+    def write(self, begin: int, end: int) -> None:
+        """The host has written these bytes of the device's side."""
+        self.newer[begin:end] = self.left[begin:end] = NOT if self.one_memory else SURELY
+
     def host_bytes(self) -> Bytes:
         """What the host sees, as bytes: an array over the memory itself."""
         return self.thing.data().reshape(-1).view(np.uint8)
@@ -126,11 +146,17 @@ class Item:
 class Recorded:
     """One operation of a recording: what it does to the model, and which bytes it touches."""
 
-    def __init__(self, what: str, op: kp.OpBase, effect: Callable[[], None]) -> None:
+    def __init__(
+        self, what: str, effect: Callable[[], None], *ops: kp.OpBase, kinds: Iterable[str] = ()
+    ) -> None:
         self.what = what
-        self.op = op
+        self.ops = ops
+        self.kinds = tuple(kinds)  # of KINDS
         self._effect = effect
-        self._newer: list[tuple[Item, Span, bool]] = []
+        self._newer: list[tuple[Item, Span, int]] = []
+        self.syncs: list[tuple[Item, Span, bool]] = []  # whether to the host
+        self.algorithm: Rebuilt | None = None
+        self.counted: list[np.ndarray[Any, Any]] = []  # numbers of the model that it changes
         self.one_shot: Callable[[], kp.Fence] | None = None  # the same without a sequence
         self.call: Callable[[], object] | None = None  # ... and as a call
         self.uses: dict[Item, bool] = {}  # whether it writes
@@ -140,8 +166,8 @@ class Recorded:
         self.host_writes: list[tuple[Item, Span]] = []
         self._device_writes: list[tuple[Item, Span]] = []
 
-    def on_device(self, item: Item, begin: int, end: int, writes: bool) -> Recorded:
-        """It touches the device's side of these bytes."""
+    def on_device(self, item: Item, begin: int, end: int, writes: bool, bound: int | None = None) -> Recorded:
+        """It touches the device's side of these bytes. Its kernels could touch those from `bound` on."""
         self.touches.add(item)
         if writes:
             self.changes.add(item)
@@ -149,13 +175,15 @@ class Recorded:
         if item.in_place:
             (self.host_writes if writes else self.host_reads).append((item, (begin, end)))
         if writes:
-            self._newer.append((item, (begin, end), True))
+            self._newer.append((item, (begin, end), SURELY))
+            self._newer.append((item, (begin if bound is None else bound, begin), PERHAPS))
             self._device_writes.append((item, (begin, end)))
         return self
 
-    def synced(self, item: Item, begin: int, end: int) -> None:
-        """It leaves both sides of these bytes the same."""
-        self._newer.append((item, (begin, end), False))
+    def synced(self, item: Item, begin: int, end: int, down: bool) -> None:
+        """It leaves both sides of these bytes the same: the device's side comes `down`, or goes up."""
+        self.syncs.append((item, (begin, end), down))
+        self._newer.append((item, (begin, end), NOT))
 
     def effect(self) -> list[Before]:
         """Does it to the model; returns what was there before, in case that it is cancelled."""
@@ -163,11 +191,17 @@ class Recorded:
             (item.device, span) for item, span in self._device_writes
         ]
         places += [(item.host, span) for item, span in self.host_writes if item.host is not None]
-        places += [(item.newer, span) for item, span, _ in self._newer]
+        places += [(of, span) for item, span, _ in self._newer for of in (item.newer, item.left)]
+        places += [(numbers, (0, numbers.size)) for numbers in self.counted]
         before = [(array, span, array[slice(*span)].copy()) for array, span in places]
         self._effect()
         for item, (begin, end), newer in self._newer:
-            item.newer[begin:end] = newer
+            if newer == PERHAPS:
+                item.newer[begin:end] = np.maximum(item.newer[begin:end], PERHAPS)
+                item.left[begin:end] = np.minimum(item.left[begin:end], PERHAPS)
+            else:
+                item.newer[begin:end] = newer
+                item.left[begin:end] = NOT
         return before
 
     def on_host(self, item: Item, begin: int, end: int, writes: bool) -> Recorded:
@@ -184,6 +218,15 @@ class Recorded:
         Who waits for work on the item may pass over it.
         """
         self.uses.setdefault(item, False)
+
+
+class Rebuilt:
+    """An algorithm with a constant: as it was recorded, and as it was rebuilt since."""
+
+    def __init__(self, algorithm: kp.Algorithm) -> None:
+        self.algorithm = algorithm
+        self.recorded = self.now = 0
+        self.outdated = False
 
 
 class Gate:

@@ -1,6 +1,6 @@
 """One random program: what it does next, on the device and in the model.
 
-About 820 lines because the steps share what is known of each other's work.
+About 890 lines because the steps share what is known of each other's work.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ import numpy as np
 
 import kompute_py as kp
 
-from . import arrays, learning, library
+from . import arrays, giving, learning, library, warned
 from .memories import (
+    GONE,
+    SURELY,
     Gate,
     Item,
     MismatchError,
+    Rebuilt,
     Recorded,
     Work,
     cancelled_with,
@@ -43,11 +46,16 @@ MOST_UNLEARNED = 12
 class Slot:
     """A sequence of the program and what is recorded in it."""
 
+    _numbers = itertools.count()
+
     def __init__(self, sequence: kp.Sequence, queue: int) -> None:
         self.sequence = sequence
+        self.sequence.name = f"sequence {next(self._numbers)}"
         self.queue = queue
         self.recorded: list[Recorded] = []
         self.work: Work | None = None  # its last submission
+        self.warned: set[str] = set()  # of what it need not warn again
+        self.built_before = False  # ... work was cancelled, of which it is not told
 
 
 class Program:
@@ -69,6 +77,7 @@ class Program:
         self.trace = trace
         self.operations = 0
         self.said: Counter[str] = Counter()  # of host copies
+        self.kinds: Counter[str] = Counter()  # of KINDS: what it has done
         limits = mgr.get_device_properties()["limits"]
         self.atom = max(1, int(limits["nonCoherentAtomSize"]))
         self.alignment = max(4, int(limits["minStorageBufferOffsetAlignment"]))
@@ -81,8 +90,14 @@ class Program:
         self.queues = len(mgr.queues)
         self.slots = [self._slot() for _ in range(SEQUENCES)]
         self.scratches: dict[int, kp.Sequence] = {}
+        self.shared = library.scratch_memory(mgr)
+        self.results: list[tuple[kp.Tensor, Array]] = []  # of donations
         for _ in range(3):
             self.make()
+
+    @staticmethod
+    def seed() -> None:
+        """Puts back what is wrong in a program of `faults`, for the whole process."""
 
     # -- the run ---------------------------------------------------------------------------------------------
 
@@ -102,14 +117,16 @@ class Program:
         for item in self.items:
             self.compare_freshness(item)
             self.compare_device(item)
+        giving.compare(self)
         for slot in self.slots:
             slot.sequence.destroy()
         for sequence in self.scratches.values():
             sequence.destroy()
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, *kinds: str) -> None:
         self.operations += 1
         self.trace.append(text)
+        self.kinds.update(kinds)
 
     # -- choices ---------------------------------------------------------------------------------------------
 
@@ -204,7 +221,7 @@ class Program:
             for thing in item.all_things():
                 thing.destroy()
         else:
-            item.thing = item.parts = _Gone()
+            item.thing = item.parts = GONE
         item.imports.clear()
 
     # -- recordings ------------------------------------------------------------------------------------------
@@ -230,13 +247,13 @@ class Program:
 
         made = Recorded(
             f"{make.__name__} {chosen}",
-            make([_whole_or_part(item, begin, end) for item, begin, end in chosen]),
             effect,
+            make([_whole_or_part(item, begin, end) for item, begin, end in chosen]),
         )
         for item, begin, end in chosen:
             if item.has_copy:
                 made.on_host(item, begin, end, down).on_device(item, begin, end, not down)
-                made.synced(item, begin, end)
+                made.synced(item, begin, end, down)
             else:
                 made.mention(item)
         return made
@@ -251,8 +268,8 @@ class Program:
         second = target.words(to, to + size) if images else target.part(to, to + size)
         made = Recorded(
             f"OpCopy {source} {begin} to {target} {to}, {size} bytes",
-            kp.OpCopy([first, second]),
             lambda: np.copyto(target.device[to : to + size], source.device[begin : begin + size].copy()),
+            kp.OpCopy([first, second]),
         )
         made.one_shot = lambda: second.copy_from(first)
         return made.on_device(source, begin, begin + size, False).on_device(target, to, to + size, True)
@@ -293,8 +310,8 @@ class Program:
         part = item.part(begin, end)
         made = Recorded(
             f"OpFill {item} {begin}:{end} {pattern!r}",
-            kp.OpFill([part], pattern),
             lambda: _fill_bytes(item, begin, end, pattern),
+            kp.OpFill([part], pattern),
         )
         assert isinstance(part, kp.Tensor)
         made.one_shot = functools.partial(part.fill, pattern)
@@ -312,16 +329,19 @@ class Program:
         scale, offset = self.random.getrandbits(32), self.random.getrandbits(32)
         parts: Any = [item.words(*span) for item, span in zip((a, b), spans, strict=True)]
         count = min(a1 - a0, b1 - b0) // 4
-        algorithm = self.mgr.algorithm(parts, library.affine(), (-(-count // 32), 1, 1))
+        algorithm = Rebuilt(self.mgr.algorithm(parts, library.affine(), (-(-count // 32), 1, 1)))
 
         def effect() -> None:
             left, right = a.device[a0:a1].view(np.uint32), b.device[b0:b1].view(np.uint32)
-            wide = right[:count].astype(np.uint64) * scale + left[:count][::-1] + offset
+            wide = right[:count].astype(np.uint64) * scale + left[:count][::-1] + offset + algorithm.recorded
             right[:count] = wide.astype(np.uint32)
 
         made = Recorded(
-            f"dispatch {a} {a0}:{a1} to {b} {b0}:{b1}", kp.OpAlgoDispatch(algorithm, [scale, offset]), effect
+            f"dispatch {a} {a0}:{a1} to {b} {b0}:{b1}",
+            effect,
+            kp.OpAlgoDispatch(algorithm.algorithm, [scale, offset]),
         )
+        made.algorithm = algorithm
         return made.on_device(a, a0, a1, False).on_device(b, b0, b1, True)
 
     def record(self, slot: Slot) -> bool:
@@ -336,24 +356,60 @@ class Program:
             slot.sequence.clear()
         for each in made:
             self.note(f"record in {self.slots.index(slot)}: {each.what}")
-            slot.sequence.record(each.op)
+            slot.sequence.record(*each.ops)
         slot.recorded = made
+        slot.warned.discard(warned.REBUILT)
+        slot.built_before = False
         return True
+
+    def rebuild(self) -> None:
+        """Rebuilds an algorithm of a recording, which runs the old one until it is recorded again."""
+        found = [
+            (slot, each.algorithm)
+            for slot in self.slots
+            for each in slot.recorded
+            if each.algorithm is not None
+        ]
+        if not found:
+            return
+        slot, chosen = self.random.choice(found)
+        chosen.now = self.random.randrange(4)
+        self.note(f"rebuild an algorithm of {self.slots.index(slot)} with {chosen.now}", "rebuilt")
+        chosen.algorithm.rebuild(spec_consts=[chosen.now])
+        chosen.outdated = True
+        if self.random.random() < 0.5:
+            self.rerecord(slot)
+
+    def rerecord(self, slot: Slot) -> None:
+        """Records the operations of a sequence anew, with the algorithms as they are now."""
+        if self.busy(slot):
+            return
+        self.note(f"rerecord {self.slots.index(slot)}", "recorded again")
+        slot.sequence.rerecord()
+        slot.warned.discard(warned.REBUILT)
+        for each in slot.recorded:
+            if each.algorithm is not None:
+                each.algorithm.recorded = each.algorithm.now
+                each.algorithm.outdated = False
 
     # -- submissions -----------------------------------------------------------------------------------------
 
     def idle(self) -> Slot | None:
         """A sequence to work with: one that does not run, or that is waited for."""
         slot = self.random.choice(self.slots)
+        return None if self.busy(slot) else slot
+
+    def busy(self, slot: Slot) -> bool:
+        """Waits for a sequence; whether it is held, so that nobody can wait for it."""
         if slot.work is not None and not slot.work.learned:
             if slot.work in self.held():
-                return None
+                return True
             self.learn_of(slot.work, learning.SEQUENCE[0])
         if slot.sequence.is_running():
             # Learned of in another way: collecting it brings nothing twice.
             slot.sequence.eval_await(timeout=learning.LIMIT)
         slot.work = None
-        return slot
+        return False
 
     def submit(self) -> None:
         """One sequence, or several together, with what they wait for and signal."""
@@ -383,10 +439,11 @@ class Program:
         fence: kp.Fence | None = None
         options = {"wait": wait, "signal": [(signal.semaphore, 1)] if signal else []}
         try:
-            if together:
-                fence = self.mgr.submit([slot.sequence for slot in slots], **options)
-            else:
-                slots[0].sequence.eval_async(**options)
+            with warned.listening(slots):
+                if together:
+                    fence = self.mgr.submit([slot.sequence for slot in slots], **options)
+                else:
+                    slots[0].sequence.eval_async(**options)
         except kp.FailedPreconditionError as error:
             self._refused(slots, str(error))
             return
@@ -410,6 +467,9 @@ class Program:
     def _submitted(self, slots: list[Slot], gates: list[Gate], behind: list[Work]) -> None:
         for slot in slots:
             before = [each for op in slot.recorded for each in op.effect()]
+            for each in slot.recorded:
+                self.kinds.update(each.kinds)
+                self.kinds.update(["operation recorded"] if each.call is not None else ())
             slot.work = Work(slot.queue, slot.recorded)
             slot.work.before = before
             slot.work.waits = list(gates)
@@ -441,7 +501,8 @@ class Program:
         if any(work in self.held() for item in uses for work in item.work):
             self.release()
         self.note(f"eval {self.slots.index(slot)}")
-        slot.sequence.eval()
+        with warned.listening([slot]):
+            slot.sequence.eval()
         self._submitted([slot], [], [])
         assert slot.work is not None
         self.note_learned([slot.work], "eval")
@@ -452,7 +513,9 @@ class Program:
         if made is None:
             return
         called = made.call is not None and self.random.random() < 0.5
-        self.note(f"{'call' if called else 'one shot'}: {made.what}")
+        self.note(f"{'call' if called else 'one shot'}: {made.what}", *made.kinds)
+        if made.call is not None:
+            self.kinds[f"operation {'called' if called else 'submitted'}"] += 1
         if called:
             # A call may wait for itself.
             assert made.call is not None
@@ -522,6 +585,8 @@ class Program:
                 gate.signalled = True
                 gate.semaphore.fail("cancelled")
         undo(gone)
+        for slot in self.slots:
+            slot.built_before = True
         for each in gone:
             self.unlearned.remove(each)
         told = [slot for slot in self.slots if slot.work in gone]
@@ -538,7 +603,7 @@ class Program:
             assert slot.work is not None
             for item in slot.work.changes:
                 waits = any(work in held for work in item.work)  # for other work, which is still held
-                if isinstance(item.thing, _Gone) or not item.thing.is_init() or waits:
+                if item.thing is GONE or not item.thing.is_init() or waits:
                     continue
                 if self.random.random() < 0.3:
                     self._aborted(item.thing.read, f"read of {item}")
@@ -617,10 +682,9 @@ class Program:
         """A copy of the item to memory of its own, on some queue, evaluated."""
         queue = self.random.randrange(self.queues)
         target = self.mgr.empty(item.nbytes // 4, np.uint32)
-        made = Recorded("copy", kp.OpCopy([item.thing, target]), lambda: None).on_device(
-            item, 0, item.nbytes, False
-        )
-        sequence = self.mgr.sequence(queue).record(made.op, kp.OpSyncLocal([target]))
+        made = Recorded("copy", lambda: None, kp.OpCopy([item.thing, target]))
+        made.on_device(item, 0, item.nbytes, False)
+        sequence = self.mgr.sequence(queue).record(*made.ops, kp.OpSyncLocal([target]))
         sequence.eval()
         work = Work(queue, [made])
         submitted(work, self.unlearned)
@@ -631,7 +695,7 @@ class Program:
     # -- the host --------------------------------------------------------------------------------------------
 
     def compare_host(self, item: Item, how: str) -> None:
-        if item.host is None or isinstance(item.thing, _Gone) or not item.thing.is_init():
+        if item.host is None or item.thing is GONE or not item.thing.is_init():
             return
         self._compare(item.host_bytes(), item, how)
 
@@ -660,7 +724,7 @@ class Program:
         """What is said of the host copy: that it matches never where the device was written since, nor the
         other way round.
         """
-        if not item.has_copy or isinstance(item.thing, _Gone):
+        if not item.has_copy or item.thing is GONE:
             return
         begin, end = self.span(item)
         parts = [(item.thing, item.newer)]
@@ -669,10 +733,13 @@ class Program:
         for part, newer in parts:
             said = part._native.freshness
             self.said[said] += 1
-            wrong = newer.any() if said in ("matches", "unsent") else said == "behind" and not newer.any()
+            wrong = newer.max(initial=0) == SURELY if said in ("matches", "unsent") else False
+            wrong = wrong or (said == "behind" and not newer.any())
             # What is on its way may be told as it is before.
             if wrong and not (said == "behind" and item.work):
-                raise MismatchError(f"{item} {begin}:{end}: {said}, with {newer.sum()} newer bytes")
+                raise MismatchError(
+                    f"{item} {begin}:{end}: {said}, with {np.count_nonzero(newer)} newer bytes"
+                )
 
     def compare_device(self, item: Item) -> None:
         seen = item.thing.read().reshape(-1).view(np.uint8)
@@ -732,13 +799,18 @@ class Program:
         if item.is_image:
             item.thing.write(data.view(np.uint32).reshape(item.thing.shape))
         else:
-            item.part(begin, end).write(data)
+            self.store(item.part(begin, end), data)
         works = [work for work in item.work if item in work.touches]
         item.device[begin:end] = data
-        item.newer[begin:end] = not item.one_memory
+        item.write(begin, end)
         if item.one_memory and item.host is not None:
             item.host[begin:end] = data
         self.note_learned(works, "write")
+
+    @staticmethod
+    def store(part: Any, data: Array) -> None:
+        """Writes the device's contents of a tensor or a part of it."""
+        part.write(data)
 
     def map(self) -> None:
         """The host works in device memory."""
@@ -770,16 +842,8 @@ class Program:
                 array[:] = data = self.bytes(end - begin)
                 item.device[begin:end] = data
             if how != {"read": True}:
-                item.newer[begin:end] = True
+                item.write(begin, end)
         self.note_learned(waited, "a mapping")
-
-
-class _Gone:
-    """In place of what the program has let go of."""
-
-    @staticmethod
-    def is_init() -> bool:
-        return False
 
 
 def _whole_or_part(item: Item, begin: int, end: int) -> Any:
@@ -800,6 +864,8 @@ _OPERATIONS: tuple[Callable[[Program], Recorded | None], ...] = (
     Program._dispatch,
     library.operation,
     library.repetition,
+    library.by_scratch,
+    library.drawn,
 )
 _CHOICES: dict[Callable[[Program], None], int] = {
     Program.make: 3,
@@ -819,9 +885,9 @@ _CHOICES: dict[Callable[[Program], None], int] = {
     Program.write: 3,
     Program.map: 3,
     library.assign: 3,
-    library.donate: 1,
-    library.draw: 1,
-    library.threads: 1,
+    Program.rebuild: 4,
+    giving.donate: 2,
+    giving.threads: 2,
 }
 _STEPS = tuple(_CHOICES)
 _WEIGHTS = tuple(_CHOICES.values())
