@@ -2,7 +2,7 @@
 that after a tenth.
 
 A million evaluations, 20,000 specializations, 5,000 modules, 1,000 hot reloads, 200,000 tensors, 30,000
-shapes and ten minutes under a memory_limit, or a part (--scale). Fails if the memory at the end is more than
+shapes and 30,000 sizes under a memory_limit, or a part (--scale). Fails if the memory at the end is more than
 1.1 times that after the first tenth.
 """
 
