@@ -114,17 +114,23 @@ def _index_macros(values: Iterable[TensorValue], words: Set[str]) -> list[str]:
     return macros
 
 
+_FLOAT_MODES = {"SignedZeroInfNanPreserve": (4466, 4461), "DenormPreserve": (4464, 4459)}
+"""What kernels ask for of SPV_KHR_float_controls: capability and execution mode."""
+
+
 def _float_modes(builder: KernelBuilder, words: Set[str]) -> list[str]:
-    """The modes that keep infinities, NaN and the signs of zeros, on a device that can; without, compilers
-    may assume that there are none. One mode, of the widest numbers: of two glslang keeps the last alone.
+    """The modes that keep infinities, NaN and the signs of zeros, and subnormal numbers, on a device that can;
+    without, compilers may assume that there are none, or take them for zeros. Each of the widest numbers: of
+    two of one kind glslang keeps the last alone.
     """
     device = builder.selection.device
     controls = {} if device is None else device.get("float_controls", {})
     width = 32 if _DOUBLES.isdisjoint(words) else 64
-    if not controls.get(f"shaderSignedZeroInfNanPreserveFloat{width}"):
-        return []
-    needs = 'extensions = ["SPV_KHR_float_controls"], capabilities = [4466]'
-    return [f"spirv_execution_mode({needs}, 4461, {width});"]
+    return [
+        f'spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [{needs}], {mode}, {width});'
+        for name, (needs, mode) in _FLOAT_MODES.items()
+        if controls.get(f"shader{name}Float{width}")
+    ]
 
 
 def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:

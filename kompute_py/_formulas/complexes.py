@@ -15,9 +15,12 @@ _GENERIC = {
     precise {C} r = {C}(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
     return r;
 }""",
-    # Smith's division, as NumPy.
+    # Smith's division, as NumPy; operands far from 1 are scaled, so that nothing between overflows or vanishes.
     "kp_cdiv_{C}": """
 {C} kp_cdiv_{C}({C} a, {C} b) {
+    {T} f = kp_cscale_{C}(a), g = kp_cscale_{C}(b);
+    a *= f;
+    b *= g;
     precise {C} q;
     if (abs(b.x) >= abs(b.y)) {
         if (b.x == 0.0LF && b.y == 0.0LF)
@@ -28,7 +31,13 @@ _GENERIC = {
         precise {T} r = b.x / b.y, s = 1.0LF / (b.y + b.x * r);
         q = {C}((a.x * r + a.y) * s, (a.y * r - a.x) * s);
     }
-    return q;
+    return q * (g / f);
+}""",
+    # The power of two that brings a number far from 1 nearer to it.
+    "kp_cscale_{C}": """
+{T} kp_cscale_{C}({C} a) {
+    {T} m = max(abs(a.x), abs(a.y));
+    return m > {FAR} ? {NEAR} : m < {NEAR} ? {FAR} : 1.0LF;
 }""",
     # NumPy's order: by real parts, then by imaginary ones.
     "kp_cless_{C}": """
@@ -53,9 +62,11 @@ bool kp_cisnan_{C}({C} a) { return kp_isnan_{T}(a.x) || kp_isnan_{T}(a.y); }""",
     "kp_csign_{C}": """
 {C} kp_csign_{C}({C} a) {
     bool p = kp_isinf_{T}(a.x), q = kp_isinf_{T}(a.y);
-    {T} nan = kp_nan_{T}(), m = kp_{d}hypot(a.x, a.y);
+    {T} nan = kp_nan_{T}();
     if (p != q) return p ? {C}(kp_copysign_{T}(1.0LF, a.x), 0.0LF) : {C}(0.0LF, kp_copysign_{T}(1.0LF, a.y));
     if (p || kp_cisnan_{C}(a)) return {C}(nan, nan);
+    a *= kp_cscale_{C}(a);
+    {T} m = kp_{d}hypot(a.x, a.y);
     return m == 0.0LF ? {C}(0.0LF) : {C}(a.x / m, a.y / m);
 }""",
     # Where exp(x) alone may overflow, it is a product of two.
@@ -276,6 +287,8 @@ _KINDS = {
         "{UP}": "281474976710656.0",  # 2^48
         "{BACK}": "5.9604644775390625e-8",  # 2^-24
         "{ROOT}": "1e18",
+        "{FAR}": "9223372036854775808.0",  # 2^63
+        "{NEAR}": "1.0842021724855044e-19",  # 2^-63
         "LF": "",
     },
     "dvec2": {
@@ -287,6 +300,8 @@ _KINDS = {
         "{UP}": "3.24518553658426726783e32lf",  # 2^108
         "{BACK}": "5.5511151231257827e-17lf",  # 2^-54
         "{ROOT}": "1e153lf",
+        "{FAR}": "6.703903964971298549787e153lf",  # 2^511
+        "{NEAR}": "1.4916681462400413e-154lf",  # 2^-511
         "LF": "lf",
     },
 }

@@ -105,7 +105,7 @@ bool kp_disnan(double x) {
     "kp_dsigned": """
 double kp_dsigned(double x, double sign_) {
     uvec2 a = unpackDouble2x32(x), b = unpackDouble2x32(sign_);
-    return packDouble2x32(uvec2(a.x, (a.y & 0x7FFFFFFFu) | (b.y & 0x80000000u)));
+    return packDouble2x32(uvec2(a.x, a.y - ((a.y ^ b.y) & 0x80000000u)));  // as kp_copysign_float
 }""",
     # e to the power of high - low, times 2^k.
     "kp_dexp_of": """
@@ -229,7 +229,10 @@ double p = ((((-2.37630166566501626084e-05lf * z + -5.77027029648944159157e-03lf
 double q = (((((-3.96022827877536812320e-06lf * z + 1.32494738004321644526e-04lf) * z +
         5.08130628187576562776e-03lf) * z + 6.50222499887672944485e-02lf) * z +
         3.97917223959155352819e-01lf) * z + 1.0lf);
-        return m < 3.7252902984619140625e-09lf ? x + 1.28379167095512586316e-01lf * x : x + x * (p / q);
+        // An eighth of eight times the sum: a part of the least normal numbers is not, and may count as 0.
+        if (m < 3.7252902984619140625e-09lf)
+            return 0.125lf * (8.0lf * x + 1.02703333676410069053e+00lf * x);
+        return x + x * (p / q);
     }
     if (m < 1.25lf) {
         double s = m - 1.0lf;

@@ -88,11 +88,13 @@ _FLOATS = {
     if (kp_isnan_{T}(a) || a == {T}(0)) over = kp_nan_{T}();
     return b == {T}(0) ? over : a / b;
 }""",
-    # fmod is exact; the rest is NumPy's npy_divmod.
+    # fmod is exact; the rest is NumPy's npy_divmod. Next to small divisors the remainder may be subnormal: all
+    # is scaled, as devices may take it for 0. Beyond HUGE the quotient is infinite, whatever it is.
     "kp_floordiv_{T}": """
 {T} kp_floordiv_{T}({T} a, {T} b) {
     if (b == {T}(0)) return kp_div_{T}(a, b);
     {T} m = kp_fmod_{T}(a, b);
+    if (abs(b) < {TINY} && abs(a) < {HUGE}) { m = kp_up_{T}(m); a *= {UP}; b *= {UP}; }
     precise {T} d = (a - m) / b;
     if (m != {T}(0) && (b < {T}(0)) != (m < {T}(0))) d -= {T}(1);
     if (d == {T}(0)) return kp_copysign_{T}({T}(0), a / b);
@@ -104,7 +106,8 @@ _FLOATS = {
     {T} m = kp_fmod_{T}(a, b);
     if (kp_isnan_{T}(m)) return m;
     if (kp_iszero_{T}(m)) return kp_copysign_{T}({T}(0), b);
-    return kp_signbit_{T}(b) != kp_signbit_{T}(m) ? kp_copysign_{T}(m + b, b) : m;
+    if (kp_signbit_{T}(b) == kp_signbit_{T}(m)) return m;
+    return kp_copysign_{T}(abs(b) < {TINY} ? (kp_up_{T}(m) + b * {UP}) / {UP} : m + b, b);
 }""",
     "kp_min_{T}": """
 {T} kp_min_{T}({T} a, {T} b) { return a <= b || kp_isnan_{T}(a) ? a : b; }""",
@@ -127,10 +130,30 @@ _FLOATS = {
     return kp_isnan_{T}(a) ? a : a < {T}(0) ? {T}(0) : a > {T}(0) ? {T}(1) : b;
 }""",
 }
+_SCALES = {
+    "float": {"{TINY}": "1e-29", "{HUGE}": "1e27", "{UP}": "1073741824.0"},  # 2^30
+    "double": {"{TINY}": "1e-290lf", "{HUGE}": "1e270lf", "{UP}": "1152921504606846976.0lf"},  # 2^60
+}
 _FIXED = {
+    # A difference, because LLVM's code for AVX-512 (at least 14 to 21, so lavapipe's) mixes up the operands where
+    # it chooses between `a` or `b` and a mix of their bits by `&` and `|`.
     "kp_copysign_float": """
 float kp_copysign_float(float a, float b) {
-    return uintBitsToFloat((floatBitsToUint(a) & 0x7fffffffu) | (floatBitsToUint(b) & 0x80000000u));
+    uint u = floatBitsToUint(a);
+    return uintBitsToFloat(u - ((u ^ floatBitsToUint(b)) & 0x80000000u));
+}""",
+    # `a` times 2^30 or 2^60, of subnormal numbers by their bits.
+    "kp_up_float": """
+float kp_up_float(float a) {
+    uint u = floatBitsToUint(a) & 0x7fffffffu;
+    return u < 0x800000u ? kp_copysign_float(float(u) * 1.5046328e-36, a) : a * 1073741824.0;
+}""",
+    "kp_up_double": """
+double kp_up_double(double a) {
+    uvec2 u = unpackDouble2x32(a);
+    u.y &= 0x7fffffffu;
+    double m = double(u.y) * 4294967296.0lf + double(u.x);
+    return u.y < 0x100000u ? kp_dsigned(m * 5.696189077778436e-306lf, a) : a * 1152921504606846976.0lf;
 }""",
     "kp_copysign_double": """
 double kp_copysign_double(double a, double b) { return kp_dsigned(a, b); }""",
@@ -284,13 +307,31 @@ uint kp_to_half(float a) {
     # To the nearest float16, as a float.
     "kp_half": """
 float kp_half(float a) { return kp_from_half(kp_to_half(a)); }""",
+    # e to the power of r, from -0.35 to 0.35, times 2^k: by the polynomial of Cephes' expf (S. Moshier). The
+    # drivers' exponentials have errors that grow with the argument, and no subnormal results.
+    "kp_exp_of": """
+float kp_exp_of(float r, float k) {
+    float y = 1.0 + (r + r * r * (0.50000001201 + r * (0.16666665459 + r * (0.041665795894 +
+        r * (0.0083334519073 + r * (0.0013981999507 + r * 0.00019875691500))))));
+    int n = int(k), half_ = n / 2;
+    return y * uintBitsToFloat(uint(half_ + 127) << 23) * uintBitsToFloat(uint(n - half_ + 127) << 23);
+}""",
+    # The logarithm of 2 in two parts, so that the product with the first is exact.
     "kp_exp": """
 float kp_exp(float a) {
-    return kp_isnan_float(a) ? a : a > 88.8 ? kp_inf_float() : a < -104.0 ? 0.0 : exp(a);
+    if (kp_isnan_float(a)) return a;
+    if (a > 88.8) return kp_inf_float();
+    if (a < -104.0) return 0.0;
+    precise float k = roundEven(a * 1.44269504), r = (a - k * 0.693359375) + k * 2.12194440e-4;
+    return kp_exp_of(r, k);
 }""",
     "kp_exp2": """
 float kp_exp2(float a) {
-    return kp_isnan_float(a) ? a : a >= 128.0 ? kp_inf_float() : a < -150.0 ? 0.0 : exp2(a);
+    if (kp_isnan_float(a)) return a;
+    if (a >= 128.0) return kp_inf_float();
+    if (a < -150.0) return 0.0;
+    float k = roundEven(a);
+    return kp_exp_of((a - k) * 0.69314718, k);
 }""",
     # The logarithm of 1 + a, for a from -0.5 to 1, by a series; the terms left out are below half an ulp.
     "kp_log_near": """
@@ -482,7 +523,7 @@ float kp_atan2(float y, float x) {
     else if (y == 0.0) r = back ? 3.1415927 : 0.0;
     else if (x == 0.0 || kp_isinf_float(y)) r = 1.5707964;
     else {
-        float m = max(abs(x), abs(y)), s = m > 1e18 ? 1e-20 : m < 1e-18 ? 1e20 : 1.0;
+        float m = max(abs(x), abs(y)), s = m > 1e18 ? 1e-18 : m < 1e-18 ? 1e20 : 1.0;
         float u = abs(x) * s, v = abs(y) * s;
         r = v > u ? 1.5707964 - kp_atan(u / v) : kp_atan(v / u);
         if (back) r = 3.1415927 - r;
@@ -508,7 +549,10 @@ float kp_acos(float a) {
 float kp_sinh(float a) {
     float m = abs(a);
     if (kp_isnan_float(a)) return a;
-    if (m > 80.0) return kp_copysign_float(kp_exp(m * 0.5) * 0.5 * kp_exp(m * 0.5), a);
+    if (m > 80.0) {
+        float h = kp_exp(m * 0.5);
+        return kp_copysign_float(h * 0.5 * h, a);
+    }
     float e = kp_expm1(m);
     return kp_copysign_float(0.5 * (e + e / (e + 1.0)), a);
 }""",
@@ -639,7 +683,9 @@ def _all() -> dict[str, str]:
     for types, functions in groups:
         for type_ in types:
             for name, text in functions.items():
-                found[name.replace("{T}", type_)] = text.replace("{T}", type_)
+                for mark, meant in ({"{T}": type_} | _SCALES.get(type_, {})).items():
+                    name, text = name.replace(mark, meant), text.replace(mark, meant)
+                found[name] = text
     # A kernel may get them twice: for a formula, and for the elements of a dtype.
     return {
         name: f"#ifndef kp_has_{name}\n#define kp_has_{name}\n{text.strip()}\n#endif"

@@ -19,6 +19,7 @@ from kompute_py._formulas.formula import _BINARY, _COMPARE, _UNARY, Formula
 from kompute_py._formulas.functions import ARITY, CASTS, REAL, SYNONYMS
 from kompute_py._formulas.small_floats import SMALL_FLOATS
 from tests.support.sampling import groups, sampled
+from tests.support.subnormals import flushed, flushes
 
 pytestmark = [pytest.mark.shared, pytest.mark.sampled]
 
@@ -141,20 +142,6 @@ def stated(function, found, wanted, args):
     return error
 
 
-def flushed(array, result=False):
-    """Subnormal numbers as the zeros that devices may take them for, of results also what rounds up to a
-    normal number.
-    """
-    if array.dtype.kind in "biuc" or array.dtype == np.float16:
-        return array
-    least = np.finfo(np.float64 if array.dtype == np.float64 else np.float32).smallest_normal
-    with np.errstate(all="ignore"):
-        wide = array.astype(np.float64)
-        return np.where(
-            (np.abs(wide) < least) | (result & (np.abs(wide) == least)), np.copysign(0.0, wide), wide
-        ).astype(array.dtype)
-
-
 def same(function, found, wanted):
     if wanted.dtype.kind == "c":
         return same(function, found.real, wanted.real) & same(function, found.imag, wanted.imag)
@@ -179,20 +166,18 @@ def within(function, found, wanted, args):
         return right & ((found != 0) | (wanted != 0) | (np.signbit(found) == np.signbit(wanted)))
 
 
-def wrong(function, found, args):
-    """The places where the result is neither NumPy's nor within the stated error."""
+def wrong(function, found, args, flushing=False):
+    """The places where the result is neither NumPy's nor within the stated error. A device with `flushing`
+    may take 0 for subnormal arguments and results.
+    """
     wanted = numpys(function, *args)
     right = same(function, found, wanted)
     if function in ERRORS and wanted.dtype.kind not in "biu":
         right |= within(function, found, wanted, args)
-    if not right.all():
+    if flushing and not right.all():
         low = numpys(function, *map(flushed, args))
         right |= same(function, flushed(found, True), flushed(wanted, True))
         right |= same(function, flushed(found, True), flushed(low, True))
-    if function == "remainder" and wanted.dtype.kind not in "biu":  # a sum of subnormals
-        with np.errstate(all="ignore"):
-            off = np.abs(found.astype(LONG) - wanted.astype(LONG))
-        right |= off < ml_dtypes.finfo(wanted.dtype).smallest_normal
     return np.nonzero(~right)[0]
 
 
@@ -227,8 +212,24 @@ def cases(dtype):
             continue
         if (function, x.dtype.kind in "biu") not in REFUSED:
             found.append((function, names, result.dtype))
-    size = max(each.size for each in arrays.values())
+    size = max(each.size for each in arrays.values()) | 3  # kernels have code of its own for a rest of four
     return found, {name: np.resize(each, size) for name, each in arrays.items()}
+
+
+def check(found, arrays, wrong):
+    """Computes `found`, as `cases` gives them; `wrong` says where a function's results of arguments are so."""
+    for group in groups(found, 10):
+        texts = [f"r{n} = {function}({', '.join(names)})" for n, (function, names, _) in enumerate(group)]
+        operation = kp.ops.elementwise("; ".join(texts))
+        results = operation(**{name: arrays[name] for name in operation.formula.names})
+        for (function, names, wanted), result in zip(group, results, strict=True):
+            args = [arrays[name] for name in names]
+            assert result.dtype == wanted, function
+            bad = wrong(function, result, args)[:5]
+            assert not bad.size, (
+                f"{function} of {args[-1].dtype}: {[each[bad].tolist() for each in args]} "
+                f"gives {result[bad].tolist()}, not {numpys(function, *args)[bad].tolist()}"
+            )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -247,19 +248,39 @@ def test_every_function_at_special_values(mgr, dtype):
     if dtype in INTS:  # these become floats, of which all are taken
         mine = sampled([*REAL][INTS.index(dtype) :: len(INTS)], [*REAL])
         found = [each for each in found if each[0] not in REAL or each[0] in mine]
-    for group in groups(found, 10):
-        texts = [f"r{n} = {function}({', '.join(names)})" for n, (function, names, _) in enumerate(group)]
-        operation = kp.ops.elementwise("; ".join(texts))
-        results = operation(**{name: arrays[name] for name in operation.formula.names})
-        for (function, names, wanted), result in zip(group, results, strict=True):
-            args = [arrays[name] for name in names]
-            assert result.dtype == wanted, function
-            bad = wrong(function, result, args)[:5]
-            assert not bad.size, (
-                f"{function} of {dtype}: {[each[bad].tolist() for each in args]} "
-                f"gives {result[bad].tolist()}, not {numpys(function, *args)[bad].tolist()}"
-            )
+    flushing = flushes(mgr)
+    check(found, arrays, lambda *case: wrong(*case, flushing))
     assert len(found) > 40
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_normal_numbers_are_as_exact_where_subnormals_are_not(mgr, dtype):
+    """Arguments next to both ends of the range: nothing between may vanish or overflow."""
+    if dtype == "float64" and "shaderFloat64" not in mgr.enabled_features:
+        pytest.skip("the device has no float64")
+    info, rng = np.finfo(dtype), np.random.default_rng(0)
+    n = sampled(800, 40_000)
+    ends = np.log2(float(info.smallest_normal)), np.log2(float(info.max))
+    powers = [rng.uniform(*ends, n), rng.uniform(ends[0], ends[0] + 60, n), rng.uniform(ends[1] - 60, ends[1], n)]
+    sizes = [2.0 ** np.concatenate(powers) * (1 - 1e-9), float(info.smallest_normal) * np.arange(1, 35)]
+    x = np.concatenate(sizes) * rng.choice([-1, 1], 3 * n + 34)
+    x = np.where(np.abs(x) < info.smallest_normal, info.smallest_normal, x).astype(dtype)
+    with np.errstate(all="ignore"):
+        near = (x * rng.normal(size=x.size)).astype(dtype)
+    y = np.where(np.isfinite(near) & (np.abs(near) >= info.smallest_normal), near, rng.permutation(x))
+    y = np.where(rng.random(x.size) < 0.5, y, rng.permutation(x)).astype(dtype)
+    arrays = {"x": x, "y": y}
+    functions = sorted({*ERRORS, "sqrt", "reciprocal", "divide", "floor_divide", "remainder", "fmod"})
+    if dtype == "float64" and "shaderInt64" not in mgr.enabled_features:
+        functions = [each for each in functions if each not in ("fmod", "remainder", "floor_divide")]
+    found = [(each, ["x", "y"][: ARITY[each]], np.dtype(dtype)) for each in functions]
+
+    def bad(function, result, args):
+        wanted = numpys(function, *args)
+        normal = np.abs(wanted) > info.smallest_normal
+        return np.nonzero(np.isin(np.arange(x.size), wrong(function, result, args)) & normal)[0]
+
+    check(found, arrays, bad)
 
 
 def test_operators_and_synonyms_are_functions():
