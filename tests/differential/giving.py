@@ -104,6 +104,7 @@ def donate(program: Program) -> None:
     kind = random.choice(MEMORY_TYPES)
     given = program.mgr.tensor_t(data, kind)
     uses = _uses(program, given)
+    special = []  # of what there is before
     host: Array | None = None
     how = random.choice(("alone", "alone", "filled", "viewed", "recorded", "running", "with an array"))
     program.note(f"donate {data.size} words ({kind.name}), {how}", "donated")
@@ -111,11 +112,11 @@ def donate(program: Program) -> None:
         given.fill(7)  # under way
         expected = np.full_like(data, 7)
     elif how == "viewed":
-        uses += [("a view", given[: data.size // 2 + 1].read), ("a strided view", given[::-2].read)]
+        special = [("a view", given[: data.size // 2 + 1].read), ("a strided view", given[::-2].read)]
     elif how in ("recorded", "running"):
         sequence = program.mgr.sequence(random.randrange(program.queues)).record(kp.OpFill([given], 9))
         sequence.eval() if how == "recorded" else sequence.eval_async()
-        uses += [("an evaluation", lambda: (sequence.eval_await(), sequence.eval()))]
+        special = [("an evaluation", lambda: (sequence.eval_await(), sequence.eval()))]
         expected = np.full_like(data, 9)
     elif how == "with an array" and kind is not kp.MemoryTypes.storage:
         host = given.data()
@@ -123,16 +124,15 @@ def donate(program: Program) -> None:
     if random.random() < 0.5:
         result = kp.ops.add(given, np.uint32(number), donate=0)
     else:
-        what, use = random.choice(uses[:8])
+        what, use = random.choice(uses)
         program.note(f"... in another thread {what}", "used by another thread while it is donated")
         _meanwhile.append(functools.partial(_in_threads, functools.partial(_refused, use, what)))
         try:
             result = plus(given, number, donate="x")
         finally:
             _meanwhile.clear()
-    del given
     program.results = [*program.results[1 - MOST_RESULTS :], (result, expected + np.uint32(number))]
-    what, use = random.choice(uses if random.random() < 0.5 else uses[-2:])
+    what, use = random.choice(special or uses)
     _refused(use, what)
     if host is not None:
         seen = data if kind is kp.MemoryTypes.device else expected
