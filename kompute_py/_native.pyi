@@ -80,6 +80,7 @@ class Context(_Object):
         force_staging: bool,
         force_non_coherent: bool,
         recent_pipelines: int,
+        pipeline_timeout: float,
         wait_mode: str,
     ) -> None:
         """`pipeline_cache_dir` b"" turns the cache on disk off; `memory_limit` 0 means no limit. Sizes are in
@@ -1027,6 +1028,9 @@ def render_diagnostics(diagnostics: Sequence[_Diagnostic]) -> str:
 
 def compiler_id() -> str:
     """A text that changes with the linked compilers and the code around them."""
+
+def private_bytes(spirv: bytes, spec_constants: bytes, spec_map: _SpecMap) -> int:
+    """Bytes of local variables of each invocation."""
 
 def check_shader(
     spirv: bytes,

@@ -191,6 +191,8 @@ class ManagerOptions(TypedDict, total=False):
     """Flushes and invalidates mapped memory."""
     recent_pipelines: int | None
     """The number of unused pipelines and shader modules that are kept."""
+    pipeline_timeout: float | None
+    """The seconds that a call waits for the driver to make a pipeline."""
     wait_mode: WaitMode | None
     """How short waits are done."""
     tuning: TuningMode | None

@@ -162,7 +162,8 @@ class OutOfMemoryError(KomputeError, MemoryError):
 
 
 class EvalTimeoutError(KomputeError, TimeoutError):
-    """The device did not finish before the timeout. The work continues and can be awaited again.
+    """The device did not finish before the timeout. The work continues and can be awaited again. Also for a
+    driver that makes a pipeline for longer than `pipeline_timeout`.
 
     >>> try:
     ...     mgr.semaphore().wait(1, timeout=0.01)

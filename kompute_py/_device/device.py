@@ -93,6 +93,7 @@ class Device:
             force_staging=resolved.force_staging,
             force_non_coherent=resolved.force_non_coherent,
             recent_pipelines=resolved.recent_pipelines,
+            pipeline_timeout=resolved.pipeline_timeout,
             wait_mode=resolved.wait_mode,
         )
         info = native.info

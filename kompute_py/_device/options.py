@@ -25,6 +25,7 @@ from .._base.settings import (
 )
 from .._base.sizes import as_bytes
 from .._base.warn import warn
+from .._compilers.limits import as_seconds
 from .._compilers.settings import OPTIONS as OPTIONS_OF_COMPILERS
 from .names import name_of
 
@@ -52,6 +53,7 @@ class Options(NamedTuple):
     force_staging: bool
     force_non_coherent: bool
     recent_pipelines: int
+    pipeline_timeout: float
     wait_mode: str
     tuning: str
     tuning_dir: str
@@ -225,6 +227,13 @@ _OPTIONS: dict[str, Option] = {
         "How many unused pipelines, and unused shader modules, are kept: the most recently requested ones.",
         _to_count,
         lambda: 128,
+    ),
+    "pipeline_timeout": Option(
+        "How long a call waits for the driver to make a pipeline, in seconds. The driver cannot be stopped: "
+        "after that the call raises EvalTimeoutError, and the driver goes on.",
+        as_seconds,
+        lambda: 300.0,
+        empty_is_default=True,
     ),
     "wait_mode": Option(
         'How short waits are done: "spin" polls the device\'s counter for up to 0.1 ms before it '

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import _native
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, kind_of, shown
 from .._base.plain_arguments import as_text
+from .._base.warn import warn
 from .._compilers.compile import COMPILE_OPTIONS, _compile, path_of
 from .._compilers.spirv_bytes import module_bytes
 from .._shaders.constants import NO_SPECIALIZATION, SpecConstants, is_given
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ..typing import CompileOptions, ShaderSource
 
 
+_LARGE_LOCALS = 8192  # bytes; lavapipe takes 100 s for an array of twice that many
 _NEWEST = 3  # assembly is assembled to the SPIR-V of Vulkan 1.3
 
 
@@ -70,7 +72,8 @@ def check(
 ) -> list[Finding]:
     """Lists all reasons for which a device would refuse a shader; the list is empty if it runs.
 
-    Creates no Manager.
+    Creates no Manager. Local variables of more than 8 KiB give a KomputeWarning: devices take them, but their
+    drivers may compile for minutes.
 
     Args:
         shader: SPIR-V (bytes, an array of uint32, a list of ints, a .spv file, assembly, an object with
@@ -111,6 +114,12 @@ def check(
     special = NO_SPECIALIZATION
     if is_given(spec_consts):
         special = SpecConstants(_native.reflect_spirv(spirv, entry)["spec_constants"]).pack(spec_consts)
+    if (local := _native.private_bytes(spirv, special.data, special.entries)) > _LARGE_LOCALS:
+        warn(
+            f"The shader's local variables take {local} bytes for each invocation; drivers may work on its "
+            "pipeline for minutes (the option pipeline_timeout limits the wait). Put large arrays into a "
+            "tensor or into shared memory"
+        )
     size = info.get("max_work_group_size")
     if size is None:
         size = _part(info, "limits").get("maxComputeWorkGroupSize")

@@ -24,7 +24,7 @@ from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError
 from .._memory.memory import Memory, memory_list
 from .._memory.sampler import Bindable, SampledImage, Sampler
 from .._memory.tensor import Tensor
-from .._recording.binding import check_argument, check_owner, indirect_groups, made_by
+from .._recording.binding import check_argument, check_owner, indirect_groups, made_by, texel_format
 from .._recording.preload import Ahead, report_built
 from .._recording.streams import stream_of, submit_stream
 from .._shaders.constants import NO_SPECIALIZATION, Specialization
@@ -786,7 +786,9 @@ class Kernel:
         return b"" if push is None else push.pack_named(members, self.name)
 
     def _arguments(self, bound: tuple[Any, ...]) -> list[Any]:
-        """The native arguments of an algorithm: (set, binding, element, memory, sampler)."""
+        """The native arguments of an algorithm: (set, binding, element, memory, sampler or the format of a
+        texel buffer that has none).
+        """
         arguments = []
         for parameter, given in zip(self._signature.parameters, bound, strict=True):
             if given is MISSING:
@@ -794,7 +796,9 @@ class Kernel:
             for element, each in enumerate(given if parameter.descriptors != 1 else (given,)):
                 native = each._native
                 memory, sampler = (
-                    native
+                    (native, texel_format(parameter, each, self.name))
+                    if parameter.texels == ""
+                    else native
                     if type(native) is tuple
                     else (None, native)
                     if isinstance(each, Sampler)

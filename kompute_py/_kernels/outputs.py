@@ -178,7 +178,7 @@ class Outputs:
             raise self._refusal(kernel, position, "it is an array of bindings")
         if parameter.image is not None:
             return self._image(kernel, position, parameter, bound, launch)
-        dtype = element_dtype(parameter.layout) if parameter.kind == "storage buffer" else None
+        dtype = element_dtype(parameter.layout) if parameter.kind.startswith("storage") else None
         if dtype is None:
             raise self._refusal(kernel, position, "its block has no single dtype")
         members = parameter.layout["members"]

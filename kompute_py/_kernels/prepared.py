@@ -174,7 +174,7 @@ def teach(
     descriptor sets; without one, only calls with other tensors are prepared.
     """
     parameters = signature.parameters
-    if any(p.descriptors != 1 for p in parameters) or (
+    if any(p.descriptors != 1 or p.texels == "" for p in parameters) or (
         signature.push is not None and signature.push.has_references
     ):
         return

@@ -135,6 +135,8 @@ class Manager(Device):
       take the code paths of other GPUs. These three are for debugging.
     - `recent_pipelines` (default 128): how many unused pipelines and shader modules are kept, the most
       recently used ones (see `kp.DeviceMemory.pipelines`).
+    - `pipeline_timeout` (default 300): the seconds that a call waits for the driver to make a pipeline; then
+      it raises EvalTimeoutError. The driver goes on, and a later call finds what it made.
     - `wait_mode`: "spin" polls the device's counter for up to 0.1 ms before a wait sleeps, which notices the
       end of short work sooner and keeps a core busy; "block" sleeps at once; "auto" (default) measures which
       is faster (see `waits`).

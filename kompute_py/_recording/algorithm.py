@@ -23,7 +23,7 @@ from .._memory.sampler import Bindable, SampledImage, Sampler
 from .._memory.tensor import Tensor
 from .._shaders.constants import NO_SPECIALIZATION, Specialization, is_given
 from .._shaders.spirv import chosen_entry, to_spirv
-from .binding import check_argument
+from .binding import check_argument, texel_format
 from .preload import Ahead, is_reported, report_made
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ class Algorithm:
             began = time.perf_counter()
         native = manager._native.algorithm(
             shader,
-            [memory._native for memory in bound[: signature.top]],
+            _natives(bound, signature),
             groups,
             special.data,
             special.entries,
@@ -483,6 +483,14 @@ def _listed(tensors: Iterable[Any], manager: Manager) -> tuple[Memory, ...]:
 
 def _listed_as(position: int, memory: Memory) -> str:
     return f"tensors[{position}] ({memory._describe()})"
+
+
+def _natives(bound: tuple[Any, ...], signature: Signature) -> list[Any]:
+    natives = [memory._native for memory in bound[: signature.top]]
+    for position, _, parameter in signature.required:
+        if parameter.texels == "":
+            natives[position] = (natives[position], texel_format(parameter, bound[position], "The algorithm"))
+    return natives
 
 
 def _bind(tensors: Iterable[Any], signature: Signature, manager: Manager) -> tuple[Memory, ...]:

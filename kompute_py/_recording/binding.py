@@ -23,6 +23,7 @@ from .._base.errors import (
     kind_of,
 )
 from .._base.text import Told, told
+from .._base.texels import plain_format
 from .._base.warn import warn
 from .._memory.memory import Memory
 from .._memory.sampler import SampledImage, Sampler
@@ -42,6 +43,29 @@ def made_by(parameter: Parameter) -> str:
         "combined image sampler": "mgr.image(...).sampled(...)",
         "sampler": "mgr.sampler(...)",
     }.get(parameter.kind, "mgr.tensor(...)")
+
+
+_NORMALIZED = {"uint8": "8", "uint16": "16", "int8": "8_snorm", "int16": "16_snorm"}
+
+
+def texel_format(parameter: Parameter, tensor: Any, who: str) -> str:
+    """The format of the texels of a texel buffer for which the shader declares none: the tensor's dtype, and
+    its last axis if that has 2 or 4 elements. A shader of floats sees integers normalized.
+    """
+    dtype, shape = tensor._dtype, tensor._shape
+    channels = shape[-1] if len(shape) > 1 and shape[-1] in (2, 3, 4) else 1
+    prefix = {1: "r", 2: "rg", 4: "rgba"}.get(channels)
+    kind = {"ii": "int", "is": "int", "ui": "uint", "us": "uint"}.get(parameter.type[:2], "float")
+    found = plain_format(dtype.name, channels)
+    if kind == "float" and prefix and dtype.name in _NORMALIZED:
+        return prefix + _NORMALIZED[dtype.name]
+    if found is None or found.scalar != kind:
+        raise ArgumentTypeError(
+            f"{who}: {parameter.name!r} is {parameter.type}, whose texels are 1, 2 or 4 numbers of "
+            f"{'float16, float32, or integers of 8 or 16 bits' if kind == 'float' else f'{kind}8, 16 or 32'}; "
+            f"{tensor._describe()} has {channels if channels == 3 else dtype}"
+        )
+    return found.name
 
 
 def check_owner(memory: Any, manager: Manager, what: str) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _native
 from .._base.dtype_rules import contradicts
-from .._base.errors import InvalidArgumentError, UnimplementedError
+from .._base.errors import InvalidArgumentError
 from .._base.text import nearest
 from .constants import SpecConstants
 from .layout import BUFFERS, element_dtype
@@ -87,6 +87,8 @@ class Parameter(NamedTuple):
     image: Mapping[str, Any] | None
     atomic: bool = False
     """Whether atomic operations act on it."""
+    texels: str | None = None
+    """Of a texel buffer: the format that the shader declares, "" if its tensor decides; else None."""
 
     @property
     def is_record(self) -> bool:
@@ -184,8 +186,7 @@ def parameter_of(b: Mapping[str, Any]) -> Parameter:
     sole = members[0] if len(members) == 1 else None
     name = b["name"] or (sole["name"] if sole else "") or b["block_name"] or f"binding{b['binding']}"
     dtype = None
-    if b["image"] is not None:
-        image = b["image"]
+    if (image := b["image"]) is not None:
         prefix = {"int": "i", "uint": "u"}.get(image["component"].rstrip("0123456789"), "")
         what = _IMAGES.get(b["kind"], "sampler")
         text = f"{prefix}{what}{image['dim']}{'Array' if image['arrayed'] else ''}"
@@ -196,7 +197,10 @@ def parameter_of(b: Mapping[str, Any]) -> Parameter:
     else:
         fields = "; ".join(f"{type_text(member)} {member['name']}" for member in members)
         text = f"{b['block_name'] or 'block'} {{ {fields} }}"
-    scalars = _scalars(layout) if b["image"] is None else set()
+    texels = None
+    if b["kind"].endswith("texel buffer"):
+        texels = b["image"]["format"]
+    scalars = _scalars(layout) if b["image"] is None or texels else set()
     if len(scalars) == 1:
         dtype = np.dtype(scalars.pop())
     if b["count"] != 1:
@@ -213,8 +217,9 @@ def parameter_of(b: Mapping[str, Any]) -> Parameter:
         dtype,
         layout["size"],
         layout,
-        b["image"],
+        b["image"] if texels is None else None,
         b["atomic"],
+        texels,
     )
 
 
@@ -230,15 +235,11 @@ class Signature:
     __slots__ = (
         "_bindings", "_by_name", "_reflected", "capabilities", "entry", "local_size", "local_size_ids",
         "parameters", "plain", "push",
-        "refusal", "required", "slots", "spec", "spec_constants", "top", "unbindable", "warned",
+        "refusal", "required", "slots", "spec", "spec_constants", "top", "warned",
     )  # fmt: skip
 
     def __init__(self, reflected: Mapping[str, Any]) -> None:
         self.parameters: tuple[Parameter, ...] = tuple(_unique(map(parameter_of, reflected["bindings"])))
-        self.unbindable: Parameter | None = next(
-            (p for p in self.parameters if p.used and p.kind.endswith("texel buffer")), None
-        )
-        """The first parameter that no object of kompute_py can be."""
         self.plain: tuple[np.dtype[Any] | None, ...] = tuple(p.plain_dtype for p in self.parameters)
         used = [(p.binding, dtype, p) for p, dtype in zip(self.parameters, self.plain, strict=True) if p.used]
         self.required: tuple[tuple[int, np.dtype[Any] | None, Parameter], ...] = tuple(used)
@@ -306,15 +307,8 @@ class Signature:
         is `MISSING`. With `outputs`, bindings that the shader only writes may be left out.
 
         Raises InvalidArgumentError, with the nearest name, for an unknown name, a value that is given twice
-        or missing, or too many of them, and UnimplementedError if the shader uses a binding to which nothing
-        can be bound.
+        or missing, or too many of them.
         """
-        if (odd := self.unbindable) is not None:
-            raise UnimplementedError(
-                f"{kernel}: {odd.name!r} is a {odd.kind} ({odd.type}), which kompute_py does not bind: "
-                "declare it as a "
-                "storage buffer, which takes a Tensor, or as an image"
-            )
         parameters = self.parameters
         if len(positional) > len(parameters):
             by_name = f". Give push constants by name: {self.push.names[0]}=" if self.push is not None else ""

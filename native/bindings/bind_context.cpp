@@ -109,7 +109,7 @@ DeviceOptions options_of(const std::optional<uint32_t>& index, std::string prefe
                          std::optional<std::string> visible, std::vector<uint32_t> families,
                          std::vector<std::string> desired, std::vector<std::string> required, bool validation,
                          std::vector<std::string> layers, bool robust_access, std::string cache_dir,
-                         const MemoryOptions& memory, size_t recent_pipelines, const std::string& wait) {
+                         const MemoryOptions& memory, size_t recent_pipelines, double pipeline_timeout, const std::string& wait) {
     DeviceOptions options;
     options.wait = wait == "spin" ? WaitMode::spin : wait == "block" ? WaitMode::block : WaitMode::automatic;
     options.request.index = index;
@@ -124,6 +124,7 @@ DeviceOptions options_of(const std::optional<uint32_t>& index, std::string prefe
     options.pipeline_cache_dir = std::move(cache_dir);
     options.memory = memory;
     options.recent_pipelines = recent_pipelines;
+    options.pipeline_seconds = pipeline_timeout;
     return options;
 }
 
@@ -169,7 +170,7 @@ void bind_context(py::module_& m) {
                          std::vector<std::string> layers, bool robust_access, std::string cache_dir,
                          uint64_t memory_block_size, uint64_t memory_limit, bool memory_debug,
                          bool force_staging, bool force_non_coherent, uint64_t recent_pipelines,
-                         const std::string& wait_mode) {
+                         double pipeline_timeout, const std::string& wait_mode) {
                  collect_orphans(false);
                  auto options = options_of(index, std::move(preferences), std::move(visible),
                                            std::move(families), std::move(desired), std::move(required),
@@ -179,7 +180,7 @@ void bind_context(py::module_& m) {
                                             .debug = memory_debug,
                                             .force_staging = force_staging,
                                             .force_non_coherent = force_non_coherent},
-                                           recent_pipelines, wait_mode);
+                                           recent_pipelines, pipeline_timeout, wait_mode);
                  const Unlocked unlocked;
                  return std::make_unique<Context>(std::move(options));
              }),
@@ -188,7 +189,7 @@ void bind_context(py::module_& m) {
              py::arg("validation"), py::arg("layers"), py::arg("robust_access"),
              py::arg("pipeline_cache_dir"), py::arg("memory_block_size"), py::arg("memory_limit"),
              py::arg("memory_debug"), py::arg("force_staging"), py::arg("force_non_coherent"),
-             py::arg("recent_pipelines"), py::arg("wait_mode"))
+             py::arg("recent_pipelines"), py::arg("pipeline_timeout"), py::arg("wait_mode"))
         .def_property_readonly("info", [](const Context& c) { return device_info(c.device().physical()); })
         .def_property_readonly("request", [](const Context& c) { return c.device().selection().request; })
         .def_property_readonly("passed_over",
@@ -320,7 +321,7 @@ void bind_context(py::module_& m) {
                  c.device().require_open("make an algorithm");
                  const Specialization constants = specialization_of(spec, map);
                  if (c.device().pipelines().knows(shader, constants)) return;
-                 (void)interruptibly([device = c.shared(), shader, constants] {
+                 (void)making_pipeline(c.device(), [device = c.shared(), shader, constants] {
                      const auto in_use = device->pipelines().use();
                      return device->pipelines().pipeline(shader, constants, {});
                  });

@@ -20,7 +20,7 @@ std::array<uint32_t, 3> groups_of(const std::array<int64_t, 3>& groups) {
 std::shared_ptr<Algorithm> prepared(std::shared_ptr<Algorithm> algorithm,
                                     const std::array<uint32_t, 3>& groups) {
     if (!algorithm->fits(groups)) [[unlikely]]
-        (void)interruptibly([algorithm, groups] { return algorithm->launch(groups); });
+        (void)making_pipeline(algorithm->device(), [algorithm, groups] { return algorithm->launch(groups); });
     return algorithm;
 }
 

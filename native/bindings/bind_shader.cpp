@@ -1,4 +1,5 @@
 #include "bindings.hpp"
+#include "spirv/declared_format.hpp"
 #include "call_support.hpp"
 
 #include "spirv/invocation.hpp"
@@ -73,28 +74,11 @@ py::object default_value(const SpecConstantInfo& constant) {
 
 py::dict image_to_python(const BindingInfo& binding) {
     constexpr const char* dims[] = {"1D", "2D", "3D", "Cube", "Rect", "Buffer", "SubpassData"};
-    // GLSL's names of SpvImageFormat, in its order; "" if the shader declares no format.
-    constexpr const char* formats[] = {
-        "",          "rgba32f",      "rgba16f",
-        "r32f",      "rgba8",        "rgba8_snorm",
-        "rg32f",     "rg16f",        "r11f_g11f_b10f",
-        "r16f",      "rgba16",       "rgb10_a2",
-        "rg16",      "rg8",          "r16",
-        "r8",        "rgba16_snorm", "rg16_snorm",
-        "rg8_snorm", "r16_snorm",    "r8_snorm",
-        "rgba32i",   "rgba16i",      "rgba8i",
-        "r32i",      "rg32i",        "rg16i",
-        "rg8i",      "r16i",         "r8i",
-        "rgba32ui",  "rgba16ui",     "rgba8ui",
-        "r32ui",     "rgb10_a2ui",   "rg32ui",
-        "rg16ui",    "rg8ui",        "r16ui",
-        "r8ui",      "r64ui",        "r64i",
-    };
     py::dict result;
     result["dim"] = binding.image_dim < 7 ? dims[binding.image_dim] : "unknown";
     result["arrayed"] = binding.image_arrayed;
     result["multisampled"] = binding.image_multisampled;
-    result["format"] = binding.image_format < std::size(formats) ? formats[binding.image_format] : "unknown";
+    result["format"] = declared_format(binding.image_format).name;
     result["component"] = scalar_name(binding.image_scalar, 32);
     return result;
 }
@@ -145,7 +129,10 @@ std::vector<Argument> arguments_of(const py::sequence& arguments) {
             }
             const py::object memory = parts[parts.size() - 2], sampler = parts[parts.size() - 1];
             if (!memory.is_none()) argument.range = memory.cast<ResourceRange>();
-            if (!sampler.is_none()) argument.sampler = sampler.cast<std::shared_ptr<Sampler>>();
+            if (py::isinstance<py::str>(sampler))
+                argument.texels = find_image_format(sampler.cast<std::string>());
+            else if (!sampler.is_none())
+                argument.sampler = sampler.cast<std::shared_ptr<Sampler>>();
         } else if (each.is_none()) {
             continue;
         } else {
@@ -173,7 +160,7 @@ std::shared_ptr<Algorithm> make_algorithm(const Context& context, std::shared_pt
                                       constants, std::move(push_constants));
     };
     // Compiling a pipeline takes at least milliseconds; some drivers take minutes for some shaders.
-    if (!context.device().pipelines().knows(shader, constants)) return interruptibly(std::move(make));
+    if (!context.device().pipelines().knows(shader, constants)) return making_pipeline(context.device(), std::move(make));
     const Unlocked unlocked;
     return make();
 }

@@ -1,6 +1,7 @@
 // check_shader: reasons for which a described device, which is not opened, would refuse a shader.
 #include "adapter/check_shader.hpp"
 #include "bindings.hpp"
+#include "spirv/interface.hpp"
 
 #include <algorithm>
 #include <map>
@@ -85,6 +86,12 @@ void bind_shader_check(py::module_& m) {
         "array_lengths"_a = std::vector<ArrayLength>(), "extensions"_a = std::vector<std::string>(),
         "float_controls"_a = std::vector<std::string>(), "denorm_independence"_a = "none",
         "rounding_independence"_a = "none");
+    m.def(
+        "private_bytes",
+        [](const py::bytes& spirv, const py::bytes& spec_constants, const SpecializationMap& spec_map) {
+            return private_bytes(spirv_words(spirv), specialization_of(spec_constants, spec_map).values());
+        },
+        "spirv"_a, "spec_constants"_a, "spec_map"_a);
 }
 
 }  // namespace kp

@@ -74,36 +74,6 @@ RegisterBases register_bases_of(const std::map<std::string, uint32_t>& by_letter
     return bases;
 }
 
-// As `interruptibly`, with a time limit. After the limit, the compiler continues alone and its result is
-// dropped.
-CompileOutput compile_within(CompileRequest request, double seconds) {
-    struct Task {
-        CompileRequest request;
-        CompileOutput output;
-    };
-    const auto task = std::make_shared<Task>(Task{std::move(request), {}});
-    const auto start = std::chrono::steady_clock::now();
-    std::optional<DeepWork> work;
-    const auto wait = [&] {
-        const Unlocked unlocked;
-        if (!work)
-            work.emplace([task] {
-                const UnderWay under_way;
-                task->output = compile(task->request);
-            });
-        return work->wait(wait_slice_nanoseconds);
-    };
-    Leaving leaving;
-    while (!wait()) {
-        check_signals();
-        if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() >= seconds)
-            throw Error(ErrorKind::eval_timeout, "compiling takes longer than its time limit");
-    }
-    leaving.ended = true;
-    work->rethrow();
-    return std::move(task->output);
-}
-
 // (SPIR-V, SPIR-V before optimization or b"" if it is the same, warnings, files used,
 // [(path, content | None)] for every path at which an include was looked up).
 py::tuple compile_in_python(std::string source, std::string name, const std::string& language,
@@ -131,7 +101,8 @@ py::tuple compile_in_python(std::string source, std::string name, const std::str
     request.hlsl_offsets = hlsl_offsets;
     request.hlsl_16bit_types = hlsl_16bit_types;
     request.register_bases = register_bases_of(register_bases);
-    const CompileOutput output = compile_within(std::move(request), seconds);
+    const CompileOutput output = interruptibly([request = std::move(request)] { return compile(request); },
+                                               seconds, "compiling takes longer than its time limit");
     py::list included;
     for (const std::string& path : output.included) included.append(to_path(path));
     return py::make_tuple(to_bytes(output.spirv), to_bytes(output.declared),

@@ -20,7 +20,10 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstdio>
+#include <limits>
 
 namespace kp {
 
@@ -88,8 +91,10 @@ bool wait_for(double seconds, const Done& done, const Wait& wait, const Points& 
 // Ctrl-C meanwhile: it raises KeyboardInterrupt at once, the work continues alone, and its result is dropped.
 // So `work` must own everything that it uses, and use no Python object. For calls into compilers and drivers
 // that may take seconds and cannot be stopped.
+// After `seconds` it throws Error(eval_timeout) with the message `late`, and the work continues in the same way.
 template <typename Work>
-auto interruptibly(Work work) {
+auto interruptibly(Work work, double seconds = std::numeric_limits<double>::infinity(),
+                   const std::string& late = "") {
     using Result = std::invoke_result_t<Work&>;
     struct Task {
         Work work;
@@ -107,11 +112,29 @@ auto interruptibly(Work work) {
             });
         return deep->wait(wait_slice_nanoseconds);
     };
+    const auto start = std::chrono::steady_clock::now();
     Leaving leaving;
-    while (!wait()) check_signals();
+    while (!wait()) {
+        check_signals();
+        if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() >= seconds)
+            throw Error(ErrorKind::eval_timeout, late);
+    }
     leaving.ended = true;
     deep->rethrow();
     return std::move(*task->result);
+}
+// The same for work that makes a pipeline, within the device's time limit.
+template <typename Work>
+auto making_pipeline(const Device& device, Work work) {
+    const double seconds = device.pipeline_seconds();
+    std::array<char, 32> shown{};
+    std::snprintf(shown.data(), shown.size(), "%g", seconds);
+    return interruptibly(std::move(work), seconds,
+                         "'" + std::string(device.physical().properties.deviceName) +
+                             "' takes longer than " + shown.data() +
+                             " s to make the pipeline (option pipeline_timeout). The driver cannot be stopped: "
+                             "it goes on in a thread of its own, and a later call finds what it made. Large "
+                             "local arrays and structs, and unrolled loops, take long: kp.check tells of them");
 }
 // The same for several objects.
 void await_points(const std::vector<Point>& points);

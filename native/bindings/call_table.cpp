@@ -76,6 +76,7 @@ void add_words(std::vector<uint64_t>& key, const Argument& argument) {
     key.push_back(argument.range.offset);
     key.push_back(argument.range.size);
     key.push_back(reinterpret_cast<uintptr_t>(argument.sampler.get()));
+    key.push_back(reinterpret_cast<uintptr_t>(argument.texels));
 }
 
 template <typename Move>

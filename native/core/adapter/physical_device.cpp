@@ -46,7 +46,8 @@ uint64_t query_host_import_alignment(VkPhysicalDevice device) {
     X(descriptorIndexing) X(shaderUniformTexelBufferArrayDynamicIndexing) \
     X(shaderStorageTexelBufferArrayDynamicIndexing) X(shaderUniformBufferArrayNonUniformIndexing) \
     X(shaderSampledImageArrayNonUniformIndexing) X(shaderStorageBufferArrayNonUniformIndexing) \
-    X(shaderStorageImageArrayNonUniformIndexing) X(descriptorBindingPartiallyBound) \
+    X(shaderStorageImageArrayNonUniformIndexing) X(shaderUniformTexelBufferArrayNonUniformIndexing) \
+    X(shaderStorageTexelBufferArrayNonUniformIndexing) X(descriptorBindingPartiallyBound) \
     X(descriptorBindingVariableDescriptorCount) X(runtimeDescriptorArray) X(scalarBlockLayout) \
     X(uniformBufferStandardLayout) X(shaderSubgroupExtendedTypes) X(hostQueryReset) X(timelineSemaphore) \
     X(bufferDeviceAddress) X(vulkanMemoryModel) X(vulkanMemoryModelDeviceScope) \
@@ -101,10 +102,15 @@ void each_feature(Chain& chain, Visit&& visit) {
 #undef X
     visit("shaderSubgroupUniformControlFlow", chain.uniform_control_flow.shaderSubgroupUniformControlFlow);
     visit("shaderImageInt64Atomics", chain.image_int64.shaderImageInt64Atomics);
+    visit("robustBufferAccess2", chain.robustness2.robustBufferAccess2);
+    visit("computeDerivativeGroupQuads", chain.derivatives.computeDerivativeGroupQuads);
+    visit("computeDerivativeGroupLinear", chain.derivatives.computeDerivativeGroupLinear);
     visit("cooperativeMatrix", chain.cooperative_matrix.cooperativeMatrix);
     visit("cooperativeMatrixRobustBufferAccess",
           chain.cooperative_matrix.cooperativeMatrixRobustBufferAccess);
 }
+
+constexpr const char* compute_derivatives_extension = "VK_KHR_compute_shader_derivatives";
 
 bool contains(const std::vector<std::string>& names, const char* name) {
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -140,6 +146,10 @@ FeatureChain::FeatureChain(uint32_t api_version, const std::vector<std::string>&
     link_extension(workgroup_layout, VK_KHR_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_EXTENSION_NAME);
     link_extension(uniform_control_flow, VK_KHR_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_EXTENSION_NAME);
     link_extension(image_int64, VK_EXT_SHADER_IMAGE_ATOMIC_INT64_EXTENSION_NAME);
+    link_extension(robustness2, VK_EXT_ROBUSTNESS_2_EXTENSION_NAME);
+    link_extension(derivatives, contains(available, compute_derivatives_extension)
+                                    ? compute_derivatives_extension
+                                    : VK_NV_COMPUTE_SHADER_DERIVATIVES_EXTENSION_NAME);
     link_extension(cooperative_matrix, cooperative_matrix_extension);
     for (const char* name : shader_extensions)
         if (contains(available, name)) extensions_.push_back(name);
@@ -157,7 +167,7 @@ std::vector<std::string> FeatureChain::enable_from(const FeatureChain& supported
     std::vector<std::string> names;
     std::vector<VkBool32> wanted;
     each_feature(supported, [&](const char* name, const VkBool32& value) {
-        const bool on = value && (robust_access || std::strcmp(name, "robustBufferAccess") != 0);
+        const bool on = value && (robust_access || std::strncmp(name, "robustBufferAccess", 18) != 0);
         wanted.push_back(on ? VK_TRUE : VK_FALSE);
         if (on) names.emplace_back(name);
     });

@@ -51,6 +51,11 @@ public:
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_FEATURES_KHR};
     VkPhysicalDeviceShaderImageAtomicInt64FeaturesEXT image_int64{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_IMAGE_ATOMIC_INT64_FEATURES_EXT};
+    VkPhysicalDeviceRobustness2FeaturesEXT robustness2{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ROBUSTNESS_2_FEATURES_EXT};
+    // The extension of KHR has the same structure.
+    VkPhysicalDeviceComputeShaderDerivativesFeaturesNV derivatives{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COMPUTE_SHADER_DERIVATIVES_FEATURES_NV};
     CooperativeMatrixFeatures cooperative_matrix;
 
     // Extensions that must be enabled for the structs in the chain.
@@ -65,6 +70,7 @@ constexpr VkExternalMemoryHandleTypeFlagBits host_import_handle =
 // The usage flags of every tensor's VkBuffer.
 constexpr VkBufferUsageFlags buffer_usage =
     VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
+    VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT |
     VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;
 
 struct PhysicalDevice {

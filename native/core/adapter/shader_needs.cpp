@@ -59,6 +59,12 @@ constexpr CapabilityNeed feature_needs[] = {
     {spv::CapabilitySampledImageArrayNonUniformIndexing, "shaderSampledImageArrayNonUniformIndexing"},
     {spv::CapabilityStorageBufferArrayNonUniformIndexing, "shaderStorageBufferArrayNonUniformIndexing"},
     {spv::CapabilityStorageImageArrayNonUniformIndexing, "shaderStorageImageArrayNonUniformIndexing"},
+    {spv::CapabilityUniformTexelBufferArrayNonUniformIndexing,
+     "shaderUniformTexelBufferArrayNonUniformIndexing"},
+    {spv::CapabilityStorageTexelBufferArrayNonUniformIndexing,
+     "shaderStorageTexelBufferArrayNonUniformIndexing"},
+    {spv::CapabilityComputeDerivativeGroupQuadsNV, "computeDerivativeGroupQuads"},
+    {spv::CapabilityComputeDerivativeGroupLinearNV, "computeDerivativeGroupLinear"},
     {spv::CapabilityVulkanMemoryModel, "vulkanMemoryModel"},
     {spv::CapabilityVulkanMemoryModelDeviceScope, "vulkanMemoryModelDeviceScope"},
     {spv::CapabilityPhysicalStorageBufferAddresses, "bufferDeviceAddress"},
@@ -136,6 +142,8 @@ constexpr CapabilityExtension extensions_of[] = {
      VK_KHR_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_EXTENSION_NAME},
     {spv::CapabilityInt64ImageEXT, VK_EXT_SHADER_IMAGE_ATOMIC_INT64_EXTENSION_NAME},
     {spv::CapabilityShaderClockKHR, VK_KHR_SHADER_CLOCK_EXTENSION_NAME},
+    {spv::CapabilityComputeDerivativeGroupQuadsNV, "VK_KHR_compute_shader_derivatives"},
+    {spv::CapabilityComputeDerivativeGroupLinearNV, "VK_KHR_compute_shader_derivatives"},
     {cooperative_matrix_capability, cooperative_matrix_extension},
 };
 
@@ -193,13 +201,7 @@ constexpr Unused not_enabled[] = {
     {5117, "the device feature 'shaderBFloat16DotProduct' of the extension VK_KHR_shader_bfloat16"},
     {5118, "the device feature 'shaderBFloat16CooperativeMatrix' of the extension VK_KHR_shader_bfloat16"},
     {5282, "the device feature 'imageFootprint' of the extension VK_NV_shader_image_footprint"},
-    {5288,
-     "the device feature 'computeDerivativeGroupQuads' of the extension VK_KHR_compute_shader_derivatives"},
-    {5311, "the device feature 'shaderUniformTexelBufferArrayNonUniformIndexing'"},
-    {5312, "the device feature 'shaderStorageTexelBufferArrayNonUniformIndexing'"},
     {5336, "the device feature 'rayTracingPositionFetch' of the extension VK_KHR_ray_tracing_position_fetch"},
-    {5350,
-     "the device feature 'computeDerivativeGroupLinear' of the extension VK_KHR_compute_shader_derivatives"},
     {5357, "the device feature 'cooperativeMatrix' of the extension VK_NV_cooperative_matrix"},
     {5373, "the device feature 'shaderSMBuiltins' of the extension VK_NV_shader_sm_builtins"},
     {5391, "the device feature 'rayTracingPositionFetch' of the extension VK_KHR_ray_tracing_position_fetch"},
@@ -349,11 +351,11 @@ ModeFinding judge(const spirv::ExecutionMode& mode, const ShaderHost& host) {
     case fp_fast_math_default:
         return never("FPFastMathDefault", "shaderFloatControls2", "VK_KHR_shader_float_controls2");
     case spv::ExecutionModeDerivativeGroupQuadsNV:
-        return never("DerivativeGroupQuadsKHR", "computeDerivativeGroupQuads",
-                     "VK_KHR_compute_shader_derivatives");
+        return with_feature("DerivativeGroupQuadsKHR", "computeDerivativeGroupQuads",
+                            "VK_KHR_compute_shader_derivatives");
     case spv::ExecutionModeDerivativeGroupLinearNV:
-        return never("DerivativeGroupLinearKHR", "computeDerivativeGroupLinear",
-                     "VK_KHR_compute_shader_derivatives");
+        return with_feature("DerivativeGroupLinearKHR", "computeDerivativeGroupLinear",
+                            "VK_KHR_compute_shader_derivatives");
     case quad_derivatives:
         return never("QuadDerivativesKHR", "shaderQuadControl", "VK_KHR_shader_quad_control");
     case require_full_quads:

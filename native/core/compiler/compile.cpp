@@ -353,9 +353,29 @@ bool is_valid(const std::vector<uint32_t>& words) {
     return validate_spirv(words, ValidationOptions::lenient(3)).empty();
 }
 
+// A compiler's module that is not valid is the compiler's fault, which users cannot find in their source.
+void require_sound(const std::vector<uint32_t>& words, OptimizeFor aim, const std::string& name) {
+    const std::string problem = validate_spirv(words, ValidationOptions::lenient(3));
+    if (problem.empty()) return;
+    const std::string shown = to_valid_utf8(name);
+    if (const std::string capability = unknown_capability(problem); !capability.empty()) {
+        if (aim == OptimizeFor::nothing) return;
+        throw Error(ErrorKind::unimplemented,
+                    shown + " needs the SPIR-V capability " + capability +
+                        ", which kompute_py's tools do not know; compile with optimize=\"none\" to get the "
+                        "module as the compiler makes it");
+    }
+    fail({{shown, 0, 0, "error",
+           "the compiler made SPIR-V that is not valid, which is a fault of the compiler, not of the source: " +
+               problem,
+           ""}});
+}
+
 // Optimizes `out.spirv`, and keeps the original module as the source's declarations.
 void optimize(CompileOutput& out, OptimizeFor aim, const Target& target, const std::string& name) {
-    if (aim == OptimizeFor::nothing || beyond_optimizer(out.spirv)) return;
+    if (beyond_optimizer(out.spirv)) return;
+    require_sound(out.spirv, aim, name);
+    if (aim == OptimizeFor::nothing) return;
     std::vector<uint32_t> fast = optimized(out.spirv, aim, target, name);
     // Optimizers turn conversions of constants into constants of 8 and 16 bits, which newer validators refuse
     // in a module that only stores such numbers.

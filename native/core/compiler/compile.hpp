@@ -61,6 +61,9 @@ struct ValidationOptions {
 // "" if valid, else the validator's message (with the offending instruction disassembled if it names one).
 [[nodiscard]] std::string validate_spirv(std::span<const uint32_t> words, const ValidationOptions& options);
 
+// "5394 (CooperativeVectorNV)" if the validator's message is about a capability newer than it; else "".
+[[nodiscard]] std::string unknown_capability(const std::string& problem);
+
 [[nodiscard]] std::string disassemble_spirv(std::span<const uint32_t> words, bool friendly_names = true);
 // Throws ShaderCompileFailure; `name` is the file name in its messages.
 [[nodiscard]] std::vector<uint32_t> assemble_spirv(const std::string& text, uint32_t vulkan_minor = 2,

@@ -110,6 +110,12 @@ std::string with_capability_names(std::string text) {
 
 }  // namespace
 
+std::string unknown_capability(const std::string& problem) {
+    constexpr std::string_view label = "Invalid capability operand: ";
+    const size_t at = problem.find(label);
+    return at == std::string::npos ? "" : problem.substr(at + label.size(), problem.find('\n', at) - at - label.size());
+}
+
 std::string validate_spirv(std::span<const uint32_t> words, const ValidationOptions& options) {
     spvtools::SpirvTools tools(environment_of(options.vulkan_minor));
     std::string messages;

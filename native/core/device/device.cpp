@@ -30,6 +30,7 @@ Device::Device(const DeviceOptions& options)
           })),
       deliveries_(*this, *memory_),
       waits_(options.wait),
+      pipeline_seconds_(options.pipeline_seconds),
       timeline_parts_{*this, deliveries_, waits_} {
     std::map<QueuePlace, Queue*> opened;
     std::vector<Queue*> all;

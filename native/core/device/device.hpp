@@ -34,6 +34,7 @@ struct DeviceOptions : ContextOptions {
     std::string pipeline_cache_dir;  // "": no cache on disk
     MemoryOptions memory;
     size_t recent_pipelines = 128;  // see PipelineStore
+    double pipeline_seconds = 300;  // that a thread waits for the driver to make a pipeline
     WaitMode wait = WaitMode::automatic;
 };
 
@@ -70,6 +71,7 @@ public:
     [[nodiscard]] InitialWork& initial_work() noexcept { return *initial_work_; }
     [[nodiscard]] Retire& retired() noexcept { return retire_; }
     [[nodiscard]] WaitChoice& waits() noexcept { return waits_; }
+    [[nodiscard]] double pipeline_seconds() const noexcept { return pipeline_seconds_; }
     // For callers that make timelines of their own.
     [[nodiscard]] const TimelineParts& timeline_parts() const noexcept { return timeline_parts_; }
     [[nodiscard]] Gate& gate() noexcept { return gate_; }
@@ -144,6 +146,7 @@ private:
     std::unique_ptr<MemoryAllocator> memory_;
     Deliveries deliveries_;
     WaitChoice waits_;
+    const double pipeline_seconds_;
     const TimelineParts timeline_parts_;
     std::vector<std::unique_ptr<Queue>> queues_;
     std::vector<LogicalQueue> logical_queues_;

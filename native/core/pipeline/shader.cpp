@@ -7,6 +7,7 @@
 #include "spirv/clamp.hpp"
 #include "spirv/fold.hpp"
 #include "spirv/guard_atomics.hpp"
+#include "spirv/lower.hpp"
 #include "spirv/reflect.hpp"
 
 #include <atomic>
@@ -84,12 +85,16 @@ Shader::Shader(DeviceContext& context, std::string_view bytes, const std::string
         throw Error(ErrorKind::invalid_argument, found.front().message);
 
     VkShaderModuleCreateInfo create{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
+    const bool swiftshader = context.physical().v12.driverID == VK_DRIVER_ID_GOOGLE_SWIFTSHADER;
+    const auto rewrite = [this](std::vector<uint32_t> next) {
+        if (!next.empty()) code_ = std::move(next);
+    };
+    // SwiftShader ends the process when it unrolls a loop around a subgroup operation under a condition.
+    rewrite(lowered(code(), swiftshader));
     if (context.shader_host().has("robustBufferAccess")) {
-        code_ = clamped(words_).words;
+        rewrite(clamped(code()).words);
         // SwiftShader ends the process on an atomic far beyond its buffer.
-        if (context.physical().v12.driverID == VK_DRIVER_ID_GOOGLE_SWIFTSHADER)
-            if (std::vector<uint32_t> guarded = guarded_atomics(code()); !guarded.empty())
-                code_ = std::move(guarded);
+        if (swiftshader) rewrite(guarded_atomics(code()));
     }
     create.codeSize = code().size_bytes();
     create.pCode = code().data();

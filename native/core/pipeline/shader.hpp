@@ -39,7 +39,8 @@ public:
     [[nodiscard]] bool is(std::string_view bytes, const std::string& entry, std::string_view declared,
                           SubgroupRequest subgroups) const noexcept;
     [[nodiscard]] std::span<const uint32_t> words() const noexcept { return words_; }
-    // The code to run: on a robust device, with indices held within arrays (spirv/clamp).
+    // The code to run: lowered (spirv/lower); on a robust device, with indices held within arrays
+    // (spirv/clamp).
     [[nodiscard]] std::span<const uint32_t> code() const noexcept { return code_.empty() ? words_ : code_; }
     [[nodiscard]] const SubgroupRequest& subgroups() const noexcept { return subgroups_; }
     [[nodiscard]] VkShaderModule handle() const noexcept { return module_.get(); }

@@ -7,6 +7,7 @@
 #include "resource/buffer.hpp"
 #include "resource/image.hpp"
 #include "resource/make_object.hpp"
+#include "spirv/declared_format.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -349,14 +350,82 @@ void Algorithm::bind(const BindingInfo& binding, const Argument& argument, Descr
                                                 VK_IMAGE_LAYOUT_UNDEFINED});
         break;
     }
+    case DescriptorKind::uniform_texel_buffer:
+    case DescriptorKind::storage_texel_buffer: {
+        const auto* buffer = dynamic_cast<Buffer*>(range.resource.get());
+        if (!buffer) wrong_kind(range.resource ? "an image. Use mgr.tensor() for it" : "a sampler");
+        writes.add(place, view_of(binding, argument, *buffer));
+        break;
+    }
     default:
         throw Error(ErrorKind::unimplemented, "The shader's " + describe(binding) + " is a " +
                                                   to_string(binding.kind) +
-                                                  ", but an algorithm binds storage and uniform buffers, "
-                                                  "storage and sampled images, and samplers. "
+                                                  ", but an algorithm binds buffers, images and samplers. "
                                                   "Use one of these");
     }
     if (used && range.resource) uses_.push_back({range, use_of(binding)});
+}
+
+VkBufferView Algorithm::view_of(const BindingInfo& binding, const Argument& argument, const Buffer& buffer) {
+    const ResourceRange& range = argument.range;
+    const auto refuse = [&](ErrorKind kind, const std::string& why) {
+        throw Error(kind, "The shader's " + describe(binding) + " is a " + to_string(binding.kind) + why);
+    };
+    const bool declared = binding.image_format != 0;
+    const ImageFormat* format =
+        declared ? find_image_format(declared_format(binding.image_format).name) : argument.texels;
+    if (!format)
+        refuse(ErrorKind::invalid_argument,
+               declared ? " of an unknown format" : " without a format, and none was given: declare one");
+    if (binding.access != Access::none && binding.image_scalar != format->scalar)
+        refuse(ErrorKind::invalid_argument,
+               std::string(" whose texels have the format ") + format->name +
+                   ". A shader sees float and normalized components as imageBuffer (samplerBuffer), signed "
+                   "ones as iimageBuffer, unsigned ones as uimageBuffer");
+    const bool storage = binding.kind == DescriptorKind::storage_texel_buffer;
+    VkFormatProperties properties{};
+    vkGetPhysicalDeviceFormatProperties(device().physical().handle, format->format, &properties);
+    const VkFormatFeatureFlags needed =
+        !storage         ? VkFormatFeatureFlags{VK_FORMAT_FEATURE_UNIFORM_TEXEL_BUFFER_BIT}
+        : binding.atomic ? VkFormatFeatureFlags{VK_FORMAT_FEATURE_STORAGE_TEXEL_BUFFER_ATOMIC_BIT}
+                         : VkFormatFeatureFlags{VK_FORMAT_FEATURE_STORAGE_TEXEL_BUFFER_BIT};
+    if ((properties.bufferFeatures & needed) != needed)
+        refuse(ErrorKind::unimplemented, std::string(" of the format ") + format->name + ", which '" +
+                                             device().physical().properties.deviceName + "' does not have" +
+                                             (binding.atomic ? " with atomics" : "") +
+                                             ": use a storage buffer, or another format");
+    const auto& limits = device().limits();
+    if (range.size == 0 || range.size % format->texel_bytes != 0)
+        refuse(ErrorKind::invalid_argument,
+               " with texels of " + std::to_string(format->texel_bytes) + " bytes (" + format->name +
+                   "); the " + range.label() + " has " + std::to_string(range.size) +
+                   " bytes, which is not a whole number of them, at least one");
+    if (const uint64_t texels = range.size / format->texel_bytes; texels > limits.maxTexelBufferElements)
+        refuse(ErrorKind::invalid_argument,
+               "; the " + range.label() + " has " + std::to_string(texels) +
+                   " texels, but a shader of this device sees at most " +
+                   std::to_string(limits.maxTexelBufferElements) +
+                   " (maxTexelBufferElements). Bind windows of it (t[a:b]), one dispatch each, or declare a "
+                   "storage buffer");
+    if (range.offset % std::max<uint64_t>(limits.minTexelBufferOffsetAlignment, 1) != 0)
+        refuse(ErrorKind::invalid_argument,
+               " and cannot begin at byte " + std::to_string(range.offset) + " of the " +
+                   range.resource->label() + ": on this device it must be a multiple of " +
+                   std::to_string(limits.minTexelBufferOffsetAlignment) +
+                   " bytes (minTexelBufferOffsetAlignment). Slice there, or copy the part with OpCopy into a "
+                   "tensor of its own");
+    VkBufferViewCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO};
+    create.buffer = buffer.handle();
+    create.format = format->format;
+    create.offset = range.offset;
+    create.range = range.size;
+    VkBufferView view = VK_NULL_HANDLE;
+    check_vk(device().vk().vkCreateBufferView(device().handle(), &create, nullptr, &view),
+             "vkCreateBufferView", "a texel buffer");
+    views_.emplace_back().own(device().handles(), view, [](const DeviceContext& context, uint64_t handle) noexcept {
+        context.vk().vkDestroyBufferView(context.handle(), handle_from<VkBufferView>(handle), nullptr);
+    });
+    return view;
 }
 
 void Algorithm::note_empty(const BindingInfo& binding) {
@@ -377,6 +446,7 @@ void Algorithm::set_name(const std::string& name) {
 void Algorithm::free_sets() noexcept {
     for (const auto& set : sets_) device().pipelines().free_set(set);
     sets_.clear();
+    views_.clear();
 }
 
 void Algorithm::release(std::vector<Point> points) {
@@ -389,6 +459,7 @@ void Algorithm::release(std::vector<Point> points) {
         std::shared_ptr<Pipeline> pipeline;
         std::vector<std::shared_ptr<Sampler>> samplers;
         std::vector<DescriptorSet> sets;
+        std::list<DeviceHandle<VkBufferView>> views;
         Device& device;
         ~Owner() {
             for (const auto& set : sets) device.pipelines().free_set(set);
@@ -397,8 +468,9 @@ void Algorithm::release(std::vector<Point> points) {
     std::vector<std::shared_ptr<Sampler>> samplers;
     for (const Argument& argument : arguments_)
         if (argument.sampler) samplers.push_back(argument.sampler);
-    const std::shared_ptr<Owner> owner(new Owner{pipeline_, std::move(samplers), {}, device()});
+    const std::shared_ptr<Owner> owner(new Owner{pipeline_, std::move(samplers), {}, {}, device()});
     owner->sets.swap(sets_);
+    owner->views.swap(views_);
     device().retired().push(std::move(points), owner);
 }
 

@@ -8,9 +8,13 @@
 #include "resource/object.hpp"
 #include "resource/resource.hpp"
 
+#include <list>
+
 namespace kp {
 
+class Buffer;
 class DescriptorWrites;
+struct ImageFormat;
 struct Substitution;
 
 // The argument for one descriptor of a shader: memory, a sampler, or both.
@@ -20,6 +24,7 @@ struct Argument {
     uint32_t element = 0;  // index in an array of descriptors
     ResourceRange range;
     std::shared_ptr<Sampler> sampler;
+    const ImageFormat* texels = nullptr;  // of a texel buffer for which the shader declares no format
 };
 
 // What algorithms share that differ in their memory only.
@@ -82,6 +87,8 @@ private:
     // Checks the argument and adds its descriptor.
     void bind(const BindingInfo& info, const Argument& argument, DescriptorWrites& writes);
     void note_empty(const BindingInfo& info);
+    [[nodiscard]] VkBufferView view_of(const BindingInfo& info, const Argument& argument,
+                                       const Buffer& buffer);
     [[nodiscard]] const Argument* find(uint32_t set, uint32_t binding, uint32_t element) const noexcept;
     void index_arguments();
     // The number of descriptors of each array of run-time length, which is the number of its arguments.
@@ -97,6 +104,7 @@ private:
     std::vector<Binding> uses_;
     std::vector<DescriptorSet> sets_;
     std::vector<VkDescriptorSet> handles_;
+    std::list<DeviceHandle<VkBufferView>> views_;  // of texel buffers
     std::array<uint32_t, 3> workgroup_;
     std::string push_constants_;
     Succession<Algorithm> succession_;  // under the graph mutex

@@ -9,6 +9,10 @@ bool is_buffer(VkDescriptorType type) noexcept {
     return type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER || type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
 }
 
+bool is_texels(VkDescriptorType type) noexcept {
+    return type == VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER || type == VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER;
+}
+
 }  // namespace
 
 void DescriptorWrites::add(const DescriptorPlace& place, const VkDescriptorBufferInfo& buffer) {
@@ -18,6 +22,11 @@ void DescriptorWrites::add(const DescriptorPlace& place, const VkDescriptorBuffe
 
 void DescriptorWrites::add(const DescriptorPlace& place, const VkDescriptorImageInfo& image) {
     images_.push_back(image);
+    add(place);
+}
+
+void DescriptorWrites::add(const DescriptorPlace& place, VkBufferView texels) {
+    texels_.push_back(texels);
     add(place);
 }
 
@@ -43,10 +52,14 @@ void DescriptorWrites::send(const DeviceContext& context) {
     if (writes_.empty()) return;
     const VkDescriptorBufferInfo* buffer = buffers_.data();
     const VkDescriptorImageInfo* image = images_.data();
+    const VkBufferView* texels = texels_.data();
     for (VkWriteDescriptorSet& write : writes_) {
         if (is_buffer(write.descriptorType)) {
             write.pBufferInfo = buffer;
             buffer += write.descriptorCount;
+        } else if (is_texels(write.descriptorType)) {
+            write.pTexelBufferView = texels;
+            texels += write.descriptorCount;
         } else {
             write.pImageInfo = image;
             image += write.descriptorCount;

@@ -32,6 +32,7 @@ public:
 
     void add(const DescriptorPlace& place, const VkDescriptorBufferInfo& buffer);
     void add(const DescriptorPlace& place, const VkDescriptorImageInfo& image);
+    void add(const DescriptorPlace& place, VkBufferView texels);
     // Call it once, while all handles are alive.
     void send(const DeviceContext& context);
 
@@ -43,6 +44,7 @@ private:
     std::vector<VkWriteDescriptorSet> writes_;  // their pointers are set by send()
     std::vector<VkDescriptorBufferInfo> buffers_;
     std::vector<VkDescriptorImageInfo> images_;
+    std::vector<VkBufferView> texels_;
 };
 
 }  // namespace kp

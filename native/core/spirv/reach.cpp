@@ -19,6 +19,7 @@
 
 #include "base/error.hpp"
 #include "spirv/constants.hpp"
+#include "spirv/declared_format.hpp"
 #include "spirv/dependence.hpp"
 #include "spirv/module.hpp"
 #include "spirv/operands.hpp"
@@ -638,7 +639,8 @@ void Walker::note(Instruction instruction, uint32_t label, const Guards& guards,
     list(instruction, guards, certain);
     if (result_.accesses.size() > known && inside_ == 0) {
         const ReachAccess& made = result_.accesses.back();
-        if (made.written && made.stride != 0) written_.push_back({known, instruction, label});
+        if (made.written && made.stride != 0 && instruction.op() != spv::OpImageWrite)
+            written_.push_back({known, instruction, label});
     }
     const uint32_t op = instruction.op();
     if (op != spv::OpStore && op != spv::OpImageWrite) return;
@@ -663,6 +665,11 @@ void Walker::list(Instruction instruction, const Guards& guards, bool certain) {
             made.indices.push_back(type->count == 1 ? value(at) : component(at, i, 0));
         made.set = module_.decoration(variable[2], spv::DecorationDescriptorSet).value_or(0);
         made.binding = module_.decoration(variable[2], spv::DecorationBinding).value_or(0);
+        const Instruction image = module_.find(load[1]);
+        if (image.op() == spv::OpTypeImage && image[3] == spv::DimBuffer) {
+            made.stride = declared_format(image[8]).texel_bytes();
+            if (made.stride == 0) return;  // its argument decides
+        }
     } else {
         const uint32_t pointer = pointer_of(instruction);
         const auto found = pointer == 0 ? std::nullopt : reach_of(pointer, &made.length);

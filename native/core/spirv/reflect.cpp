@@ -4,6 +4,7 @@
 #include "spirv/access_analysis.hpp"
 #include "spirv/atomics.hpp"
 #include "spirv/constants.hpp"
+#include "spirv/declared_format.hpp"
 #include "spirv/layout.hpp"
 #include "spirv/module.hpp"
 
@@ -184,13 +185,25 @@ bool Reflector::describe_image(uint32_t type, BindingInfo& info) const {
     info.image_arrayed = image[5] != 0;
     info.image_multisampled = image[6] != 0;
     info.image_format = image[8];
-    if (image[3] == spv::DimBuffer)  // GLSL's samplerBuffer is a sampled image by type, not by descriptor
+    if (image[3] == spv::DimBuffer) {
+        // GLSL's samplerBuffer is a sampled image by type, not by descriptor.
         info.kind = storage && !combined ? DescriptorKind::storage_texel_buffer
                                          : DescriptorKind::uniform_texel_buffer;
-    else if (combined)
+        // As the array that the host sees.
+        if (const DeclaredFormat& format = declared_format(info.image_format); format.channels != 0) {
+            TypeLayout texels;
+            texels.scalar = format.scalar;
+            texels.width = format.width;
+            texels.rows = format.channels;
+            texels.array = {0};
+            texels.array_strides = {format.texel_bytes()};
+            info.layout.members = {std::move(texels)};
+        }
+    } else if (combined) {
         info.kind = DescriptorKind::combined_image_sampler;
-    else
+    } else {
         info.kind = storage ? DescriptorKind::storage_image : DescriptorKind::sampled_image;
+    }
     return true;
 }
 
