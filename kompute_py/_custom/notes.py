@@ -41,36 +41,33 @@ def refuse_others(who: str, each: Any) -> None:
     raise _not_found_by(who, "select", what, name)
 
 
-def _state(op: Any) -> list[tuple[Any, dict[str, Any]]]:
-    """An operation's instance and its classes, each with its attributes, also those in slots."""
-    classes = type(op).__mro__[:-1]
+def _state(op: Any) -> dict[str, Any]:
+    """The attributes of an instance, also those in slots."""
     slots = [
         name
-        for each in classes
+        for each in type(op).__mro__
         for name, member in vars(each).items()
         if isinstance(member, MemberDescriptorType) and hasattr(op, name)
     ]
-    return [(op, {**vars(op), **{name: getattr(op, name) for name in slots}})] + [
-        (each, {name: value for name, value in vars(each).items() if not name.startswith("__")})
-        for each in classes
-    ]
+    return {**vars(op), **{name: getattr(op, name) for name in slots}}
 
 
 @contextlib.contextmanager
 def unchanged(who: str, method: str, op: Any) -> Iterator[None]:
     """Runs a method of an operation's class. Raises InvalidArgumentError, beginning with `who`, if it has set
-    attributes of the instance or its classes, and takes them back.
+    attributes of the instance, and takes them back.
     """
     before = _state(op)
     yield
-    changed = []
-    for (owner, old), (_, new) in zip(before, _state(op), strict=True):
-        for name in [name for name in {**old, **new} if old.get(name, _ABSENT) is not new.get(name, _ABSENT)]:
-            changed.append(name)
-            if name in old:
-                setattr(owner, name, old[name])
-            else:
-                delattr(owner, name)
+    after = _state(op)
+    changed = [
+        name for name in {**before, **after} if before.get(name, _ABSENT) is not after.get(name, _ABSENT)
+    ]
+    for name in changed:
+        if name in before:
+            object.__setattr__(op, name, before[name])
+        else:
+            object.__delattr__(op, name)
     if changed:
         raise _not_found_by(who, method, "the operation", min(changed))
 

@@ -131,9 +131,7 @@ def _columns(where: str) -> kp.typing.Operation | Any:
             elif where == "value":
                 ksel.value("n", n, "uint32").cols = n
             elif where != "generate":
-                {"selection": ksel, "argument": x, "result": result, "class": type(self)}.get(
-                    where, self
-                ).n = n
+                {"selection": ksel, "argument": x, "result": result}.get(where, self).n = n
 
         def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
             if where == "generate":
@@ -149,9 +147,7 @@ def test_notes_tell_calls_apart(mgr: kp.Manager) -> None:
         assert columns(mgr.zeros((2, n))).tolist() == [list(range(n))] * 2
 
 
-@pytest.mark.parametrize(
-    "where", ["selection", "argument", "result", "value", "self", "slot", "class", "generate"]
-)
+@pytest.mark.parametrize("where", ["selection", "argument", "result", "value", "self", "slot", "generate"])
 def test_state_that_does_not_tell_calls_apart_is_refused(mgr: kp.Manager, where: str) -> None:
     """Kernels that were generated for one call would serve another."""
     columns = _columns(where)

@@ -52,8 +52,8 @@ def bad(mgr, make_manager):
     destroyed = mgr.zeros(4)
     destroyed.destroy()
     return [
-        "text", None, object(), 10**30, -1, 0.5, [[1], [2, 3]], SQUARE.astype(np.complex64), np.zeros(0, np.int8),
-        np.zeros(3, object), np.zeros(3, "f4,i4"), np.ones((2, 3, 5), np.float32), destroyed,
+        "text", None, object(), 10**30, -1, 0.5, [[1], [2, 3]], SQUARE.astype(np.complex64),
+        np.zeros(0, np.int8), np.zeros(3, object), np.zeros(3, "f4,i4"), np.ones((2, 3, 5), np.float32), destroyed,
         make_manager().tensor_t(SQUARE), np.broadcast_to(np.float32(1), (2**20, 2**20)),
     ]  # fmt: skip
 
@@ -102,5 +102,5 @@ def test_arguments_that_do_not_fit_the_signature(mgr):
 def test_parameters_that_only_numpy_has(mgr, title, named, way):
     with mgr.current():
         message = refused(title, mgr.tensor_t(SQUARE), **named)
-    name = title.removesuffix(".op")
-    assert re.match(rf"{name} has no parameter '{[*named][0]}', which NumPy's function has.*{way}", message)
+    begin = f"{title.removesuffix('.op')} has no parameter '{next(iter(named))}', which NumPy's function has"
+    assert re.match(f"{begin}.*{way}", message)
