@@ -65,10 +65,12 @@ METHODS_ON_DEVICE = frozenset(
     ]
 )
 
-# What arrays say of the device; of a copy on the host it would be the host.
+# What arrays and PyTorch's tensors say of the device; of a copy on the host it would be the host.
 _OF_MANAGERS = {
     "device": "its memory belongs to a Manager; t.manager.get_device_properties() describes the device",
     "to_device": "its memory belongs to a Manager; t.to(manager) copies it to another one",
+    "cuda": "its memory belongs to a Manager; t.to(kp.Manager(device)) copies it to another device",
+    "cpu": "its contents are on the device; t.read() copies them to the host",
 }
 _NUMBERS = (int, float, complex, list, tuple)
 _READ = "t.read()"
@@ -334,7 +336,7 @@ class OnlyOfArrays:
         raise ArrayAttributeError(text, self._name, thing)
 
 
-for _name in dir(np.ndarray):
+for _name in (*dir(np.ndarray), *_OF_MANAGERS):
     if not _name.startswith("_") and not hasattr(ArrayHabits, _name):
         setattr(ArrayHabits, _name, OnlyOfArrays(_name))
 del _name

@@ -7,6 +7,15 @@ _CONVERT = "convert it with the safetensors package, or " + _ARRAYS
 # The mark, the bytes before it, what the file is, and what to do.
 _MARKS: tuple[tuple[bytes, int, str, str], ...] = (
     (b"GGUF", 0, "a GGUF file (llama.cpp)", f"read it with the gguf package; {_ARRAYS}"),
+    *(
+        (mark, 0, f"a model of llama.cpp in the older format {name}", "convert it to GGUF with llama.cpp")
+        for mark, name in ((b"lmgg", "ggml"), (b"fmgg", "ggmf"), (b"tjgg", "ggjt"), (b"algg", "ggla"))
+    ),
+    *(  # the version, then the producer, the graph or the sets of operators
+        (bytes((0x08, version, tag)), 0, "an ONNX model", f"read it with onnx.load(path); {_ARRAYS}")
+        for version in range(1, 32)
+        for tag in (0x12, 0x3A, 0x42)
+    ),
     (b"\x93NUMPY", 0, "an array of NumPy (.npy)", "mgr.tensor_t(np.load(path)) makes a tensor of it"),
     (
         b"PK\x03\x04",

@@ -315,7 +315,10 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         """
         self._require_init("be copied to another Manager")
         if not isinstance(manager, Device):
-            raise ArgumentTypeError(f"to() takes a kp.Manager, not {type(manager).__name__}")
+            raise ArgumentTypeError(
+                f"to() takes a kp.Manager, not {shown(manager)}: t.to(kp.Manager(device)) copies to another "
+                "device, t.read() to the host, and kp.ops.astype(t, dtype) converts"
+            )
         where = self._memory_type if memory_type is None else to_memory_type(memory_type, None, KEPT_BY_TO)
         if manager is self._manager and where is self._memory_type and not to_flag(copy, "copy"):
             return self

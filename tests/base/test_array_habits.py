@@ -56,13 +56,20 @@ def test_pillow_is_told_to_take_a_copy(mgr):
         assert fromarray(thing.read()).size == (thing.shape[1], 4)
 
 
-@pytest.mark.skipif(not hasattr(np.ndarray, "device"), reason="NumPy 2 has these attributes")
 def test_the_device_is_asked_of_the_manager(mgr):
     for thing in (mgr.zeros(4), mgr.zeros(4)[::2], mgr.image(np.zeros((2, 3)))):
         with pytest.raises(kp.errors.ArrayAttributeError, match=r"t\.manager\.get_device_properties\(\)"):
             _ = thing.device
         with pytest.raises(kp.errors.ArrayAttributeError, match=r"t\.to\(manager\) copies it"):
             thing.to_device("cpu")
+        with pytest.raises(kp.errors.ArrayAttributeError, match=r"t\.read\(\) copies them to the host"):
+            thing.cpu()
+        with pytest.raises(kp.errors.ArrayAttributeError, match=r"t\.to\(kp\.Manager\(device\)\)"):
+            thing.cuda()
+        for device in ("cuda", "cpu", np.float16):
+            if hasattr(thing, "to"):
+                with pytest.raises(kp.ArgumentTypeError, match=r"t\.read\(\) to the host, and kp\.ops\.astype"):
+                    thing.to(device)
 
 
 def test_read_with_an_index_for_out_names_region(mgr):

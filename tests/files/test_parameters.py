@@ -448,6 +448,10 @@ def test_every_cut_of_a_file_is_refused(mgr, reference):
     ("head", "what"),
     [
         (b"GGUF\x03\0\0\0", "a GGUF file .*gguf package"),
+        (b"lmgg\x01\0\0\0", "a model of llama.cpp in the older format ggml.*llama.cpp"),
+        (b"tjgg\x03\0\0\0", "a model of llama.cpp in the older format ggjt.*convert it to GGUF"),
+        (b"\x08\x07\x12\x07pytorch\x1a\x03", "an ONNX model.*onnx.load"),
+        (b"\x08\x0a:\xb2\x01", "an ONNX model.*onnx.load"),
         (b"\x93NUMPY\x01\0", "an array of NumPy .*np.load"),
         (b"PK\x03\x04", "a zip archive.*torch.load"),
         (b"\x80\x02}q\0", "a pickle.*torch.load"),

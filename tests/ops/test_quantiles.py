@@ -43,6 +43,15 @@ def close(got, expected, dtype):
     np.testing.assert_allclose(got.astype(float), expected, 2e-3 if dtype == "f2" else 1e-5, 1e-5)
 
 
+def test_between_infinities(mgr):
+    """As the docstring says; NumPy's own numbers depend on which neighbour is nearer."""
+    inf = np.inf
+    for pair, between in (([1, inf], inf), ([-inf, 1], -inf), ([inf, inf], inf), ([-inf, inf], np.nan)):
+        x = mgr.tensor(pair)
+        np.testing.assert_array_equal(ops.quantile(x, [0, 0.25, 0.5, 0.75, 1]), [pair[0], *[between] * 3, pair[1]])
+        np.testing.assert_array_equal(ops.median(x), between)
+
+
 @pytest.mark.parametrize(
     "dtype, method",
     [("f4", each) for each in METHODS]

@@ -116,7 +116,6 @@ _BETWEEN = "where(w == 0, lo, minimum(maximum(lo * (1 - w) + hi * w, lo), hi))"
 
 def _found(
     run: Run,
-    title: str,
     a: Array,
     q: Any,
     axis: Any,
@@ -126,26 +125,26 @@ def _found(
     whole: float = 1.0,
 ) -> Array:
     """The quantiles; `skips` leaves NaN out."""
-    keepdims = to_flag(keepdims, f"{title}: keepdims")
+    keepdims = to_flag(keepdims, "keepdims")
     method = _METHODS.get(name) if isinstance(name, str) else None
     if method is None:
-        raise InvalidArgumentError(f"{title}: method is {shown(name)}; the methods are {', '.join(_METHODS)}")
+        raise InvalidArgumentError(f"method is {shown(name)}; the methods are {', '.join(_METHODS)}")
     fractions = np.asarray(host(q))
     if fractions.size > _MOST_FRACTIONS:
-        raise InvalidArgumentError(f"{title}: q has {fractions.size} numbers; the most are {_MOST_FRACTIONS}")
+        raise InvalidArgumentError(f"q has {fractions.size} numbers; the most are {_MOST_FRACTIONS}")
     if fractions.dtype.kind not in "iuf":
-        raise ArgumentTypeError(f"{title}: q is {shown(q)}; give numbers from 0 to {whole:g}")
+        raise ArgumentTypeError(f"q is {shown(q)}; give numbers from 0 to {whole:g}")
     if not ((fractions >= 0) & (fractions <= whole)).all():
-        raise InvalidArgumentError(f"{title}: q is {shown(q)}; give numbers from 0 to {whole:g}")
+        raise InvalidArgumentError(f"q is {shown(q)}; give numbers from 0 to {whole:g}")
     fractions = fractions / whole
     a = countable(a)
     shape, dtype = shape_of(a), np.dtype(a.dtype)
-    axes = axes_of(title, None if axis is None else as_indices(axis, f"{title}: axis"), len(shape))
+    axes = axes_of("a", None if axis is None else as_indices(axis, "axis"), len(shape))
     rest = [each for each in range(len(shape)) if each not in axes]
     n, lines = (math.prod(shape[each] for each in some) for some in (axes, rest))
     kept = [1 if each in axes else shape[each] for each in range(len(shape)) if keepdims or each in rest]
     if not lines or not fractions.size or not n:
-        return _of_nothing(run, title, a, (*fractions.shape, *kept), method)
+        return _of_nothing(run, a, (*fractions.shape, *kept), method)
     order = [*rest, *axes]
     lined = dense(run, a) if order == sorted(order) else run(transpose, a, order)
     ordered = run(sort, lined.reshape((lines, n)), -1)
@@ -181,7 +180,7 @@ def _found(
     return found.reshape((*fractions.shape, *kept))
 
 
-def _of_nothing(run: Run, title: str, a: Array, shape: tuple[int, ...], method: _Method) -> Array:
+def _of_nothing(run: Run, a: Array, shape: tuple[int, ...], method: _Method) -> Array:
     """NaN for each line without elements, or no results."""
     dtype = np.dtype(a.dtype)
     if not has_nan(dtype) and not method.takes:
@@ -189,7 +188,7 @@ def _of_nothing(run: Run, title: str, a: Array, shape: tuple[int, ...], method: 
             np.dtype(run(divide, np.zeros(1, dtype), 1).dtype) if not records(run) else np.dtype(np.float32)
         )
     if math.prod(shape) and not has_nan(dtype):
-        raise InvalidArgumentError(f"{title}: no elements have no such value in {dtype}")
+        raise InvalidArgumentError(f"no elements have no such value in {dtype}")
     made = np.full(shape, np.nan if math.prod(shape) else 0, dtype)
     return a.manager.tensor_t(made) if isinstance(a, (Tensor, StridedView)) else made
 
@@ -207,10 +206,12 @@ def quantile(
     "weibull", "median_unbiased" or "normal_unbiased".
 
     The result has the dtype of `a`; of ints and bools it is float64, or float32 on devices without it, unless
-    the method takes an element. It is NaN if there is a NaN, and of no elements. It runs `sort`.
+    the method takes an element. It is NaN if there is a NaN, and of no elements. Between a number and an
+    infinity, or between two infinities of one sign, it is that infinity; between -inf and inf it is NaN.
+    (NumPy gives NaN for some of the former.) It runs `sort`.
 
     Raises InvalidArgumentError for `q` beyond 0 to 1, another method, an axis that the shape does not have or
-    that is given twice; ArgumentTypeError if `q` is no number; and what `sort` raises.
+    that is given twice; ArgumentTypeError if `q` is not a number; and what `sort` raises.
 
     >>> kp.ops.quantile(mgr.tensor([4, 1, 2, 3]), [0.25, 0.5]).tolist()
     [1.75, 2.5]
@@ -219,7 +220,7 @@ def quantile(
     :axes: any, several, None for all; ``keepdims=``
     :error: 3 roundings of the larger of two neighbours; exact for methods that take an element
     """
-    return _found(run, "quantile", a, q, axis, keepdims, method, False)
+    return _found(run, a, q, axis, keepdims, method, False)
 
 
 @Composed
@@ -237,7 +238,7 @@ def percentile(
     :axes: any, several, None for all; ``keepdims=``
     :error: 3 roundings of the larger of two neighbours; exact for methods that take an element
     """
-    return _found(run, "percentile", a, q, axis, keepdims, method, False, 100.0)
+    return _found(run, a, q, axis, keepdims, method, False, 100.0)
 
 
 @Composed
@@ -253,7 +254,7 @@ def median(run: Run, a: Array, axis: Any = None, *, keepdims: bool = False) -> A
     :axes: any, several, None for all; ``keepdims=``
     :error: 3 roundings of the larger of two neighbours; exact for methods that take an element
     """
-    return _found(run, "median", a, 0.5, axis, keepdims, "linear", False)
+    return _found(run, a, 0.5, axis, keepdims, "linear", False)
 
 
 @Composed
@@ -272,7 +273,7 @@ def nanquantile(
     :axes: any, several, None for all; ``keepdims=``
     :error: 3 roundings of the larger of two neighbours; exact for methods that take an element
     """
-    return _found(run, "nanquantile", a, q, axis, keepdims, method, True)
+    return _found(run, a, q, axis, keepdims, method, True)
 
 
 @Composed
@@ -290,7 +291,7 @@ def nanpercentile(
     :axes: any, several, None for all; ``keepdims=``
     :error: 3 roundings of the larger of two neighbours; exact for methods that take an element
     """
-    return _found(run, "nanpercentile", a, q, axis, keepdims, method, True, 100.0)
+    return _found(run, a, q, axis, keepdims, method, True, 100.0)
 
 
 @Composed
@@ -306,4 +307,4 @@ def nanmedian(run: Run, a: Array, axis: Any = None, *, keepdims: bool = False) -
     :axes: any, several, None for all; ``keepdims=``
     :error: 3 roundings of the larger of two neighbours; exact for methods that take an element
     """
-    return _found(run, "nanmedian", a, 0.5, axis, keepdims, "linear", True)
+    return _found(run, a, 0.5, axis, keepdims, "linear", True)

@@ -39,29 +39,29 @@ def near(array: np.ndarray[Any, Any], x: Array) -> Array:
 
 
 def _scattered(
-    run: Run, title: str, how: str, x: Array, indices: Array, values: Array, axis: int, mode: str
+    run: Run, how: str, x: Array, indices: Array, values: Array, axis: int, mode: str
 ) -> Array:
     x, indices, values = dense(run, x), dense(run, indices), dense(run, values)
     shape, dtype = shape_of(x), np.dtype(x.dtype)
-    (axis,) = axes_of(title, [as_index(axis, f"{title}: axis")], len(shape))
+    (axis,) = axes_of("x", [as_index(axis, "axis")], len(shape))
     n, inner = shape[axis], math.prod(shape[axis + 1 :])
     wanted = (*shape[:axis], *indices.shape, *shape[axis + 1 :])
     if tuple(values.shape) != wanted:
         raise InvalidArgumentError(
-            f"{title}: values has the shape {tuple(values.shape)}; with x {shape}, indices "
+            f"values has the shape {tuple(values.shape)}; with x {shape}, indices "
             f"{tuple(indices.shape)} and axis {axis} it is {wanted}"
         )
     if dtype.kind == "c":
-        raise UnimplementedError(f"{title}: x is of {dtype}; it takes real numbers: kp.ops.real, kp.ops.imag")
+        raise UnimplementedError(f"x is of {dtype}; it takes real numbers: kp.ops.real, kp.ops.imag")
     if not castable(values.dtype, dtype):
         raise InvalidArgumentError(
-            f"{title}: values is of {values.dtype}, and x of {dtype}; convert them: "
+            f"values is of {values.dtype}, and x of {dtype}; convert them: "
             f"kp.ops.astype(values, {dtype.name!r})"
         )
     if dtype == np.bool_ and how == "prod":
         how = "min"  # the same, and bools
     if math.prod(shape) >= 2**31:
-        raise InvalidArgumentError(f"{title}: x has {math.prod(shape)} elements, 2**31 or more")
+        raise InvalidArgumentError(f"x has {math.prod(shape)} elements, 2**31 or more")
     if not math.prod(wanted):
         return run(formula("x"), x)
     numbers = run(take, near(np.arange(n, dtype=np.int32), x), indices, 0, mode)
@@ -101,7 +101,7 @@ def scatter_max(run: Run, x: Array, indices: Array, values: Array, axis: int, mo
     :axes: one
     :error: exact
     """
-    return _scattered(run, "scatter_max", "max", x, indices, values, axis, mode)
+    return _scattered(run, "max", x, indices, values, axis, mode)
 
 
 @Composed
@@ -118,7 +118,7 @@ def scatter_min(run: Run, x: Array, indices: Array, values: Array, axis: int, mo
     :axes: one
     :error: exact
     """
-    return _scattered(run, "scatter_min", "min", x, indices, values, axis, mode)
+    return _scattered(run, "min", x, indices, values, axis, mode)
 
 
 @Composed
@@ -137,4 +137,4 @@ def scatter_mul(run: Run, x: Array, indices: Array, values: Array, axis: int, mo
     :axes: one
     :error: a rounding for each value, and one; products of values beyond the dtype's range are inf or 0
     """
-    return _scattered(run, "scatter_mul", "prod", x, indices, values, axis, mode)
+    return _scattered(run, "prod", x, indices, values, axis, mode)

@@ -42,8 +42,8 @@ def isin(
     :axes: None
     :error: exact
     """
-    to_flag(assume_unique, "isin: assume_unique")
-    wanted = not to_flag(invert, "isin: invert")
+    to_flag(assume_unique, "assume_unique")
+    wanted = not to_flag(invert, "invert")
     element, tests = given(element), dense(run, test_elements)
     dtypes = [np.dtype(each.dtype) for each in (element, tests)]
     for each in dtypes:
@@ -51,7 +51,7 @@ def isin(
     dtype = promoted(dtypes)
     if dtype.kind == "f" and all(each.kind in "iu" for each in dtypes):
         raise ArgumentTypeError(
-            f"isin: element is of {dtypes[0]} and test_elements of {dtypes[1]}, which have no common ints; "
+            f"element is of {dtypes[0]} and test_elements of {dtypes[1]}, which have no common ints; "
             f"convert one: kp.ops.astype(x, {dtypes[0].name!r})"
         )
     shape = shape_of(element)
