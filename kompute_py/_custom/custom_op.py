@@ -337,15 +337,15 @@ class Operation:
                     if not found.busy.acquire(False):  # another thread waits for it
                         return self._general(None, args, **named)
                     try:
-                        found.evaluate()
+                        fresh = found.evaluate()
                     except FailedPreconditionError:
                         require_alive((*args, *named.values()))
                         raise
                     finally:
                         found.busy.release()
                     if self._declaration.single:
-                        return at_place(found.places[0], args, named)
-                    return tuple(at_place(place, args, named) for place in found.places)
+                        return at_place(found.places[0], args, named, fresh)
+                    return tuple([at_place(place, args, named, fresh) for place in found.places])
             return self._general(key, args, **named)
         except KomputeError as error:
             raise begun(error, self.__name__)  # noqa: B904
@@ -653,7 +653,7 @@ class Operation:
         if key is not None:
             key = (*key, "submit")  # with a recording of its own, because calls may wait for theirs
             found = self._repeated.get(key)
-            if found is not None and found.busy.acquire(False):
+            if found is not None and found.stream is not None and found.busy.acquire(False):
                 try:
                     if not found.stream.is_running() or found.stream.due() is True:
                         owner = at_place(found.places[0], args, named)._manager

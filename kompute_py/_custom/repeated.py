@@ -6,15 +6,16 @@ import math
 import random
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .. import _native
-from .._memory.tensor import Tensor
+from .._memory.memory import DEVICE
+from .._memory.tensor import Tensor, buffer_tensor
 from .._recording.streams import stream_of
-from .forms import Form
+from .forms import FRESH, Form
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -23,18 +24,21 @@ _MOST_REPEATED = 128
 """Calls with the same tensors that an operation keeps recorded."""
 
 CallArguments = tuple[tuple[Any, ...], dict[str, Any]]
-Place = tuple["int | str", "int | None"]
-"""The position or name of an argument of a call, and the position in it if it is a tuple."""
+Place = tuple["int | str | None", "int | None"]
+"""The position or name of an argument of a call, and the position in it if it is a tuple; None and the number of
+a new result.
+"""
 
 
 class Repeated(NamedTuple):
     """A call that was made twice with the same tensors."""
 
-    evaluate: Callable[[], None]
-    stream: _native.Stream
-    """The recording that `evaluate` runs."""
+    evaluate: Callable[[], Sequence[Tensor] | None]
+    """Runs it, waits, and returns its new results."""
+    stream: _native.Stream | None
+    """The recording that `evaluate` runs; None if it makes new results."""
     places: tuple[Place, ...]
-    """Where its results stand among its arguments."""
+    """Where its results stand among its arguments and the new results."""
     references: tuple[weakref.ref[Any], ...]
     busy: threading.Lock
     """Held while it runs."""
@@ -47,7 +51,8 @@ class RepeatedCalls:
 
     def __init__(self) -> None:
         self.calls: dict[Any, Repeated] = {}
-        self._once: set[Any] = set()
+        self._once: dict[Any, tuple[weakref.ref[Tensor], ...]] = {}
+        """With the tensors, because others may have their ids."""
 
     def clear(self) -> None:
         """Forgets all."""
@@ -72,51 +77,88 @@ class RepeatedCalls:
         """Prepares a call that is made for the second time with the same tensors: from then on, not even its
         arguments are looked at.
         """
-        if form.fresh or form.copied or form.spreads or form.line is None or not form.kept:
+        if form.copied or form.spreads or form.line is None or not form.kept:
             return
-        if exactly not in self._once:
+        tensors = tuple([weakref.ref(each) for each in given if isinstance(each, Tensor)])
+        if not tensors:
+            return  # of numbers only: its results are new, and the current Manager may be another one
+        if self._once.get(exactly) != tensors:
             if len(self._once) >= 4 * _MOST_REPEATED:
                 self._once.clear()
-            self._once.add(exactly)
+            self._once[exactly] = tensors
             return
-        if not any(isinstance(each, Tensor) for each in given):
-            return  # of numbers only: its results are new, and the current Manager may be another one
         if len(self.calls) >= _MOST_REPEATED:
             if random.random() > 1 / 64:
                 return  # more calls in turn than are kept
             self.calls.pop(random.choice(list(self.calls)), None)
         if any(block.table is not None and block.fields for block in form.blocks):
             return  # its numbers are in memory that other calls change
-        places = _result_places([given[number] for _, number in form.results], *call)
+        places = _result_places(form, given, *call)
         if places is None:
             return
-        stream = stream_of(manager, form.operations(given, (), push))
+        evaluate: Callable[[], Sequence[Tensor] | None]
+        if form.fresh:
+            evaluate, stream = _new_results(form, given, manager, push), None
+        else:
+            stream = stream_of(manager, form.operations(given, (), push))
+            evaluate = stream.eval if manager._watch is None else _watched(stream.eval, manager._watch)
         this = weakref.ref(self)
 
         def forget(_: Any) -> None:
             calls = this()
             if calls is not None:
                 calls.calls.pop(exactly, None)
-                calls._once.discard(exactly)
+                calls._once.pop(exactly, None)
 
         references = tuple(weakref.ref(each, forget) for each in given if isinstance(each, Tensor))
-        watch = manager._watch
-
-        def evaluate_and_report() -> None:
-            stream.eval()
-            if watch is not None:
-                watch()
-
-        evaluate = stream.eval if watch is None else evaluate_and_report
         self.calls[exactly] = Repeated(evaluate, stream, places, references, threading.Lock(), id(form))
 
 
+def _watched(evaluate: Callable[[], None], watch: Callable[[], None]) -> Callable[[], None]:
+    def evaluate_and_report() -> None:
+        evaluate()
+        watch()
+
+    return evaluate_and_report
+
+
+def _new_results(
+    form: Form, given: Sequence[Any], manager: Manager, push: list[bytes]
+) -> Callable[[], Sequence[Tensor]]:
+    """What runs a call with new results. They have new memory each time."""
+    assert form.line is not None
+    facts = [
+        (each.shape, each.dtype, math.prod(each.shape), each.memory_type or DEVICE) for each in form.fresh
+    ]
+    sizes = [(count * dtype.itemsize, int(where)) for _, dtype, count, where in facts]
+    memory = form.memory(given, ())
+    run = _native.RepeatedLine(form.line, memory, len(form.slots), sizes, push, form.before, form.after).run
+    owner = weakref.ref(manager)
+
+    def evaluate() -> Sequence[Tensor]:
+        mgr = owner()
+        assert mgr is not None  # the tensors among the arguments have it
+        natives = run(mgr._native)
+        made = [
+            buffer_tensor(native, mgr, shape, dtype, count, where)
+            for native, (shape, dtype, count, where) in zip(natives, facts)  # noqa: B905
+        ]
+        mgr._after(facts[0][3])
+        return made
+
+    return evaluate
+
+
 def _result_places(
-    results: list[Any], args: tuple[Any, ...], named: dict[str, Any]
+    form: Form, given: Sequence[Any], args: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[Place, ...] | None:
-    """Where the results stand among the arguments; None if one does not."""
+    """Where the results stand among the arguments and the new results; None if one does not."""
     places: list[Place] = []
-    for result in results:
+    for what, place in form.results:
+        if what == FRESH:
+            places.append((None, place))
+            continue
+        result = given[place]
         at = next((n for n, each in enumerate(args) if each is result), None)
         name = next((n for n, each in named.items() if each is result), None)
         if at is None and name is None:
@@ -175,7 +217,13 @@ def _plain_key(value: Any) -> Any:
     return None
 
 
-def at_place(place: Place, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def at_place(
+    place: Place, args: tuple[Any, ...], named: dict[str, Any], fresh: Sequence[Tensor] | None = None
+) -> Any:
+    """What stands there. `fresh` are the new results."""
     where, number = place
+    if where is None:
+        assert fresh is not None and number is not None
+        return fresh[number]
     found = args[where] if isinstance(where, int) else named[where]
     return found if number is None else found[number]

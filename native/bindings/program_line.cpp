@@ -1,6 +1,7 @@
 #include "program_line.hpp"
 
 #include "call_support.hpp"
+#include "direct.hpp"
 #include "record/warm_up_operation.hpp"
 
 namespace kp {
@@ -27,7 +28,7 @@ std::vector<OperationPtr> ProgramLine::warm_up(const std::vector<ResourceRange>&
 }
 
 std::vector<OperationPtr> ProgramLine::bind(const std::vector<ResourceRange>& memory,
-                                            const std::vector<py::bytes>& push,
+                                            const std::vector<std::string>& push,
                                             const std::string& title) const {
     if (push.size() != parts_.size())
         throw Error(ErrorKind::internal, "A program needs push constants for each dispatch");
@@ -44,12 +45,12 @@ std::vector<OperationPtr> ProgramLine::bind(const std::vector<ResourceRange>& me
             indirect.size -= std::min(byte, indirect.size);
         }
         operations.push_back(make_dispatch(prepared(algorithm(part, memory, title), part.groups), part.groups,
-                                           std::string(push[i]), {std::nullopt, true}, std::move(indirect)));
+                                           push[i], {std::nullopt, true}, std::move(indirect)));
     }
     return operations;
 }
 
-void ProgramLine::run(const std::vector<ResourceRange>& memory, const std::vector<py::bytes>& push,
+void ProgramLine::run(const std::vector<ResourceRange>& memory, const std::vector<std::string>& push,
                       const std::vector<OperationPtr>& before, const std::vector<OperationPtr>& after) {
     const std::vector<OperationPtr> operations = bind(memory, push);
     // A call that Ctrl-C ended left its work running.
@@ -67,7 +68,40 @@ void ProgramLine::run(const std::vector<ResourceRange>& memory, const std::vecto
     stream->clear();
 }
 
+std::vector<std::shared_ptr<Buffer>> RepeatedLine::run(const Context& context) {
+    std::vector<std::shared_ptr<Buffer>> made;
+    made.reserve(fresh.size());
+    for (const auto& [nbytes, type] : fresh)
+        made.push_back(make_buffer(context, py::none(), nbytes, type, std::nullopt));
+    std::vector<ResourceRange> all;
+    all.reserve(memory.size() + made.size());
+    all.assign(memory.begin(), memory.begin() + static_cast<std::ptrdiff_t>(first));
+    for (const auto& each : made) all.emplace_back(each);
+    all.insert(all.end(), memory.begin() + static_cast<std::ptrdiff_t>(first), memory.end());
+    line.run(all, push, before, after);
+    return made;
+}
+
 namespace {
+
+std::vector<OperationPtr> taken(const std::vector<std::shared_ptr<Operation>>& given) {
+    return {given.begin(), given.end()};
+}
+
+PyObject* run_repeated(PyObject* self, PyObject* context) {
+    return translated([&]() -> PyObject* {
+        auto* repeated = native_of<RepeatedLine>(self);
+        if (!repeated) throw py::type_error("The RepeatedLine has no native object");
+        const auto made = repeated->run(py::cast<const Context&>(context));
+        py::tuple found(made.size());
+        for (size_t i = 0; i < made.size(); ++i) found[i] = py::cast(made[i]);
+        return found.release().ptr();
+    });
+}
+
+PyMethodDef run_method = {"run", run_repeated, METH_O,
+                          "run($self, context, /)\n--\n\n"
+                          "run(self, context: Context, /) -> tuple[Buffer, ...]"};
 
 // As Python holds them.
 std::vector<std::shared_ptr<Operation>> given_out(const std::vector<OperationPtr>& operations) {
@@ -93,7 +127,7 @@ void bind_program_line(py::module_& m) {
         .def(
             "bind",
             [](const ProgramLine& line, const std::vector<ResourceRange>& memory,
-               const std::vector<py::bytes>& push,
+               const std::vector<std::string>& push,
                const std::string& title) { return given_out(line.bind(memory, push, title)); },
             py::arg("memory"), py::arg("push"), py::arg("title") = "")
         .def("warm_up",
@@ -102,12 +136,23 @@ void bind_program_line(py::module_& m) {
              })
         .def("run",
              [](ProgramLine& line, const std::vector<ResourceRange>& memory,
-                const std::vector<py::bytes>& push, const std::vector<std::shared_ptr<Operation>>& before,
+                const std::vector<std::string>& push, const std::vector<std::shared_ptr<Operation>>& before,
                 const std::vector<std::shared_ptr<Operation>>& after) {
-                 const std::vector<OperationPtr> first(before.begin(), before.end());
-                 const std::vector<OperationPtr> last(after.begin(), after.end());
-                 line.run(memory, push, first, last);
+                 line.run(memory, push, taken(before), taken(after));
              });
+    py::class_<RepeatedLine> repeated(m, "RepeatedLine");
+    repeated.def(py::init([](const ProgramLine& line, std::vector<ResourceRange> memory, size_t first,
+                             const std::vector<std::pair<uint64_t, int>>& fresh,
+                             std::vector<std::string> push,
+                             const std::vector<std::shared_ptr<Operation>>& before,
+                             const std::vector<std::shared_ptr<Operation>>& after) {
+        if (first > memory.size()) throw Error(ErrorKind::internal, "A call has less memory");
+        auto made = std::make_unique<RepeatedLine>(RepeatedLine{line.beside(), std::move(memory), first, {},
+                                                                std::move(push), taken(before), taken(after)});
+        for (const auto& [nbytes, type] : fresh) made->fresh.push_back({nbytes, type});
+        return made;
+    }));
+    replace_method(repeated, run_method);
 }
 
 }  // namespace kp
