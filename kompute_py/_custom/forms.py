@@ -438,7 +438,9 @@ class Form:
 
     def memory(self, given: Sequence[Any], fresh: Sequence[Any]) -> list[Any]:
         """The native memory of a call."""
-        found = [given[place]._native for place in self.slots]
+        found = []
+        for place in self.slots:
+            found.append(given[place]._native)
         for tensor in fresh:
             found.append(tensor._native)
         return found + self.own
@@ -480,13 +482,10 @@ class Form:
         reused: Mapping[int, int] | None = None,
     ) -> list[Any]:
         """Runs it and waits. Returns the results."""
-        if reused:
-            fresh = [
-                each.over(given[reused[number]]) if number in reused else each.made(manager)
-                for number, each in enumerate(self.fresh)
-            ]
-        else:
-            fresh = [each.made(manager) for each in self.fresh]
+        fresh: list[Any] = []
+        for number, each in enumerate(self.fresh):
+            place = reused.get(number) if reused else None
+            fresh.append(each.made(manager) if place is None else each.over(given[place]))
         for host in self.inputs:
             value = given[host.place]
             np.copyto(host.array, value.read() if type(value) is StridedView else value)
@@ -498,14 +497,13 @@ class Form:
         for host in self.outputs:
             if host.place >= 0:
                 np.copyto(given[host.place], host.array)
-        return [
-            given[number]
-            if what == GIVEN
-            else fresh[number]
-            if what == FRESH
-            else self.outputs[number].array.copy()
-            for what, number in self.results
-        ]
+        results = []
+        for what, number in self.results:
+            if what == HOST:
+                results.append(self.outputs[number].array.copy())
+            else:
+                results.append(given[number] if what == GIVEN else fresh[number])
+        return results
 
     def warm_up(self, given: Sequence[Any], manager: Manager) -> None:
         """Dispatches each kernel with no groups, and waits: some drivers compile then."""

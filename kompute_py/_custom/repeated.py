@@ -51,8 +51,8 @@ class RepeatedCalls:
 
     def __init__(self) -> None:
         self.calls: dict[Any, Repeated] = {}
-        self._once: dict[Any, tuple[weakref.ref[Tensor], ...]] = {}
-        """With the tensors, because others may have their ids."""
+        self._once: dict[Any, weakref.ref[Tensor]] = {}
+        """With the first tensor of each, because another one may have got its id."""
 
     def clear(self) -> None:
         """Forgets all."""
@@ -79,13 +79,16 @@ class RepeatedCalls:
         """
         if form.copied or form.spreads or form.line is None or not form.kept:
             return
-        tensors = tuple([weakref.ref(each) for each in given if isinstance(each, Tensor)])
-        if not tensors:
+        for first in given:
+            if isinstance(first, Tensor):
+                break
+        else:
             return  # of numbers only: its results are new, and the current Manager may be another one
-        if self._once.get(exactly) != tensors:
+        seen = weakref.ref(first)
+        if self._once.get(exactly) is not seen:
             if len(self._once) >= 4 * _MOST_REPEATED:
                 self._once.clear()
-            self._once[exactly] = tensors
+            self._once[exactly] = seen
             return
         if len(self.calls) >= _MOST_REPEATED:
             if random.random() > 1 / 64:
@@ -128,22 +131,23 @@ def _new_results(
     """What runs a call with new results. They have new memory each time."""
     assert form.line is not None
     facts = [
-        (each.shape, each.dtype, math.prod(each.shape), each.memory_type or DEVICE) for each in form.fresh
+        (number, each.shape, each.dtype, math.prod(each.shape), each.memory_type or DEVICE)
+        for number, each in enumerate(form.fresh)
     ]
-    sizes = [(count * dtype.itemsize, int(where)) for _, dtype, count, where in facts]
+    sizes = [(count * dtype.itemsize, int(where)) for _, _, dtype, count, where in facts]
+    manager_of, watch, notes = weakref.ref(manager), manager._watch, any(each[-1] is not DEVICE for each in facts)
     memory = form.memory(given, ())
     run = _native.RepeatedLine(form.line, memory, len(form.slots), sizes, push, form.before, form.after).run
-    owner = weakref.ref(manager)
 
     def evaluate() -> Sequence[Tensor]:
-        mgr = owner()
-        assert mgr is not None  # the tensors among the arguments have it
-        natives = run(mgr._native)
-        made = [
-            buffer_tensor(native, mgr, shape, dtype, count, where)
-            for native, (shape, dtype, count, where) in zip(natives, facts)  # noqa: B905
-        ]
-        mgr._after(facts[0][3])
+        owner = manager_of()
+        assert owner is not None  # the tensors among the arguments have it
+        natives = run(owner._native)
+        made = []
+        for number, shape, dtype, count, where in facts:
+            made.append(buffer_tensor(natives[number], owner, shape, dtype, count, where))
+        if notes or watch is not None:
+            owner._after(where)
         return made
 
     return evaluate

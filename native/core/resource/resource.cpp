@@ -451,7 +451,11 @@ bool Resource::must_be_brought(bool overwritten) {
     if (on_device() || !is_init()) return false;
     if (brought_.load(std::memory_order_relaxed) == Brought::moving) return true;
     settle_covers(false);
-    return !on_device() && !overwritten;
+    if (on_device() || overwritten) return false;
+    if (!begins_undefined_ || host_copy_made()) return true;
+    note_host_locked(0, nbytes_, Freshness::unknown, false);  // no contents: nothing to bring
+    note_brought();
+    return false;
 }
 
 void Resource::read(void* out, uint64_t offset, uint64_t size) {
@@ -563,8 +567,12 @@ void Resource::store(const void* data, uint64_t offset, uint64_t size) {
 
 void Resource::note_host(uint64_t offset, uint64_t size, Freshness left, bool wrote) noexcept {
     if (!has_host_copy_) return;
-    thread_local std::vector<Point> now;
     const std::lock_guard lock(device().graph_mutex());
+    note_host_locked(offset, size, left, wrote);
+}
+
+void Resource::note_host_locked(uint64_t offset, uint64_t size, Freshness left, bool wrote) noexcept {
+    thread_local std::vector<Point> now;
     try {
         now.clear();
         for (const auto& logical : device().queues())

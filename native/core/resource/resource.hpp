@@ -108,9 +108,9 @@ public:
     void bring();
     // The same, but the work may still be collected, not yet handed over.
     void bring_contents();
-    // True if bring() must come before the use of the memory by a recording that is being planned.
-    // `overwritten`: the recording begins by writing all of the memory without reading it. Under the graph
-    // mutex.
+    // True if bring() must come before the use of the memory by a recording that is being planned; if there
+    // are no contents to bring, that is noted here. `overwritten`: the recording begins by writing all of the
+    // memory without reading it. Under the graph mutex.
     [[nodiscard]] bool must_be_brought(bool overwritten);
     // Call it when a recording that overwrites all of the memory was submitted. Under the graph mutex.
     void note_brought() noexcept;
@@ -275,6 +275,8 @@ private:
     void settle() const;
     void check_range(uint64_t offset, uint64_t size, const char* action) const;
     void note_host(uint64_t offset, uint64_t size, Freshness left, bool wrote = false) noexcept;
+    // The same under the graph mutex.
+    void note_host_locked(uint64_t offset, uint64_t size, Freshness left, bool wrote) noexcept;
     // From now on, all of the contents are on the device: those of the host copy, or the initial ones.
     void note_first_contents(bool of_host_copy) noexcept;
     class HostWriting;
