@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -339,6 +340,12 @@ def elementwise(
         raise ArgumentTypeError(f"name is a str, not {kind_of(name)}")
     operation = elementwise_of(made, name, doc, None if dtype is None else to_dtype(dtype))
     return operation._made_by(elementwise, (), given)
+
+
+@functools.cache
+def formula(text: str, dtype: str | None = None) -> Elementwise:
+    """The operation that computes a formula for each element, made once."""
+    return elementwise(text, dtype=dtype)
 
 
 def elementwise_of(formula: Formula, name: str, doc: str | None, dtype: np.dtype[Any] | None) -> Elementwise:

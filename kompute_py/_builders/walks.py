@@ -146,16 +146,21 @@ def _reach(ksel: KernelSelection) -> int:
     return 2**64 if ksel.device is None else int(ksel.device["limits"]["maxStorageBufferRange"])
 
 
-def check_sizes(ksel: KernelSelection) -> None:
-    """Raises TooLargeError for memory beyond what the device's shaders reach through one binding."""
+IN_PARTS = "Compute it in parts, t[:n] and t[n:], if they do not depend on each other"
+
+
+def check_sizes(ksel: KernelSelection, way: str = IN_PARTS) -> None:
+    """Raises TooLargeError for memory beyond what the device's shaders reach through one binding; `way` says
+    what to do about it.
+    """
     most = _reach(ksel)
     for each in ksel._tensors():
         size = each.t.reach if isinstance(each.t, PartSpec) else each.t.nbytes
         if each.size and size > most:
             raise TooLargeError(
                 f"{ksel._who()}: the memory of {each.name} has {size} bytes; shaders of this device reach "
-                f"{most} through one binding (maxStorageBufferRange). Compute it in parts, t[:n] and t[n:], "
-                "or copy a part: mgr.tensor_t(part)",
+                f"{most} through one binding (maxStorageBufferRange). "
+                f"{way}, or on the host, from t.read()",
                 tuple(result.t for result in ksel.results),
                 most,
             )

@@ -70,11 +70,42 @@ def test_scans_and_conversions(placed):
     check(kp.ops.round(placed(x / np.float32(4)), 1), np.round(x / np.float32(4), 1), atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bool"])
+def test_places(placed, dtype):
+    """The first of equal values, in whichever part; the first NaN if there is one."""
+    rng = np.random.default_rng(2)
+    x = (rng.integers(-9, 9, (161, 133)) > (8 if dtype == "bool" else -99)) * rng.integers(-9, 9, (161, 133))
+    for nans in (0, 40) if dtype == "float32" else (0,):
+        x = x.astype(dtype)
+        x.reshape(-1)[rng.integers(9_000, x.size, nans)] = np.nan if nans else x[0, 0]
+        u = placed(x)
+        for axis in (None, 0):
+            for name in ("argmin", "argmax", *(["nanargmin", "nanargmax"] if nans else [])):
+                check(getattr(kp.ops, name)(u, axis), getattr(np, name)(x, axis))
+            kept = kp.ops.argmax(u, axis, keepdims=True)
+            check(kept, np.argmax(x, axis, keepdims=True))
+    out = placed(np.zeros(133, kp.ops.argmax(u, 0).dtype))
+    assert kp.ops.argmax(u, 0, out=out) is out
+    check(out, np.argmax(x, 0))
+
+
+def test_deviations(placed):
+    rng = np.random.default_rng(3)
+    x = rng.normal(5, 2, (161, 133)).astype(np.float32)
+    u = placed(x)
+    for name in ("var", "std", "nanstd"):
+        for axis, ddof, keep in ((None, 0, False), (0, 1.5, True), ((0, 1), 1, False)):
+            if name == "std" or axis != (0, 1):
+                expected = getattr(np, name)(x.astype(float), axis, ddof=ddof, keepdims=keep)
+                check(getattr(kp.ops, name)(u, axis, ddof=ddof, keepdims=keep), expected, rtol=1e-4)
+    z = placed((x * 9).astype(np.int32))
+    check(kp.ops.var(z, 0, dtype="float32"), (x * 9).astype(np.int32).var(0), rtol=1e-4)
+    check(kp.ops.std(placed(x + 1j * x[::-1])), (x + 1j * x[::-1]).std(), rtol=1e-4)
+
+
 @pytest.mark.parametrize(
     "call",
     [
-        lambda x: kp.ops.var(x),
-        lambda x: kp.ops.argmax(x),
         lambda x: kp.ops.sum(x.astype(np.float16)),
         lambda x: kp.ops.cumsum(x.reshape(3, -1)),
         lambda x: kp.ops.scan(segments="starts")(x, x > 0),
@@ -90,3 +121,24 @@ def test_others_name_the_limit_and_the_way(call):
         kp.InvalidArgumentError, match=r"maxStorageBufferRange.*in parts, t\[:n\] and t\[n:\]"
     ):
         call(np.ones(60_000, np.float32))
+
+
+def test_the_ways_that_refusals_name(mgr):
+    """Rows of the first factor, and the sum over parts of the second one; lines of a sort."""
+    rng = np.random.default_rng(4)
+    tall, wide = rng.integers(-9, 9, (120, 100)).astype("f4"), rng.integers(-9, 9, (100, 120)).astype("f4")
+    small = rng.integers(-9, 9, (3, 100)).astype("f4")
+    a, b, few = mgr.tensor_t(tall), mgr.tensor_t(wide), mgr.tensor_t(small)
+    for one, other in ((a, mgr.tensor_t(small.T.copy())), (few, b)):
+        with pytest.raises(
+            kp.InvalidArgumentError, match=r"48000 bytes.*40000.*matmul\(a\[:n\], b\).*t\.read\(\)"
+        ):
+            kp.ops.matmul(one, other)
+    check(kp.ops.matmul(a[60:], mgr.tensor_t(small.T.copy())), tall[60:] @ small.T)
+    parts = kp.ops.matmul(few[:, :50], b[:50]), kp.ops.matmul(few[:, 50:], b[50:])
+    check(kp.ops.add(*parts), small @ wide)
+    with pytest.raises(
+        kp.InvalidArgumentError, match=r"median: sort: .*48000 bytes.*40000.*t\[:n\] and t\[n:\], if"
+    ):
+        kp.ops.median(a, 1)
+    check(kp.ops.median(a[60:], 1), np.median(tall[60:], 1))

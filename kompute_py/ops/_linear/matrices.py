@@ -52,6 +52,10 @@ _TILE_GROUP = 256
 """Its invocations."""
 _MOST_PART = 2**14
 """Products that one invocation adds."""
+_IN_PARTS = (
+    "Multiply in parts: matmul(a[:n], b) and matmul(a[n:], b) if a is too long, the sum of "
+    "matmul(a[:, :n], b[:n]) and matmul(a[:, n:], b[n:]) if b is"
+)
 _NARROW = ("int8", "uint8", "int16", "uint16")
 
 
@@ -131,7 +135,7 @@ class _Matmul(CustomOp):
         product = self._sides(ksel, a, b, turned)
         rows, columns = (product.rows,) if a.ndim > 1 else (), (product.columns,) if b.ndim > 1 else ()
         ksel.return_new_tensor((*product.shape, *rows, *columns), dtype)
-        check_sizes(ksel)
+        check_sizes(ksel, _IN_PARTS)
         tell_product(ksel, (a, b), product)
 
     def _check(self, ksel: KernelSelection, a: TensorArg, b: TensorArg, turned: tuple[bool, bool]) -> None:

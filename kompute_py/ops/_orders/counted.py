@@ -6,9 +6,8 @@ wait and cannot be recorded. Each names the operations that it runs, which have 
 
 from __future__ import annotations
 
-import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,8 @@ from ..._base.arrays import as_index, to_flag
 from ..._base.called import called
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from ..._base.types import is_small_float
+from ..._builders.elementwise import formula
+from ..._builders.reduction import reduction
 from ..._manager.default import manager as default_manager
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
@@ -25,10 +26,7 @@ from .._values.scans import cumsum
 from .searching import bin_counts, int_counts, nonzero_places, run_starts, selected
 from .sorting import argsort, sort, sort_by_key
 
-if TYPE_CHECKING:
-    from ..._custom.custom_op import Operation
-
-    Array = Any
+Array = Any
 
 __all__ = [
     "bincount",
@@ -45,30 +43,19 @@ _MOST_BINS = 2**24
 """NumPy makes their edges in a second."""
 
 
-@functools.cache
-def _elementwise(text: str, dtype: str | None = None) -> Operation:
-    from ..._builders.elementwise import elementwise
-
-    return elementwise(text, dtype=dtype)
-
-
-@functools.cache
-def _reduction(reduce: str) -> Operation:
-    from ..._builders.reduction import reduction
-
-    return reduction("x", reduce)
+_lowest, _highest, _total = (reduction("x", each) for each in ("min", "max", "sum"))
 
 
 def _first(x: Array, count: Array) -> Array:
     """The first elements of `x`, in memory of their own."""
     n = int(host(count))
-    return _elementwise("x")(x[:n]) if isinstance(x, Tensor) else x[:n].copy()
+    return formula("x")(x[:n]) if isinstance(x, Tensor) else x[:n].copy()
 
 
 def _flat(x: Array) -> Array:
     x = countable(x)
     if isinstance(x, StridedView):
-        x = _elementwise("x")(x)
+        x = formula("x")(x)
     return x.reshape(-1)
 
 
@@ -118,7 +105,7 @@ def nonzero(x: Array) -> tuple[Array, ...]:
         return tuple(each.astype(places.dtype) for each in np.unravel_index(places, shape))
     found, step = [], 1
     for length in reversed(shape):
-        found.append(_elementwise("x // step % length")(places, step, max(length, 1)))
+        found.append(formula("x // step % length")(places, step, max(length, 1)))
         step *= max(length, 1)
     return tuple(found[::-1])
 
@@ -222,7 +209,7 @@ def unique(
         found.append(compress(starts, order))
     if return_inverse:
         numbers = cumsum(starts)
-        one = _elementwise("x - 1", order.dtype.name if order is not None else None)(numbers)
+        one = formula("x - 1", order.dtype.name if order is not None else None)(numbers)
         found.append(sort_by_key(order, one)[1].reshape(shape))
     if return_counts:
         places = flatnonzero(starts)
@@ -259,7 +246,7 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
         raise InvalidArgumentError(f"bincount: x has the shape {tuple(x.shape)}; give one axis")
     length = minlength
     if np.dtype(x.dtype).kind in "biu" and x.shape[0]:
-        least, most = (int(host(_reduction(each)(x))) for each in ("min", "max"))
+        least, most = (int(host(each(x))) for each in (_lowest, _highest))
         if least < 0:
             raise InvalidArgumentError(f"bincount: x has {least}; it counts ints from 0 on")
         length = max(length, most + 1)
@@ -308,7 +295,7 @@ def histogram(
         raise InvalidArgumentError(f"histogram: there are {number} bins; the most are {_MOST_BINS}")
     dtype = np.dtype(x.dtype)
     if is_small_float(dtype):
-        x, dtype = _elementwise("x", "float32")(x), np.dtype(np.float32)
+        x, dtype = formula("x", "float32")(x), np.dtype(np.float32)
     if dtype.kind not in "iuf":
         raise ArgumentTypeError(f"histogram: x is of {dtype}; give ints or floats: x.astype('uint8')")
     sample = np.zeros(0, dtype)
@@ -317,7 +304,7 @@ def histogram(
             raise InvalidArgumentError("histogram: NumPy has no rules for bins of weights; give their number")
         sample = host(x)
     elif np.ndim(bins) == 0 and range is None and int(np.prod(x.shape)):
-        sample = np.array([host(_reduction(each)(x)) for each in ("min", "max")], dtype)
+        sample = np.array([host(each(x)) for each in (_lowest, _highest)], dtype)
     try:
         edges = np.histogram_bin_edges(sample, bins, range)
     except (TypeError, ValueError) as error:
@@ -325,13 +312,13 @@ def histogram(
     if edges.dtype.kind not in "biuf":
         raise ArgumentTypeError(f"histogram: the edges are of {edges.dtype}; give numbers")
     if dtype.kind in "iu" and dtype.itemsize < 4:  # edges may be beyond its numbers
-        x, dtype = _elementwise("x", "int32")(x), np.dtype(np.int32)
+        x, dtype = formula("x", "int32")(x), np.dtype(np.int32)
     counts = bin_counts(x, _rounded(edges, dtype), None if weights is None else given(weights))
     if density:
         manager = counts.manager if isinstance(counts, Tensor) else default_manager()
         wide = "shaderFloat64" in manager.enabled_features
         widths = np.diff(edges).astype(np.float64 if wide else np.float32)
-        counts = _elementwise("n / w / s")(counts, widths, _reduction("sum")(counts))
+        counts = formula("n / w / s")(counts, widths, _total(counts))
     return counts, edges
 
 

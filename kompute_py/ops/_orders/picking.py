@@ -16,6 +16,7 @@ import numpy as np
 from ..._base.arrays import spread
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError
 from ..._base.regions import as_mask_or_indices
+from ..._builders.elementwise import formula
 from ..._memory.image import Image
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
@@ -23,7 +24,6 @@ from .._places.given import host
 from .._places.indexing import put
 from .._places.moving import ascontiguousarray, broadcast_to, take
 from .._places.raising import _least, _most
-from .._values.nans import formula
 from .counted import flatnonzero
 
 _MEMORY = (Tensor, StridedView, Image)

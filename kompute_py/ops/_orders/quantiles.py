@@ -14,6 +14,7 @@ import numpy as np
 
 from ..._base.arrays import as_indices, to_flag
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError, shown
+from ..._builders.elementwise import formula
 from ..._builders.walks import axes_of
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
@@ -22,7 +23,7 @@ from .._places.given import countable, host, shape_of
 from .._places.indexing import take_along_axis
 from .._places.moving import take, transpose
 from .._values.elements import divide
-from .._values.nans import formula, has_nan, numbers_of
+from .._values.nans import has_nan, numbers_of
 from .sorting import sort
 
 Array = Any

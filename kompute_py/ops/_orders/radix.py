@@ -16,7 +16,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ..._base.errors import InvalidArgumentError
-from ..._builders.walks import axes_of, check_sizes, named, spread
+from ..._builders.walks import IN_PARTS, axes_of, check_sizes, named, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.custom_op import CustomOp
 from ..._custom.selection import KernelSelection
@@ -94,8 +94,8 @@ class SortOp(CustomOp):
         if wanted > most and not short:
             raise InvalidArgumentError(
                 f"{ksel._who()}: {x.name} has {x.size} elements; their keys take {wanted} bytes, and "
-                f"shaders of this device reach {most} through one binding (maxStorageBufferRange). Sort "
-                "parts of it"
+                f"shaders of this device reach {most} through one binding (maxStorageBufferRange). "
+                f"{IN_PARTS}, or on the host, from t.read()"
             )
 
     def tell_runs(self, ksel: KernelSelection, n: int, lines: int, of: str = "") -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..._base.arrays import as_index
 from ..._base.errors import InvalidArgumentError, UnimplementedError
+from ..._builders.elementwise import formula
 from ..._builders.scan import scan
 from ..._builders.walks import axes_of
 from ..._formulas.dtypes import castable
@@ -22,7 +23,6 @@ from .._places.composed import Composed, Run, dense
 from .._places.given import shape_of
 from .._places.indexing import put
 from .._places.moving import take
-from .._values.nans import formula
 from .sorting import sort_by_key
 
 Array = Any
@@ -38,9 +38,7 @@ def near(array: np.ndarray[Any, Any], x: Array) -> Array:
     return x.manager.tensor_t(array) if isinstance(x, Tensor) else array
 
 
-def _scattered(
-    run: Run, how: str, x: Array, indices: Array, values: Array, axis: int, mode: str
-) -> Array:
+def _scattered(run: Run, how: str, x: Array, indices: Array, values: Array, axis: int, mode: str) -> Array:
     x, indices, values = dense(run, x), dense(run, indices), dense(run, values)
     shape, dtype = shape_of(x), np.dtype(x.dtype)
     (axis,) = axes_of("x", [as_index(axis, "axis")], len(shape))

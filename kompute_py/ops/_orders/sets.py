@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._base.arrays import to_flag
 from ..._base.errors import ArgumentTypeError
+from ..._builders.elementwise import formula
 from ..._formulas.dtypes import promoted
 from ..._formulas.elements import element_of
 from ..._memory.strided import StridedView
@@ -15,7 +16,6 @@ from ..._memory.tensor import Tensor
 from .._places.composed import Composed, Run, dense
 from .._places.given import given, shape_of
 from .._places.moving import take
-from .._values.nans import formula
 from .searching import searchsorted
 from .sorting import sort
 

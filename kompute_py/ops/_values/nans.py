@@ -5,14 +5,13 @@ For ints and bools, which have no NaN, they give what the functions without "nan
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 
 from ..._base.errors import InvalidArgumentError
 from ..._base.types import is_small_float
-from ..._builders.elementwise import elementwise
+from ..._builders.elementwise import formula
 from ..._builders.reduction import reduction
 from ..._custom.arguments import dtype_named
 from ..._custom.custom_op import Operation
@@ -55,12 +54,6 @@ __all__ = [
 numbers_of = reduction("not isnan(a)", "sum", name="numbers")
 """How many elements over axes are not NaN."""
 _all_nan = reduction("isnan(a)", "all")
-
-
-@functools.cache
-def formula(text: str, dtype: str | None = None) -> Operation:
-    """An operation by elements that is made once."""
-    return elementwise(text, dtype=dtype)
 
 
 def has_nan(dtype: np.dtype[Any]) -> bool:
@@ -203,14 +196,14 @@ class _NumbersFirst(_Pair):
     nan = "!p || (q && first)"
 
 
-def _place(name: str, better: str) -> Operation:
+def _place(name: str, better: str, best: Operation) -> Operation:
     tail = "Tensor a, int[]? axis=None, *, bool keepdims=False"
     doc = _doc("", "", "", _MANY, "exact", _AXES)
-    return operation_of(ArgOp, name, doc, tail, better=better, pair=_NumbersFirst)
+    return operation_of(ArgOp, name, doc, tail, better=better, best=best, pair=_NumbersFirst)
 
 
-_nanargmin = _place("nanargmin", "<")
-_nanargmax = _place("nanargmax", ">")
+_nanargmin = _place("nanargmin", "<", nanmin)
+_nanargmax = _place("nanargmax", ">", nanmax)
 
 
 def _placed(run: Run, operation: Operation, a: Array, axis: Any, keepdims: bool) -> Array:

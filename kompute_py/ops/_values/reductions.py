@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import math
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError
+from ..._builders.elementwise import formula
 from ..._builders.in_parts import LinesInParts
 from ..._builders.reduction import Lines, ReductionOp, TakesDtype, combination, made
 from ..._builders.walks import Elements, Reducer, axes_of, broadcast, named, walk_of
@@ -160,6 +162,8 @@ class ArgOp(ReductionOp):
 
     better: ClassVar[str]
     pair: ClassVar[type[_Pair]] = _Pair
+    best: ClassVar[Operation]
+    """Gives the values themselves."""
     formula = Formula("a")
     reduce = Formula("maximum(a, b)")
     wide, neutral, dtype = False, None, None
@@ -202,6 +206,27 @@ class ArgOp(ReductionOp):
             None,
             lambda: f"result_store(kp_line, {result}(kp_place(kp_s)));",
         )
+
+    def joined(
+        self, operation: LinesInParts, named: dict[str, Any], parts: Any, outs: tuple[Any, ...], error: Any
+    ) -> None:
+        """The place in the first of the parts with the best value."""
+        which = {"axis": named.get("axis"), "keepdims": named.get("keepdims", False)}
+        step = math.prod(parts[0][2][0].shape[1:]) if which["axis"] is None else 1
+        if parts[-1][1] * step > np.iinfo(outs[0].dtype).max:
+            raise error
+        for start, _, (a, *_) in parts:
+            value, place = type(self).best(a, **which), operation(a, **which)
+            if not start:
+                most, at = value, place
+                continue
+            nan = "isnan(x) & ~isnan(y)" if self.pair.nan != _Pair.nan else "isnan(y) & ~isnan(x)"
+            better = f"(y {self.better} x) | ({nan})"
+            at = formula(f"where({better}, q + n, p)", at.dtype.name)(
+                y=value, x=most, q=place, n=start * step, p=at
+            )
+            most = formula(f"where({better}, y, x)", most.dtype.name)(y=value, x=most)
+        formula("p")(at, out=outs[0])
 
 
 class MomentOp(_Typed):
@@ -268,6 +293,17 @@ class MomentOp(_Typed):
             lambda: f"result_store(kp_line, {f'sqrt({of})' if self.root else of});",
             "square_",
         )
+
+    def joined(
+        self, operation: LinesInParts, named: dict[str, Any], parts: Any, outs: tuple[Any, ...], error: Any
+    ) -> None:
+        """Both passes in parts."""
+        a, axis, result = named["a"], named.get("axis"), np.dtype(outs[0].dtype)
+        middle = mean(a, axis, named.get("dtype"), keepdims=True)
+        squares = _distances(a, middle, axis, keepdims=named.get("keepdims", False))
+        count = math.prod(a.shape[each] for each in axes_of(operation.__name__, axis, len(a.shape)))
+        left = builtins.max(count - named.get("ddof", 0.0), 0.0)
+        formula("sqrt(s / n)" if self.root else "s / n", result.name)(squares, left, out=outs[0])
 
 
 class NormOp(ReductionOp):
@@ -493,6 +529,7 @@ def _moment(name: str, summary: str, root: bool, error: str) -> Operation:
     )
 
 
+_distances = _reduced("distances", "_d = absolute(a - m); _d * _d", "sum", None, "")
 var: Operation = _moment(
     "var", "The variance of elements", False, "2,000 roundings of the variance and of the mean's square"
 )
@@ -501,7 +538,7 @@ std: Operation = _moment(
 )
 
 
-def _place(name: str, which: str, better: str, shown: str) -> Operation:
+def _place(name: str, which: str, better: str, best: Operation, shown: str) -> Operation:
     doc = _doc(
         f"The position of the {which} element along an axis, or among all elements.",
         """The first of equal ones; the first NaN if there is one. The result is int64, int32 on devices
@@ -512,11 +549,12 @@ def _place(name: str, which: str, better: str, shown: str) -> Operation:
         "exact",
         ":axes: one, None for all; ``keepdims=``",
     )
-    return operation_of(ArgOp, name, doc, "Tensor a, int[]? axis=None, *, bool keepdims=False", better=better)
+    tail = "Tensor a, int[]? axis=None, *, bool keepdims=False"
+    return operation_of(ArgOp, name, doc, tail, better=better, best=best)
 
 
-argmin: Operation = _place("argmin", "least", "<", "1")
-argmax: Operation = _place("argmax", "greatest", ">", "2")
+argmin: Operation = _place("argmin", "least", "<", min, "1")
+argmax: Operation = _place("argmax", "greatest", ">", max, "2")
 norm: Operation = operation_of(
     NormOp,
     "norm",
