@@ -219,7 +219,6 @@ class TakesDtype(CombiningOp):
     """The part that is converted to a dtype that the call names; None: the formula."""
 
     def select(self, ksel: KernelSelection) -> None:
-        """Declares the dtype before all else."""
         ksel.attr_dtype("dtype")
         super().select(ksel)
 

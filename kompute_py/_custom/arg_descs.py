@@ -103,7 +103,6 @@ class TensorArg(ArgDesc):
 
     @property
     def name(self) -> str:
-        """Its name in the generated source."""
         return self._name
 
     @property
@@ -127,7 +126,6 @@ class TensorArg(ArgDesc):
 
     @property
     def maybe_tensor_value(self) -> TensorSpec | None:
-        """As `t`."""
         return self.t
 
     @property
@@ -248,7 +246,6 @@ class TensorListArg(ArgDesc):
 
     @property
     def ir_arity(self) -> int:  # type: ignore[override]
-        """The number of tensors."""
         return len(self.items)
 
     def __len__(self) -> int:
@@ -259,7 +256,6 @@ class TensorListArg(ArgDesc):
 
     @property
     def spec_key(self) -> str:
-        """The keys of the tensors."""
         return f"({';'.join(item.spec_key for item in self.items)})"
 
 
@@ -270,7 +266,6 @@ class EmptyOptionalTensorArg(ArgDesc):
 
     @property
     def spec_key(self) -> str:
-        """That it is absent."""
         return "none"
 
 
@@ -401,5 +396,4 @@ class AttrArg(ArgDesc):
 
     @property
     def spec_key(self) -> str:
-        """The value."""
         return text_of(self.v)

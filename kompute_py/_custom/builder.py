@@ -115,7 +115,6 @@ class ScratchValue(TensorValue):
 
     @property
     def size(self) -> IntOrSize:
-        """The number of elements."""
         return self.shape[0]
 
 

@@ -268,7 +268,6 @@ class _Typer(Numbers):
         return WEAK[most]
 
     def both(self, node: Node, args: list[Value]) -> tuple[Dtype, list[str]]:
-        """The operands in their common dtype."""
         dtype = self.available(promoted([a.weak or a.dtype for a in args]), node)  # type: ignore[misc]
         return dtype, [self.operand(each, dtype, node) for each in args]
 

@@ -129,7 +129,6 @@ class _Order(SortOp):
         return False
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """Draws the keys, and sorts them."""
         for name in ("upper", "lower"):
             kb.scratch(name, named("kp_n"), np.uint32)
         kb.begin_dispatch("draw")

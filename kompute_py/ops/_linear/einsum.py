@@ -113,7 +113,6 @@ class _Sum(ReductionOp):
         return map_, Reducer(both, acc), acc
 
     def variants(self, ksel: KernelSelection) -> list[str]:
-        """Those of the way."""
         walk = ksel.notes["walk"]
         if walk is not None and not walk.along:
             return ["run"]
@@ -122,7 +121,6 @@ class _Sum(ReductionOp):
         return super().variants(ksel)
 
     def trials(self, ksel: KernelSelection) -> list[str]:
-        """Those worth a measurement."""
         return trials_of(ksel) if ksel.notes["walk"] is None else super().trials(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
@@ -149,7 +147,6 @@ class _Sum(ReductionOp):
         kb.emit(f"result_store(kp_line, {elements.get('0u')});")
 
     def walk(self, ksel: KernelSelection) -> Walk:
-        """The walk that `select` found."""
         found: Walk = ksel.notes["walk"]
         return found
 
@@ -262,7 +259,6 @@ class _Einsum(_Sum):
         return [a] if b is None else [a, b]
 
     def labels(self, ksel: KernelSelection, args: Sequence[TensorArg]) -> Labels:
-        """Reads the subscripts."""
         text = ksel.attr_str("subscripts").v
         return _read(ksel._who(), text, args)
 
@@ -334,7 +330,6 @@ class _Outer(_Sum):
     signature = "outer(Tensor a, Tensor b) -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
-        """One walk over both."""
         a, b = self.arguments(ksel)
         dtype = dtype_of(ksel, a, b)
         ksel.return_new_tensor((a.size, b.size), dtype)

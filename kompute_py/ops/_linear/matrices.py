@@ -123,7 +123,6 @@ class _Matmul(CustomOp):
         return ways_of(ksel)
 
     def trials(self, ksel: KernelSelection) -> list[str]:
-        """Those worth a measurement."""
         return trials_of(ksel)
 
     def select(self, ksel: KernelSelection) -> None:

@@ -77,7 +77,6 @@ class LineOp(CustomOp):
         return x, axes
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """Writes the kernel."""
         kind = kb.arg_value("x").type
         long = any(each.name == "kp_long" for each in ksel._value_args())
         walk = _Walk(kb, kind, ksel.variant == "group" or long)
@@ -192,12 +191,10 @@ class _Softmax(LineOp):
     in_place = True  # a line is read before it is written
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the lines."""
         x, _ = self.lines(ksel, [ksel.attr_int("axis").v])
         ksel.return_new_tensor(x.shape, x.dtype, may_reuse="x")
 
     def body(self, walk: _Walk, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """The highest, the sum, the quotients."""
         _highest(walk, kb)
         _sum_of_exp(walk, kb)
         walk.store(f"{kb.call(_exp, x=('v - most', _dtype(walk)))} / sum")
@@ -224,12 +221,10 @@ class _LogSoftmax(LineOp):
     in_place = True  # a line is read before it is written
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the lines."""
         x, _ = self.lines(ksel, [ksel.attr_int("axis").v])
         ksel.return_new_tensor(x.shape, x.dtype, may_reuse="x")
 
     def body(self, walk: _Walk, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """The highest, the sum, the differences."""
         _highest(walk, kb)
         _sum_of_exp(walk, kb)
         kb.emit(f"sum = {kb.call(_log, x=('sum', _dtype(walk)))};")
@@ -257,7 +252,6 @@ class _Logsumexp(LineOp):
     signature = "logsumexp(Tensor x, int[]? axis=None, *, bool keepdims=False) -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the lines."""
         x, axes = self.lines(ksel, ksel.attr_list_int("axis").v)
         keep = ksel.attr_bool("keepdims").v
         ksel.return_new_tensor(
@@ -265,7 +259,6 @@ class _Logsumexp(LineOp):
         )
 
     def body(self, walk: _Walk, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """The highest, the sum, its logarithm."""
         _highest(walk, kb)
         kb.emit(f"if (kp_isinf_{walk.kind}(most)) most = {walk.kind}(0);")
         _sum_of_exp(walk, kb)
@@ -339,7 +332,6 @@ class _LayerNorm(_Norm):
     optional = ("weight", "bias")
 
     def body(self, walk: _Walk, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """The mean, the variance, the result."""
         kind = walk.kind
         walk.combine("mean", "0", "v", "{0} + {1}")
         kb.emit(f"mean /= {kind}(kp_n);")
@@ -389,7 +381,6 @@ class ActivationOp(CustomOp):
     """The formula for float64, if it is another one."""
 
     def select(self, ksel: KernelSelection) -> None:
-        """Looks at the dtype."""
         x = ksel.arg_tensor("x")
         if element_of(x.dtype, ksel._features).type not in ("float", "double"):
             raise ArgumentTypeError(f"{ksel._who()}: x is of {x.dtype}; give floats: x.astype(np.float32)")
@@ -397,7 +388,6 @@ class ActivationOp(CustomOp):
         check_sizes(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """Writes the kernel."""
         wide = kb.arg_value("x").type == "double"
         formula, dtype = (self.of_doubles or self.formula, "float64") if wide else (self.formula, "float32")
         group = group_of(ksel)

@@ -102,7 +102,6 @@ class _Searchsorted(CustomOp):
     signature = 'searchsorted(Tensor a, Tensor v, str side="left") -> Tensor'
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the shape."""
         a, v = ksel.arg_tensor("a"), ksel.arg_tensor("v")
         side = ksel.attr_str("side").v
         _one_axis(ksel, a)
@@ -113,7 +112,6 @@ class _Searchsorted(CustomOp):
         check_sizes(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """Writes one kernel."""
         kind = _declare_key(ksel, kb, "a")
         above = next(a.v for a in ksel.arg_descs if a is not None and a.name == "side") == "right"
         spread(kb, kb.ceil_div(kb.arg_value("v").size, 64))
@@ -206,7 +204,6 @@ class _IntCounts(_Counts):
     signature = "int_counts(Tensor x, int length, Tensor? weights=None) -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the length."""
         x = ksel.arg_tensor("x")
         length = ksel.arg_int("length").v
         if x.dtype.kind not in "biu":
@@ -250,7 +247,6 @@ class _BinCounts(_Counts):
     signature = "bin_counts(Tensor x, Tensor edges, Tensor? weights=None) -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the number of bins."""
         x, edges = ksel.arg_tensor("x"), ksel.arg_tensor("edges")
         _one_axis(ksel, edges)
         _same_dtypes(ksel, x, edges)
@@ -365,7 +361,6 @@ class _NonzeroPlaces(_Selection):
     signature = "nonzero_places(Tensor x) -> (Tensor places, Tensor count)"
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the size."""
         x = self.begin(ksel)
         ksel.return_new_tensor((x.size,), index_dtype(ksel))
         ksel.return_new_tensor((), index_dtype(ksel))
@@ -403,7 +398,6 @@ class _Selected(_Selection):
     condition = "condition"
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the size."""
         condition = self.begin(ksel)
         x = ksel.arg_tensor("x")
         if condition.size > x.size:
@@ -441,7 +435,6 @@ class _RunStarts(CustomOp):
     signature = "run_starts(Tensor x) -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the size."""
         x = ksel.arg_tensor("x")
         _one_axis(ksel, x)
         key_of(ksel, x.dtype)
@@ -449,7 +442,6 @@ class _RunStarts(CustomOp):
         check_sizes(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """Writes one kernel."""
         _declare_key(ksel, kb, "x")
         spread(kb, kb.ceil_div(kb.arg_value("x").size, 64))
         kb.emit("uint kp_i = kp_group * 64u + gl_LocalInvocationID.x;")

@@ -68,7 +68,6 @@ class SegmentOp(SortOp):
         return x
 
     def write(self, ksel: KernelSelection, kb: KernelBuilder, key: Key) -> None:
-        """Writes all dispatches."""
         way = ksel.variant or "run"
         digits = dict(zip(_SHORT, ksel.notes["digits"], strict=True))[way]
         kb.scratch("chunks", named("kp_chunks") * 3, "uint32")
@@ -242,7 +241,6 @@ class _OfSegments(Radix):
         self.line_runs = "kp_live"
 
     def write(self) -> None:
-        """All dispatches."""
         if self.more:
             self.kb.scratch("segments", named("kp_n"), "uint32")
         super().write()
@@ -274,7 +272,6 @@ class _OfSegments(Radix):
         self.kb.emit("if (kp_e >= kp_long) return;")
 
     def load(self) -> None:
-        """Gathers the bits of the elements."""
         self.each("load", "")
         self.key.declare_bits(self.kb)
         raw = self.key.to_raw.format("keys_load(begins_load(low) + kp_e - gathered_load(low))")

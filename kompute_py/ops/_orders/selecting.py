@@ -51,7 +51,6 @@ class SelectOp(SortOp):
         self.tell_runs(ksel, count, lines, "found_")
 
     def write(self, ksel: KernelSelection, kb: KernelBuilder, key: Key) -> None:
-        """Writes the selection, or a sort."""
         way = ksel.variant or "run"
         if {way, f"{way}_many"} & set(ksel.notes["selects"]):
             _Selection(self, ksel, kb, key).write()
@@ -384,7 +383,6 @@ class _OfFound(Radix):
     of = "found_"
 
     def load(self) -> None:
-        """Takes the bits."""
         self.each("load", self.n)
         if self.key.bits == 64:
             self.kb.extension("GL_EXT_shader_explicit_arithmetic_types_int64")

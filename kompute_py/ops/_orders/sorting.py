@@ -89,14 +89,12 @@ class _Sort(SortOp):
     moves_places = False
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the axis."""
         x, axis = self.begin(ksel, ksel.attr_int("axis").v)
         ksel.attr_bool("descending")
         ksel.return_new_tensor(x.shape, x.dtype)
         self.tell(ksel, x, axis, x.shape[axis])
 
     def store(self, ksel: KernelSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
-        """Stores the element."""
         return f"result_store({self.at(rank, line)}, {key.from_raw.format(raw)});"
 
 
@@ -120,14 +118,12 @@ class _Argsort(SortOp):
     signature = "argsort(Tensor x, int axis=-1, *, bool descending=False) -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the axis."""
         x, axis = self.begin(ksel, ksel.attr_int("axis").v)
         ksel.attr_bool("descending")
         ksel.return_new_tensor(x.shape, _index_dtype(ksel))
         self.tell(ksel, x, axis, x.shape[axis])
 
     def store(self, ksel: KernelSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
-        """Stores the place."""
         return _place(ksel, self.at(rank, line), place)
 
 
@@ -155,7 +151,6 @@ class _SortByKey(SortOp):
     keys = "keys"
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the axis."""
         x, axis = self.begin(ksel, ksel.attr_int("axis").v)
         values = ksel.arg_tensor("values")
         if values.shape != x.shape:
@@ -200,7 +195,6 @@ class _SegmentedSort(SegmentOp):
     signature = "segmented_sort(Tensor keys, Tensor offsets, *, bool descending=False) -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
-        """Looks at the offsets."""
         self.segments(ksel)
 
 
@@ -227,7 +221,6 @@ class _Topk(SelectOp):
     signature = "topk(Tensor x, int k, int axis=-1, *, bool largest=True) -> (Tensor values, Tensor indices)"
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the axis."""
         x, axis = self.begin(ksel, ksel.attr_int("axis").v)
         k = ksel.arg_int("k").v
         ksel.attr_bool("largest")
@@ -246,7 +239,6 @@ class _Topk(SelectOp):
         return bool(next(a.v for a in ksel.arg_descs if a is not None and a.name == "largest"))
 
     def store(self, ksel: KernelSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
-        """Stores the element and its place."""
         kind = "int64_t" if ksel.results[1].dtype.itemsize == 8 else "int"
         at = self.at(rank, line, "kp_stored")
         return f"values_store({at}, {key.from_raw.format(raw)}); indices_store({at}, {kind}({place}));"
@@ -278,7 +270,6 @@ class _Partition(SelectOp):
     results_are_places = False
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the axis and the place."""
         x, axis = self.begin(ksel, ksel.attr_int("axis").v)
         kth, n = ksel.arg_int("kth").v, x.shape[axis]
         if not -n <= kth < n:
@@ -295,7 +286,6 @@ class _Partition(SelectOp):
         return False
 
     def store(self, ksel: KernelSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
-        """Stores the element."""
         return f"result_store({self.at(rank, line)}, {key.from_raw.format(raw)});"
 
 
@@ -320,7 +310,6 @@ class _Argpartition(_Partition):
     results_are_places = True
 
     def store(self, ksel: KernelSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
-        """Stores the place."""
         return _place(ksel, self.at(rank, line), place)
 
 

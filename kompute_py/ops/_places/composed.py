@@ -125,7 +125,6 @@ class Widened(Operation):
         return self._body(*args, out=out, **named)
 
     def _titled(self, title: str, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
-        """As for other operations."""
         if self._is_other(args, named):
             return self._body._titled(title, *args, out=out, **named)
         return super()._titled(title, *args, out=out, **named)

@@ -102,7 +102,6 @@ class _TakeAlongAxis(_Indexed):
     in_place = False
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the steps."""
         x, indices = ksel.arg_tensor("x"), ksel.arg_tensor("indices")
         axis = self.find_axis(ksel, x, indices)
         _same_lines(ksel, x, indices, axis)
@@ -111,7 +110,6 @@ class _TakeAlongAxis(_Indexed):
         check_sizes(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """Each element of the result."""
         self.each(kb, "take", kb.result(0).size, "result_size")
         kb.emit(self.place(ksel, kb, "i", "i"))
         kb.emit("result_store(i, x_load(place));")
@@ -179,7 +177,6 @@ class _PutFlat(_Put):
     signature = "put(Tensor x, Tensor indices, Tensor values, str mode='raise') -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
-        """The elements as one axis."""
         x, indices, values = (ksel.arg_tensor(name) for name in ("x", "indices", "values"))
         check_indices(ksel, indices, x.size, "x")
         ksel.value("kp_n", x.size, "uint32")
@@ -188,7 +185,6 @@ class _PutFlat(_Put):
         check_sizes(ksel)
 
     def write(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """The index itself."""
         kind = kb.arg_value("indices").type
         kb.emit(f"{kind} k = indices_load(i); {within(kind, ksel.attribute('mode'))} uint place = uint(k);")
 
@@ -218,7 +214,6 @@ class _PutAlongAxis(_Put):
     )
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the steps."""
         x, indices, values = (ksel.arg_tensor(name) for name in ("x", "indices", "values"))
         axis = self.find_axis(ksel, x, indices)
         _same_lines(ksel, x, indices, axis)
@@ -233,7 +228,6 @@ class _PutAlongAxis(_Put):
         check_sizes(ksel)
 
     def write(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """The element of the line."""
         kb.emit(self.place(ksel, kb, "i", "i"))
 
 
@@ -266,7 +260,6 @@ class _ScatterAdd(_Indexed):
     signature = "scatter_add(Tensor x, Tensor indices, Tensor values, int axis, str mode='raise') -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the steps."""
         x, indices, values = (ksel.arg_tensor(name) for name in ("x", "indices", "values"))
         axis = self.find_axis(ksel, x, indices)
         if element_of(x.dtype).type not in _ADDED:
@@ -336,7 +329,6 @@ class _Triangle(CustomOp):
     in_place = True
 
     def select(self, ksel: KernelSelection) -> None:
-        """The matrices' shape."""
         x = ksel.arg_tensor("x")
         k = ksel.arg_int("k").v
         if x.ndim < 2:
@@ -349,7 +341,6 @@ class _Triangle(CustomOp):
         check_sizes(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """Each element, or zero."""
         kind = element_of(ksel.results[0].dtype).type
         zero = "false" if kind == "bool" else f"{kind}(0)"
         if kind in ("int64_t", "uint64_t"):
@@ -426,7 +417,6 @@ class _Pad(CustomOp):
     signature = "pad(Tensor x, int[]? pad_width, str mode='constant', float constant_values=0.0) -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
-        """The widths of each axis."""
         x, mode = ksel.arg_tensor("x"), ksel.attr_str("mode").v
         value = ksel.arg_float("constant_values").v
         widths = self._widths(ksel, x.ndim)

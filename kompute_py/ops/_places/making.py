@@ -102,7 +102,6 @@ class _Full(_Making):
     signature = "full(int[]? shape, float fill_value, dtype dtype='float32') -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
-        """The shape, and the number."""
         shape = _shape(ksel, ksel.attr_list_int("shape").v)
         value, dtype = ksel.arg_float("fill_value").v, self.dtype(ksel)
         self.number(ksel, "fill_value", value, dtype)
@@ -110,7 +109,6 @@ class _Full(_Making):
         check_sizes(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """Each element is the number."""
         self.stored(kb, ksel.results[0].dtype, "kp_fill_value")
 
 
@@ -177,7 +175,6 @@ class _Arange(_Making):
         check_sizes(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """Each element from its number."""
         dtype = ksel.results[0].dtype
         self.stored(kb, dtype, f"kp_start + {self.computing(dtype)}(i) * kp_step")
 
@@ -207,7 +204,6 @@ class _Linspace(_Making):
     )
 
     def select(self, ksel: KernelSelection) -> None:
-        """The step."""
         start, stop = ksel.arg_float("start").v, ksel.arg_float("stop").v
         num, endpoint = ksel.arg_int("num").v, ksel.attr_bool("endpoint").v
         dtype = self.dtype(ksel)
@@ -257,7 +253,6 @@ class _Eye(_Making):
     signature = "eye(int N, int[]? M=None, int k=0, dtype dtype='float32') -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
-        """The shape, and the diagonal."""
         rows, given = ksel.arg_int("N").v, ksel.attr_list_int("M").v
         ksel.arg_int("k")
         dtype = self.dtype(ksel)

@@ -78,7 +78,6 @@ class _Places(CustomOp):
         raise NotImplementedError
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the places."""
         x = ksel.arg_tensor("x")
         shape, axes, first = self.find(ksel, x)
         ksel.return_new_tensor(shape, x.dtype)
@@ -140,7 +139,6 @@ class _Ascontiguousarray(_Places):
     signature = "ascontiguousarray(Tensor x) -> Tensor"
 
     def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
-        """All axes as they are."""
         return x.shape or (1,), _of(x), 0
 
 
@@ -160,7 +158,6 @@ class _Transpose(_Places):
     signature = "transpose(Tensor x, int[]? axes=None) -> Tensor"
 
     def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
-        """The axes in their new order."""
         given = ksel.attr_list_int("axes").v
         order = list(reversed(range(x.ndim))) if given is None else [int(each) for each in given]
         if len(axes_of(ksel._who(), order, x.ndim)) != x.ndim:
@@ -188,7 +185,6 @@ class _Moveaxis(_Places):
     signature = "moveaxis(Tensor x, int[]? source, int[]? destination) -> Tensor"
 
     def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
-        """The axes in their new order."""
         sides = []
         for name in ("source", "destination"):
             given = ksel.attr_list_int(name).v or []
@@ -225,7 +221,6 @@ class _Rot90(_Places):
     signature = "rot90(Tensor x, int k=1, int[] axes=[0, 1]) -> Tensor"
 
     def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
-        """Axes exchanged, and with negative steps."""
         turns, given = ksel.attr_int("k").v % 4, ksel.attr_list_int("axes").v
         axes_of(ksel._who(), given, x.ndim)
         if len(given) != 2:
@@ -257,7 +252,6 @@ class _Swapaxes(_Places):
     signature = "swapaxes(Tensor x, int axis1, int axis2) -> Tensor"
 
     def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
-        """The axes in their new order."""
         a = _axis(ksel, ksel.attr_int("axis1").v, x.ndim)
         b = _axis(ksel, ksel.attr_int("axis2").v, x.ndim)
         axes = _of(x)
@@ -308,7 +302,6 @@ class _Roll(_Places):
     signature = "roll(Tensor x, int[]? shift, int[]? axis=None) -> Tensor"
 
     def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
-        """Rolled axes."""
         shift, given = ksel.attr_list_int("shift").v, ksel.attr_list_int("axis").v
         if shift is None:
             raise InvalidArgumentError(f"{ksel._who()}: shift is None; give an int or several")
@@ -409,7 +402,6 @@ class _Diagonal(_Places):
     signature = "diagonal(Tensor x, int offset=0, int axis1=0, int axis2=1) -> Tensor"
 
     def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
-        """An axis that moves along both."""
         offset = ksel.attr_int("offset").v
         one, two = ksel.attr_int("axis1").v, ksel.attr_int("axis2").v
         axes_of(ksel._who(), [one, two], x.ndim)  # checked
@@ -456,7 +448,6 @@ class _Joined(CustomOp):
             before += length
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """Writes a kernel for each tensor."""
         wanted, group = ksel.results[0].dtype, group_of(ksel)
         for number, each in enumerate(kb.arg_value("arrays")):
             kb.begin_dispatch(f"part {number}")
@@ -491,7 +482,6 @@ class _Concatenate(_Joined):
     signature = "concatenate(Tensor[] arrays, int axis=0) -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
-        """Along an axis that they have."""
         self.join(ksel, False)
 
 
@@ -512,7 +502,6 @@ class _Stack(_Joined):
     signature = "stack(Tensor[] arrays, int axis=0) -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
-        """Along a new axis."""
         self.join(ksel, True)
 
 
@@ -566,7 +555,6 @@ class _Take(CustomOp):
     signature = "take(Tensor x, Tensor indices, int[]? axis=None, str mode='raise') -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the steps."""
         x, indices = ksel.arg_tensor("x"), ksel.arg_tensor("indices")
         given = ksel.attr_list_int("axis").v
         if given is not None and len(given) != 1:

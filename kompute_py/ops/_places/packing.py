@@ -98,7 +98,6 @@ class _Pack(_Packing):
         self.lay_out(ksel, before, (n, self.bytes_of(n)), after, "uint8")
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """Writes one kernel."""
         shift = self.begin(ksel, kb)
         each = 8 // self.bits
         value = self.value.replace("{}", "x_load((outer * kp_n + e) * kp_inner + inner)")
@@ -236,7 +235,6 @@ class _UnpackInt4(_Unpack):
     bits = 4
 
     def signed(self, ksel: KernelSelection) -> bool:
-        """As the argument says."""
         return bool(ksel.attr_bool("signed").v)
 
 

@@ -181,7 +181,6 @@ class _Weighted(FilterOp):
     turned: ClassVar[bool] = False
 
     def select(self, ksel: KernelSelection) -> None:
-        """Looks at the weights."""
         weights = ksel.arg_tensor("weights")
         if weights.ndim != 1:
             raise InvalidArgumentError(f"{ksel._who()}: weights has the shape {weights.shape}; give one axis")
@@ -191,7 +190,6 @@ class _Weighted(FilterOp):
         self.lines(ksel, weights.size, (weights.size - 1 if self.turned else weights.size) // 2)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """Writes the kernel."""
         kind = element_of(kb.result(0).dtype, ksel._features).type
         place = "uint(kp_count) - 1u - ({})" if self.turned else "{}"
         self.write(kb, f"{kind}(weights_load({place}))")
@@ -261,13 +259,11 @@ class _UniformFilter1d(FilterOp):
     )
 
     def select(self, ksel: KernelSelection) -> None:
-        """Looks at the size."""
         size = ksel.attr_int("size").v
         check_count(ksel, "the filter", size)
         self.lines(ksel, size, size // 2)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """Writes the kernel."""
         kind = element_of(kb.result(0).dtype, ksel._features).type
         self.write(kb, f"({kind}(1) / {kind}(kp_count))")
 
@@ -295,7 +291,6 @@ class _GaussianFilter1d(FilterOp):
     )
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the distance."""
         deviation, truncate = ksel.arg_float("sigma"), ksel.attr_float("truncate").v
         sigma = deviation.v
         if not (0 < sigma < math.inf and 0 < truncate < math.inf):
@@ -322,7 +317,6 @@ class ConvolveOp(CustomOp):
     """Whether the second one is taken from its end."""
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the shape."""
         a, v = ksel.arg_tensor("a"), ksel.arg_tensor("v")
         mode, border = ksel.attr_str("mode").v, ksel.arg_float("cval")
         if a.ndim != v.ndim or not a.ndim or not v.size or (not a.size and mode not in BORDERS):
@@ -371,7 +365,6 @@ class ConvolveOp(CustomOp):
         check_sizes(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """Writes the kernel."""
         if ksel.variant == "windows":
             write_products(ksel, kb, self.turned)
             return

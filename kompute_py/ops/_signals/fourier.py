@@ -283,7 +283,6 @@ class _Fftconvolve(CustomOp):
     signature = "fftconvolve(Tensor in1, Tensor in2, str mode='full', int[]? axes=None) -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the shapes."""
         a, b = (ksel.arg_tensor(name).specialize_all_dims() for name in ("in1", "in2"))
         who, mode = ksel._who(), ksel.attr_str("mode").v
         if a.ndim != b.ndim:
@@ -419,7 +418,6 @@ class _Shift(_Places):
     back = False
 
     def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
-        """Rolled axes."""
         places = _of(x)
         for each in axes_of(ksel._who(), ksel.attr_list_int("axes").v, x.ndim):
             n, step, _ = places[each]

@@ -41,7 +41,6 @@ class PixelOp(CustomOp):
     """Whether a pixel of the result is one number, without an axis for it."""
 
     def select(self, ksel: KernelSelection) -> None:
-        """Looks at the last axis."""
         x = ksel.arg_tensor("x")
         if not x.ndim or x.shape[-1] not in self.channels:
             raise InvalidArgumentError(
@@ -59,7 +58,6 @@ class PixelOp(CustomOp):
         check_sizes(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """Writes the kernel."""
         x = kb.arg_value("x")
         whole, count = x.dtype == np.uint8, ksel.arg_descs[0].maybe_tensor_value.shape[-1]  # type: ignore[union-attr]
         load = "float(x_load({})) / 255.0" if whole else "x_load({})"
@@ -109,14 +107,12 @@ class _RgbToGray(PixelOp):
     one = True
 
     def select(self, ksel: KernelSelection) -> None:
-        """Looks at the standard."""
         standard = ksel.attr_str("standard").v
         if standard not in _LUMA:
             raise InvalidArgumentError(f'{ksel._who()}: standard is {standard!r}; give "601" or "709"')
         super().select(ksel)
 
     def pixel(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """The weighted sum."""
         r, g, b = _LUMA[next(a.v for a in ksel.arg_descs if a is not None and a.name == "standard")]
         kb.emit(f"c.x = c.x * {r} + c.y * {g} + c.z * {b};")
 
@@ -176,7 +172,6 @@ class _HsvToRgb(PixelOp):
     signature = "hsv_to_rgb(Tensor x) -> Tensor"
 
     def pixel(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """The mixture in the hue's sector."""
         kb.emit("""
             float sector = (c.x - floor(c.x)) * 6.0, f = sector - floor(sector), v = c.z;
             int n = int(sector) % 6;
@@ -206,7 +201,6 @@ class _SrgbToLinear(PixelOp):
     signature = "srgb_to_linear(Tensor x) -> Tensor"
 
     def pixel(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """The curve."""
         power = kb.call(_power, x=("(v + 0.055) / 1.055", "float32"), y=("2.4", "float32"))
         kb.declare(f"float kp_curve(float v) {{ return v <= 0.04045 ? v / 12.92 : {power}; }}")
         kb.emit("c = vec3(kp_curve(c.x), kp_curve(c.y), kp_curve(c.z));")
@@ -231,7 +225,6 @@ class _LinearToSrgb(PixelOp):
     signature = "linear_to_srgb(Tensor x) -> Tensor"
 
     def pixel(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """The curve."""
         power = kb.call(_power, x=("v", "float32"), y=("1.0 / 2.4", "float32"))
         kb.declare(
             f"float kp_curve(float v) {{ return v <= 0.0031308 ? v * 12.92 : 1.055 * {power} - 0.055; }}"
@@ -262,7 +255,6 @@ class _RgbToYcbcr(PixelOp):
     signature = "rgb_to_ycbcr(Tensor x) -> Tensor"
 
     def pixel(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """The linear map of ITU-T T.871."""
         middle = _middle(ksel)
         kb.emit(f"float y = {_Y}; c = vec3(y, {middle} + (c.z - y) / 1.772, {middle} + (c.x - y) / 1.402);")
 
@@ -286,7 +278,6 @@ class _YcbcrToRgb(PixelOp):
     signature = "ycbcr_to_rgb(Tensor x) -> Tensor"
 
     def pixel(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """The inverse of ITU-T T.871."""
         kb.emit(f"""
             float b = c.y - {_middle(ksel)}, r = c.z - {_middle(ksel)};
             c = vec3(c.x + 1.402 * r, c.x - (0.114 * 1.772 * b + 0.299 * 1.402 * r) / 0.587, c.x + 1.772 * b);
@@ -318,7 +309,6 @@ class _PremultiplyAlpha(PixelOp):
     channels = (4,)
 
     def pixel(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """The product."""
         kb.emit("c *= alpha;")
 
 

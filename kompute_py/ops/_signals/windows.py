@@ -127,7 +127,6 @@ class PassesOp(CustomOp):
         raise NotImplementedError
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the passes."""
         x = ksel.arg_tensor("x")
         check_mode(ksel)
         dtype = self.dtype_of(ksel, x)
@@ -212,7 +211,6 @@ class _UniformFilter(PassesOp):
         return window_passes(ksel, x)
 
     def body(self, kb: KernelBuilder, number: int, kind: str) -> tuple[str, str, str]:
-        """A mean."""
         weight = f"({kind}(1) / {kind}(kp_count{number}))"
         return f"{kind} sum = {kind}(0);", f"sum += {weight} * {{value}};", "sum"
 
@@ -275,12 +273,10 @@ class _GaussianFilter(PassesOp):
         return found
 
     def begin(self, kb: KernelBuilder, number: int) -> None:
-        """Computes the weights."""
         kind = inner_kind(kb.selection, kb.result(0).dtype)
         gaussian_weights(kb, str(number), kind, f"kp_sigma{number}")
 
     def body(self, kb: KernelBuilder, number: int, kind: str) -> tuple[str, str, str]:
-        """A weighted mean."""
         return f"{kind} sum = {kind}(0);", f"sum += weights{number}_load(uint(j)) * {{value}};", "sum"
 
 
@@ -290,7 +286,6 @@ class EdgesOp(PassesOp):
     smooth: ClassVar[str]
 
     def passes(self, ksel: KernelSelection, x: TensorArg) -> list[Pass]:
-        """The axis comes first."""
         axis = ksel.attr_int("axis")
         (first,) = axes_of(ksel._who(), [axis.v], x.ndim)
         chosen = ksel.attr_list_int("axes")
@@ -299,7 +294,6 @@ class EdgesOp(PassesOp):
         return [Pass(each, 3, 1) for each in (first, *others)]
 
     def body(self, kb: KernelBuilder, number: int, kind: str) -> tuple[str, str, str]:
-        """Three weights."""
         weight = f"{kind}(j - 1)" if not number else f"{kind}({self.smooth})"
         return f"{kind} sum = {kind}(0);", f"sum += {weight} * {{value}};", "sum"
 
@@ -381,7 +375,6 @@ class ExtremeFilterOp(PassesOp):
     least: ClassVar[bool]
 
     def dtype_of(self, ksel: KernelSelection, x: TensorArg) -> np.dtype[Any]:
-        """That of `x`."""
         declare_own_border(ksel, x)
         return x.dtype
 
@@ -390,7 +383,6 @@ class ExtremeFilterOp(PassesOp):
         return window_passes(ksel, x)
 
     def border(self, kind: str) -> str:
-        """In the dtype of the elements."""
         return f"{kind}(kp_cval)"
 
     def body(self, kb: KernelBuilder, number: int, kind: str) -> tuple[str, str, str]:
@@ -470,7 +462,6 @@ class RankOp(CustomOp):
         raise NotImplementedError
 
     def select(self, ksel: KernelSelection) -> None:
-        """Finds the window."""
         x = ksel.arg_tensor("x")
         check_mode(ksel)
         declare_own_border(ksel, x)
@@ -494,7 +485,6 @@ class RankOp(CustomOp):
         check_sizes(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """Writes one kernel."""
         x = kb.arg_value("x")
         axes = x.ndim
         key = key_of(ksel, x.dtype)

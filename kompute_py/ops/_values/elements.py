@@ -521,7 +521,6 @@ class ClipOp(ElementwiseOp):
     signature = "clip(Tensor|Scalar a, Tensor|Scalar? a_min=None, Tensor|Scalar? a_max=None) -> Tensor"
 
     def select(self, ksel: KernelSelection) -> None:
-        """Leaves out bounds of None."""
         for place in (1, 2):
             if ksel._values[place] is None:
                 ksel.arg_optional_tensor_or_value(place)
@@ -539,7 +538,6 @@ class AsTypeOp(ElementwiseOp):
     signature = "astype(Tensor|Scalar x, dtype dtype) -> Tensor"
 
     def typed(self, ksel: KernelSelection, types: dict[str, Any]) -> Typed:
-        """The conversion from the argument's type."""
         dtype: np.dtype[Any] = ksel.attr_dtype("dtype").v
         return conversion(types["x"], dtype, "x").typed(types, ksel._features)
 
@@ -551,7 +549,6 @@ class RoundOp(ElementwiseOp):
     signature = "round(Tensor|Scalar a, int decimals=0) -> Tensor"
 
     def typed(self, ksel: KernelSelection, types: dict[str, Any]) -> Typed:
-        """The rounding of the argument's type."""
         decimals, given = ksel.attr_int("decimals").v, types["a"]
         whole = given in ("bool", "int") if isinstance(given, str) else given.kind in "biu"
         if whole and decimals < 0:

@@ -125,13 +125,11 @@ class _Pair(Reducer):
         self.is_kept = False
 
     def keep(self, kb: KernelBuilder, name: str, count: IntOrSize, acc: Any) -> None:
-        """Scratch memory for values and places."""
         kb.scratch(f"{name}_value", count, "uint32" if self.type == "bool" else acc)
         kb.scratch(f"{name}_place", count, "uint32")
         self.is_kept = True
 
     def declare(self, kb: KernelBuilder) -> None:
-        """Adds the functions to the dispatch."""
         if self.kind in ("i64vec2", "u64vec2"):
             kb.extension("GL_EXT_shader_explicit_arithmetic_types_int64")
         nan = "isnan(x)" if self.type in ("float", "double") else "false"
@@ -174,7 +172,6 @@ class ArgOp(ReductionOp):
         return map_, self.pair(acc, self.better), acc
 
     def first_facts(self, ksel: KernelSelection) -> tuple[list[TensorArg], tuple[int, ...], np.dtype[Any]]:
-        """Declares the argument."""
         tensor = ksel.arg_tensor("a")
         if tensor.dtype.kind == "c":
             raise ArgumentTypeError(
@@ -240,7 +237,6 @@ class MomentOp(_Typed):
     wide, neutral, dtype, empty = False, 0, None, math.nan
 
     def first_facts(self, ksel: KernelSelection) -> tuple[list[TensorArg], tuple[int, ...], np.dtype[Any]]:
-        """Declares the arguments."""
         ksel.arg_float("ddof")
         tensors, shape, dtype = super().first_facts(ksel)
         if dtype.kind in "biu":
@@ -248,7 +244,6 @@ class MomentOp(_Typed):
         return tensors, shape, dtype
 
     def result_dtypes(self, dtype: Any, features: frozenset[str] | None) -> tuple[np.dtype[Any], ...]:
-        """That of the distances."""
         return (PART_OF.get(dtype, dtype),)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
@@ -315,15 +310,12 @@ class NormOp(ReductionOp):
     neutral = 0
 
     def select(self, ksel: KernelSelection) -> None:
-        """Chooses the operation of the order."""
         self._of(ksel, ksel.attr_float("ord").v).select(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        """Writes the kernels of that operation."""
         self._of(ksel, ksel.attribute("ord")).generate(ksel, kb)
 
     def variants(self, ksel: KernelSelection) -> list[str]:
-        """Those of that operation."""
         return self._of(ksel, ksel.attribute("ord")).variants(ksel)
 
     def _of(self, ksel: KernelSelection, order: float) -> ReductionOp:
@@ -361,7 +353,6 @@ class DotOp(ReductionOp):
     """The product of vectors."""
 
     def axes(self, ksel: KernelSelection) -> tuple[Sequence[int] | None, bool]:
-        """All: a vector has one."""
         return None, False
 
     def first_facts(self, ksel: KernelSelection) -> tuple[list[TensorArg], tuple[int, ...], np.dtype[Any]]:

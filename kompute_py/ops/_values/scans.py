@@ -20,14 +20,12 @@ class _AxisOrAll(ScanOp):
     """A scan along an axis, or for None through all elements in a row, as NumPy's."""
 
     def declare_axis(self, ksel: KernelSelection) -> int | None:
-        """One axis, or None."""
         given = ksel.attr_list_int("axis").v
         if given is not None and len(given) != 1:
             raise InvalidArgumentError(f"{ksel._who()}: axis is {given}; give one int, or None")
         return None if given is None else int(given[0])
 
     def axis_of(self, ksel: KernelSelection) -> int | None:
-        """The axis as it was declared."""
         given = ksel.attribute("axis")
         return None if given is None else int(given[0])
 
