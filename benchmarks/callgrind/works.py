@@ -288,7 +288,7 @@ WORKS: dict[str, Work] = {
     "operation": Work("call a custom operation on prepared memory", _operation, 15_000),
     "operation-number": Work("the same with another number each time", _operation_of_new_numbers, 122_000),
     "operation-sets": Work("the same with one of 100 sets of tensors in turn", _operation_of_sets, 52_000),
-    "operation-result": Work("call a custom operation that makes its result", _operation_of_results, 122_000),
+    "operation-result": Work("call a custom operation that makes its result", _operation_of_results, 43_000),
     "operation-submit": Work("submit a custom operation on prepared memory", _operation_submit, 31_500),
     "operation-recorded": Work("eval of a recorded custom operation", _operation_recorded, 1_900),
     "operation-made": Work("make a custom operation's .op to record", _operation_made, 132_000),
