@@ -231,7 +231,7 @@ class Tensor(Memory, _native.BufferExporter):
         count = math.prod(shape)
         native = _native.view(self._native, offset, count * dtype.itemsize)
         part = buffer_tensor(native, self._manager, shape, dtype, count, self._memory_type)
-        part._base = getattr(self, "_base", self)
+        part._base = self._base if type(self._native) is _native.BufferView else self
         return part
 
     @property
