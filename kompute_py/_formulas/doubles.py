@@ -597,7 +597,7 @@ double kp_dlogaddexp(double x, double y) {
 }""",
     "kp_dcbrt": """
 double kp_dcbrt(double x) {
-    if (!kp_dfinite(x) || x == 0.0lf) return x;
+    if (!kp_dfinite(x) || kp_iszero_double(x)) return x;
     int k;
     double m = kp_dsplit(abs(x), k), third = kp_floor_double(double(k) / 3.0lf);
     m *= kp_dbits(uint(k - int(third) * 3 + 1023) << 20, 0u);

@@ -407,7 +407,7 @@ float kp_log1p(float a) {
 }""",
     "kp_cbrt": """
 float kp_cbrt(float a) {
-    if (a == 0.0 || kp_isnan_float(a) || kp_isinf_float(a)) return a;
+    if (kp_iszero_float(a) || kp_isnan_float(a) || kp_isinf_float(a)) return a;
     int k;
     float m = kp_split(abs(a), k);
     int third = (k + 300) / 3 - 100, rest = k - 3 * third;

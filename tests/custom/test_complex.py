@@ -115,6 +115,42 @@ def test_edges(dtype, names):
                     assert abs(part - wanted) <= 4e-6 * scale, where
 
 
+def test_numbers_far_from_one(dtype):
+    """Quotients and directions of numbers next to the ends of the range: nothing between may vanish, also where
+    subnormal numbers do, nor overflow.
+    """
+    info, rng, n = np.finfo(dtype), np.random.default_rng(2), 3000
+    least = float(info.smallest_normal)
+
+    def drawn():
+        parts = 2.0 ** rng.uniform(np.log2(least), np.log2(float(info.max)), (2, n)) * rng.choice(
+            [-1, 1], (2, n)
+        )
+        parts[:, :9] = least * 2
+        parts[:, 9:20] = float(info.max) * 0.9
+        near = parts[0] * rng.normal(size=n)
+        parts[1] = np.where(
+            (abs(near) > least) & (abs(near) < float(info.max)) & (np.arange(n) % 2 == 0), near, parts[1]
+        )
+        return rng.permutation(parts.T).T[0] + 1j * parts[1]
+
+    with np.errstate(all="ignore"):
+        x, y = drawn().astype(dtype), drawn().astype(dtype)
+        cases = {
+            "x / y": x.astype(np.clongdouble) / y.astype(np.clongdouble),
+            "reciprocal(y)": 1 / y.astype(np.clongdouble),
+            "sign(x)": x.astype(np.clongdouble) / np.abs(x.astype(np.clongdouble)),
+        }
+    for text, expected in cases.items():
+        operation = kp.ops.elementwise(text)
+        found = operation(**{name: {"x": x, "y": y}[name] for name in operation.formula.names})
+        with np.errstate(all="ignore"):
+            inside = (np.abs(expected) > least) & (np.abs(expected) < float(info.max) / 2)
+            off = np.abs(found - expected) - 8 * info.eps * np.abs(expected) - 4 * least
+        bad = np.nonzero(inside & ~(off <= 0))[0][:3]
+        assert inside.sum() > 500 and not bad.size, (text, x[bad], y[bad], found[bad], expected[bad])
+
+
 def values(dtype, seed):
     rng = np.random.default_rng(seed)
     if np.dtype(dtype).kind == "i":

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import kompute_py as kp
+from kompute_py._custom.source import _float_modes
 from kompute_py.errors import FailedPreconditionError, FormulaError, InvalidArgumentError, SignatureError
 
 DTYPES = ["float32", "int32", "float16", "int8", "uint16", "bool", "complex64"]
@@ -77,6 +80,31 @@ def test_words_that_kernels_need_are_refused(name: str) -> None:
         kp.ops.elementwise(f"{name} + 1")
     with pytest.raises(SignatureError, match=rf"{name}.*cannot be a name.*column 14"):
         _in_place(f"f(Tensor(a!) {name}) -> Tensor(a!)", (8, 8, 1))
+
+
+@pytest.mark.parametrize(("kind", "width"), [("float", 32), ("double", 64)])
+def test_kernels_ask_for_the_float_modes_that_a_device_offers(kind: str, width: int) -> None:
+    offered = {
+        f"shader{name}Float{bits}": True
+        for name in ("SignedZeroInfNanPreserve", "DenormPreserve", "RoundingModeRTZ")
+        for bits in (16, 32, 64)
+    }
+    described = json.loads(json.dumps(kp.list_devices()[0])) | {"float_controls": offered}
+    described["features"] = dict.fromkeys(described["features"], True)
+
+    def lacking(controls: dict[str, bool]) -> list[str]:
+        selection = SimpleNamespace(device={"float_controls": controls})
+        lines = _float_modes(SimpleNamespace(selection=selection), {kind, "float"})
+        extension = "#extension GL_EXT_spirv_intrinsics : require" if lines else ""
+        text = "\n".join(["#version 450", extension, *lines, f"void main() {{ {kind} x = 0.0; }}"])
+        assert kp.check(kp.compile(text), described) == []
+        return [str(each) for each in kp.check(kp.compile(text), described | {"float_controls": {}})]
+
+    found = "".join(lacking(offered))
+    for name in ("SignedZeroInfNanPreserve", "DenormPreserve"):
+        assert f"shader{name}Float{width}" in found
+        assert lacking({**offered, f"shader{name}Float{width}": False}) != lacking(offered)
+    assert "RTZ" not in found and lacking({}) == []
 
 
 def _in_place(signature: str, workgroup: tuple[int, int, int]) -> kp.Operation:

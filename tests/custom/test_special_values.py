@@ -261,7 +261,11 @@ def test_normal_numbers_are_as_exact_where_subnormals_are_not(mgr, dtype):
     info, rng = np.finfo(dtype), np.random.default_rng(0)
     n = sampled(800, 40_000)
     ends = np.log2(float(info.smallest_normal)), np.log2(float(info.max))
-    powers = [rng.uniform(*ends, n), rng.uniform(ends[0], ends[0] + 60, n), rng.uniform(ends[1] - 60, ends[1], n)]
+    powers = [
+        rng.uniform(*ends, n),
+        rng.uniform(ends[0], ends[0] + 60, n),
+        rng.uniform(ends[1] - 60, ends[1], n),
+    ]
     sizes = [2.0 ** np.concatenate(powers) * (1 - 1e-9), float(info.smallest_normal) * np.arange(1, 35)]
     x = np.concatenate(sizes) * rng.choice([-1, 1], 3 * n + 34)
     x = np.where(np.abs(x) < info.smallest_normal, info.smallest_normal, x).astype(dtype)

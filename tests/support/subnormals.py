@@ -22,7 +22,9 @@ def flushes(mgr: kp.Manager) -> bool:
     found = False
     for dtype in (np.float32, np.float64)[: 1 + ("shaderFloat64" in mgr.enabled_features)]:
         x, y = np.array([[least_normal(dtype) * 0.75, least_normal(dtype)], [1.5, 0.75]], dtype)
-        does = kp.ops.elementwise("x * y")(mgr.tensor_t(x), mgr.tensor_t(y)).read().tolist() != (x * y).tolist()
+        does = (
+            kp.ops.elementwise("x * y")(mgr.tensor_t(x), mgr.tensor_t(y)).read().tolist() != (x * y).tolist()
+        )
         assert not (does and controls[f"shaderDenormPreserveFloat{x.itemsize * 8}"])
         found |= does
     return found
