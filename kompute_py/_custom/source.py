@@ -119,16 +119,17 @@ _FLOAT_MODES = {"SignedZeroInfNanPreserve": (4466, 4461), "DenormPreserve": (446
 
 
 def _float_modes(builder: KernelBuilder, words: Set[str]) -> list[str]:
-    """The modes that keep infinities, NaN and the signs of zeros, and subnormal numbers, on a device that can;
-    without, compilers may assume that there are none, or take them for zeros. Each of the widest numbers: of
-    two of one kind glslang keeps the last alone.
+    """The modes that keep infinities, NaN, the signs of zeros and subnormal numbers, on a device that can;
+    without, compilers may assume that there are none, or take them for zeros. Each of the widest numbers:
+    of two of one kind glslang keeps the last alone.
     """
     device = builder.selection.device
     controls = {} if device is None else device.get("float_controls", {})
     width = 32 if _DOUBLES.isdisjoint(words) else 64
+    extension = 'extensions = ["SPV_KHR_float_controls"]'
     return [
-        f'spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [{needs}], {mode}, {width});'
-        for name, (needs, mode) in _FLOAT_MODES.items()
+        f"spirv_execution_mode({extension}, capabilities = [{capability}], {mode}, {width});"
+        for name, (capability, mode) in _FLOAT_MODES.items()
         if controls.get(f"shader{name}Float{width}")
     ]
 

@@ -15,7 +15,7 @@ _GENERIC = {
     precise {C} r = {C}(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
     return r;
 }""",
-    # Smith's division, as NumPy; operands far from 1 are scaled, so that nothing between overflows or vanishes.
+    # Smith's division, as NumPy; operands far from 1 are scaled: nothing between overflows or vanishes.
     "kp_cdiv_{C}": """
 {C} kp_cdiv_{C}({C} a, {C} b) {
     {T} f = kp_cscale_{C}(a), g = kp_cscale_{C}(b);

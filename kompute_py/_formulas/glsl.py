@@ -88,8 +88,8 @@ _FLOATS = {
     if (kp_isnan_{T}(a) || a == {T}(0)) over = kp_nan_{T}();
     return b == {T}(0) ? over : a / b;
 }""",
-    # fmod is exact; the rest is NumPy's npy_divmod. Next to small divisors the remainder may be subnormal: all
-    # is scaled, as devices may take it for 0. Beyond HUGE the quotient is infinite, whatever it is.
+    # fmod is exact; the rest is NumPy's npy_divmod. Of small divisors the remainder may be subnormal: all is
+    # scaled, as devices may take it for 0. Beyond HUGE the quotient is infinite, whatever the remainder is.
     "kp_floordiv_{T}": """
 {T} kp_floordiv_{T}({T} a, {T} b) {
     if (b == {T}(0)) return kp_div_{T}(a, b);
@@ -135,8 +135,8 @@ _SCALES = {
     "double": {"{TINY}": "1e-290lf", "{HUGE}": "1e270lf", "{UP}": "1152921504606846976.0lf"},  # 2^60
 }
 _FIXED = {
-    # A difference, because LLVM's code for AVX-512 (at least 14 to 21, so lavapipe's) mixes up the operands where
-    # it chooses between `a` or `b` and a mix of their bits by `&` and `|`.
+    # A difference, because LLVM's code for AVX-512 (at least 14 to 21, so lavapipe's) mixes up the operands
+    # where it chooses between `a` or `b` and a mix of their bits by `&` and `|`.
     "kp_copysign_float": """
 float kp_copysign_float(float a, float b) {
     uint u = floatBitsToUint(a);

@@ -116,8 +116,8 @@ def test_edges(dtype, names):
 
 
 def test_numbers_far_from_one(dtype):
-    """Quotients and directions of numbers next to the ends of the range: nothing between may vanish, also where
-    subnormal numbers do, nor overflow.
+    """Quotients and directions of numbers next to the ends of the range: nothing between may overflow, nor
+    vanish, also where subnormal numbers do.
     """
     info, rng, n = np.finfo(dtype), np.random.default_rng(2), 3000
     least = float(info.smallest_normal)
