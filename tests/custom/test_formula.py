@@ -353,13 +353,14 @@ CHOICES = [
     "where(x > 5, x, copysign(y, x))", "where(x > 5, y, copysign(y, x))", "where(x < 5, copysign(y, x), x)",
     "where(x > 5, x, copysign(abs(x) * 3, x))", "where(x > 5, x, copysign(where(x > 2, y * 2, y), x))",
     "where(x > 5, where(x > 2, y * 2, y), copysign(where(x > 2, y * 2, y), x))",
-    "where(x > 5, x, where(x > 2, copysign(y * 2, x), copysign(y, x)))", "where(x > 5, 0 * x, copysign(y, x))",
+    "where(x > 5, x, where(x > 2, copysign(y * 2, x), copysign(y, x)))",
+    "where(x > 5, 0 * x, copysign(y, x))",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_signs_are_copied_in_choices(mgr, dtype):
-    """LLVM's code for AVX-512 mixes up the operands of some choices between numbers and mixes of their bits."""
+    """LLVM's code for AVX-512 mixes up operands of choices between numbers and mixes of their bits."""
     if not runs(mgr, dtype):
         pytest.skip(f"the device has no {dtype}")
     x = np.array([0.5, -0.25, 3, -7, 8, 1, -2, 9, -0.0, 6, 2.5], dtype)
@@ -370,9 +371,8 @@ def test_signs_are_copied_in_choices(mgr, dtype):
         expected = np.asarray(numpy_of(text, given))
         for n in (11, 3):  # kernels have code of its own for a rest of four
             found = operation(**{name: each[:n] for name, each in given.items()})
-            np.testing.assert_array_equal(
-                found.view(f"u{x.itemsize}"), expected[:n].view(f"u{x.itemsize}"), text
-            )
+            bits, wanted = (each.view(f"u{x.itemsize}") for each in (found, expected[:n]))
+            np.testing.assert_array_equal(bits, wanted, text)
 
 
 def test_functions_in_glsl(mgr):

@@ -217,7 +217,7 @@ def cases(dtype):
 
 
 def check(found, arrays, wrong):
-    """Computes `found`, as `cases` gives them; `wrong` says where a function's results of arguments are so."""
+    """Computes `found`, as `cases` gives them; `wrong(function, result, args)` gives the wrong places."""
     for group in groups(found, 10):
         texts = [f"r{n} = {function}({', '.join(names)})" for n, (function, names, _) in enumerate(group)]
         operation = kp.ops.elementwise("; ".join(texts))
