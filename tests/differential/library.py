@@ -179,6 +179,8 @@ def repetition(program: Program) -> Recorded | None:
     operation = kp.OpAlgoDispatch(algorithm, [scale, offset])
 
     def effect() -> None:
+        if times == 0:
+            return  # it uses nothing, so nothing is uploaded
         one, other = (item.device[at : at + size].view(np.uint32) for item, at in ((a, a0), (b, b0)))
         for _ in range(times):
             wide = other.astype(np.uint64) * scale + one[::-1] + offset
@@ -199,21 +201,34 @@ def repetition(program: Program) -> Recorded | None:
 
 
 def assign(program: Program) -> None:
-    """``t[key] = x``, for some words."""
+    """``t[key] = x``, for some words: a slice, which the host writes; places or a mask, for the device."""
     free = program.live(tensors=True, free=True)
     if not free:
         return
     item = program.random.choice(free)
-    chosen = _words(program, item, 4)
+    by_device = program.dispatch and program.random.random() < 0.3
+    chosen = _words(program, item, program.alignment if by_device else 4, (1,) if by_device else STEPS)
     if chosen is None:
         return
     begin, end, words = chosen
-    program.note(f"assign to {item} {begin}:{end} {words.step}", "assigned")
+    key: Any = words
+    if by_device:
+        if program.held():
+            program.release()  # what the call uses beside the tensor may be held
+        count = (end - begin) // 4
+        key = np.array(program.random.sample(range(count), program.random.randint(1, count)))
+        key = np.isin(np.arange(count), key) if program.random.random() < 0.5 else key
+    kind = "assigned at places" if by_device else "assigned"
+    program.note(f"assign to {item} {begin}:{end} at {key}", kind)
     part: Any = item.words(begin, end)
-    model = item.device[begin:end].view(np.uint32)[words]
-    model[:] = data = program.bytes(model.nbytes).view(np.uint32)
+    model = item.device[begin:end].view(np.uint32)
+    data = program.bytes(model[key].nbytes).view(np.uint32)
+    model[key] = data
     works = [work for work in item.work if item in work.touches]
-    program.store(part[words], data)
+    if by_device:
+        part[key] = data
+    else:
+        program.store(part[key], data)
     item.write(begin, end)  # the words between count as well
     program.note_learned(works, "assignment")
 

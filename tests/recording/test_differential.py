@@ -25,7 +25,7 @@ ANYWHERE = {"assigned", "scratch", "threads"}
 IN_SHADERS = {
     "operation called", "operation recorded", "operation submitted", "strided argument", "strided result",
     "repeated with an exchange", "kernels by shape", "drawn", "donated", "rebuilt", "recorded again",
-    "used by another thread while it is donated",
+    "used by another thread while it is donated", "assigned at places",
 }  # fmt: skip
 WITHOUT_IMPORTS = ("swiftshader", "memory=noncoherent", "memory=exotic", "profile=mobile")
 
