@@ -1,19 +1,23 @@
-"""Formats of images that a source in Slang or HLSL reads without naming one: Slang infers those of integers,
-and leaves floats unknown.
+"""Formats of images and texel buffers of floats that a source in Slang or HLSL declares by their type alone:
+Slang infers formats of all other types, and leaves floats unknown.
 
-Reading an image of unknown format needs the device's feature shaderStorageImageReadWithoutFormat. The
-declared type says enough, as it does to glslang: `RWTexture2D<float4>` is rgba32f. Images that are only
-written stay without a format, so that any image can be bound.
+Reading an image of unknown format needs the device's feature shaderStorageImageReadWithoutFormat, and a texel
+buffer has no other source of it. The declared type says enough, as it does to DXC and glslang:
+`RWTexture2D<float4>`, which `RWTexture2D` stands for, is rgba32f. Images that are only written stay without a
+format, so that any image can be bound.
 """
 
 from __future__ import annotations
 
+import array
 import re
 
 from .spirv_words import (
     FUNCTION,
     NAME,
+    TYPE_ARRAY,
     TYPE_POINTER,
+    TYPE_RUNTIME_ARRAY,
     VARIABLE,
     Rewriter,
     encoded,
@@ -23,131 +27,129 @@ from .spirv_words import (
 )
 
 _DECLARED = re.compile(
-    r"(\[\[[^\]]*\]\]\s*)*\b(?:RW|RasterizerOrdered)(?:Texture[123]D(?:Array)?|Buffer)\s*<\s*([\w\s]+?)\s*>\s*([^;(){}]*)"
+    r"((?:\[\[[^\]]*\]\]\s*)*)\b(?:(?:RW|RasterizerOrdered)(?:Texture[123]D(?:Array)?|Buffer)|Buffer)\b"
+    r"\s*(?:<\s*([\w\s]+?)\s*>)?\s*([A-Za-z_][^;(){}<>]*)"
 )
 _NAME = re.compile(r"(?:^|,)\s*([A-Za-z_]\w*)")
-_FORMATS = {"float": 3, "float1": 3, "float2": 6, "float4": 1}  # R32f, Rg32f, Rgba32f
-_CAPABILITY, _TYPE_IMAGE, _LOAD, _IMAGE_READ, _IMAGE_WRITE = 17, 25, 61, 98, 99
-_IMAGE_QUERIES = (104, 106, 107)  # OpImageQuerySize, OpImageQueryLevels, OpImageQuerySamples
-_EXTENDED, _READ, _WRITE = (
-    49,
-    55,
-    56,
-)  # capabilities: StorageImageExtendedFormats, ...ReadWithoutFormat, ...WriteWithoutFormat
-_ANNOTATIONS = (5, 71)  # OpName, OpDecorate
-_ARRAYS = (28, 29)  # OpTypeArray, OpTypeRuntimeArray
-_LITERALS_FROM = {
-    79: 5,
-    81: 4,
-    82: 5,
-}  # OpVectorShuffle, OpCompositeExtract, OpCompositeInsert: words before their literals
+_R32F, _RG32F, _RGBA32F = 3, 6, 1
+_FORMATS = {"": _RGBA32F, "float": _R32F, "float1": _R32F, "float2": _RG32F, "float4": _RGBA32F}
 _UNKNOWN = 0
+_CAPABILITY, _TYPE_IMAGE, _LOAD, _ACCESS_CHAIN, _TEXEL_POINTER = 17, 25, 61, (65, 66), 60
+_FETCH, _READ, _WRITE, _QUERIES = 95, 98, 99, (104, 106, 107)  # OpImageQuerySize, ...Levels, ...Samples
+_OF_IMAGE = {_FETCH: 3, _READ: 3, _WRITE: 1, **dict.fromkeys(_QUERIES, 3)}  # word of the image
+_BUFFER, _STORAGE = 5, 2  # a dimension; "sampled" of storage images
+_EXTENDED, _READ_UNKNOWN, _WRITE_UNKNOWN = 49, 55, 56  # capabilities
+_ARRAYS = (TYPE_ARRAY, TYPE_RUNTIME_ARRAY)
+# OpVectorShuffle, OpCompositeExtract, OpCompositeInsert: words before their literals.
+_LITERALS_FROM = {79: 5, 81: 4, 82: 5}
 
 
 def with_formats(spirv: bytes, code: str) -> bytes:
     """The module with the formats that the declarations in `code`, which has no comments, stand for."""
     declared: dict[str, set[int]] = {}
     for attributes, element, listed in _DECLARED.findall(code):
-        known = _FORMATS.get(element, _UNKNOWN) if "image_format" not in attributes else _UNKNOWN
+        form = _UNKNOWN if "image_format" in attributes else _FORMATS.get(element, _UNKNOWN)
         for name in _NAME.findall(listed):
-            declared.setdefault(name, set()).add(known)
+            declared.setdefault(name, set()).add(form)
     words = words_of(spirv)
     names: dict[int, str] = {}
-    images: dict[int, int] = {}  # types of images of unknown format: id -> place
-    same: dict[tuple[int, ...], int] = {}
-    pointers: dict[int, int] = {}
-    pointer_to: dict[int, int] = {}
-    variables: dict[int, tuple[int, int]] = {}  # id -> place, type of the image
-    loads: dict[int, tuple[int, int]] = {}  # id -> variable, place
-    read: set[int] = set()
-    written: set[int] = set()
-    other: set[int] = set()  # used in other ways
+    types: dict[int, int] = {}  # images, arrays and pointers: id -> place
+    known: dict[tuple[int, ...], int] = {}
     capabilities: dict[int, int] = {}
-    inside = False
     for opcode, at, length in instructions(words):
-        inside = inside or opcode == FUNCTION
+        if opcode == FUNCTION:
+            break
         if opcode == _CAPABILITY:
             capabilities[words[at + 1]] = at
         elif opcode == NAME:
             names[words[at + 1]] = text_at(words, at + 2, at + length)
-        elif opcode == _TYPE_IMAGE:
-            same[tuple(words[at + 2 : at + length])] = words[at + 1]
-            if words[at + 7] == 2 and words[at + 8] == _UNKNOWN:
-                images[words[at + 1]] = at
-        elif opcode == TYPE_POINTER:
-            pointers[words[at + 1]] = words[at + 3]
-            if words[at + 2] == 0:
-                pointer_to[words[at + 3]] = words[at + 1]
-        elif opcode == VARIABLE and not inside:
-            if pointers.get(words[at + 1]) in images:
-                variables[words[at + 2]] = (at, pointers[words[at + 1]])
-        elif inside:
-            if opcode == _LOAD and words[at + 3] in variables:
-                loads[words[at + 2]] = (words[at + 3], at)
-                continue
-            place = {_IMAGE_READ: 3, _IMAGE_WRITE: 1}.get(opcode, 3 if opcode in _IMAGE_QUERIES else 0)
-            if place and words[at + place] in loads:
-                {_IMAGE_READ: read, _IMAGE_WRITE: written}.get(opcode, set()).add(loads[words[at + place]][0])
-            for k in range(at + 1, at + _LITERALS_FROM.get(opcode, length)):
-                if k != at + place and opcode not in _ANNOTATIONS:
-                    if words[k] in variables:
-                        other.add(words[k])
-                    elif words[k] in loads:
-                        other.add(loads[words[k]][0])
-    chosen = {}
-    for variable in read - other:
-        forms = declared.get(re.sub(r"_\d+$", "", names.get(variable, "")), set()) | declared.get(
-            names.get(variable, ""), set()
-        )
-        if len(forms) == 1 and _UNKNOWN not in forms:
+        elif opcode in (_TYPE_IMAGE, *_ARRAYS, TYPE_POINTER):
+            types[words[at + 1]] = at
+            known[(opcode, *words[at + 2 : at + length])] = words[at + 1]
+
+    def inner(kind: int) -> int:
+        """What a pointer points to, or an array consists of."""
+        at = types[kind]
+        return words[at + (3 if words[at] & 0xFFFF == TYPE_POINTER else 2)]
+
+    def image_of(kind: int) -> int | None:
+        while kind in types and words[types[kind]] & 0xFFFF != _TYPE_IMAGE:
+            kind = inner(kind)
+        at = types.get(kind)
+        return None if at is None or words[at + 8] != _UNKNOWN else at
+
+    roots: dict[int, int] = {}  # each variable, and what is made of it: pointers to elements, loaded images
+    images: dict[int, int] = {}  # variable -> place of its image's type
+    places: dict[int, list[int]] = {}  # variable -> places of the instructions that make these
+    read: set[int] = set()
+    written: set[int] = set()
+    other: set[int] = set()  # used in other ways
+    inside = False
+    for opcode, at, length in instructions(words):
+        inside = inside or opcode == FUNCTION
+        if opcode == VARIABLE and not inside and (image := image_of(words[at + 1])) is not None:
+            if words[image + 7] == _STORAGE or words[image + 3] == _BUFFER:
+                roots[words[at + 2]] = words[at + 2]
+                images[words[at + 2]] = image
+                places[words[at + 2]] = [at]
+        if not inside:
+            continue
+        place = 3 if opcode in (_LOAD, _TEXEL_POINTER, *_ACCESS_CHAIN) else _OF_IMAGE.get(opcode, 0)
+        root = roots.get(words[at + place]) if place else None
+        if root is not None and opcode in (_LOAD, *_ACCESS_CHAIN):
+            roots[words[at + 2]] = root
+            places[root].append(at)
+        elif root is not None:
+            (written if opcode == _WRITE else read if opcode == _READ else set()).add(root)
+        for k in range(at + 1, at + _LITERALS_FROM.get(opcode, length)):
+            if k not in (at + place, at + 2) and words[k] in roots and opcode not in (5, 71):
+                other.add(roots[words[k]])
+
+    chosen: dict[int, int] = {}
+    for variable, image in images.items():
+        name = names.get(variable, "")
+        forms = declared.get(name, set()) | declared.get(re.sub(r"_\d+$", "", name), set())
+        wanted = variable in read or words[image + 3] == _BUFFER
+        if wanted and variable not in other and len(forms) == 1 and _UNKNOWN not in forms:
             chosen[variable] = min(forms)
-    if not variables and not chosen:
+    if not images:
         return spirv
     out = Rewriter(words)
-    added: dict[int, list[list[int]]] = {}  # by the type that they follow
-    made: dict[tuple[int, int], tuple[int, int]] = {}  # image type, format -> the new one, its pointer
-    for variable, form in sorted(chosen.items()):
-        at, kind = variables[variable]
-        if (kind, form) not in made:
-            place = images[kind]
-            fields = list(words[place + 2 : place + (words[place] >> 16)])
+    added: list[array.array[int]] = []
+
+    def with_format(kind: int, form: int) -> int:
+        """The type with this format in place of none."""
+        at = types[kind]
+        opcode, fields = words[at] & 0xFFFF, list(words[at + 2 : at + (words[at] >> 16)])
+        if opcode == _TYPE_IMAGE:
             fields[6] = form
-            image = same.get(tuple(fields), 0)
-            pointer = pointer_to.get(image, 0)
-            parts = added.setdefault(kind, [])
-            if not image:
-                image = out.fresh()
-                parts.append([_TYPE_IMAGE, image, *fields])
-            if not pointer:
-                pointer = out.fresh()
-                parts.append([TYPE_POINTER, pointer, 0, image])
-            made[kind, form] = (image, pointer)
-        out.replace(
-            at, encoded(VARIABLE, [made[kind, form][1], variable, *words[at + 3 : at + (words[at] >> 16)]])
-        )
-    first = min(at for at, _ in variables.values())
-    changed = next(
-        (
-            encoded(VARIABLE, [made[kind, chosen[each]][1], each, *words[at + 3 : at + (words[at] >> 16)]])
-            for each, (at, kind) in variables.items()
-            if at == first and each in chosen
-        ),
-        words[first : first + (words[first] >> 16)],
+        else:
+            fields[1 if opcode == TYPE_POINTER else 0] = with_format(inner(kind), form)
+        made = known.get((opcode, *fields))
+        if made is None:
+            made = known[(opcode, *fields)] = out.fresh()
+            added.append(encoded(opcode, [made, *fields]))
+        return made
+
+    changed: dict[int, array.array[int]] = {}
+    for variable, form in sorted(chosen.items()):
+        for at in places[variable]:
+            instruction = words[at : at + (words[at] >> 16)]
+            instruction[1] = with_format(instruction[1], form)
+            changed[at] = instruction
+    first = min(at for variable in images for at in places[variable][:1])
+    changed[first] = sum(added, array.array("I")) + changed.get(
+        first, words[first : first + (words[first] >> 16)]
     )
-    types = [encoded(part[0], part[1:]) for parts in added.values() for part in parts]
-    out.replace(first, *types, changed)
-    for result, (variable, at) in loads.items():
-        if variable in chosen:
-            image = made[variables[variable][1], chosen[variable]][0]
-            out.replace(at, encoded(_LOAD, [image, result, *words[at + 3 : at + (words[at] >> 16)]]))
-    left = set(variables) - set(chosen)
-    in_arrays = any(opcode in _ARRAYS and words[at + 2] in images for opcode, at, _ in instructions(words))
-    dropped = set()
-    if not in_arrays and not left & (read | other):
-        dropped = {_READ} if left else {_READ, _WRITE}
+    for at, instruction in changed.items():
+        out.replace(at, instruction)
+    left = {v for v in images if v not in chosen and words[images[v] + 7] == _STORAGE}
+    dropped = set() if left & (read | other) else {_READ_UNKNOWN}
+    if not left & (written | other):
+        dropped.add(_WRITE_UNKNOWN)
     for capability, at in capabilities.items():
         kept = [words[at : at + 2]] if capability not in dropped else []
-        if at == min(capabilities.values()) and 6 in chosen.values() and _EXTENDED not in capabilities:
+        if at == min(capabilities.values()) and _RG32F in chosen.values() and _EXTENDED not in capabilities:
             kept.append(encoded(_CAPABILITY, [_EXTENDED]))
         out.replace(at, *kept)
     return out.result()

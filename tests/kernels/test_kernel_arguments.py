@@ -246,22 +246,6 @@ def test_a_module_is_checked_against_a_target_that_is_given(mgr):
     assert mgr.kernel(old, name="blur", target="vulkan1.0").name == "blur"
 
 
-def test_texel_buffers_are_refused_by_name(mgr):
-    kernel = mgr.kernel(
-        """
-        #version 450
-        layout(local_size_x = 1) in;
-        layout(binding = 0, r32f) uniform imageBuffer texels;
-        void main() { imageStore(texels, 0, vec4(1)); }
-        """,
-        name="fill",
-    )
-    with pytest.raises(
-        kp.UnimplementedError, match=r"fill: 'texels' is a storage texel buffer \(imageBuffer\)"
-    ):
-        kernel(mgr.zeros(4))
-
-
 @pytest.mark.parametrize(
     ("declared", "wanted"), [("rgba8", "mgr.image(..., format='rgba8')"), ("", "mgr.image(...)")]
 )
