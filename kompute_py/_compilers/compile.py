@@ -21,6 +21,7 @@ from .._base.errors import (
     InvalidArgumentError,
     ShaderCompileError,
     ShaderCompileWarning,
+    UnimplementedError,
     kind_of,
     shown,
 )
@@ -546,10 +547,15 @@ def _module(path: Path, content: bytes, target: str, unchecked: int | None) -> b
 
 
 def check_target(spirv: bytes, target: str, what: str) -> None:
-    """Raises InvalidArgumentError if `what`, a module, is not valid for the target; it may be newer."""
+    """Raises InvalidArgumentError if `what`, a module, is not valid for the target; it may be newer.
+    UnimplementedError for a capability that the tools do not know.
+    """
     # Whether a layout needs the device to have scalarBlockLayout shows when an algorithm is made of it.
     if problem := _native.validate_spirv(spirv, minor_of(target), scalar_block_layout=True):
-        raise InvalidArgumentError(f"{what} is not valid SPIR-V for {target}: {problem}")
+        newer = "Invalid capability operand" in problem  # than the tools
+        raise (UnimplementedError if newer else InvalidArgumentError)(
+            f"{what} is not valid SPIR-V for target={target!r}: {problem}"
+        )
 
 
 def minor_of(target: str) -> int:

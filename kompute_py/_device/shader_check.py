@@ -14,7 +14,7 @@ from .. import _native
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, kind_of, shown
 from .._base.plain_arguments import as_text
 from .._base.warn import warn
-from .._compilers.compile import COMPILE_OPTIONS, _compile, path_of
+from .._compilers.compile import COMPILE_OPTIONS, _compile, minor_of, path_of
 from .._compilers.spirv_bytes import module_bytes
 from .._shaders.constants import NO_SPECIALIZATION, SpecConstants, is_given
 from .._shaders.module import is_assembly
@@ -114,12 +114,6 @@ def check(
     special = NO_SPECIALIZATION
     if is_given(spec_consts):
         special = SpecConstants(_native.reflect_spirv(spirv, entry)["spec_constants"]).pack(spec_consts)
-    if (local := _native.private_bytes(spirv, special.data, special.entries)) > _LARGE_LOCALS:
-        warn(
-            f"The shader's local variables take {local} bytes for each invocation; drivers may work on its "
-            "pipeline for minutes (the option pipeline_timeout limits the wait). Put large arrays into a "
-            "tensor or into shared memory"
-        )
     size = info.get("max_work_group_size")
     if size is None:
         size = _part(info, "limits").get("maxComputeWorkGroupSize")
@@ -163,6 +157,12 @@ def check(
             for name in ("denormBehaviorIndependence", "roundingModeIndependence")
         ),
     )
+    if not found and (local := _native.private_bytes(spirv, special.data, special.entries)) > _LARGE_LOCALS:
+        warn(
+            f"The shader's local variables take {local} bytes for each invocation; drivers may work on its "
+            "pipeline for minutes (the option pipeline_timeout limits the wait). Put large arrays into a "
+            "tensor or into shared memory"
+        )
     return [Finding(*finding) for finding in found]
 
 
@@ -243,12 +243,19 @@ def _spirv_of(shader: Any, minor: int, entry: str, options: Mapping[str, Any]) -
                 f"check has no option {shown(option)}; for source it takes {', '.join(COMPILE_OPTIONS)}"
             )
     if isinstance(shader, str) and is_assembly(shader):
-        return _native.assemble_spirv(shader, _NEWEST)
+        target = options.get("target")
+        return _native.assemble_spirv(shader, _NEWEST if target is None else minor_of(target))
     if isinstance(shader, str | os.PathLike):
         path = path_of(shader)
         if path is not None and path.suffix.lower() == ".spv":
             return bytes_of(shader)
         # For files of SPIR-V and assembly, check whether the device accepts their contents.
         target = {"target": f"vulkan1.{minor}", **options}
-        return _compile(shader, entry=entry, **target, unchecked=_NEWEST, stacklevel=4).spirv
+        return _compile(
+            shader,
+            entry=entry,
+            **target,
+            unchecked=minor_of(options.get("target", "vulkan1.3")),
+            stacklevel=4,
+        ).spirv
     return bytes_of(shader)

@@ -11,7 +11,7 @@ from .. import _native
 from .._base.arrays import to_flag
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._base.plain_arguments import as_text
-from .._compilers.compile import TARGETS
+from .._compilers.compile import TARGETS, check_target
 from .spirv import chosen_entry, to_spirv
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def assemble(text: str, *, target: Target = "vulkan1.2") -> bytes:
-    """Assembles SPIR-V, in the newest version of `target` ("vulkan1.0" to "vulkan1.3").
+    """Assembles SPIR-V for `target` ("vulkan1.0" to "vulkan1.3"): in the version that its first comments
+    state, as a disassembler writes them, else in the newest in which it is valid.
 
     Raises ShaderCompileError with line and column for errors in the text, InvalidArgumentError if the module
     violates the target's rules, ArgumentTypeError if `text` is not a str.
@@ -32,10 +33,8 @@ def assemble(text: str, *, target: Target = "vulkan1.2") -> bytes:
         raise ArgumentTypeError(f"SPIR-V assembly is a str, not {type(text).__name__}")
     if not isinstance(target, str) or target not in TARGETS:
         raise InvalidArgumentError(f"{shown(target)} is not a target; choose one of {', '.join(TARGETS)}")
-    minor = TARGETS.index(target)
-    spirv = _native.assemble_spirv(as_text(text, "SPIR-V assembly"), minor)
-    if problem := _native.validate_spirv(spirv, minor, scalar_block_layout=True):
-        raise InvalidArgumentError(f"The assembly is not valid SPIR-V for {target}: {problem}")
+    spirv = _native.assemble_spirv(as_text(text, "SPIR-V assembly"), TARGETS.index(target))
+    check_target(spirv, target, "The assembly")
     return spirv
 
 

@@ -241,7 +241,9 @@ def test_compile_errors_name_the_shader(mgr, source):
 def test_a_module_is_checked_against_a_target_that_is_given(mgr):
     source = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}"
     old, new = (kp.compile(source, target=target) for target in ("vulkan1.0", "vulkan1.2"))
-    with pytest.raises(kp.InvalidArgumentError, match=r"blur is not valid SPIR-V for vulkan1\.0: .*1\.5"):
+    with pytest.raises(
+        kp.InvalidArgumentError, match=r"blur is not valid SPIR-V for target='vulkan1\.0': .*1\.5"
+    ):
         mgr.kernel(new, name="blur", target="vulkan1.0")
     assert mgr.kernel(old, name="blur", target="vulkan1.0").name == "blur"
 

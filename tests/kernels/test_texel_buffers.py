@@ -169,7 +169,9 @@ RWTexture2D image; RWTexture2D<float2> images[2];
 """,
         language="slang",
     )
-    formats = {p.name: p.texels if p.image is None else p.image["format"] for p in kernel.signature.parameters}
+    formats = {
+        p.name: p.texels if p.image is None else p.image["format"] for p in kernel.signature.parameters
+    }
     assert formats == {
         "a": "rgba32f", "b": "r32f", "c": "r32ui", "d": "rg32i", "e": "rg32f",
         "image": "rgba32f", "images": "rg32f",

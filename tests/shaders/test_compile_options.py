@@ -189,6 +189,27 @@ def test_spirv_files(tmp_path):
             kp.compile(file)
 
 
+def test_assembly_without_a_version(tmp_path, mgr):
+    """The newest version in which it is valid: later ones want all variables in the interface."""
+    text = re.sub(
+        r"(?m)^;.*\n",
+        "",
+        kp.disassemble(
+            kp.compile(
+                "layout(local_size_x = 8) in; layout(binding = 0) buffer A { float a[]; }; void main() { a[0] = 1; }",
+                target="vulkan1.1",
+            )
+        ),
+    )
+    file = tmp_path / "old.spvasm"
+    file.write_text(text)
+    made = [kp.assemble(text), kp.compile(file), mgr.kernel(text).to_spirv(), mgr.kernel(file).to_spirv()]
+    assert {bytes(each[4:8]) for each in made} == {b"\0\3\1\0"}
+    assert kp.check(text, mgr) == kp.check(file, mgr) == kp.check(text, mgr, target="vulkan1.1") == []
+    with pytest.raises(kp.InvalidArgumentError, match=r"not valid SPIR-V for target='vulkan1\.1'"):
+        kp.assemble(text.replace("OpReturn\n", ""), target="vulkan1.1")
+
+
 def test_assembly_files(tmp_path, mgr, needs):
     needs(mgr, "dispatch")
     # SPIR-V of Vulkan 1.1 lists fewer variables with the entry point.

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from kompute_py import _native
 
 MODULE = """; Version: 1.3
 OpCapability Shader
@@ -128,13 +129,33 @@ def test_capabilities_that_no_device_gives(mgr, device, number, says):
         mgr.kernel(spirv)
 
 
-def test_a_validator_that_is_older_names_the_capability(tmp_path):
+@pytest.mark.parametrize(
+    ("number", "named"), [(5394, r"5394 \(CooperativeVectorNV\)|CooperativeVectorNV"), (60000, "60000")]
+)
+def test_a_validator_that_is_older_names_the_capability(mgr, tmp_path, number, named):
     path = tmp_path / "vector.spv"
-    path.write_bytes(with_capability(5394))
-    with pytest.raises(kp.InvalidArgumentError, match=r"5394 \(CooperativeVectorNV\)|CooperativeVectorNV"):
-        kp.compile(path)
-    with pytest.raises(kp.InvalidArgumentError, match=r"5394 \(CooperativeVectorNV\)|CooperativeVectorNV"):
-        kp.ShaderModule(path, target="vulkan1.2")
+    path.write_bytes(with_capability(number))
+    for use in (
+        lambda: kp.compile(path),
+        lambda: kp.ShaderModule(path, target="vulkan1.2"),
+        lambda: mgr.kernel(path),
+        lambda: _native.finish_spirv(with_capability(number), "vector", "performance", "vulkan1.2", False),
+    ):
+        with pytest.raises(kp.UnimplementedError, match=named):
+            use()
+
+
+def test_a_compiler_that_makes_invalid_spirv_is_at_fault():
+    spirv = with_capability(9)  # Float16
+    broken = spirv.replace(
+        np.uint32(1 << 16 | 253).tobytes(), np.uint32(1 << 16 | 0).tobytes()
+    )  # no OpReturn
+    assert broken != spirv
+    for optimize in ("none", "performance"):
+        with pytest.raises(
+            kp.ShaderCompileError, match="blur.hlsl: error: the compiler made SPIR-V .* not of the source"
+        ):
+            _native.finish_spirv(broken, "blur.hlsl", optimize, "vulkan1.2", False)
 
 
 def test_every_named_capability_is_judged(device):

@@ -133,7 +133,7 @@ std::vector<Finding> check_module(std::span<const uint32_t> words, const ShaderI
                              {},
                              "A shared block laid out with layout(scalar) needs the device feature "
                              "'workgroupMemoryExplicitLayoutScalarBlockLayout' (or use std430)"});
-        else
+        else if (found.empty() || unknown_capability(problem).empty())
             found.push_back({FindingKind::validation,
                              "Vulkan " + dotted(1, rules),
                              {},

@@ -148,8 +148,12 @@ std::string disassemble_spirv(std::span<const uint32_t> words, bool friendly_nam
     uint32_t options = SPV_BINARY_TO_TEXT_OPTION_INDENT;
     if (friendly_names) options |= SPV_BINARY_TO_TEXT_OPTION_FRIENDLY_NAMES;
     std::string text;
-    if (!tools.Disassemble(words.data(), words.size(), &text, options))
+    if (!tools.Disassemble(words.data(), words.size(), &text, options)) {
+        if (const std::string capability = unknown_capability(with_capability_names(messages)); !capability.empty())
+            throw Error(ErrorKind::unimplemented, "The module has the SPIR-V capability " + capability +
+                                                      ", which kompute_py's tools do not know");
         invalid("these " + std::to_string(words.size() * 4) + " bytes are not SPIR-V: " + trimmed(messages));
+    }
     return to_valid_utf8(text);
 }
 
@@ -175,9 +179,17 @@ std::vector<uint32_t> assemble_spirv(const std::string& text, uint32_t vulkan_mi
     // The assembler writes the target's newest version, in which the disassembled module may not be valid.
     // The version in the comments may be wrong too: someone may have edited the text and kept them.
     const uint32_t version = version_in_comments(text);
-    if (version == 0 || words.size() < 2 || words[1] == version) return words;
+    if (words.size() < 2 || words[1] == version) return words;
     const ValidationOptions lenient = ValidationOptions::lenient(vulkan_minor);
-    const uint32_t newest = std::exchange(words[1], version);
+    const uint32_t newest = words[1];
+    if (version == 0) {
+        // Without such a comment, an older version is taken only if the module is valid in none that is newer.
+        for (; words[1] >= 0x10000u; words[1] -= 0x100u)
+            if (validate_spirv(words, lenient).empty()) return words;
+        words[1] = newest;
+        return words;
+    }
+    words[1] = version;
     if (validate_spirv(words, lenient).empty()) return words;
     words[1] = newest;
     if (!validate_spirv(words, lenient).empty()) words[1] = version;
