@@ -129,8 +129,8 @@ Target = Literal["vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3"]
 """A version of Vulkan to compile for."""
 Optimization = Literal["none", "size", "performance"]
 """The goal of the compiler's optimizations."""
-CompilerName = Literal["slang", "glslang"]
-"""A compiler of HLSL."""
+CompilerName = Literal["dxc", "slang", "glslang"]
+"""A compiler: those of HLSL are dxc and slang."""
 TuningMode = Literal["auto", "stored", "off"]
 """When operations measure their variants."""
 WaitMode = Literal["auto", "spin", "block"]
@@ -209,6 +209,8 @@ class ManagerOptions(TypedDict, total=False):
     """The time limit of a compilation in seconds."""
     compiler: CompilerName | None
     """The compiler for HLSL."""
+    dxc_library: str | os.PathLike[str] | None
+    """DXC's library or its folder, "" for no DXC."""
     slang_library: str | os.PathLike[str] | None
     """Slang's library or its folder, "" for no Slang."""
 
@@ -226,6 +228,7 @@ class ResultOptions(TypedDict, total=False):
     hlsl_offsets: bool
     hlsl_16bit_types: bool
     compiler: CompilerName | None
+    compiler_options: str | Iterable[str]
     cache: bool
     timeout: float | None
     size_limit: SizeLike | None

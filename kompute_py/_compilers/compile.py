@@ -1,6 +1,5 @@
-"""Shaders from source: GLSL compiled to SPIR-V by the compiler that is part of the package, HLSL and Slang by
-Slang where it is
-installed (languages.py)."""
+"""Shaders from source: GLSL compiled to SPIR-V by the compiler that is part of the package, HLSL by DXC and
+Slang by Slang where they are installed (languages.py)."""
 
 from __future__ import annotations
 
@@ -84,6 +83,7 @@ def compile(
     hlsl_offsets: bool = False,
     hlsl_16bit_types: bool = False,
     compiler: CompilerName | None = None,
+    compiler_options: str | Iterable[str] = (),
     cache: bool = True,
     timeout: float | None = None,
     size_limit: SizeLike | None = None,
@@ -107,18 +107,22 @@ def compile(
             specialization constants are kept.
         debug_info: Keep the source and its lines in the module, for debuggers and profilers.
         target: ``"vulkan1.0"`` to ``"vulkan1.3"``: the Vulkan version of the resulting SPIR-V.
-        spirv_version: ``"1.0"`` to ``"1.6"``, up to what the target has; by default that (at most 1.3 for
-            HLSL without Slang).
+        spirv_version: ``"1.0"`` to ``"1.6"``, up to what the target has; by default that, and for HLSL and
+            Slang 1.3, which all drivers take.
         glsl_version: The version of GLSL whatever ``#version`` says: 430 to 460, ``"310 es"``,
             ``"450 compatibility"``.
         auto_bind: Number bindings that have no number. In HLSL and Slang that is always so.
-        register_bases: For HLSL: what to add to the registers' numbers by their letter, since ``t0``, ``u0``,
-            ``b0`` and ``s0`` would all be binding 0: ``{"u": 8}`` makes ``u0`` binding 8.
+        register_bases: For HLSL: what to add to the registers' numbers by their letter: ``{"u": 8}`` makes
+            ``u0`` binding 8. By default nothing; but if two resources would then share a binding, as ``t0``
+            and ``u0`` do, 128 to those of u, 192 to b, 208 to s.
         hlsl_offsets: Lay blocks of GLSL out by the rules of HLSL.
         hlsl_16bit_types: Give ``half`` and ``min16float`` of HLSL 16 bits, not 32.
-        compiler: The compiler of HLSL: ``"slang"`` or ``"glslang"``; by default that of
-            ``KOMPUTE_PY_COMPILER``, else Slang if its library is found, else glslang (the guide "HLSL and
+        compiler: The compiler of HLSL: ``"dxc"`` or ``"slang"``; by default that of
+            ``KOMPUTE_PY_COMPILER``, else DXC if its library is found, else Slang (the guide "HLSL and
             Slang" says how they differ). Slang sources need Slang, GLSL needs glslang.
+        compiler_options: Options of DXC or Slang themselves, as on their command line: a list, or text with
+            spaces between them: ``"-HV 2018 -Zpr -fvk-use-scalar-layout"`` for DXC,
+            ``"-conformance Circle:IShape=0"`` for Slang. The guide lists those that are allowed.
         cache: Look into the cache on disk, and keep the result there.
         timeout: Seconds that the compiler may take; ``math.inf`` for no limit. The default is the environment
             variable ``KOMPUTE_PY_COMPILE_TIMEOUT``, else 20. The first source of HLSL or Slang starts the
@@ -136,7 +140,8 @@ def compile(
         NotFoundError: There is no such file, or it is not a regular file (a folder, a device, a pipe).
         InvalidArgumentError: The file is larger than `size_limit`; a language, compiler, target, macro or
             name cannot be.
-        UnavailableError: Slang is needed and its library is not found: ``pip install 'kompute_py[slang]'``.
+        UnavailableError: The library of DXC or Slang is not found:
+            ``pip install 'kompute_py[hlsl]'`` or ``'kompute_py[slang]'``.
         ArgumentTypeError: An argument is of the wrong type.
 
     Ctrl-C is heard at once. After it, or after the time limit, the compiler of GLSL cannot be stopped: it
@@ -171,6 +176,7 @@ def compile(
         hlsl_offsets=hlsl_offsets,
         hlsl_16bit_types=hlsl_16bit_types,
         compiler=compiler,
+        compiler_options=compiler_options,
         cache=cache,
         timeout=timeout,
         size_limit=size_limit,
@@ -196,6 +202,7 @@ def _compile(
     hlsl_offsets: bool = False,
     hlsl_16bit_types: bool = False,
     compiler: CompilerName | None = None,
+    compiler_options: str | Iterable[str] = (),
     cache: bool = True,
     timeout: float | None = None,
     size_limit: SizeLike | None = None,
@@ -260,6 +267,7 @@ def _compile(
         to_flag(hlsl_offsets, "hlsl_offsets"),
         to_flag(hlsl_16bit_types, "hlsl_16bit_types"),
         _bases({} if register_bases is None else register_bases),
+        _own_options(compiler_options),
         chosen,
     )
     compiled = _warned(request, timeout, to_flag(cache, "cache"), setting, sought, stacklevel + 1)
@@ -346,6 +354,7 @@ class _Request(NamedTuple):
     hlsl_offsets: bool
     hlsl_16bit_types: bool
     register_bases: dict[str, int]
+    compiler_options: list[str]
     compiler: Compiler
 
     def key(self) -> bytes:
@@ -368,6 +377,7 @@ class _Request(NamedTuple):
                 self.compiler.identity.encode(errors="surrogateescape"),
                 pack(part for define in self.defines for part in define),
                 pack(self.include_dirs),
+                pack(option.encode() for option in self.compiler_options),
                 pack(part for name in sorted(self.includes) for part in (name.encode(), self.includes[name])),
             ]
         )
@@ -388,6 +398,7 @@ _PLAIN_GLSL: tuple[Any, ...] = (
     False,
     False,
     {},
+    [],
     choose_compiler("glsl", None),
 )
 """The fields of a request after its source and name, if `compile` is given nothing else."""
@@ -397,8 +408,10 @@ def _run(request: _Request, seconds: float) -> tuple[CachedShader, list[tuple[st
     """The compiler's result, and the paths at which it looked for includes."""
     if request.language != "glsl":
         return compile_elsewhere(request._asdict(), seconds)
+    if request.compiler_options:
+        raise InvalidArgumentError("compiler_options are for DXC and Slang; glslang takes none")
     try:
-        spirv, declared, found, included, probes = _native.compile(*request[:-1], seconds)
+        spirv, declared, found, included, probes = _native.compile(*request[:-2], seconds)
     except EvalTimeoutError:
         raise CompileTimeoutError(f"{os.fsdecode(request.name)}: {too_long(seconds)}") from None
     return CachedShader(spirv, found, included, marks(probes), declared), probes
@@ -434,6 +447,16 @@ def _glsl_version(version: int | str | None) -> str:
     if isinstance(version, int) and not 0 <= version <= 10**6:
         raise InvalidArgumentError(f"glsl_version is {shown(version)}; GLSL has versions such as 450")
     return str(version)
+
+
+def _own_options(options: str | Iterable[str]) -> list[str]:
+    if isinstance(options, str):
+        return options.split()
+    refuse_unordered(options, "compiler_options", "a list of options")
+    listed = list(options)
+    for each in listed:
+        _encoded("a compiler's option", each)
+    return listed
 
 
 def _directories(directories: Iterable[str | os.PathLike[str]]) -> list[bytes]:

@@ -1,8 +1,7 @@
 """Which compiler a source goes to, and compiling HLSL and Slang in a process of its own (process.py).
 
-GLSL is compiled here, by glslang. HLSL and Slang are compiled by Slang. HLSL without Slang falls back to
-glslang's front end for HLSL, which is no longer maintained: its known faults are mended or refused
-(hlsl_faults.py).
+GLSL is compiled here, by glslang, HLSL by DXC, Slang by Slang. HLSL without DXC goes to Slang, which takes
+most of it.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from .. import _native
 from .._base.digest import marks
@@ -27,26 +26,30 @@ from .._base.errors import (
     shown,
 )
 from .cache import CachedShader
+from .libraries import INSTALL, Library, find_library
 from .limits import too_long
 from .settings import COMPILERS, Lookup, of_process
-from .slang_library import INSTALL, find_slang
-
-if TYPE_CHECKING:
-    from .process import Ended
 
 LANGUAGES = ("glsl", "hlsl", "slang")
 _SPOKEN = {"glsl": "GLSL", "hlsl": "HLSL", "slang": "Slang"}
-_FALLBACK = "glslang's front end for HLSL (the fallback)"
-_BRINGS = f"{INSTALL} brings Slang, the maintained compiler"
-_USUAL_CAUSES = (
-    "; usual causes are an undefined name in [numthreads], a parameter without a name, "
-    "and a name that is declared twice"
-)
+_TITLES = {"glslang": "glslang", "dxc": "DXC", "slang": "Slang"}
 # Not compiled here: that would cost each import of the package a millisecond.
 _NAME = rb"[A-Za-z_][A-Za-z0-9_]*"
 _MACRO = _NAME + rb"(\([^()\r\n\0]*\))?"
-_VERSIONS = ("1.3", "1.4", "1.5", "1.6")
-_NEWEST = {"vulkan1.1": "1.3", "vulkan1.2": "1.5", "vulkan1.3": "1.6"}
+# The compilers' own options that may be given: those of the language, of layouts, of SPIR-V and of warnings,
+# not of files, outputs and entry points.
+_ALLOWED = {
+    "dxc": r"-(HV|HV=?20\d\d|T|Zp[rc]|G(is|fp|fa)|W[\w=-]+|W|no-warnings|enable-16bit-types|fvk-[\w-]+"
+    r"|fspv-(?!target-env|entrypoint)[\w=.+-]+|flegacy-[\w-]+|denorm|ffinite-math-only|fno-finite-math-only)",
+    "slang": r"-(conformance|capability|matrix-layout-(row|column)-major|experimental-feature|fvk-[\w-]+"
+    r"|fp-mode|denorm-mode-fp(16|32|64)|W[\w=-]+|warnings-\w+|std|lang|ignore-capabilities|unscoped-enum"
+    r"|enable-experimental-passes|enable-experimental-dynamic-dispatch|force-glsl-scalar-layout"
+    r"|restrictive-capability-check|disable-dynamic-dispatch|no-mangle|default-image-format-unknown"
+    r"|loop-inversion)",
+}
+_VALUE = r"[\w.:=+<>,/]+"
+_VERSIONS = {"slang": ("1.3", "1.4", "1.5", "1.6"), "dxc": ("1.0", "1.3", "1.5", "1.6")}
+_NEWEST = {"vulkan1.0": "1.0", "vulkan1.1": "1.3", "vulkan1.2": "1.5", "vulkan1.3": "1.6"}
 
 
 Probes = list[tuple[str, "bytes | None"]]
@@ -56,18 +59,18 @@ class Compiler(NamedTuple):
     """The compiler of a source."""
 
     kind: str
-    """"slang" or "glslang"."""
+    """"glslang", "dxc" or "slang"."""
     library: str = ""
-    """The path of Slang's library."""
+    """The path of its library, if it is in one."""
     identity: str = ""
     """A key that differs if the library differs."""
     name: str = "glslang"
     """Its name in messages."""
-    replaceable: bool = False
-    """Whether another one may take what this one crashes on: nobody asked for this one."""
 
 
 _GLSLANG = Compiler("glslang")
+_TAKE = {"glsl": ("glslang",), "hlsl": COMPILERS, "slang": ("slang",)}
+"""The compilers that take each language, the preferred one first."""
 _noted = False
 
 
@@ -75,59 +78,59 @@ def choose_compiler(language: str, asked: str | None, setting: Lookup = of_proce
     """The compiler for a source in `language`; `asked` is the option `compiler`.
 
     Raises InvalidArgumentError for a compiler that does not exist or cannot take the language,
-    UnavailableError if Slang is required and its library is not found.
+    UnavailableError if no library of one that does is found.
     """
-    if asked is not None and (not isinstance(asked, str) or asked not in COMPILERS):
+    known = ("glslang", *COMPILERS)
+    if asked is not None and (not isinstance(asked, str) or asked not in known):
+        raise InvalidArgumentError(f"compiler is {shown(asked)}; choose one of {', '.join(known)}, or None")
+    usual = _TAKE[language]
+    if asked is not None and asked not in usual:
         raise InvalidArgumentError(
-            f"compiler is {shown(asked)}; choose one of {', '.join(COMPILERS)}, or None"
-        )
-    only = {"glsl": "glslang", "slang": "slang"}.get(language)
-    if only is not None and asked not in (None, only):
-        raise InvalidArgumentError(
-            f"compiler is {shown(asked)}, but {_SPOKEN[language]} is compiled by {only} alone; leave "
+            f"compiler is {shown(asked)}, but {_SPOKEN[language]} is compiled by {' or '.join(usual)}; leave "
             "compiler out"
         )
-    if only == "glslang":
+    if usual == ("glslang",):
         return _GLSLANG
-    wanted = only or asked or setting("compiler")
-    if wanted == "glslang":
-        return _GLSLANG
-    library = find_slang(setting)
-    if library is not None:
-        return Compiler("slang", library.path, library.identity, library.name, wanted is None)
-    if wanted == "slang":
-        raise UnavailableError(
-            f"{_SPOKEN[language]} is compiled by Slang here, and its library is not found: {INSTALL}, or "
-            "name the library in the setting slang_library (environment variable KOMPUTE_PY_SLANG_LIBRARY)"
-        )
-    _note_fallback()
-    return _GLSLANG
+    wanted = asked or (setting("compiler") if len(usual) > 1 else None)
+    for kind in usual if wanted is None else (wanted,):
+        library = find_library(kind, setting)
+        if library is not None:
+            if kind != usual[0] and wanted is None:
+                _note_fallback(library)
+            return Compiler(kind, library.path, library.identity, library.name)
+    kind = wanted or usual[0]
+    raise UnavailableError(
+        f"{_SPOKEN[language]} is compiled by {_TITLES[kind]} here, and its library is not found: "
+        f"{INSTALL[kind]}, or name the library in the setting {kind}_library (environment variable "
+        f"KOMPUTE_PY_{kind.upper()}_LIBRARY)"
+    )
 
 
-def _note_fallback() -> None:
+def _note_fallback(library: Library) -> None:
     global _noted
     if _noted:
         return
     _noted = True
     from logging import getLogger  # costs milliseconds
 
-    getLogger("kompute_py").warning("HLSL is compiled by %s; %s", _FALLBACK, _BRINGS)
+    getLogger("kompute_py").warning(
+        "HLSL is compiled by %s, which takes most of it; %s brings DXC, its own compiler",
+        library.name,
+        INSTALL["dxc"],
+    )
 
 
 def describe_compilers() -> dict[str, str]:
     """Describes the compiler of each language in this process."""
-    library = find_slang()
-    found = f"{library.name} ({library.path})" if library is not None else None
-    try:
-        forced = of_process("compiler") == "glslang"
-    except InvalidArgumentError:
-        forced = False
-    fallback = "glslang's front end" if forced else f"{_FALLBACK}; {_BRINGS}"
-    return {
-        "glsl": "glslang",
-        "hlsl": fallback if forced or found is None else found,
-        "slang": found or f"not available: {INSTALL}",
-    }
+    described = {}
+    for language in LANGUAGES:
+        try:
+            chosen = choose_compiler(language, None)
+        except KomputeError as error:
+            described[language] = f"not available: {error}"
+        else:
+            described[language] = chosen.name + (f" ({chosen.library})" if chosen.library else "")
+    return described
 
 
 def compile_elsewhere(request: Mapping[str, Any], seconds: float) -> tuple[CachedShader, Probes]:
@@ -139,8 +142,7 @@ def compile_elsewhere(request: Mapping[str, Any], seconds: float) -> tuple[Cache
     from . import process as shader_process
 
     chosen: Compiler = request["compiler"]
-    if chosen.kind == "slang":
-        _check(request)
+    _check(request)
     name = os.fsdecode(request["name"])
     try:
         answer = shader_process.ask(_packed(request), seconds)
@@ -148,15 +150,14 @@ def compile_elsewhere(request: Mapping[str, Any], seconds: float) -> tuple[Cache
         refusal = _failure(request, too_long(seconds))
         raise CompileTimeoutError(str(refusal), diagnostics=refusal.diagnostics) from None
     except shader_process.Ended as error:
-        if chosen.replaceable:
-            return _by_fallback(request, chosen, error, seconds)
         how = f" ({error})" if str(error) else ""
-        causes = "" if chosen.kind == "slang" else _USUAL_CAUSES
-        if error.step:
-            causes = '; compile with optimize="none"'
-        raise _failure(
-            request, f"{_crash(_who(chosen), error)}{how}, in a process of its own{causes}"
-        ) from None
+        what = (
+            f"the SPIR-V {error.step} crashed on what {chosen.name} made of this source"
+            if error.step
+            else f"{chosen.name} crashed on this source"
+        )
+        advice = '; compile with optimize="none"' if error.step else ""
+        raise _failure(request, f"{what}{how}, in a process of its own{advice}") from None
     except OSError as error:
         raise InternalError(
             f"{name}: {_SPOKEN[request['language']]} is compiled in a process of its own, which cannot be "
@@ -167,7 +168,7 @@ def compile_elsewhere(request: Mapping[str, Any], seconds: float) -> tuple[Cache
         probes = _probes(answer)
         warnings = [_message(each) for each in answer["warnings"]]
         spirv = answer["spirv"].encode("latin-1")
-        if chosen.kind == "slang" and spirv[5] > int(_NEWEST[request["target"].decode()][2:]):
+        if spirv[5] > int(_NEWEST[request["target"].decode()][2:]):
             raise _failure(
                 request,
                 f"it needs SPIR-V 1.{spirv[5]}, which {request['target'].decode()} lacks; choose a later "
@@ -186,14 +187,8 @@ def compile_elsewhere(request: Mapping[str, Any], seconds: float) -> tuple[Cache
         refusal = _error(
             request, [Diagnostic(*_message(each)) for each in answer["diagnostics"]], answer.get("name")
         )
-        refusal._sought = (
-            marks(_probes(answer))
-            if "probes" in answer
-            else [(path, mark.encode("latin-1")) for path, mark in answer["sought"]]
-        )
+        refusal._sought = marks(_probes(answer))
         raise refusal
-    if failed == "refused":
-        raise _failure(request, f"{_FALLBACK} would not do what the source says: {answer['message']}")
     if failed == "unusable":
         raise UnavailableError(f"{name}: {answer['message']}")
     kinds = {
@@ -201,33 +196,8 @@ def compile_elsewhere(request: Mapping[str, Any], seconds: float) -> tuple[Cache
         for each in (InvalidArgumentError, NotFoundError, UnimplementedError, UnavailableError)
     }
     raise kinds.get(failed, InternalError)(
-        answer["message"] if failed in kinds else f"{name}: {_who(chosen)} failed: {answer['message']}"
+        answer["message"] if failed in kinds else f"{name}: {chosen.name} failed: {answer['message']}"
     )
-
-
-def _by_fallback(
-    request: Mapping[str, Any], crashed: Compiler, how: Ended, seconds: float
-) -> tuple[CachedShader, Probes]:
-    """The fallback's result for a source on which Slang crashed, with a warning."""
-    name = os.fsdecode(request["name"]).encode(errors="replace").decode()
-    try:
-        shader, probes = compile_elsewhere({**request, "compiler": _GLSLANG}, seconds)
-    except KomputeError:
-        crash = crashed._replace(replaceable=False)
-        raise _failure(
-            {**request, "compiler": crash},
-            f"{_crash(crashed.name, how)} ({how}), in a process of its own, and {_FALLBACK} does not compile "
-            "it",
-        ) from None
-    message = f"{_crash(crashed.name, how)}; it is compiled by {_FALLBACK}"
-    return shader._replace(warnings=[*shader.warnings, (name, 0, 0, "warning", message, "")]), probes
-
-
-def _crash(who: str, how: Ended) -> str:
-    """The message for a crash: the compiler and the source."""
-    if how.step:
-        return f"the SPIR-V {how.step} crashed on what {who} made of this source"
-    return f"{who} crashed on this source"
 
 
 def _packed(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,10 +232,6 @@ def _probes(answer: Mapping[str, Any]) -> Probes:
     ]
 
 
-def _who(chosen: Compiler) -> str:
-    return chosen.name if chosen.kind == "slang" else _FALLBACK
-
-
 def _failure(request: Mapping[str, Any], message: str) -> ShaderCompileError:
     name = os.fsdecode(request["name"]).encode(errors="replace").decode()
     return _error(request, [Diagnostic(name, 0, 0, "error", message, "")])
@@ -274,23 +240,20 @@ def _failure(request: Mapping[str, Any], message: str) -> ShaderCompileError:
 def _error(
     request: Mapping[str, Any], diagnostics: list[Diagnostic], compiler: str | None = None
 ) -> ShaderCompileError:
-    chosen: Compiler = request["compiler"]
     text = _native.render_diagnostics(diagnostics)
-    by = f"{compiler or chosen.name}" if chosen.kind == "slang" else f"{_FALLBACK}; {_BRINGS}"
+    by = compiler or request["compiler"].name
     return ShaderCompileError(f"{text}\ncompiler: {by}", diagnostics=diagnostics)
 
 
 def _check(request: Mapping[str, Any]) -> None:
-    """The native compiler's checks of arguments, for Slang."""
+    """The native compiler's checks of arguments, for the others."""
     entry, target, name = request["entry"], request["target"].decode(), os.fsdecode(request["name"])
-    if target == "vulkan1.0":
-        raise InvalidArgumentError(
-            "target is 'vulkan1.0', and Slang does not write SPIR-V for it; choose vulkan1.1 or later, or "
-            'compiler="glslang" for HLSL'
-        )
+    chosen: Compiler = request["compiler"]
     if target not in _NEWEST:
+        raise InvalidArgumentError(f"{shown(target)} is not a target; choose one of {', '.join(_NEWEST)}")
+    if target == "vulkan1.0" and chosen.kind == "slang":
         raise InvalidArgumentError(
-            f"{shown(target)} is not a target; choose one of vulkan1.0, {', '.join(_NEWEST)}"
+            "target is 'vulkan1.0', and Slang does not write SPIR-V for it; choose vulkan1.1 or later"
         )
     if not re.fullmatch(_NAME, entry):
         raise InvalidArgumentError(
@@ -310,14 +273,21 @@ def _check(request: Mapping[str, Any]) -> None:
             )
     if re.search(r"[\r\n\0]", name):
         raise InvalidArgumentError("the source's name must be one line of text")
+    for option in request["compiler_options"]:
+        if not re.fullmatch(_ALLOWED[chosen.kind] if option.startswith("-") else _VALUE, option):
+            raise InvalidArgumentError(
+                f"compiler_options has {shown(option)}, which kompute_py does not pass to "
+                f"{_TITLES[chosen.kind]}; it passes those of the language, of layouts, of SPIR-V and of "
+                "warnings"
+            )
     if request["glsl_version"]:
         raise InvalidArgumentError(f"a version of GLSL does not apply to {_SPOKEN[request['language']]}")
     version = request["spirv_version"].decode()
-    known = _VERSIONS[: _VERSIONS.index(_NEWEST[target]) + 1]
+    known = [each for each in _VERSIONS[chosen.kind] if each <= _NEWEST[target]]
     if version and version not in known:
         raise InvalidArgumentError(
-            f"{shown(version)} is not a version of SPIR-V that Slang writes for {target}; choose one of "
-            f"{', '.join(known)}"
+            f"{shown(version)} is not a version of SPIR-V that {_TITLES[chosen.kind]} writes for {target}; "
+            f"choose one of {', '.join(known)}"
         )
     source = request["source"]
     if not source.strip():

@@ -16,7 +16,7 @@ from .._base.settings import PREFIX, Option, find_setting, to_path
 from .._base.sizes import as_bytes
 from .limits import as_seconds
 
-COMPILERS = ("slang", "glslang")
+COMPILERS = ("dxc", "slang")
 Lookup = Callable[[str], Any]
 """Returns the value of a setting by its name."""
 
@@ -25,8 +25,11 @@ def _to_cache_dir(value: Any, source: str) -> str:
     return to_path(value, source, 'a folder, or "" for no shader cache on disk')
 
 
-def _to_library(value: Any, source: str) -> str:
-    return to_path(value, source, 'the file of Slang\'s library, its folder, or "" for no Slang')
+def _library_of(spoken: str) -> Callable[[Any, str], Any]:
+    def convert(value: Any, source: str) -> str:
+        return to_path(value, source, f'the file of {spoken}\'s library, its folder, or "" for no {spoken}')
+
+    return convert
 
 
 def _to_compiler(value: Any, source: str) -> str:
@@ -63,14 +66,20 @@ OPTIONS: dict[str, Option] = {
         empty_is_default=True,
     ),
     "compiler": Option(
-        'The compiler for HLSL: "slang" or "glslang". None: Slang if its library is found, else glslang.',
+        'The compiler for HLSL: "dxc" or "slang". None: DXC if its library is found, else Slang.',
         _to_compiler,
         lambda: None,
         empty_is_default=True,
     ),
+    "dxc_library": Option(
+        'DXC\'s library or its folder. "" means no DXC, None to look for it.',
+        _library_of("DXC"),
+        lambda: None,
+        is_path=True,
+    ),
     "slang_library": Option(
         'Slang\'s library or its folder. "" means no Slang, None to look for it.',
-        _to_library,
+        _library_of("Slang"),
         lambda: None,
         is_path=True,
     ),

@@ -30,8 +30,10 @@ _MOST_PRINTED = 16 << 20
 _IDLE = 300.0  # seconds without work after which the process ends
 
 
-# Slang's warning about shift amounts, which this process masks.
-_MASKED = re.compile(r"shift amount exceeds the number of bits")
+# What registers of HLSL are shifted by if two would share a binding: Direct3D has 128 of t, 64 of u, 14 of b
+# and 16 of s, so that these never do.
+_APART = {"t": 0, "u": 128, "b": 192, "s": 208}
+_COMMENTS = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _SAME = re.compile(r"'(.*)' and '\1' are both binding")
 
 
@@ -84,54 +86,43 @@ def _bytes(text: str) -> bytes:
 
 
 class Compilers:
-    """The two compilers, each loaded on first use."""
+    """The compilers, each loaded on first use."""
 
     def __init__(self, native: Any) -> None:
         self._native = native
-        self._slang: Any = None
-        self._slang_path = ""
+        self._loaded: dict[tuple[str, str], Any] = {}
 
-    def load(self, asked: dict[str, Any]) -> None:
-        """Loads the compiler of the request, which takes longer than most compilations.
-
-        `answer` reports errors.
+    def load(self, asked: dict[str, Any]) -> Any:
+        """The compiler of the request, whose loading takes longer than most compilations; None if its library
+        cannot be used, which `answer` reports.
         """
-        from kompute_py._compilers import hlsl_faults  # noqa: F401
-        from kompute_py._compilers.slang_compiler import Slang, Unusable
+        from kompute_py._compilers.sources import Unusable
 
-        if asked["compiler"] != "slang" or self._slang_path == asked["library"]:
-            return
         try:
-            self._slang, self._slang_path = Slang(asked["library"]), asked["library"]
+            return self._compiler(asked)
         except Unusable:
-            pass
+            return None
+
+    def _compiler(self, asked: dict[str, Any]) -> Any:
+        from kompute_py._compilers.dxc import Dxc
+        from kompute_py._compilers.slang import Slang
+
+        key = asked["compiler"], asked["library"]
+        if key not in self._loaded:
+            self._loaded[key] = {"slang": Slang, "dxc": Dxc}[key[0]](key[1])
+        return self._loaded[key]
 
     def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
         """The answer to a request; errors are answers too."""
-        from kompute_py._base.errors import KomputeError, ShaderCompileError
-        from kompute_py._compilers import hlsl_faults
-        from kompute_py._compilers.hlsl_faults import Refused
-        from kompute_py._compilers.slang_compiler import Unusable
+        from kompute_py._base.errors import KomputeError
+        from kompute_py._compilers.sources import Unusable
 
         try:
             os.chdir(asked["folder"])  # relative paths start at the parent's folder
         except OSError:
             pass
         try:
-            return self._slang_of(asked) if asked["compiler"] == "slang" else self._glslang_of(asked)
-        except ShaderCompileError as error:
-            fault = next(
-                filter(None, (hlsl_faults.explained(each.message) for each in error.diagnostics)), None
-            )
-            if fault is not None:
-                return {"error": "refused", "message": fault}
-            return {
-                "error": "compile",
-                "diagnostics": [list(each) for each in error.diagnostics],
-                "sought": [[path, _text(mark)] for path, mark in error._sought],
-            }
-        except Refused as error:
-            return {"error": "refused", "message": str(error)}
+            return self._compiled(asked)
         except Unusable as error:
             return {"error": "unusable", "message": str(error)}
         except KomputeError as error:
@@ -141,54 +132,12 @@ class Compilers:
         except Exception as error:
             return {"error": "InternalError", "message": f"{type(error).__name__}: {error}"}
 
-    def _glslang_of(self, asked: dict[str, Any]) -> dict[str, Any]:
-        from kompute_py._compilers import hlsl_faults
-        from kompute_py._compilers.spirv_shifts import masked
-
-        fields = asked["request"]
-        source, name = _bytes(fields["source"]), _bytes(fields["name"])
-        includes = {each: _bytes(text) for each, text in fields["includes"].items()}
-        texts = [source, *includes.values()]
-        own = [(_bytes(key), _bytes(value)) for key, value in fields["defines"]]
-        hlsl_faults.check_before(texts)
-        defines = [*own, *(each for each in hlsl_faults.macros(texts) if each[0] not in dict(own))]
-        spirv, _, warnings, included, probes = self._native.compile(
-            source,
-            name,
-            fields["language"],
-            _bytes(fields["entry"]),
-            defines,
-            [_bytes(folder) for folder in fields["include_dirs"]],
-            includes,
-            "none",
-            fields["debug_info"],
-            _bytes(fields["target"]),
-            _bytes(fields["spirv_version"]),
-            _bytes(fields["glsl_version"]),
-            fields["auto_bind"],
-            fields["hlsl_offsets"],
-            fields["hlsl_16bit_types"],
-            fields["register_bases"],
-        )
-        texts += [content for _, content in probes if content is not None]
-        spirv = masked(hlsl_faults.mended(spirv, texts, own))
-        _begin("optimizer")
-        spirv, declared, _ = self._native.finish_spirv(
-            spirv, name, fields["optimize"], fields["target"], False
-        )
-        return self._done(spirv, declared, warnings, included, probes, "glslang")
-
-    def _slang_of(self, asked: dict[str, Any]) -> dict[str, Any]:
-        from kompute_py._compilers import hlsl_faults
-        from kompute_py._compilers.hlsl_values import shift_misread
-        from kompute_py._compilers.slang_bools import with_uints
-        from kompute_py._compilers.slang_compiler import Slang, Source
+    def _compiled(self, asked: dict[str, Any]) -> dict[str, Any]:
         from kompute_py._compilers.slang_images import with_formats
-        from kompute_py._compilers.slang_spirv import tidied
-        from kompute_py._compilers.spirv_shifts import masked
+        from kompute_py._compilers.sources import Source
+        from kompute_py._compilers.tidy import shared_registers, tidied
 
-        if self._slang_path != asked["library"]:
-            self._slang, self._slang_path = Slang(asked["library"]), asked["library"]
+        compiler = self._compiler(asked)
         fields = asked["request"]
         name = _bytes(fields["name"])
         source = Source(
@@ -204,62 +153,44 @@ class Compilers:
             fields["spirv_version"],
             fields["hlsl_16bit_types"],
             fields["register_bases"],
+            fields["compiler_options"],
         )
-        made = self._slang.compile(source)
-        counters = hlsl_faults.hidden_counter(hlsl_faults.without_comments(made.texts))
-        if counters is not None:
-            return self._failed([(source.name, 0, 0, "error", counters, "")], made.probes)
+        made = compiler.compile(source)
+        if made.spirv and source.language == "hlsl" and not source.register_bases:
+            apart = source._replace(register_bases=_APART)
+            if shared_registers(made.spirv) and not any("-shift" in each for each in source.options):
+                made = compiler.compile(apart)
+        probes = self._probes(made.files.probes())
         if not made.spirv:
             if not any(each[3] == "error" for each in made.messages):
                 made.messages.append((source.name, 0, 0, "error", "it failed without saying why", ""))
-            return self._failed(made.messages, made.probes)
-        code = hlsl_faults.without_comments(made.texts).decode(errors="replace")
-        found = shift_misread(code, source.defines, False)
-        if found is not None:
-            message = (
-                f"{found}: of constants, a shift by as many bits as there are, or more, "
-                "is folded to 0; write & 31"
-            )
-            return self._failed([(source.name, 0, 0, "error", message, "")], made.probes)
-        messages = [each for each in made.messages if not _MASKED.search(each[4])]
-        spirv = masked(with_formats(tidied(with_uints(made.spirv, made.bools), source.language), code))
+            diagnostics = [list(each) for each in made.messages]
+            return {"error": "compile", "diagnostics": diagnostics, "probes": probes, "name": compiler.name}
+        spirv = tidied(made.spirv)
+        if asked["compiler"] == "slang":
+            spirv = with_formats(spirv, _without_comments(made.files.texts()))
         _begin("optimizer")
         spirv, declared, shared = self._native.finish_spirv(
             spirv, name, fields["optimize"], fields["target"], True
         )
         # A byte-address buffer that is read as several types is several variables with one binding.
         shared = [each for each in shared if not _SAME.match(each[4])]
-        return self._done(spirv, declared, [*messages, *shared], made.included, made.probes, self._slang.name)
-
-    def _failed(self, messages: list[Any], probes: list[tuple[str, bytes | None]]) -> dict[str, Any]:
-        return {
-            "error": "compile",
-            "diagnostics": [list(each) for each in messages],
-            "probes": self._probes(probes),
-            "name": self._slang.name,
-        }
-
-    def _done(
-        self,
-        spirv: bytes,
-        declared: bytes,
-        warnings: Any,
-        included: list[str],
-        probes: list[tuple[str, bytes | None]],
-        name: str,
-    ) -> dict[str, Any]:
         return {
             "spirv": _text(spirv),
             "declared": _text(declared),
-            "warnings": [list(each) for each in warnings],
-            "included": included,
-            "probes": self._probes(probes),
-            "name": name,
+            "warnings": [list(each) for each in (*made.messages, *shared)],
+            "included": made.files.included(),
+            "probes": probes,
+            "name": compiler.name,
         }
 
     @staticmethod
     def _probes(probes: list[tuple[str, bytes | None]]) -> list[list[str | None]]:
         return [[path, None if content is None else _text(content)] for path, content in probes]
+
+
+def _without_comments(texts: list[bytes]) -> str:
+    return b"\n".join(_COMMENTS.sub(b" ", text) for text in texts).decode(errors="replace")
 
 
 def _read(source: int, length: int) -> bytes:

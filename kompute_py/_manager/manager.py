@@ -145,8 +145,8 @@ class Manager(Device):
       the choices, "" for none (see `kp.tune`).
     - `visible_devices` hides and orders devices (see `kp.list_devices`).
     - `shader_cache_dir` ("" for none) and `shader_cache_size` (default 128 MiB, 0 for none): the cache of
-      compiled shaders; `compile_timeout` (default 20, in seconds); `compiler` ("slang" or "glslang", for
-      HLSL); `slang_library` (a file or folder, "" for no Slang). They hold for this Manager's kernels.
+      compiled shaders; `compile_timeout` (default 20, in seconds); `compiler` ("dxc" or "slang", for HLSL);
+      `dxc_library` and `slang_library` (a file or folder, "" for none). They hold for this Manager's kernels.
       `kp.compile` and `kp.ShaderModule`, which have no Manager, use the variables under ``KOMPUTE_PY_``.
 
     `env_prefix` changes the prefix of the variables, for programs that embed this package; None ignores the

@@ -100,7 +100,7 @@ def print_info(found: dict[str, Any], page: Page) -> None:
     else:
         page.line("No Vulkan loader:", f" {loader['error']}", "yellow")
     compilers = found["shader_compilers"]
-    page.line("", f"HLSL is compiled by {compilers['hlsl']}")
+    page.line("", f"HLSL: {compilers['hlsl']}")
     page.line("", f"Slang: {compilers['slang']}")
     for option in found["options"]:
         if option["source"] != "default":

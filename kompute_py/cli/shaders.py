@@ -54,7 +54,7 @@ CompilerOption = Annotated[
         "--compiler",
         metavar="C",
         rich_help_panel=COMPILE_PANEL,
-        help="slang or glslang, for HLSL. Default: Slang if it is installed.",
+        help="dxc or slang, for HLSL. Default: DXC if it is installed.",
     ),
 ]
 EntryOption = Annotated[

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 import kompute_py as kp
-from kompute_py._compilers.slang_library import find_slang
+from kompute_py._compilers.libraries import INSTALL, find_library
 
-needs_slang = pytest.mark.skipif(find_slang() is None, reason="needs Slang: pip install slangpy")
-COMPILERS = [pytest.param("slang", marks=needs_slang), "glslang"]
+needs_dxc = pytest.mark.skipif(find_library("dxc") is None, reason=f"needs DXC: {INSTALL['dxc']}")
+needs_slang = pytest.mark.skipif(find_library("slang") is None, reason=f"needs Slang: {INSTALL['slang']}")
+COMPILERS = [pytest.param("dxc", marks=needs_dxc), pytest.param("slang", marks=needs_slang)]
 
 
 @contextlib.contextmanager

@@ -1,29 +1,23 @@
 """Calls Slang through the C functions of its library, from one thread of the compiler process (worker.py).
 
-Slang reads every file through `_Files`, an implementation of its interface ISlangFileSystem. It provides
-virtual includes, prevents source text from including files of the current folder by chance, and records each
-tried path.
+Slang reads every file through an object with its interface ISlangFileSystem (sources.py).
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
-from .slang_reflection import FUNCTIONS, Blocks, bools_of
+from .sources import UNKNOWN, Files, Message, Methods, Result, Source, Unusable, guid
 
 _SPIRV = 6
 _COMPUTE_STAGE = 6
 _LANGUAGES = {"slang": 1, "hlsl": 2}
 _OK = 0
 _NOT_FOUND = -2113928187  # SLANG_E_NOT_FOUND, 0x82000005
-_NO_INTERFACE = -2147467262  # SLANG_E_NO_INTERFACE, 0x80004002
-_MOST_BYTES = 64 << 20  # the limit for one file
-
-# Slang is told that a source without a file is in this folder.
-_NOWHERE = "kp-source"
 
 # Warnings that are reported better elsewhere or do not concern the author: capabilities added to the profile,
 # registers without a shift (they keep their numbers), bindings that two variables share.
@@ -45,41 +39,6 @@ _UNUSED_BYTES = b"Unhandled global inst in spirv-emit"
 _EXCHANGE = re.compile(rb"(?<!Compare)Exchange\w*\s*\(|\.\s*exchange\s*\(|\batomic_exchange|\bAtomic\s*<")
 
 _ROW_MAJOR = re.compile(rb"^[ \t]*#[ \t]*pragma[ \t]+pack_matrix[ \t]*\([ \t]*row_major", re.MULTILINE)
-
-Message = tuple[str, int, int, str, str, str]
-"""The fields of a `Diagnostic`."""
-
-
-class Source(NamedTuple):
-    """The source and options of a compilation: the fields of a request that Slang uses, as text."""
-
-    text: bytes
-    name: str
-    language: str
-    entry: str
-    defines: list[tuple[str, str]]
-    include_dirs: list[str]
-    includes: dict[str, bytes]
-    debug_info: bool
-    target: str
-    spirv_version: str
-    hlsl_16bit_types: bool
-    register_bases: dict[str, int]
-
-
-class Result(NamedTuple):
-    """The result of a compilation."""
-
-    spirv: bytes
-    """b"" if it did not compile."""
-    messages: list[Message]
-    included: list[str]
-    probes: list[tuple[str, bytes | None]]
-    texts: list[bytes]
-    """The texts of the source and its includes."""
-    bools: Blocks
-    """The blocks with bools, for which the SPIR-V has ints."""
-
 
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "spCreateSession": (ctypes.c_void_p, [ctypes.c_char_p]),
@@ -109,12 +68,20 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     ),
     "spGetBuildTagString": (ctypes.c_char_p, []),
     "slang_createBlob": (ctypes.c_void_p, [ctypes.c_char_p, ctypes.c_size_t]),
-    **FUNCTIONS,
+    "spGetReflection": (ctypes.c_void_p, [ctypes.c_void_p]),
+    "spReflection_ToJson": (
+        ctypes.c_int32,
+        [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)],
+    ),
 }
 
-
-class Unusable(Exception):
-    """The library is not Slang's or is too old; the text says why."""
+_CAST = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_ubyte * 16))
+_LOAD = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p))
+_INTERFACES = {
+    UNKNOWN,
+    guid(0x87EDE0E1, 0x4852, 0x44B0, 0x8B, 0xF2, 0xCB, 0x31, 0x87, 0x4D, 0xE2, 0x39),  # ISlangCastable
+    guid(0x003A09FC, 0x3A4D, 0x4BA0, 0xAD, 0x60, 0x1F, 0xD8, 0x63, 0xA9, 0x15, 0xAB),  # ISlangFileSystem
+}
 
 
 class Slang:
@@ -141,7 +108,7 @@ class Slang:
         if _UNUSED_BYTES in log:
             options.remove(_KEEP)
             result, log = self._attempt(source, version, options)
-        if result.spirv and version == "1.3" and any(_EXCHANGE.search(text) for text in result.texts):
+        if result.spirv and version == "1.3" and any(_EXCHANGE.search(text) for text in result.files.texts()):
             if source.spirv_version:
                 message = "an atomic exchange needs SPIR-V 1.4: choose it as spirv_version, or leave that out"
                 return result._replace(spirv=b"", messages=[(source.name, 0, 0, "error", message, "")])
@@ -151,10 +118,11 @@ class Slang:
     def _attempt(self, source: Source, version: str, options: list[str]) -> tuple[Result, bytes]:
         """The result of one attempt, and Slang's log."""
         library = self._library
-        files = _Files(library, source)
+        files = Files(source)
+        system = self._file_system(files)
         request = library.spCreateCompileRequest(self._session)
         try:
-            library.spSetFileSystem(request, files.address)
+            library.spSetFileSystem(request, system.address)
             library.spSetCodeGenTarget(request, _SPIRV)
             profile = library.spFindProfile(self._session, f"spirv_{version.replace('.', '_')}".encode())
             library.spSetTargetProfile(request, 0, profile)
@@ -182,16 +150,70 @@ class Slang:
             failed = library.spCompile(request) < 0
             log: bytes = library.spGetDiagnosticOutput(request) or b""
             spirv = b""
-            bools: Blocks = []
+            truths: list[str] = []
             if not failed:
-                bools = bools_of(library, request)
+                truths = self._bools(request)
                 size = ctypes.c_size_t()
                 code = library.spGetEntryPointCode(request, 0, ctypes.byref(size))
                 spirv = ctypes.string_at(code, size.value) if code else b""
             messages = files.placed(_messages(log, source))
-            return Result(spirv, messages, files.included(), files.probes(), files.texts(), bools), log
+            if truths:
+                message = f"{truths[0]} is a bool in a buffer, which has no place in memory: declare it uint"
+                return Result(b"", [(source.name, 0, 0, "error", message, "")], files), log
+            return Result(spirv, messages, files), log
         finally:
             library.spDestroyCompileRequest(request)
+
+    def _bools(self, request: int) -> list[str]:
+        """The names of bools in blocks, which the SPIR-V does not tell from ints."""
+        blob = ctypes.c_void_p()
+        self._library.spReflection_ToJson(
+            self._library.spGetReflection(request), request, ctypes.byref(blob)
+        )
+        if not blob.value:
+            return []
+        told = json.loads(_contents(blob.value))
+        found: list[str] = []
+
+        def look(part: Any, name: str) -> None:
+            if isinstance(part, list):
+                for each in part:
+                    look(each, name)
+            elif isinstance(part, dict):
+                if part.get("scalarType") == "bool":
+                    found.append(name)
+                own = f"{name}.{part['name']}" if name and "name" in part else part.get("name", name)
+                for key in ("type", "elementType", "resultType", "fields"):
+                    look(part.get(key), own)
+
+        for each in (told, *told.get("entryPoints", ())):
+            given = each.get("parameters", ())
+            look([p for p in given if p.get("binding", {}).get("kind") != "specializationConstant"], "")
+        return found
+
+    def _file_system(self, files: Files) -> Methods:
+        def cast(this: int, asked: Any) -> int | None:
+            return this if bytes(asked.contents) in _INTERFACES else None
+
+        def load(_: int, path: bytes, out: Any) -> int:
+            content = files.read(os.fsdecode(path))
+            if content is None:
+                return _NOT_FOUND
+            text = content or b"\n"  # Slang creates no empty blobs
+            out[0] = self._library.slang_createBlob(text, len(text))
+            return _OK if out[0] else _NOT_FOUND
+
+        return Methods(_INTERFACES, [_CAST(cast), _LOAD(load)])
+
+
+def _contents(blob: int) -> bytes:
+    """What is in an ISlangBlob, which is released."""
+    table = ctypes.cast(blob, ctypes.POINTER(ctypes.POINTER(ctypes.c_void_p)))[0]
+    start = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(table[3])(blob)
+    size = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_void_p)(table[4])(blob)
+    content = ctypes.string_at(start, size)
+    ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)(table[2])(blob)
+    return content
 
 
 def _options(source: Source) -> list[str]:
@@ -211,7 +233,7 @@ def _options(source: Source) -> list[str]:
     if source.register_bases:
         for letter in "tubs":
             options += [f"-fvk-{letter}-shift", str(source.register_bases.get(letter, 0)), "all"]
-    return options
+    return options + source.options
 
 
 def _types_of_hlsl(source: Source) -> list[tuple[str, str]]:
@@ -282,130 +304,3 @@ def _messages(log: bytes, source: Source) -> list[Message]:
         if not dropped:
             kept[each] = None
     return list(kept)
-
-
-# -- files -----------------------------------------------------------------------------------------
-
-_QUERY = ctypes.CFUNCTYPE(
-    ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ctypes.c_ubyte * 16), ctypes.POINTER(ctypes.c_void_p)
-)
-_COUNT = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
-_CAST = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_ubyte * 16))
-_LOAD = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p))
-
-
-class _Table(ctypes.Structure):
-    _fields_ = (("query", _QUERY), ("add", _COUNT), ("release", _COUNT), ("cast", _CAST), ("load", _LOAD))
-
-
-class _Object(ctypes.Structure):
-    _fields_ = (("table", ctypes.POINTER(_Table)),)
-
-
-def _guid(first: int, second: int, third: int, *rest: int) -> bytes:
-    return (
-        first.to_bytes(4, "little") + second.to_bytes(2, "little") + third.to_bytes(2, "little") + bytes(rest)
-    )
-
-
-_INTERFACES = {
-    _guid(0, 0, 0, 0xC0, 0, 0, 0, 0, 0, 0, 0x46),  # ISlangUnknown
-    _guid(0x87EDE0E1, 0x4852, 0x44B0, 0x8B, 0xF2, 0xCB, 0x31, 0x87, 0x4D, 0xE2, 0x39),  # ISlangCastable
-    _guid(0x003A09FC, 0x3A4D, 0x4BA0, 0xAD, 0x60, 0x1F, 0xD8, 0x63, 0xA9, 0x15, 0xAB),  # ISlangFileSystem
-}
-
-
-class _Files:
-    """The files of one compilation, as an ISlangFileSystem.
-
-    Python controls its lifetime: Slang's reference counting has no effect.
-    """
-
-    def __init__(self, library: ctypes.CDLL, source: Source) -> None:
-        self._library = library
-        self._on_disk = not source.name.startswith("<")
-        self.main = source.name if self._on_disk else f"{_NOWHERE}/{source.name}"
-        """The path of the source that Slang is given."""
-        self._folders = dict.fromkeys(
-            os.path.normpath(folder) for folder in (os.path.dirname(self.main), *source.include_dirs)
-        )
-        self._virtual = {os.path.normpath(name): text for name, text in source.includes.items()}
-        self._probes: dict[str, bytes | None] = {}
-        self._texts: dict[str, bytes] = {self.main: source.text}
-        self._included: dict[str, None] = {}
-        self._table = _Table(
-            _QUERY(self._query),
-            _COUNT(lambda _: 1),
-            _COUNT(lambda _: 1),
-            _CAST(self._cast),
-            _LOAD(self._load),
-        )
-        self._object = _Object(ctypes.pointer(self._table))
-        self.address = ctypes.addressof(self._object)
-
-    def _query(self, this: int, guid: Any, out: Any) -> int:
-        if bytes(guid.contents) not in _INTERFACES:
-            return _NO_INTERFACE
-        out[0] = this
-        return _OK
-
-    def _cast(self, this: int, guid: Any) -> int | None:
-        return this if bytes(guid.contents) in _INTERFACES else None
-
-    def _load(self, _: int, path: bytes, out: Any) -> int:
-        try:
-            content = self._read(os.fsdecode(path))
-        except Exception:  # exceptions must not pass through Slang
-            content = None
-        if content is None:
-            return _NOT_FOUND
-        # Slang creates no empty blobs.
-        text = content.removeprefix(b"\xef\xbb\xbf") or b"\n"
-        out[0] = self._library.slang_createBlob(text, len(text))
-        return _OK if out[0] else _NOT_FOUND
-
-    def _read(self, path: str) -> bytes | None:
-        path = os.path.normpath(path)
-        for folder in self._folders:
-            name = os.path.relpath(path, folder) if folder != "." else path
-            if name in self._virtual:
-                self._texts[path] = self._virtual[name]
-                return self._virtual[name]
-        if path.split(os.sep, 1)[0] == _NOWHERE and not self._on_disk:
-            return None
-        if not os.path.isfile(path):
-            if not os.path.exists(path):
-                self._probes.setdefault(path, None)
-            return None
-        if os.path.getsize(path) > _MOST_BYTES:
-            return None
-        with open(path, "rb") as file:
-            content = file.read()
-        self._probes[path] = content
-        self._texts[path] = content
-        self._included[path] = None
-        self._folders.setdefault(os.path.dirname(path) or ".")
-        return content
-
-    def texts(self) -> list[bytes]:
-        """The texts of the source and its includes."""
-        return list(self._texts.values())
-
-    def included(self) -> list[str]:
-        """The files that were read from disk."""
-        return list(self._included)
-
-    def probes(self) -> list[tuple[str, bytes | None]]:
-        """Every tried path with its content, or None if there was no file."""
-        return list(self._probes.items())
-
-    def placed(self, messages: list[Message]) -> list[Message]:
-        """The messages with the files' real names and the source's lines."""
-        placed = []
-        for file, line, column, severity, message, _ in messages:
-            lines = self._texts.get(
-                file, self._texts.get(os.path.normpath(file) if file else "", b"")
-            ).splitlines()
-            text = lines[line - 1].decode(errors="replace") if 0 < line <= len(lines) else ""
-            placed.append((file.removeprefix(f"{_NOWHERE}/"), line, column, severity, message, text))
-        return placed

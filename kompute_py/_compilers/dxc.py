@@ -1,0 +1,235 @@
+"""Calls DXC, the reference compiler of HLSL, through the COM objects of its library, from one thread of the
+compiler process (worker.py).
+
+An object begins with a pointer to a table of methods, of which the first three are those of IUnknown. On
+Linux and macOS, DXC before 1.7 has two destructors after them, so that an interface's own methods begin at
+place 5, not 3. DXC itself tells which: it is given an allocator of ours, and calls one of its methods.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from typing import Any
+
+from .sources import OK, UNKNOWN, Files, Message, Methods, Result, Source, Unusable, guid
+
+_UTF8 = 65001
+_NOT_FOUND = -2147467259  # E_FAIL
+_SHADER_MODEL = "cs_6_6"
+_ENVIRONMENTS = {"1.0": "vulkan1.0", "1.3": "vulkan1.1", "1.5": "vulkan1.2", "1.6": "vulkan1.3"}
+_FUNCTION = re.compile(rb"\[\s*numthreads[^\]]*\][^;{}()]*?(\w+)\s*\(")
+_LINE = re.compile(r"(?:(.*?):(\d+):(?:(\d+):)? )?(?:fatal )?(error|warning|note): (.*)")
+_FLAG = re.compile(r" \[-W[\w-]+\]$")
+
+_CLASS_UTILS = guid(0x6245D6AF, 0x66E0, 0x48FD, 0x80, 0xB4, 0x4D, 0x27, 0x17, 0x96, 0x74, 0x8C)
+_CLASS_COMPILER = guid(0x73E22D93, 0xE6CE, 0x47F3, 0xB5, 0xBF, 0xF0, 0x66, 0x4F, 0x39, 0xC1, 0xB0)
+_UTILS = guid(0x4605C4CB, 0x2019, 0x492A, 0xAD, 0xA4, 0x65, 0xF2, 0x0B, 0xB7, 0xD6, 0x7F)
+_COMPILER = guid(0x228B4687, 0x5A6A, 0x4730, 0x90, 0x0C, 0x97, 0x02, 0xB2, 0x20, 0x3F, 0x54)
+_RESULT = guid(0x58346CDA, 0xDDE7, 0x4497, 0x94, 0x61, 0x6F, 0x87, 0xAF, 0x5E, 0x06, 0x59)
+_VERSION = guid(0xB04F5B50, 0x2059, 0x4F12, 0xA8, 0xFF, 0xA1, 0xE0, 0xCD, 0xE1, 0xCC, 0x7E)
+_INCLUDE_HANDLER = guid(0x7F61FC7D, 0x950D, 0x467F, 0xB3, 0xE3, 0x3C, 0x02, 0xFB, 0x49, 0x18, 0x7C)
+_MALLOC = guid(2, 0, 0, 0xC0, 0, 0, 0, 0, 0, 0, 0x46)
+
+# Methods by their place after those of IUnknown.
+_CREATE_BLOB = 3  # of IDxcUtils
+_COMPILE = 0  # of IDxcCompiler3
+_STATUS, _CODE, _ERRORS = 0, 1, 2  # of IDxcResult
+_POINTER, _SIZE = 0, 1  # of IDxcBlob
+_RELEASE = 2  # of IUnknown
+
+_pointer, _u32 = ctypes.c_void_p, ctypes.c_uint32
+_LOAD = ctypes.CFUNCTYPE(ctypes.c_int32, _pointer, ctypes.c_wchar_p, ctypes.POINTER(_pointer))
+_ALLOCATE = ctypes.CFUNCTYPE(_pointer, _pointer, ctypes.c_size_t, ctypes.c_size_t)
+
+
+class _Text(ctypes.Structure):
+    _fields_ = (("text", ctypes.c_char_p), ("size", ctypes.c_size_t), ("encoding", _u32))
+
+
+class Dxc:
+    """The library with a compiler."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            self._library = ctypes.CDLL(path)  # RTLD_LOCAL: its symbols do not conflict with others
+            for create in (self._library.DxcCreateInstance, self._library.DxcCreateInstance2):
+                create.restype = ctypes.c_int32
+            self._library.DxcCreateInstance.argtypes = [ctypes.c_char_p, ctypes.c_char_p, _pointer]
+            self._library.DxcCreateInstance2.argtypes = [_pointer, ctypes.c_char_p, ctypes.c_char_p, _pointer]
+        except (OSError, AttributeError) as error:
+            raise Unusable(f"{path} cannot be used as DXC's library: {error}") from None
+        self._first = self._first_method(path)
+        self._utils = self._create(_CLASS_UTILS, _UTILS, path)
+        self._compiler = self._create(_CLASS_COMPILER, _COMPILER, path)
+        version = self._create(_CLASS_COMPILER, _VERSION, path)
+        numbers = (_u32 * 2)()
+        start = ctypes.addressof(numbers)
+        self._call(version, 0, _pointer(start), _pointer(start + 4))
+        self.name = f"DXC {numbers[0]}.{numbers[1]}"
+
+    def _first_method(self, path: str) -> int:
+        """The place of an interface's first own method: what this DXC calls to allocate memory."""
+        called: list[int] = []
+        memory: list[Any] = []
+
+        def method(place: int) -> Any:
+            def allocate(_: int, size: int, __: int) -> int:
+                if not 0 < size <= 1 << 20:
+                    return 0  # a destructor; it is not called before memory was allocated
+                called.append(place)
+                memory.append(ctypes.create_string_buffer(size))
+                return ctypes.addressof(memory[-1])
+
+            return _ALLOCATE(allocate)
+
+        allocator = Methods({UNKNOWN, _MALLOC}, [method(place) for place in range(3, 12)])
+        made = _pointer()
+        self._library.DxcCreateInstance2(allocator.address, _CLASS_UTILS, UNKNOWN, ctypes.byref(made))
+        self._kept = (allocator, memory)  # the object that was made is in this memory; it is never released
+        if not called or called[0] not in (3, 5):
+            raise Unusable(f"{path}: the interfaces of this DXC have an unknown layout")
+        return called[0]
+
+    def _create(self, kind: bytes, interface: bytes, path: str) -> int:
+        made = _pointer()
+        if self._library.DxcCreateInstance(kind, interface, ctypes.byref(made)) != OK or not made.value:
+            raise Unusable(f"{path}: this DXC lacks an interface that kompute_py needs; install DXC 1.6 or later")
+        return made.value
+
+    def _call(self, this: int, method: int, *arguments: Any, result: Any = ctypes.c_int32) -> Any:
+        """Calls an interface's own method; -1 is Release."""
+        place = _RELEASE if method < 0 else self._first + method
+        table = ctypes.cast(this, ctypes.POINTER(ctypes.POINTER(_pointer)))[0]
+        kind = ctypes.CFUNCTYPE(result, _pointer, *(type(each) for each in arguments))
+        return kind(table[place])(this, *arguments)
+
+    def _bytes(self, result: int, method: int) -> bytes:
+        """The contents of the blob that a method of a result returns."""
+        blob = _pointer()
+        self._call(result, method, _pointer(ctypes.addressof(blob)))
+        if not blob.value:
+            return b""
+        size = self._call(blob.value, _SIZE, result=ctypes.c_size_t)
+        content = ctypes.string_at(self._call(blob.value, _POINTER, result=_pointer), size) if size else b""
+        self._call(blob.value, -1)
+        return content
+
+    def compile(self, source: Source) -> Result:
+        """Compiles to SPIR-V without optimization.
+
+        A source that HLSL 2021 refuses is compiled as HLSL 2018, unless an option names the version: older
+        shaders choose vectors with ``a ? b : c``.
+        """
+        result = self._attempt(source, "2021")
+        if not result.spirv and not any(each.startswith("-HV") for each in source.options):
+            older = self._attempt(source, "2018")
+            if older.spirv:
+                return older
+        return result
+
+    def _attempt(self, source: Source, version: str) -> Result:
+        files = Files(source)
+        text = source.text.removeprefix(b"\xef\xbb\xbf")
+        given = _Text(text, len(text), _UTF8)
+        options = [files.main, *_options(source, version)]
+        listed = (ctypes.c_wchar_p * len(options))(*options)
+        handler = self._include_handler(files)
+        made = _pointer()
+        status = self._call(
+            self._compiler,
+            _COMPILE,
+            _pointer(ctypes.addressof(given)),
+            _pointer(ctypes.addressof(listed)),
+            _u32(len(options)),
+            _pointer(handler.address),
+            ctypes.c_char_p(_RESULT),
+            _pointer(ctypes.addressof(made)),
+        )
+        if status != OK or not made.value:
+            message = f"{self.name} does not compile it (error 0x{status & 0xFFFFFFFF:08x})"
+            return Result(b"", [(source.name, 0, 0, "error", message, "")], files)
+        outcome = ctypes.c_int32()
+        self._call(made.value, _STATUS, _pointer(ctypes.addressof(outcome)))
+        log = self._bytes(made.value, _ERRORS)
+        spirv = self._bytes(made.value, _CODE) if outcome.value == OK else b""
+        self._call(made.value, -1)
+        return Result(spirv, files.placed(_messages(log, source)), files)
+
+    def _include_handler(self, files: Files) -> Methods:
+        def load(_: int, path: str, out: Any) -> int:
+            out[0] = None
+            content = files.read(path)
+            if content is None:
+                return _NOT_FOUND
+            blob = _pointer()
+            failed = self._call(
+                self._utils,
+                _CREATE_BLOB,
+                ctypes.c_char_p(content),
+                _u32(len(content)),
+                _u32(_UTF8),
+                _pointer(ctypes.addressof(blob)),
+            )
+            out[0] = blob.value
+            return int(failed)
+
+        unused = [_LOAD(lambda *_: _NOT_FOUND)] * (self._first - 3)
+        return Methods({UNKNOWN, _INCLUDE_HANDLER}, [*unused, _LOAD(load)])
+
+
+def _options(source: Source, version: str) -> list[str]:
+    options = [
+        "-spirv",
+        *("-T", _SHADER_MODEL, "-E", source.entry, "-HV", version),
+        "-O0",  # the package's optimizer follows; it keeps names and interfaces
+        "-Vd",
+        "-Wno-conversion",  # implicit conversions of HLSL
+        f"-fspv-target-env={_environment(source)}",
+    ]
+    if not any(each.startswith("-fvk-use-") for each in source.options):
+        options.append("-fvk-use-dx-layout")
+    if source.debug_info:
+        options.append("-Zi")
+    if source.hlsl_16bit_types:
+        options.append("-enable-16bit-types")
+    for letter, base in source.register_bases.items():
+        options += [f"-fvk-{letter}-shift", str(base), "all"]
+    for folder in source.include_dirs:
+        options += ["-I", folder]
+    for name, value in source.defines:
+        options += ["-D", f"{name}={value}"]
+    return options + source.options
+
+
+def _environment(source: Source) -> str:
+    """SPIR-V 1.3 unless the source's options ask for more: from 1.4 on whole structs are copied by an
+    instruction that drivers fail on."""
+    if source.target == "vulkan1.0":
+        return "vulkan1.0"
+    return _ENVIRONMENTS.get(source.spirv_version, "vulkan1.1")
+
+
+def _messages(log: bytes, source: Source) -> list[Message]:
+    """DXC's messages, which are those of Clang: a line, then the source's line and a caret."""
+    found: list[Message] = []
+    for line in log.decode(errors="replace").replace("\0", "").splitlines():
+        match = _LINE.fullmatch(line)
+        if match:
+            file, number, column, severity, message = match.groups()
+            found.append(
+                (file or "", int(number or 0), int(column or 0), severity, _FLAG.sub("", message), "")
+            )
+    if any("missing entry point definition" in each[4] for each in found):
+        message = (
+            f"the source has no entry point {source.entry!r}; give the name of a function with [numthreads]"
+        )
+        others = [each.decode() for each in _FUNCTION.findall(source.text)]
+        if others:
+            message += f": entry={others[0]!r}"
+        return [(source.name, 0, 0, "error", message, "")]
+    if not found and log.strip(b"\0 \n"):
+        text = " ".join(log.decode(errors="replace").replace("\0", "").split())
+        found.append((source.name, 0, 0, "error", text, ""))
+    return found

@@ -1,0 +1,158 @@
+"""What a compiler in its own process is given and what it returns, and the files that it reads.
+
+Slang and DXC read every file through `Files`. It provides virtual includes, prevents source text from
+including files of the current folder by chance, and records each tried path.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any, NamedTuple
+
+_MOST_BYTES = 64 << 20  # the limit for one file
+
+# The compilers are told that a source without a file is in this folder.
+_NOWHERE = "kp-source"
+
+OK = 0
+NO_INTERFACE = -2147467262  # E_NOINTERFACE, 0x80004002
+
+Message = tuple[str, int, int, str, str, str]
+"""The fields of a `Diagnostic`."""
+
+
+class Source(NamedTuple):
+    """The source and options of a compilation: the fields of a request that Slang and DXC use, as text."""
+
+    text: bytes
+    name: str
+    language: str
+    entry: str
+    defines: list[tuple[str, str]]
+    include_dirs: list[str]
+    includes: dict[str, bytes]
+    debug_info: bool
+    target: str
+    spirv_version: str
+    hlsl_16bit_types: bool
+    register_bases: dict[str, int]
+    options: list[str]
+    """The compiler's own options, after those of kompute_py."""
+
+
+class Result(NamedTuple):
+    """The result of a compilation."""
+
+    spirv: bytes
+    """b"" if it did not compile."""
+    messages: list[Message]
+    files: Files
+
+
+class Unusable(Exception):
+    """The library is not the compiler's or is too old; the text says why."""
+
+
+def guid(first: int, second: int, third: int, *rest: int) -> bytes:
+    """The 16 bytes of an interface's number."""
+    return (
+        first.to_bytes(4, "little") + second.to_bytes(2, "little") + third.to_bytes(2, "little") + bytes(rest)
+    )
+
+
+UNKNOWN = guid(0, 0, 0, 0xC0, 0, 0, 0, 0, 0, 0, 0x46)
+"""IUnknown, which every interface extends."""
+
+
+class Methods:
+    """An object that a compiler calls: a table of Python functions, the first three those of IUnknown.
+
+    Python controls its lifetime: the compiler's reference counting has no effect.
+    """
+
+    def __init__(self, interfaces: set[bytes], methods: list[Any]) -> None:
+        pointer = ctypes.c_void_p
+        query = ctypes.CFUNCTYPE(
+            ctypes.c_int32, pointer, ctypes.POINTER(ctypes.c_ubyte * 16), ctypes.POINTER(pointer)
+        )
+        count = ctypes.CFUNCTYPE(ctypes.c_uint32, pointer)
+
+        def find(this: int, asked: Any, out: Any) -> int:
+            known = bytes(asked.contents) in interfaces
+            out[0] = this if known else None
+            return OK if known else NO_INTERFACE
+
+        self._kept = [query(find), count(lambda _: 1), count(lambda _: 1), *methods]
+        self._table = (pointer * len(self._kept))(*(ctypes.cast(each, pointer) for each in self._kept))
+        self._object = pointer(ctypes.addressof(self._table))
+        self.address = ctypes.addressof(self._object)
+
+
+class Files:
+    """The files of one compilation."""
+
+    def __init__(self, source: Source) -> None:
+        self._on_disk = not source.name.startswith("<")
+        self.main = source.name if self._on_disk else f"{_NOWHERE}/{source.name}"
+        """The path of the source that the compiler is given."""
+        self._folders = dict.fromkeys(
+            os.path.normpath(folder) for folder in (os.path.dirname(self.main), *source.include_dirs)
+        )
+        self._virtual = {os.path.normpath(name): text for name, text in source.includes.items()}
+        self._probes: dict[str, bytes | None] = {}
+        self._texts: dict[str, bytes] = {self.main: source.text}
+        self._included: dict[str, None] = {}
+
+    def read(self, path: str) -> bytes | None:
+        """The text of an included file without a byte-order mark; None if there is no such file."""
+        try:
+            content = self._read(os.path.normpath(path))
+        except Exception:  # exceptions must not pass through the compiler
+            return None
+        return None if content is None else content.removeprefix(b"\xef\xbb\xbf")
+
+    def _read(self, path: str) -> bytes | None:
+        for folder in self._folders:
+            name = os.path.relpath(path, folder) if folder != "." else path
+            if name in self._virtual:
+                self._texts[path] = self._virtual[name]
+                return self._virtual[name]
+        if path.split(os.sep, 1)[0] == _NOWHERE and not self._on_disk:
+            return None
+        if not os.path.isfile(path):
+            if not os.path.exists(path):
+                self._probes.setdefault(path, None)
+            return None
+        if os.path.getsize(path) > _MOST_BYTES:
+            return None
+        with open(path, "rb") as file:
+            content = file.read()
+        self._probes[path] = content
+        self._texts[path] = content
+        self._included[path] = None
+        self._folders.setdefault(os.path.dirname(path) or ".")
+        return content
+
+    def texts(self) -> list[bytes]:
+        """The texts of the source and its includes."""
+        return list(self._texts.values())
+
+    def included(self) -> list[str]:
+        """The files that were read from disk."""
+        return list(self._included)
+
+    def probes(self) -> list[tuple[str, bytes | None]]:
+        """Every tried path with its content, or None if there was no file."""
+        return list(self._probes.items())
+
+    def placed(self, messages: list[Message]) -> list[Message]:
+        """The messages with the files' real names and the source's lines."""
+        placed = []
+        for file, line, column, severity, message, _ in messages:
+            lines = self._texts.get(
+                file, self._texts.get(os.path.normpath(file) if file else "", b"")
+            ).splitlines()
+            text = lines[line - 1].decode(errors="replace") if 0 < line <= len(lines) else ""
+            placed.append((file.removeprefix(f"{_NOWHERE}/"), line, column, severity, message, text))
+        return placed

@@ -1,0 +1,198 @@
+"""Changes the SPIR-V of Slang and DXC so that it has the source's names.
+
+- Slang names the structs of buffers after their layout (``P_std430``, ``SLANG_ParameterGroup_C_std140``), DXC
+  after their kind (``type.ConstantBuffer.P``), and both name the variable of a ``cbuffer C`` like its block.
+  They get the source's names; the variable of a cbuffer gets none, since the source names its members only,
+  as an unnamed block of GLSL does.
+- The source's language is written as HLSL, because every validator knows its number; Slang has a newer one.
+  Both mean the same to reflection: matrices have rows first.
+- DXC adds a counter to each buffer that could have one; those that no code uses go.
+- Slang makes an operation on floats of ``mad`` of integers, which is no SPIR-V: it is a multiplication and an
+  addition.
+"""
+
+from __future__ import annotations
+
+import array
+import re
+
+from .spirv_words import (
+    DECORATE,
+    ENTRY_POINT,
+    EXTENDED,
+    FUNCTION,
+    MEMBER_DECORATE,
+    MEMBER_NAME,
+    NAME,
+    SOURCE,
+    TYPE_ARRAY,
+    TYPE_INT,
+    TYPE_POINTER,
+    TYPE_RUNTIME_ARRAY,
+    TYPE_STRUCT,
+    TYPE_VECTOR,
+    TYPES,
+    VARIABLE,
+    Rewriter,
+    encoded,
+    instructions,
+    text_at,
+    words_of,
+)
+
+_HLSL = 5
+_FMA, _IADD, _IMUL = 50, 128, 132
+_UNIFORM = 2
+_BINDING, _SET = 33, 34
+_GROUP = "SLANG_ParameterGroup_"
+_LAYOUT = re.compile(r"_(default|natural|std140|std430|scalar|c)(_\d+)?$")
+_KIND = re.compile(r"^type\.((ConstantBuffer|TextureBuffer|PushConstant)\.)?")
+_GLOBALS = "GlobalParams"
+_OF_COMPILER = {"globalParams", "entryPointParams", "$Globals"}  # blocks of uniforms that are in none
+
+
+def tidied(spirv: bytes) -> bytes:
+    """The module with the source's names."""
+    words = words_of(spirv)
+    names: dict[int, str] = {}
+    places: dict[int, list[int]] = {}  # of what names and decorates an id
+    members: list[tuple[int, int, int, str]] = []  # place, struct, member, name
+    types: dict[int, tuple[int, array.array[int]]] = {}
+    laid_out: set[int] = set()
+    variables: list[tuple[int, int, int]] = []
+    counters: dict[int, int] = {}  # variable -> place
+    inside = False
+    out = Rewriter(words)
+    for opcode, at, length in instructions(words):
+        inside = inside or opcode == FUNCTION
+        if inside or opcode == ENTRY_POINT:
+            if counters:
+                used = counters.keys() & words[at + 1 : at + length]
+                for each in used:
+                    del counters[each]
+        elif opcode == SOURCE:
+            out.replace(at, array.array("I", [words[at], _HLSL, *words[at + 2 : at + length]]))
+        elif opcode == NAME:
+            names[words[at + 1]] = text_at(words, at + 2, at + length)
+            places.setdefault(words[at + 1], []).append(at)
+        elif opcode == MEMBER_NAME:
+            members.append((at, words[at + 1], words[at + 2], text_at(words, at + 3, at + length)))
+        elif opcode in TYPES:
+            types[words[at + 1]] = (opcode, words[at + 2 : at + length])
+        elif opcode == VARIABLE:
+            variables.append((words[at + 1], words[at + 2], words[at + 3]))
+            if names.get(words[at + 2], "").startswith("counter.var."):
+                counters[words[at + 2]] = at
+        elif opcode == DECORATE:
+            places.setdefault(words[at + 1], []).append(at)
+        elif opcode == MEMBER_DECORATE:
+            laid_out.add(words[at + 1])
+
+    _lead_with_uint(words, types, out)
+    _multiply_and_add(words, types, out)
+    for counter, place in counters.items():
+        for at in (place, *places[counter]):
+            out.replace(at)
+    structs = {each for each, (opcode, _) in types.items() if opcode == TYPE_STRUCT}
+    for struct in laid_out & structs:
+        name = names.get(struct, "")
+        if name.startswith("_Array_"):
+            continue
+        shown = _LAYOUT.sub("", name.removeprefix(_GROUP))
+        if name.startswith("type."):
+            shown = _GLOBALS if name == "type.$Globals" else _KIND.sub("", name)
+        if shown != name:
+            out.replace(places[struct][0], encoded(NAME, [struct], shown))
+    for at, struct, member, name in members:
+        if name == "__member0" and struct in structs:
+            inner = types.get(types[struct][1][member], (0, None))[0]
+            if inner in (TYPE_ARRAY, TYPE_RUNTIME_ARRAY):
+                out.replace(at, encoded(MEMBER_NAME, [struct, member], "data"))
+    for pointer, variable, storage in variables:
+        opcode, operands = types.get(pointer, (0, array.array("I")))
+        if opcode != TYPE_POINTER or variable not in names:
+            continue
+        block = names.get(operands[1], "")
+        if (
+            block.startswith(_GROUP)
+            or names[variable] in _OF_COMPILER
+            or (storage == _UNIFORM and block == f"type.{names[variable]}")
+        ):
+            out.replace(places[variable][0])
+    return out.result()
+
+
+def shared_registers(spirv: bytes) -> bool:
+    """Whether two variables of different names have one binding."""
+    words = words_of(spirv)
+    names: dict[int, str] = {}
+    numbers: dict[int, dict[int, int]] = {}
+    for opcode, at, length in instructions(words):
+        if opcode == FUNCTION:
+            break
+        if opcode == NAME:
+            names[words[at + 1]] = text_at(words, at + 2, at + length)
+        elif opcode == DECORATE and words[at + 2] in (_BINDING, _SET):
+            numbers.setdefault(words[at + 1], {})[words[at + 2]] = words[at + 3]
+    seen: dict[tuple[int, int], str] = {}
+    for variable, known in numbers.items():
+        if _BINDING in known:
+            name = names.get(variable, str(variable))
+            if seen.setdefault((known.get(_SET, 0), known[_BINDING]), name) != name:
+                return True
+    return False
+
+
+def _lead_with_uint(
+    words: array.array[int], types: dict[int, tuple[int, array.array[int]]], out: Rewriter
+) -> None:
+    """Put first, of the variables that Slang makes of one byte-address buffer, the one of uint: it is what
+    reflection shows.
+    """
+    places: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    numbers: dict[int, dict[int, int]] = {}
+    for opcode, at, length in instructions(words):
+        if opcode == FUNCTION:
+            break
+        if opcode == DECORATE and words[at + 2] in (_BINDING, _SET) and length > 3:
+            numbers.setdefault(words[at + 1], {})[words[at + 2]] = words[at + 3]
+        elif opcode == VARIABLE and _BINDING in (known := numbers.get(words[at + 2], {})):
+            places.setdefault((known.get(_SET, 0), known[_BINDING]), []).append((at, words[at + 1]))
+
+    def is_uint(pointer: int) -> bool:
+        kind = pointer
+        for _ in range(4):  # pointer, struct, array, scalar
+            opcode, operands = types.get(kind, (0, array.array("I")))
+            if opcode == TYPE_INT:
+                return list(operands) == [32, 0]
+            if not operands:
+                return False
+            kind = operands[1] if opcode == TYPE_POINTER else operands[0]
+        return False
+
+    for variables in places.values():
+        first = next((i for i, (_, pointer) in enumerate(variables) if is_uint(pointer)), 0)
+        if first == 0:
+            continue
+        ordered = [variables[first], *variables[:first], *variables[first + 1 :]]
+        for at, _ in variables[:-1]:
+            out.replace(at)
+        last = variables[-1][0]
+        out.replace(last, *(words[at : at + (words[at] >> 16)] for at, _ in ordered))
+
+
+def _multiply_and_add(
+    words: array.array[int], types: dict[int, tuple[int, array.array[int]]], out: Rewriter
+) -> None:
+    """Of integers, in place of GLSL's Fma, which takes floats only."""
+
+    def is_integer(kind: int) -> bool:
+        opcode, operands = types.get(kind, (0, array.array("I")))
+        return opcode == TYPE_INT or (opcode == TYPE_VECTOR and is_integer(operands[0]))
+
+    for opcode, at, length in instructions(words):
+        if opcode != EXTENDED or length != 8 or words[at + 4] != _FMA or not is_integer(words[at + 1]):
+            continue
+        kind, result, (a, b, c) = words[at + 1], words[at + 2], words[at + 5 : at + 8]
+        product = out.fresh()
+        out.replace(at, encoded(_IMUL, [kind, product, a, b]), encoded(_IADD, [kind, result, product, c]))
