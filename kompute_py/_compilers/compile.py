@@ -114,7 +114,7 @@ def compile(
         auto_bind: Number bindings that have no number. In HLSL and Slang that is always so.
         register_bases: For HLSL: what to add to the registers' numbers by their letter: ``{"u": 8}`` makes
             ``u0`` binding 8. By default nothing; but if two resources would then share a binding, as ``t0``
-            and ``u0`` do, 128 to those of u, 192 to b, 208 to s.
+            and ``u0`` do, those of u are numbered after those of t, then those of b, then those of s.
         hlsl_offsets: Lay blocks of GLSL out by the rules of HLSL.
         hlsl_16bit_types: Give ``half`` and ``min16float`` of HLSL 16 bits, not 32.
         compiler: The compiler of HLSL: ``"dxc"`` or ``"slang"``; by default that of

@@ -38,6 +38,7 @@ _UNUSED_BYTES = b"Unhandled global inst in spirv-emit"
 # For SPIR-V 1.3, Slang compiles an exchange of a buffer's element to a store with an undefined result id.
 _EXCHANGE = re.compile(rb"(?<!Compare)Exchange\w*\s*\(|\.\s*exchange\s*\(|\batomic_exchange|\bAtomic\s*<")
 
+_PLACED = re.compile(rb"\bvk(::|_)binding\b")
 _ROW_MAJOR = re.compile(rb"^[ \t]*#[ \t]*pragma[ \t]+pack_matrix[ \t]*\([ \t]*row_major", re.MULTILINE)
 
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
@@ -108,6 +109,10 @@ class Slang:
         if _UNUSED_BYTES in log:
             options.remove(_KEEP)
             result, log = self._attempt(source, version, options)
+        if result.spirv and source.register_bases and any(map(_PLACED.search, result.files.texts())):
+            # Slang would number what has [[vk::binding]] anew.
+            message = "Slang cannot shift registers beside [[vk::binding]]; DXC can, or number all by one of both"
+            return result._replace(spirv=b"", messages=[(source.name, 0, 0, "error", message, "")])
         if result.spirv and version == "1.3" and any(_EXCHANGE.search(text) for text in result.files.texts()):
             if source.spirv_version:
                 message = "an atomic exchange needs SPIR-V 1.4: choose it as spirv_version, or leave that out"
@@ -183,6 +188,8 @@ class Slang:
                 if part.get("scalarType") == "bool":
                     found.append(name)
                 own = f"{name}.{part['name']}" if name and "name" in part else part.get("name", name)
+                if "kind" in part:  # a type, whose name is not a member's
+                    own = name
                 for key in ("type", "elementType", "resultType", "fields"):
                     look(part.get(key), own)
 

@@ -122,25 +122,55 @@ def tidied(spirv: bytes) -> bytes:
     return out.result()
 
 
-def shared_registers(spirv: bytes) -> bool:
+# What the registers of each letter are shifted by to tell them apart.
+LETTERS = {"t": 0, "u": 1 << 16, "b": 2 << 16, "s": 3 << 16}
+
+
+def shares_bindings(spirv: bytes) -> bool:
     """Whether two variables of different names have one binding."""
     words = words_of(spirv)
     names: dict[int, str] = {}
-    numbers: dict[int, dict[int, int]] = {}
+    seen: dict[tuple[int, int], str] = {}
     for opcode, at, length in instructions(words):
         if opcode == FUNCTION:
             break
         if opcode == NAME:
             names[words[at + 1]] = text_at(words, at + 2, at + length)
-        elif opcode == DECORATE and words[at + 2] in (_BINDING, _SET):
-            numbers.setdefault(words[at + 1], {})[words[at + 2]] = words[at + 3]
-    seen: dict[tuple[int, int], str] = {}
-    for variable, known in numbers.items():
-        if _BINDING in known:
-            name = names.get(variable, str(variable))
-            if seen.setdefault((known.get(_SET, 0), known[_BINDING]), name) != name:
-                return True
+    for variable, (place, at) in _bindings(words).items():
+        name = names.get(variable, str(variable))
+        if seen.setdefault((place, words[at + 3]), name) != name:
+            return True
     return False
+
+
+def set_apart(spirv: bytes) -> bytes:
+    """The module with other numbers for registers that are shifted by `LETTERS`: those of t keep theirs, in
+    each set those of u follow after the largest number so far, then those of b, then those of s.
+    """
+    words = words_of(spirv)
+    listed = sorted(_bindings(words).values(), key=lambda each: words[each[1] + 3])
+    first: dict[tuple[int, int], int] = {}  # set and letter -> the number of its register 0
+    free: dict[int, int] = {}
+    for place, at in listed:
+        letter, register = divmod(words[at + 3], 1 << 16)
+        base = first.setdefault((place, letter), free.get(place, 0) if letter else 0)
+        words[at + 3] = base + register
+        free[place] = max(free.get(place, 0), base + register + 1)
+    return words.tobytes()
+
+
+def _bindings(words: array.array[int]) -> dict[int, tuple[int, int]]:
+    """The set of each variable with a binding, and the place of the decoration with its number."""
+    sets: dict[int, int] = {}
+    places: dict[int, int] = {}
+    for opcode, at, _ in instructions(words):
+        if opcode == FUNCTION:
+            break
+        if opcode == DECORATE and words[at + 2] == _SET:
+            sets[words[at + 1]] = words[at + 3]
+        elif opcode == DECORATE and words[at + 2] == _BINDING:
+            places[words[at + 1]] = at
+    return {variable: (sets.get(variable, 0), at) for variable, at in places.items()}
 
 
 def _lead_with_uint(

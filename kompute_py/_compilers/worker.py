@@ -30,9 +30,6 @@ _MOST_PRINTED = 16 << 20
 _IDLE = 300.0  # seconds without work after which the process ends
 
 
-# What registers of HLSL are shifted by if two would share a binding: Direct3D has 128 of t, 64 of u, 14 of b
-# and 16 of s, so that these never do.
-_APART = {"t": 0, "u": 128, "b": 192, "s": 208}
 _COMMENTS = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _SAME = re.compile(r"'(.*)' and '\1' are both binding")
 
@@ -135,7 +132,7 @@ class Compilers:
     def _compiled(self, asked: dict[str, Any]) -> dict[str, Any]:
         from kompute_py._compilers.slang_images import with_formats
         from kompute_py._compilers.sources import Source
-        from kompute_py._compilers.tidy import shared_registers, tidied
+        from kompute_py._compilers.tidy import LETTERS, set_apart, shares_bindings, tidied
 
         compiler = self._compiler(asked)
         fields = asked["request"]
@@ -156,10 +153,10 @@ class Compilers:
             fields["compiler_options"],
         )
         made = compiler.compile(source)
-        if made.spirv and source.language == "hlsl" and not source.register_bases:
-            apart = source._replace(register_bases=_APART)
-            if shared_registers(made.spirv) and not any("-shift" in each for each in source.options):
-                made = compiler.compile(apart)
+        own = bool(source.register_bases) or any("-shift" in each for each in source.options)
+        shifted = made.spirv and source.language == "hlsl" and not own and shares_bindings(made.spirv)
+        if shifted:
+            made = compiler.compile(source._replace(register_bases=LETTERS))
         probes = self._probes(made.files.probes())
         if not made.spirv:
             if not any(each[3] == "error" for each in made.messages):
@@ -167,6 +164,8 @@ class Compilers:
             diagnostics = [list(each) for each in made.messages]
             return {"error": "compile", "diagnostics": diagnostics, "probes": probes, "name": compiler.name}
         spirv = tidied(made.spirv)
+        if shifted:
+            spirv = set_apart(spirv)
         if asked["compiler"] == "slang":
             spirv = with_formats(spirv, _without_comments(made.files.texts()))
         _begin("optimizer")

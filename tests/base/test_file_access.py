@@ -16,9 +16,11 @@ import kompute_py as kp
 from kompute_py._base.digest import pack
 from kompute_py._base.file_access import create_temporary, delete_abandoned, is_temporary
 from kompute_py._compilers.cache import CachedShader, ShaderCache
+from kompute_py._compilers.libraries import find_library
 from kompute_py._files import tensors as parameters
 from tests.hostile.files import make_hostile
 from tests.support.child import run_child
+from tests.support.languages import COMPILERS
 
 pytestmark = [
     pytest.mark.skipif(os.name != "posix", reason="owners, modes and pipes as POSIX has them"),
@@ -441,13 +443,9 @@ def test_an_include_that_is_a_pipe_is_no_file(tmp_path, hanging, monkeypatch):
         kp.compile(source, include_dirs=[tmp_path])
 
 
-@pytest.mark.parametrize("compiler", ["glslang", "slang"])
+@pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("kind", ["nothing", "pipe"])
 def test_an_include_of_hlsl_that_is_no_file_is_an_error_of_the_source(tmp_path, hanging, compiler, kind):
-    from kompute_py._compilers.slang_library import find_slang
-
-    if compiler == "slang" and find_slang() is None:
-        pytest.skip("Slang is not installed")
     if kind == "pipe":
         os.mkfifo(tmp_path / "value.h")
     source = '#include "value.h"\n[numthreads(1, 1, 1)] void main() {}'
@@ -455,12 +453,11 @@ def test_an_include_of_hlsl_that_is_no_file_is_an_error_of_the_source(tmp_path, 
         kp.compile(source, language="hlsl", compiler=compiler, include_dirs=[tmp_path])
 
 
-def test_a_library_of_slang_that_is_a_pipe_is_none(tmp_path, hanging, monkeypatch):
-    from kompute_py._compilers.slang_library import find_slang
-
-    os.mkfifo(tmp_path / "libslang.so")
-    monkeypatch.setenv("KOMPUTE_PY_SLANG_LIBRARY", str(tmp_path / "libslang.so"))
-    assert find_slang() is None
+@pytest.mark.parametrize(("kind", "name"), [("slang", "libslang.so"), ("dxc", "libdxcompiler.so")])
+def test_a_compilers_library_that_is_a_pipe_is_none(tmp_path, hanging, monkeypatch, kind, name):
+    os.mkfifo(tmp_path / name)
+    monkeypatch.setenv(f"KOMPUTE_PY_{kind.upper()}_LIBRARY", str(tmp_path / name))
+    assert find_library(kind) is None
 
 
 def opens_a_manager() -> str:

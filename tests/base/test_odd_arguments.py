@@ -247,7 +247,8 @@ def test_descriptions_with_odd_values_at_every_name(value):
 
 
 def test_documented_variables_are_known(monkeypatch, recwarn):
-    monkeypatch.setenv("KOMPUTE_PY_COMPILER", "glslang")
+    monkeypatch.setenv("KOMPUTE_PY_COMPILER", "dxc")
+    monkeypatch.setenv("KOMPUTE_PY_DXC_LIBRARY", "")
     monkeypatch.setenv("KOMPUTE_PY_SLANG_LIBRARY", "")
     kp.config_report()
     assert not [each for each in recwarn if "nothing reads it" in str(each.message)]

@@ -12,6 +12,7 @@ import pytest
 
 import kompute_py as kp
 from tests.support.child import run_child
+from tests.support.languages import COMPILERS
 
 BODY = (
     "\nlayout(local_size_x = 1) in; layout(binding = 0) buffer A { float a[]; }; void main() { a[0] = 1.0; }"
@@ -92,31 +93,13 @@ def test_versions_that_there_are(line, recwarn):
     assert not recwarn.list
 
 
-HLSL = """RWStructuredBuffer<float> d : register(u0);
-groupshared float tile[8];
-[numthreads(8, 1, 1)]
-void main(uint3 id : SV_DispatchThreadID, float f : SV_GroupIndex) {
-    tile[id.x] = 1;
-    d[0] = tile[id.x];
-}
-"""
-
-
-def test_hlsl_that_is_no_valid_spirv_names_line_and_cause():
-    source = HLSL.replace("uint3 id", "float3 id").replace(", float f : SV_GroupIndex", "")
-    with pytest.raises(kp.ShaderCompileError) as caught:
-        kp.compile(source, language="hlsl", compiler="glslang")
-    text = str(caught.value)
-    assert "<source>:4:" in text and "failed to optimize" not in text
-    assert "this is no valid SPIR-V" in text and "int vector" in text and "()" not in text
-
-
-def test_hlsl_errors_of_the_compiler_are_shader_errors():
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_hlsl_errors_of_the_compiler_are_shader_errors(compiler):
     with pytest.raises(kp.ShaderCompileError, match=r"2:.*foo"):
         kp.compile(
             "RWStructuredBuffer<float> d;\n[numthreads(1, 1, 1)] void main() { d[0] = foo; }",
             language="hlsl",
-            compiler="glslang",
+            compiler=compiler,
         )
 
 

@@ -13,6 +13,7 @@ import kompute_py as kp
 from kompute_py import _native
 from kompute_py._compilers.compile import ShaderCompileWarning
 from tests.support.compiling import HLSL, run, shader
+from tests.support.languages import COMPILERS
 
 
 def test_virtual_includes_come_before_files_and_their_errors_name_them(tmp_path, mgr, needs):
@@ -69,8 +70,17 @@ def test_versions_of_spirv(target, newest):
     for wrong in (f"1.{newest + 1}", "2", "1", "1.33"):
         with pytest.raises(kp.InvalidArgumentError, match=rf"{target}.*1\.0.*1\.{newest}"):
             kp.compile(shader(""), target=target, spirv_version=wrong)
-    with pytest.raises(kp.InvalidArgumentError, match=r"HLSL.*1\.3$"):
-        kp.compile(HLSL, language="hlsl", entry="fill", spirv_version="1.4", compiler="glslang")
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_versions_of_spirv_from_hlsl(compiler):
+    for version in ("1.3", "1.5"):
+        spirv = kp.compile(HLSL, language="hlsl", entry="fill", spirv_version=version, compiler=compiler)
+        assert spirv[4:8] == bytes((0, int(version[2]), 1, 0))
+    assert kp.compile(HLSL, language="hlsl", entry="fill", compiler=compiler)[5] == 3
+    with pytest.raises(kp.InvalidArgumentError, match=r"(DXC|Slang) writes for vulkan1\.2.*1\.5$"):
+        kp.compile(HLSL, language="hlsl", entry="fill", spirv_version="1.6", compiler=compiler)
+
+
+def test_versions_are_text():
     with pytest.raises(kp.ArgumentTypeError):
         kp.compile(shader(""), spirv_version=1.3)
 
@@ -108,19 +118,18 @@ def test_registers_of_hlsl_can_be_kept_apart(mgr, needs):
     cbuffer Numbers : register(b0) { float scale; };
     [numthreads(1, 1, 1)] void main(uint3 id : SV_DispatchThreadID) { target[id.x] = source[id.x] * scale; }
     """
-    with pytest.warns(ShaderCompileWarning, match=r"both binding 0.*register_bases"):
-        kp.compile(source, language="hlsl")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        spirv = kp.compile(source, language="hlsl", register_bases={"u": 1, "b": 2})
-    found = {b["binding"]: b["kind"] for b in _native.reflect_spirv(spirv)["bindings"]}
-    assert found == {0: "storage buffer", 1: "storage buffer", 2: "uniform buffer"}
-    tensors = [mgr.tensor([1, 2, 3]), mgr.zeros(3), mgr.tensor([10, 0, 0, 0])]
-    algorithm = mgr.algorithm(tensors, spirv)
-    mgr.sequence().record(kp.OpSyncDevice(tensors)).record(kp.OpAlgoDispatch(algorithm)).record(
-        kp.OpSyncLocal(tensors)
-    ).eval()
-    assert tensors[1].numpy().tolist() == [10, 20, 30]
+    for bases, numbers in (({"u": 1, "b": 2}, (0, 1, 2)), (None, (0, 1, 2))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            spirv = kp.compile(source, language="hlsl", register_bases=bases)
+        found = {b["binding"]: b["kind"] for b in _native.reflect_spirv(spirv)["bindings"]}
+        assert found == dict(zip(numbers, ("storage buffer", "storage buffer", "uniform buffer"), strict=True))
+        tensors = [mgr.tensor([1, 2, 3]), mgr.zeros(3), mgr.tensor([10, 0, 0, 0])]
+        algorithm = mgr.algorithm(tensors, spirv)
+        mgr.sequence().record(kp.OpSyncDevice(tensors)).record(kp.OpAlgoDispatch(algorithm)).record(
+            kp.OpSyncLocal(tensors)
+        ).eval()
+        assert tensors[1].numpy().tolist() == [10, 20, 30]
     for wrong, error in (
         ({"x": 1}, kp.InvalidArgumentError),
         ({"u": -1}, kp.InvalidArgumentError),

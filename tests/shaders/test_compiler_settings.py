@@ -16,7 +16,7 @@ import kompute_py as kp
 from kompute_py.cli import main
 
 _numbers = itertools.count()
-NAMES = ("shader_cache_dir", "shader_cache_size", "compile_timeout", "compiler", "slang_library")
+NAMES = ("shader_cache_dir", "shader_cache_size", "compile_timeout", "compiler", "dxc_library", "slang_library")
 HLSL = (
     "RWStructuredBuffer<float> a : register(u0);\n"
     "[numthreads(1, 1, 1)] void main(uint3 i : SV_DispatchThreadID) { a[i.x] = %d; }\n"
@@ -57,7 +57,7 @@ def test_variables_and_keywords(prefix, monkeypatch):
     given = {
         "shader_cache_dir": ("/some/where", "/some/where"), "shader_cache_size": ("1.5 MiB", 3 * 2**19),
         "compile_timeout": ("2.5", 2.5),
-        "compiler": (" GLSLang ", "glslang"), "slang_library": ("", ""),
+        "compiler": (" SLang ", "slang"), "dxc_library": ("", ""), "slang_library": ("", ""),
     }  # fmt: skip
     for name, (text, _) in given.items():
         monkeypatch.setenv(prefix + name.upper(), text)
@@ -145,12 +145,9 @@ def test_a_managers_compiler(clean):
     with kp.Manager(compiler="slang", slang_library="") as mgr:
         with pytest.raises(kp.UnavailableError, match="slang_library"):
             mgr.kernel(HLSL % next(_numbers), language="hlsl")
-        assert (
-            mgr.kernel(HLSL % next(_numbers), language="hlsl", compiler="glslang")._module.compiler
-            == "glslang"
-        )
-    with kp.Manager(compiler="glslang") as mgr:
-        assert mgr.kernel(HLSL % next(_numbers), language="hlsl")._module.compiler == "glslang"
+    with kp.Manager(compiler="slang", dxc_library="") as mgr:
+        with pytest.raises(kp.UnavailableError, match="dxc_library"):
+            mgr.kernel(HLSL % next(_numbers), language="hlsl", compiler="dxc")
 
 
 def test_the_command_line_shows_them(tmp_path, monkeypatch, capsys):

@@ -17,20 +17,12 @@ import pytest
 
 import kompute_py as kp
 from kompute_py._compilers import process as shader_process
-from tests.support.languages import needs_slang
+from tests.support.languages import COMPILERS, needs_dxc, needs_slang
 
 pytestmark = pytest.mark.own_driver
 
 GOOD = "RWStructuredBuffer<float> o;\n[numthreads(1, 1, 1)] void main() { o[0] = 1; }"
-# Each of these ends the process that glslang's front end for HLSL runs in.
-TYPOS = {
-    "undefined group size": "RWStructuredBuffer<float> d; [numthreads(N, 1, 1)] void main() { d[0] = 1; }",
-    "parameter without a name": "RWStructuredBuffer<float> d; [numthreads(8, 1, 1)] void main(uint3) { d[0] "
-    "= 1; }",
-    "a struct called like shared memory": "groupshared float g[4]; struct Q { float a; } g; "
-    "[numthreads(8, 1, 1)] void main() { g[0] = 1; }",
-}
-# Takes glslang's front end longer than any limit.
+# Takes every preprocessor longer than any limit.
 SLOW = "#define A0 x+x\n" + "".join(f"#define A{i + 1} A{i}+A{i}+A{i}+A{i}\n" for i in range(12))
 _BOMB = SLOW
 SLOW += "RWStructuredBuffer<float> o;\n[numthreads(1, 1, 1)] void main() { float x = o[0]; o[0] = A12; }"
@@ -42,51 +34,30 @@ SLOW_GLSL += "void main() { float x = o[0]; o[0] = A12; }"
 @pytest.fixture(autouse=True)
 def _uncached(monkeypatch):
     monkeypatch.setenv("KOMPUTE_PY_SHADER_CACHE_DIR", "")
-    monkeypatch.setenv("KOMPUTE_PY_COMPILER", "glslang")
+    monkeypatch.delenv("KOMPUTE_PY_COMPILER", raising=False)
 
 
-# What newer versions of glslang, which do not crash there, say.
-MENDED = {"a struct called like shared memory": "|Redeclaration"}
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_a_crash_is_an_error_of_the_source(monkeypatch, compiler):
+    """It is played: a version of a compiler may mend any source that it crashes on."""
+    real = shader_process._Process.ask
 
+    def ask(self, request, seconds):
+        self.process.kill()
+        return real(self, request, seconds)
 
-@pytest.mark.parametrize("name", TYPOS)
-def test_typos_are_errors(name):
-    crashed = r"crashed on this source \(\w+[^$]*kompute_py\[slang\]"
-    with pytest.raises(kp.ShaderCompileError, match=crashed + MENDED.get(name, "")) as caught:
-        kp.compile(TYPOS[name], language="hlsl")
+    with monkeypatch.context() as played:
+        played.setattr(shader_process._Process, "ask", ask)
+        with pytest.raises(
+            kp.ShaderCompileError, match=r"(DXC|Slang.*) crashed on this source \(SIGKILL"
+        ) as caught:
+            kp.compile(GOOD, language="hlsl", compiler=compiler)
     (diagnostic,) = caught.value.diagnostics
     assert (diagnostic.file, diagnostic.severity) == ("<source>", "error")
-    kp.compile(GOOD, language="hlsl")
+    kp.compile(GOOD, language="hlsl", compiler=compiler)
 
 
-@needs_slang
-def test_what_slang_crashes_on_goes_to_the_fallback(monkeypatch):
-    """Unless Slang was asked for.
-
-    Its crash is played: a version of it may mend any source that it crashes on.
-    """
-    monkeypatch.delenv("KOMPUTE_PY_COMPILER")
-    real = shader_process.ask
-
-    def ask(request, *rest):
-        if request["compiler"] == "slang":
-            raise shader_process.Ended("SIGSEGV")
-        return real(request, *rest)
-
-    monkeypatch.setattr(shader_process, "ask", ask)
-    with pytest.warns(
-        kp.ShaderCompileWarning, match=r"Slang .* crashed on this source; it is compiled by glslang"
-    ):
-        module = kp.ShaderModule(GOOD, language="hlsl")
-    assert module.compiler == "glslang"
-    with pytest.raises(
-        kp.ShaderCompileError, match=r"crashed on this source \(SIGSEGV\).*does not compile it"
-    ):
-        kp.compile(TYPOS["undefined group size"], language="hlsl")
-    with pytest.raises(kp.ShaderCompileError, match=r"Slang .* crashed on this source \(SIGSEGV\)"):
-        kp.compile(GOOD, language="hlsl", compiler="slang")
-
-
+@needs_dxc
 @needs_slang
 def test_a_crash_of_the_optimizer_is_not_the_compilers(monkeypatch):
     """The process says when the compiler has finished.
@@ -111,7 +82,7 @@ def test_a_crash_of_the_optimizer_is_not_the_compilers(monkeypatch):
         raise AssertionError(raise_of)
 
     monkeypatch.setattr(shader_process._Process, "ask", ask)
-    for compiler, who in (("slang", "Slang"), ("glslang", "glslang's front end")):
+    for compiler, who in (("slang", "Slang"), ("dxc", "DXC")):
         with pytest.raises(
             kp.ShaderCompileError,
             match=rf"the SPIR-V optimizer crashed on what {who}.*made of this source .SIGKILL",
@@ -213,7 +184,7 @@ def test_threads():
             try:
                 if i % 8 == 5:
                     with pytest.raises(kp.ShaderCompileError):
-                        kp.compile(TYPOS["parameter without a name"], language="hlsl")
+                        kp.compile(GOOD.replace("= 1", "= x"), language="hlsl")
                 results[i] = kp.compile(sources[i], language="hlsl")
             except Exception as error:
                 errors.append(error)

@@ -13,8 +13,8 @@ import pytest
 import kompute_py as kp
 from kompute_py._compilers import compile as shader
 from kompute_py._compilers import languages as shader_languages
-from kompute_py._compilers.slang_library import find_slang
-from tests.support.languages import needs_slang, shape
+from kompute_py._compilers.libraries import find_library
+from tests.support.languages import needs_dxc, needs_slang, shape
 
 pytestmark = needs_slang
 
@@ -104,7 +104,7 @@ SLANG = HLSL.replace("float4x4 turn", "column_major float4x4 turn")
 THREE = {
     "glsl": (GLSL, {}),
     "hlsl": (HLSL, {"compiler": "slang"}),
-    "hlsl by glslang": (HLSL, {"compiler": "glslang"}),
+    "hlsl by dxc": (HLSL, {"compiler": "dxc"}),
     "slang": (SLANG, {}),
 }
 
@@ -292,16 +292,17 @@ def test_the_cache_keeps_results_and_notices_edits(tmp_path, cached, monkeypatch
     assert kp.compile(path) != first.to_spirv() and len(cached) == 2
 
 
+@needs_dxc
 def test_the_cache_knows_compilers_and_libraries_apart(tmp_path, cached, monkeypatch):
     source = FILL.format(3)
-    for compiler in ("slang", "glslang", "slang", "glslang"):
+    for compiler in ("slang", "dxc", "slang", "dxc"):
         assert (
             kp.ShaderModule(source, language="hlsl", compiler=compiler).compiler.lower().startswith(compiler)
         )
     assert len(cached) == 2
-    library = find_slang()
+    library = find_library("slang")
     other = library._replace(identity="another version")
-    monkeypatch.setattr(shader_languages, "find_slang", lambda setting: other)
+    monkeypatch.setattr(shader_languages, "find_library", lambda kind, setting: other)
     kp.compile(source, language="hlsl", compiler="slang")
     assert len(cached) == 3
 

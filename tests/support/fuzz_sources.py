@@ -28,7 +28,7 @@ import warnings
 from collections import Counter
 
 import kompute_py as kp
-from kompute_py._compilers.slang_library import find_slang
+from kompute_py._compilers.libraries import find_library
 from tests.drivers import environment
 from tests.shaders.test_slang import GLSL, HLSL, SCALE, SLANG
 from tests.support import fuzz_modules
@@ -55,8 +55,8 @@ SEEDS: dict[str, list[str]] = {
 }
 COMPILERS = {
     "glsl": ["glslang"],
-    "hlsl": ["glslang"] if find_slang() is None else ["slang", "glslang"],
-    "slang": [] if find_slang() is None else ["slang"],
+    "hlsl": [kind for kind in ("dxc", "slang") if find_library(kind) is not None],
+    "slang": [] if find_library("slang") is None else ["slang"],
 }
 
 

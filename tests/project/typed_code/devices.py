@@ -17,7 +17,7 @@ kp.Manager(wait_mode="spinn")  # error
 kp.Manager(validation="maybe")  # error
 kp.Manager(memory_limit=1.5)  # error
 kp.Manager("nvidia,amd", shader_cache_dir=Path("cache"), compiler="slang", compile_timeout=3)
-kp.Manager(compiler="dxc")  # error
+kp.Manager(compiler="fxc")  # error
 kp.Manager([UUID(int=1), "gpu", *kp.list_devices()], visible_devices=["gpu", 0])
 kp.Manager(1.5)  # error
 kp.Manager(visible_devices=3)  # error

@@ -15,7 +15,7 @@ assert_type(spirv, bytes)
 kp.compile("void main() {}", language="gsl")  # error
 kp.compile("void main() {}", target="vulkan1.9")  # error
 kp.compile("void main() {}", optimize="fast")  # error
-kp.compile("void main() {}", compiler="dxc")  # error
+kp.compile("void main() {}", compiler="fxc")  # error
 kp.compile("void main() {}", definess={})  # error
 
 k = mgr.kernel("void main() {}", language="hlsl", name="k", defines={"N": 3}, entry="main", watch=False)
