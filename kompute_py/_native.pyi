@@ -1011,7 +1011,6 @@ class Stream(_Object):
 def compile(
     source: _Text,
     name: _Text,
-    language: str,
     entry: _Text,
     defines: Sequence[tuple[_Text, _Text]],
     include_dirs: Sequence[_Text],
@@ -1023,8 +1022,6 @@ def compile(
     glsl_version: _Text,
     auto_bind: bool,
     hlsl_offsets: bool,
-    hlsl_16bit_types: bool,
-    register_bases: Mapping[str, int],
     seconds: float = ...,
 ) -> tuple[bytes, bytes, list[_Diagnostic], list[str], list[tuple[str, bytes | None]]]:
     """The SPIR-V; the SPIR-V before optimization (b"" if it was not optimized); the warnings; the included

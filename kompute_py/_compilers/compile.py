@@ -253,7 +253,6 @@ def _compile(
     request = _Request(
         text,
         name,
-        language,
         _encoded("entry", entry),
         macros,
         directories,
@@ -265,6 +264,7 @@ def _compile(
         _encoded("glsl_version", _glsl_version(glsl_version)),
         to_flag(auto_bind, "auto_bind"),
         to_flag(hlsl_offsets, "hlsl_offsets"),
+        language,
         to_flag(hlsl_16bit_types, "hlsl_16bit_types"),
         _bases({} if register_bases is None else register_bases),
         _own_options(compiler_options),
@@ -336,11 +336,10 @@ COMPILE_OPTIONS = tuple(compile.__kwdefaults__ or ())
 
 
 class _Request(NamedTuple):
-    """The arguments of the native compiler, and which compiler takes them."""
+    """The arguments of the compiler of GLSL, then what only the others take."""
 
     source: bytes
     name: bytes
-    language: str
     entry: bytes
     defines: list[tuple[bytes, bytes]]
     include_dirs: list[bytes]
@@ -352,6 +351,7 @@ class _Request(NamedTuple):
     glsl_version: bytes
     auto_bind: bool
     hlsl_offsets: bool
+    language: str
     hlsl_16bit_types: bool
     register_bases: dict[str, int]
     compiler_options: list[str]
@@ -384,7 +384,6 @@ class _Request(NamedTuple):
 
 
 _PLAIN_GLSL: tuple[Any, ...] = (
-    "glsl",
     b"main",
     [],
     [],
@@ -396,6 +395,7 @@ _PLAIN_GLSL: tuple[Any, ...] = (
     b"",
     False,
     False,
+    "glsl",
     False,
     {},
     [],
@@ -411,7 +411,7 @@ def _run(request: _Request, seconds: float) -> tuple[CachedShader, list[tuple[st
     if request.compiler_options:
         raise InvalidArgumentError("compiler_options are for DXC and Slang; glslang takes none")
     try:
-        spirv, declared, found, included, probes = _native.compile(*request[:-2], seconds)
+        spirv, declared, found, included, probes = _native.compile(*request[:13], seconds)
     except EvalTimeoutError:
         raise CompileTimeoutError(f"{os.fsdecode(request.name)}: {too_long(seconds)}") from None
     return CachedShader(spirv, found, included, marks(probes), declared), probes

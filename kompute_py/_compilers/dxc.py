@@ -9,7 +9,6 @@ place 5, not 3. DXC itself tells which: it is given an allocator of ours, and ca
 from __future__ import annotations
 
 import ctypes
-import os
 import re
 from typing import Any
 
@@ -95,7 +94,9 @@ class Dxc:
     def _create(self, kind: bytes, interface: bytes, path: str) -> int:
         made = _pointer()
         if self._library.DxcCreateInstance(kind, interface, ctypes.byref(made)) != OK or not made.value:
-            raise Unusable(f"{path}: this DXC lacks an interface that kompute_py needs; install DXC 1.6 or later")
+            raise Unusable(
+                f"{path}: this DXC lacks an interface that kompute_py needs; install DXC 1.6 or later"
+            )
         return made.value
 
     def _call(self, this: int, method: int, *arguments: Any, result: Any = ctypes.c_int32) -> Any:

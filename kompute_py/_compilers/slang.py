@@ -111,7 +111,9 @@ class Slang:
             result, log = self._attempt(source, version, options)
         if result.spirv and source.register_bases and any(map(_PLACED.search, result.files.texts())):
             # Slang would number what has [[vk::binding]] anew.
-            message = "Slang cannot shift registers beside [[vk::binding]]; DXC can, or number all by one of both"
+            message = (
+                "Slang cannot shift registers beside [[vk::binding]]; DXC can, or number all by one of both"
+            )
             return result._replace(spirv=b"", messages=[(source.name, 0, 0, "error", message, "")])
         if result.spirv and version == "1.3" and any(_EXCHANGE.search(text) for text in result.files.texts()):
             if source.spirv_version:
@@ -172,9 +174,7 @@ class Slang:
     def _bools(self, request: int) -> list[str]:
         """The names of bools in blocks, which the SPIR-V does not tell from ints."""
         blob = ctypes.c_void_p()
-        self._library.spReflection_ToJson(
-            self._library.spGetReflection(request), request, ctypes.byref(blob)
-        )
+        self._library.spReflection_ToJson(self._library.spGetReflection(request), request, ctypes.byref(blob))
         if not blob.value:
             return []
         told = json.loads(_contents(blob.value))

@@ -58,36 +58,17 @@ OptimizeFor optimization_named(const std::string& name) {
                 "'" + name + "' is not a level of optimization; choose one of none, size, performance");
 }
 
-RegisterBases register_bases_of(const std::map<std::string, uint32_t>& by_letter) {
-    RegisterBases bases;
-    for (const auto& [letter, base] : by_letter) {
-        uint32_t* const place = letter == "t"   ? &bases.textures
-                                : letter == "u" ? &bases.writable
-                                : letter == "b" ? &bases.buffers
-                                : letter == "s" ? &bases.samplers
-                                                : nullptr;
-        if (!place)
-            throw Error(ErrorKind::invalid_argument,
-                        "'" + letter + "' is not a letter of HLSL's registers; choose one of t, u, b, s");
-        *place = base;
-    }
-    return bases;
-}
-
 // (SPIR-V, SPIR-V before optimization or b"" if it is the same, warnings, files used,
 // [(path, content | None)] for every path at which an include was looked up).
-py::tuple compile_in_python(std::string source, std::string name, const std::string& language,
-                            std::string entry, std::vector<std::pair<std::string, std::string>> defines,
+py::tuple compile_in_python(std::string source, std::string name, std::string entry,
+                            std::vector<std::pair<std::string, std::string>> defines,
                             std::vector<std::string> include_dirs,
                             std::map<std::string, std::string> virtual_includes, const std::string& optimize,
                             bool debug_info, std::string target, std::string spirv_version,
-                            std::string glsl_version, bool auto_bind, bool hlsl_offsets,
-                            bool hlsl_16bit_types, const std::map<std::string, uint32_t>& register_bases,
-                            double seconds) {
+                            std::string glsl_version, bool auto_bind, bool hlsl_offsets, double seconds) {
     CompileRequest request;
     request.source = std::move(source);
     request.name = std::move(name);
-    request.language = language_named(language);
     request.entry = std::move(entry);
     request.defines = std::move(defines);
     request.include_dirs = std::move(include_dirs);
@@ -99,8 +80,6 @@ py::tuple compile_in_python(std::string source, std::string name, const std::str
     request.glsl_version = std::move(glsl_version);
     request.auto_bind = auto_bind;
     request.hlsl_offsets = hlsl_offsets;
-    request.hlsl_16bit_types = hlsl_16bit_types;
-    request.register_bases = register_bases_of(register_bases);
     const CompileOutput output = interruptibly([request = std::move(request)] { return compile(request); },
                                                seconds, "compiling takes longer than its time limit");
     py::list included;
@@ -152,10 +131,9 @@ py::list probes_to_python(const std::vector<IncludeProbe>& probes) {
 }
 
 void bind_shader_compile(py::module_& m) {
-    m.def("compile", &compile_in_python, "source"_a, "name"_a, "language"_a, "entry"_a, "defines"_a,
-          "include_dirs"_a, "virtual_includes"_a, "optimize"_a, "debug_info"_a, "target"_a, "spirv_version"_a,
-          "glsl_version"_a, "auto_bind"_a, "hlsl_offsets"_a, "hlsl_16bit_types"_a, "register_bases"_a,
-          "seconds"_a = std::numeric_limits<double>::infinity());
+    m.def("compile", &compile_in_python, "source"_a, "name"_a, "entry"_a, "defines"_a, "include_dirs"_a,
+          "virtual_includes"_a, "optimize"_a, "debug_info"_a, "target"_a, "spirv_version"_a, "glsl_version"_a,
+          "auto_bind"_a, "hlsl_offsets"_a, "seconds"_a = std::numeric_limits<double>::infinity());
     m.def("finish_spirv", &finish_in_python, "spirv"_a, "name"_a, "optimize"_a, "target"_a, "warn"_a);
     m.def("render_diagnostics", &render_in_python, "diagnostics"_a);
     m.def("compiler_id", &compiler_id);

@@ -11,7 +11,6 @@ import pytest
 
 import kompute_py as kp
 from kompute_py import _native
-from kompute_py._compilers.compile import ShaderCompileWarning
 from tests.support.compiling import HLSL, run, shader
 from tests.support.languages import COMPILERS
 
@@ -70,6 +69,8 @@ def test_versions_of_spirv(target, newest):
     for wrong in (f"1.{newest + 1}", "2", "1", "1.33"):
         with pytest.raises(kp.InvalidArgumentError, match=rf"{target}.*1\.0.*1\.{newest}"):
             kp.compile(shader(""), target=target, spirv_version=wrong)
+
+
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_versions_of_spirv_from_hlsl(compiler):
     for version in ("1.3", "1.5"):
@@ -123,7 +124,9 @@ def test_registers_of_hlsl_can_be_kept_apart(mgr, needs):
             warnings.simplefilter("error")
             spirv = kp.compile(source, language="hlsl", register_bases=bases)
         found = {b["binding"]: b["kind"] for b in _native.reflect_spirv(spirv)["bindings"]}
-        assert found == dict(zip(numbers, ("storage buffer", "storage buffer", "uniform buffer"), strict=True))
+        assert found == dict(
+            zip(numbers, ("storage buffer", "storage buffer", "uniform buffer"), strict=True)
+        )
         tensors = [mgr.tensor([1, 2, 3]), mgr.zeros(3), mgr.tensor([10, 0, 0, 0])]
         algorithm = mgr.algorithm(tensors, spirv)
         mgr.sequence().record(kp.OpSyncDevice(tensors)).record(kp.OpAlgoDispatch(algorithm)).record(

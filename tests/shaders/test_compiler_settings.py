@@ -16,7 +16,14 @@ import kompute_py as kp
 from kompute_py.cli import main
 
 _numbers = itertools.count()
-NAMES = ("shader_cache_dir", "shader_cache_size", "compile_timeout", "compiler", "dxc_library", "slang_library")
+NAMES = (
+    "shader_cache_dir",
+    "shader_cache_size",
+    "compile_timeout",
+    "compiler",
+    "dxc_library",
+    "slang_library",
+)
 HLSL = (
     "RWStructuredBuffer<float> a : register(u0);\n"
     "[numthreads(1, 1, 1)] void main(uint3 i : SV_DispatchThreadID) { a[i.x] = %d; }\n"
@@ -142,10 +149,9 @@ def test_reloading_uses_the_managers_cache(tmp_path, monkeypatch, clean):
 
 
 def test_a_managers_compiler(clean):
-    with kp.Manager(compiler="slang", slang_library="") as mgr:
+    with kp.Manager(compiler="slang", slang_library="", dxc_library="") as mgr:
         with pytest.raises(kp.UnavailableError, match="slang_library"):
             mgr.kernel(HLSL % next(_numbers), language="hlsl")
-    with kp.Manager(compiler="slang", dxc_library="") as mgr:
         with pytest.raises(kp.UnavailableError, match="dxc_library"):
             mgr.kernel(HLSL % next(_numbers), language="hlsl", compiler="dxc")
 

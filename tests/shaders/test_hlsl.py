@@ -619,8 +619,28 @@ def test_small_types_have_32_bits_unless_asked_for(compiler):
 
 def test_an_unknown_entry_point_names_those_that_exist(compiler):
     source = SOURCE.replace("main", "fill")
-    with pytest.raises(kp.ShaderCompileError, match="has no entry point 'main'.*entry='fill'"):
+    with pytest.raises(kp.ShaderCompileError, match=r"has no entry point 'main'.*entry='fill'"):
         kp.compile(source, language="hlsl", compiler=compiler)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         kp.compile(source, language="hlsl", compiler=compiler, entry="fill")
+
+
+@needs_dxc
+@pytest.mark.parametrize(
+    ("parameters", "index", "before"),
+    [
+        ("uint3 id : SV_DispatchThreadID", "id.x", ""),
+        ("uint id : SV_DispatchThreadID", "id", ""),
+        ("uint2 id : SV_DispatchThreadID", "id.x", ""),
+        ("uint3 g : SV_GroupID, uint3 t : SV_GroupThreadID", "g.x * 8 + t.x", ""),
+        ("uint3 g : SV_GroupID, uint i : SV_GroupIndex", "g.x * 8 + i", ""),
+        ("In input", "input.id.x", "struct In { uint3 id : SV_DispatchThreadID; uint i : SV_GroupIndex; };"),
+    ],
+)
+def test_the_grid_follows_the_numbers_of_invocations(mgr, needs, parameters, index, before):
+    needs(mgr, "dispatch")
+    source = f"{HEAD}{before} [numthreads(8, 1, 1)] void main({parameters}) {{ o[{index}] = 1; }}"
+    for optimize in ("none", "size", "performance"):
+        kernel = mgr.kernel(source, language="hlsl", compiler="dxc", optimize=optimize)
+        assert kernel(np.zeros(24, np.float32)).tolist() == [1] * 24

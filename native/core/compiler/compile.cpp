@@ -29,8 +29,6 @@ struct Target {
     const char* name;
     shaderc_env_version vulkan;
     shaderc_spirv_version spirv;
-    // glslang writes HLSL's buffers in the older form (BufferBlock), which SPIR-V supports up to version 1.3.
-    shaderc_spirv_version spirv_of_hlsl;
     spv_target_env environment;
 };
 
@@ -53,14 +51,10 @@ struct GlslVersion {
 };
 
 constexpr std::array<Target, 4> targets{{
-    {"vulkan1.0", shaderc_env_version_vulkan_1_0, shaderc_spirv_version_1_0, shaderc_spirv_version_1_0,
-     SPV_ENV_VULKAN_1_0},
-    {"vulkan1.1", shaderc_env_version_vulkan_1_1, shaderc_spirv_version_1_3, shaderc_spirv_version_1_3,
-     SPV_ENV_VULKAN_1_1},
-    {"vulkan1.2", shaderc_env_version_vulkan_1_2, shaderc_spirv_version_1_5, shaderc_spirv_version_1_3,
-     SPV_ENV_VULKAN_1_2},
-    {"vulkan1.3", shaderc_env_version_vulkan_1_3, shaderc_spirv_version_1_6, shaderc_spirv_version_1_3,
-     SPV_ENV_VULKAN_1_3},
+    {"vulkan1.0", shaderc_env_version_vulkan_1_0, shaderc_spirv_version_1_0, SPV_ENV_VULKAN_1_0},
+    {"vulkan1.1", shaderc_env_version_vulkan_1_1, shaderc_spirv_version_1_3, SPV_ENV_VULKAN_1_1},
+    {"vulkan1.2", shaderc_env_version_vulkan_1_2, shaderc_spirv_version_1_5, SPV_ENV_VULKAN_1_2},
+    {"vulkan1.3", shaderc_env_version_vulkan_1_3, shaderc_spirv_version_1_6, SPV_ENV_VULKAN_1_3},
 }};
 
 [[noreturn]] void invalid(const std::string& message) {
@@ -78,18 +72,15 @@ const Target& target_named(const std::string& name) {
 
 // The SPIR-V version to write.
 shaderc_spirv_version spirv_version(const CompileRequest& request, const Target& target) {
-    const shaderc_spirv_version newest =
-        request.language == SourceLanguage::hlsl ? target.spirv_of_hlsl : target.spirv;
-    if (request.spirv_version.empty()) return newest;
+    if (request.spirv_version.empty()) return target.spirv;
     std::string choices;
     for (const SpirvVersion& version : spirv_versions) {
-        if (version.version > newest) break;
+        if (version.version > target.spirv) break;
         if (request.spirv_version == version.name) return version.version;
         choices += (choices.empty() ? "" : ", ") + std::string(version.name);
     }
-    invalid("'" + request.spirv_version + "' is not a version of SPIR-V that " +
-            (request.language == SourceLanguage::hlsl ? "HLSL is compiled to for " : "belongs to ") +
-            target.name + "; choose one of " + choices);
+    invalid("'" + request.spirv_version + "' is not a version of SPIR-V that belongs to " + target.name +
+            "; choose one of " + choices);
 }
 
 // The versions that have compute shaders.
@@ -103,7 +94,6 @@ GlslVersion glsl_version(const CompileRequest& request) {
     GlslVersion out;
     const std::string& text = request.glsl_version;
     if (text.empty()) return out;
-    if (request.language == SourceLanguage::hlsl) invalid("a version of GLSL does not apply to HLSL");
     size_t digits = 0;
     while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
     std::string profile = text.substr(digits);
@@ -171,11 +161,11 @@ void check(const CompileRequest& request) {
 
 // Rejects text that must not reach glslang: with a version that has no compute shaders it prints thousands of
 // lines of its own declarations to standard output.
-void check_text(const SourceFile& source, SourceLanguage language, bool version_is_forced) {
+void check_text(const SourceFile& source, bool version_is_forced) {
     const ShaderTextFacts& facts = source.facts;
     if (!facts.problem.empty()) fail(source, facts.problem_at, facts.problem);
     if (facts.blank) fail(source, {}, "the source is empty");
-    if (language != SourceLanguage::glsl || !facts.has_version || version_is_forced) return;
+    if (!facts.has_version || version_is_forced) return;
     if (facts.version < 0) fail(source, facts.version_at, "#version needs a number, as in '#version 450'");
     const std::string number = std::to_string(facts.version);
     const bool embedded = facts.version == 310 || facts.version == 320;
@@ -264,9 +254,7 @@ struct PassResult {
     std::string log;
 };
 
-// HLSL numbers its t, u, b and s registers separately, but Vulkan has one sequence of bindings. So the usual
-// pair of an input at t0 and an output at u0 gives two variables with one binding, which share the same
-// memory. Reports each such pair.
+// Reports each pair of variables with one binding, which share the same memory.
 std::vector<std::string> shared_bindings(const std::vector<uint32_t>& words) {
     enum : uint32_t { op_name = 5, op_decorate = 71, binding_of = 33, set_of = 34 };
     struct Variable {
@@ -294,11 +282,9 @@ std::vector<std::string> shared_bindings(const std::vector<uint32_t>& words) {
         if (variable.binding < 0) continue;
         const auto [known, fresh] = first.emplace(std::pair(variable.set, variable.binding), variable.name);
         if (!fresh)
-            problems.push_back(
-                "'" + known->second + "' and '" + variable.name + "' are both binding " +
-                std::to_string(variable.binding) +
-                ", so the same memory; registers of different letters are not told apart: number " +
-                "them with [[vk::binding(n)]], or shift a letter's registers (register_bases={\"u\": 8})");
+            problems.push_back("'" + known->second + "' and '" + variable.name + "' are both binding " +
+                               std::to_string(variable.binding) +
+                               ", so the same memory; give one another number");
     }
     return problems;
 }
@@ -366,7 +352,8 @@ void require_sound(const std::vector<uint32_t>& words, OptimizeFor aim, const st
                         "module as the compiler makes it");
     }
     fail({{shown, 0, 0, "error",
-           "the compiler made SPIR-V that is not valid, which is a fault of the compiler, not of the source: " +
+           "the compiler made SPIR-V that is not valid, which is a fault of the compiler, not of the "
+           "source: " +
                problem,
            ""}});
 }
@@ -395,7 +382,6 @@ public:
           target_(target),
           spirv_(spirv_version(request, target)),
           glsl_(glsl_version(request)),
-          hlsl_(request.language == SourceLanguage::hlsl),
           sources_(request) {}
 
     CompileOutput run() {
@@ -409,7 +395,7 @@ public:
 
 private:
     CompileOutput compiled() {
-        check_text(sources_.main(), request_.language, glsl_.number != 0);
+        check_text(sources_.main(), glsl_.number != 0);
         // Debug information needs the real names of files; messages are parsed more safely with our own.
         const PassResult first = pass(false, request_.debug_info);
         CompileOutput out;
@@ -426,7 +412,6 @@ private:
             out.warnings = std::move(diagnostics);
         }
         out.spirv = first.spirv;
-        if (hlsl_) warn_of_shared_bindings(out, request_.name);
         name_entry(out.spirv);
         optimize(out, request_.optimize, target_, request_.name);
         out.included = sources_.included();
@@ -436,22 +421,20 @@ private:
 
     PassResult pass(bool split, bool for_debugging) {
         shaderc::CompileOptions options;
-        options.SetSourceLanguage(hlsl_ ? shaderc_source_language_hlsl : shaderc_source_language_glsl);
+        options.SetSourceLanguage(shaderc_source_language_glsl);
         options.SetTargetEnvironment(shaderc_target_env_vulkan, static_cast<uint32_t>(target_.vulkan));
         options.SetTargetSpirv(spirv_);
         // shaderc's own optimization would strip the names, which reflection shows.
         options.SetOptimizationLevel(shaderc_optimization_level_zero);
         if (for_debugging) options.SetGenerateDebugInfo();
-        options.SetAutoBindUniforms(hlsl_ || request_.auto_bind);
+        options.SetAutoBindUniforms(request_.auto_bind);
         options.SetHlslOffsets(request_.hlsl_offsets);
-        options.SetHlsl16BitTypes(request_.hlsl_16bit_types);
-        if (hlsl_ && request_.register_bases.any()) set_register_bases(options);
         SourceFile& main = sources_.main();
         if (glsl_.number != 0)
             options.SetForcedVersionProfile(glsl_.number, glsl_.profile);
-        else if (!hlsl_ && !main.facts.has_version)
+        else if (!main.facts.has_version)
             options.SetForcedVersionProfile(assumed_version, shaderc_profile_core);
-        else if (!hlsl_)
+        else
             options.SetForcedVersionProfile(stated_version(main.facts).number,
                                             stated_version(main.facts).profile);
         for (const auto& [name, value] : request_.defines) options.AddMacroDefinition(name, value);
@@ -459,25 +442,14 @@ private:
 
         const std::string& text = split ? main.split().text : main.text;
         const std::string& name = for_debugging ? main.name : main.tag;
-        const shaderc::SpvCompilationResult result =
-            compiler().CompileGlslToSpv(text.data(), text.size(), shaderc_compute_shader, name.c_str(),
-                                        hlsl_ ? request_.entry.c_str() : "main", options);
+        const shaderc::SpvCompilationResult result = compiler().CompileGlslToSpv(
+            text.data(), text.size(), shaderc_compute_shader, name.c_str(), "main", options);
         PassResult out;
         out.succeeded = result.GetCompilationStatus() == shaderc_compilation_status_success;
         out.has_warnings = result.GetNumWarnings() > 0;
         out.log = result.GetErrorMessage();
         if (out.succeeded) out.spirv.assign(result.cbegin(), result.cend());
         return out;
-    }
-
-    void set_register_bases(shaderc::CompileOptions& options) const {
-        const RegisterBases& bases = request_.register_bases;
-        // Without the resolver for HLSL, a structured buffer at t0 would count as a GLSL storage buffer.
-        options.SetHlslIoMapping(true);
-        options.SetBindingBase(shaderc_uniform_kind_texture, bases.textures);
-        options.SetBindingBase(shaderc_uniform_kind_unordered_access_view, bases.writable);
-        options.SetBindingBase(shaderc_uniform_kind_buffer, bases.buffers);
-        options.SetBindingBase(shaderc_uniform_kind_sampler, bases.samplers);
     }
 
     // Sets each diagnostic's real file name, column and source line.
@@ -527,19 +499,7 @@ private:
         diagnostic.column = column_of_word(line, quoted_token(diagnostic.message));
     }
 
-    [[nodiscard]] std::string missing_entry() const {
-        return "the source has no entry point '" + request_.entry +
-               "'; give the name of a function with [numthreads]";
-    }
-
-    // glslang only warns of a missing entry point, and then makes a module that breaks later steps.
     [[noreturn]] void fail_with(std::vector<Diagnostic> diagnostics) {
-        const bool no_entry = std::any_of(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& d) {
-            return d.message.find("Entry point not found") != std::string::npos;
-        });
-        if (no_entry) fail(sources_.main(), {}, missing_entry());
-        for (Diagnostic& diagnostic : diagnostics)
-            explain_invalid_code(diagnostic, sources_.main().name, sources_.main().text, request_.entry);
         if (diagnostics.empty()) fail(sources_.main(), {}, "the compiler failed without saying why");
         fail(std::move(diagnostics));
     }
@@ -568,14 +528,13 @@ private:
             words.insert(gap, fresh.begin(), fresh.end());
             return;
         }
-        fail(sources_.main(), {}, missing_entry());
+        fail(sources_.main(), {}, "the source has no entry point; a compute shader needs 'void main()'");
     }
 
     const CompileRequest& request_;
     const Target& target_;
     shaderc_spirv_version spirv_;
     GlslVersion glsl_;
-    bool hlsl_;
     ShaderSources sources_;
 };
 

@@ -1,4 +1,4 @@
-// Source text to SPIR-V and back: GLSL and HLSL through shaderc, validation and disassembly through
+// Source text to SPIR-V and back: GLSL through shaderc, validation and disassembly through
 // SPIRV-Tools, decompilation through SPIRV-Cross. Needs no device handle.
 #pragma once
 

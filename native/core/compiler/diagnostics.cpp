@@ -124,14 +124,6 @@ std::string tidied(std::string_view raw) {
     if (strip_prefix(message, "'' :")) message = trimmed(message);
     if (message.starts_with("syntax error")) return with_spelled_tokens(single_spaced(message));
     if (message.starts_with("memory exhausted")) return "the code nests too deeply for the parser";
-    // "'declaration' : Expected" of the HLSL front end.
-    static constexpr std::string_view expected = "' : Expected";
-    if (message.starts_with("'") && message.ends_with(expected)) {
-        const std::string_view what = message.substr(1, message.size() - 1 - expected.size());
-        const bool word =
-            !what.empty() && ((what.front() >= 'a' && what.front() <= 'z') || what.front() == '_');
-        return word ? "expected " + std::string(what) : "expected '" + std::string(what) + "'";
-    }
     static constexpr std::string_view header = " for header name: ";
     if (message.starts_with("'#include'"))
         if (const size_t at = message.rfind(header); at != std::string_view::npos)
@@ -148,28 +140,6 @@ void read_place(std::string_view place, Diagnostic& diagnostic) {
         place = place.substr(0, colon);
     }
     diagnostic.file = to_valid_utf8(place);
-}
-
-// "x.hlsl: x.hlsl(2): error at column 73, HLSL parsing failed."
-bool read_hlsl_summary(std::string_view line, Diagnostic& diagnostic) {
-    static constexpr std::string_view marker = "): error at column ";
-    const size_t at = line.find(marker);
-    if (at == std::string_view::npos) return false;
-    const size_t open = line.rfind('(', at);
-    const size_t name = line.find(": ");
-    if (open == std::string_view::npos || name == std::string_view::npos) return false;
-    diagnostic.severity = "error";
-    diagnostic.file = to_valid_utf8(line.substr(0, name));
-    const std::string_view number = line.substr(open + 1, at - open - 1);
-    if (!std::all_of(number.begin(), number.end(), is_digit)) return false;
-    diagnostic.line = number_of(number);
-    std::string_view rest = line.substr(at + marker.size());
-    size_t digits = 0;
-    while (digits < rest.size() && is_digit(rest[digits])) ++digits;
-    rest.remove_prefix(digits);
-    while (!rest.empty() && (rest.front() == ',' || rest.front() == ' ')) rest.remove_prefix(1);
-    diagnostic.message = to_valid_utf8(rest);
-    return true;
 }
 
 bool read_line(std::string_view line, Diagnostic& diagnostic) {
@@ -198,7 +168,7 @@ bool read_line(std::string_view line, Diagnostic& diagnostic) {
             marker = &candidate;
         }
     }
-    if (!marker) return read_hlsl_summary(line, diagnostic);
+    if (!marker) return false;
     diagnostic.severity = marker->severity;
     read_place(line.substr(0, first), diagnostic);
     diagnostic.message = tidied(line.substr(first + marker->text.size()));
@@ -290,95 +260,11 @@ std::vector<Diagnostic> parse_compiler_log(std::string_view log) {
 }
 
 void drop_aftermath(std::vector<Diagnostic>& diagnostics) {
-    const auto is_aftermath = [](const Diagnostic& d) {
-        return d.message == "compilation terminated" || d.message == "HLSL parsing failed.";
-    };
+    const auto is_aftermath = [](const Diagnostic& d) { return d.message == "compilation terminated"; };
     const bool others = std::any_of(diagnostics.begin(), diagnostics.end(), [&](const Diagnostic& d) {
         return d.severity == "error" && !is_aftermath(d);
     });
     if (others) std::erase_if(diagnostics, is_aftermath);
-}
-
-namespace {
-
-constexpr std::string_view invalid_code = "compilation succeeded but failed to optimize: ";
-
-// The lines that contain `word`, followed by `next` unless it is 0.
-std::vector<uint32_t> lines_with(std::string_view text, std::string_view word, char next) {
-    std::vector<uint32_t> found;
-    const auto count = static_cast<uint32_t>(std::count(text.begin(), text.end(), '\n') + 1);
-    for (uint32_t number = 1; number <= count; ++number) {
-        const std::string_view line = line_of_text(text, number);
-        if (column_of_word(line, word) == 0) continue;
-        const std::string_view rest = line.substr(line.find(word) + word.size());
-        if (next == 0 || trimmed(rest).starts_with(next)) found.push_back(number);
-    }
-    return found;
-}
-
-// The names in a disassembled instruction, as written and without the number that makes them unique.
-std::vector<std::string> names_in(std::string_view code) {
-    std::vector<std::string> names;
-    const auto in_name = [](char c) {
-        return is_digit(c) || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    };
-    for (size_t at = code.find('%'); at != std::string_view::npos; at = code.find('%', at + 1)) {
-        size_t end = at + 1;
-        while (end < code.size() && in_name(code[end])) ++end;
-        std::string name(code.substr(at + 1, end - at - 1));
-        if (name.empty() || is_digit(name.front()) || name == "float" || name == "uint" || name == "int" ||
-            name == "bool" || name == "void")
-            continue;
-        names.push_back(name);
-        while (!name.empty() && is_digit(name.back())) name.pop_back();
-        if (name.size() > 1 && name.back() == '_') names.push_back(name.substr(0, name.size() - 1));
-    }
-    return names;
-}
-
-}  // namespace
-
-void explain_invalid_code(Diagnostic& diagnostic, const std::string& file, std::string_view text,
-                          const std::string& entry) {
-    std::string_view rest = diagnostic.message;
-    if (!strip_prefix(rest, invalid_code)) return;
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view cause = trimmed(rest.substr(0, end));
-    // The instruction, after line breaks: one or several, by the validator's version.
-    const size_t begin = std::min(rest.find_first_not_of(" \t\r\n", end), rest.size());
-    const std::string code(trimmed(rest.substr(begin)));
-    std::vector<std::string> names;
-    char next = 0;
-    std::string message;
-    if (cause.find("decoding OpExecutionMode") != std::string_view::npos) {
-        message = "the entry point '" + entry + "' has no [numthreads(x, y, z)] with numbers";
-        names = {entry};
-        next = '(';
-    } else {
-        if (cause.starts_with('['))  // the rule's name in Vulkan's specification
-            cause = trimmed(cause.substr(std::min(cause.find(']'), cause.size() - 1) + 1));
-        const bool index = cause.find("Indexes passed to") != std::string_view::npos;
-        message = index ? "an index is no integer" : "this is no valid SPIR-V: " + std::string(cause);
-        if (!code.empty()) message += " (" + code.substr(0, code.find('\n')) + ")";
-        names = names_in(code);
-        if (index) next = '[';
-    }
-    for (const std::string& name : names) {
-        const std::vector<uint32_t> lines = lines_with(text, name, next);
-        if (lines.empty()) continue;
-        diagnostic.file = to_valid_utf8(file);
-        diagnostic.line = lines.front();
-        diagnostic.source_line = to_valid_utf8(line_of_text(text, lines.front()));
-        diagnostic.column = column_of_word(line_of_text(text, lines.front()), name);
-        if (lines.size() > 1) {
-            message += "; '" + name + "' stands on the lines ";
-            for (size_t i = 0; i < std::min<size_t>(lines.size(), 8); ++i)
-                message += (i ? ", " : "") + std::to_string(lines[i]);
-        }
-        break;
-    }
-    if (diagnostic.file.empty()) diagnostic.file = to_valid_utf8(file);
-    diagnostic.message = to_valid_utf8(message);
 }
 
 std::string_view quoted_token(std::string_view message) {

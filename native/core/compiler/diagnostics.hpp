@@ -19,12 +19,6 @@ void drop_aftermath(std::vector<Diagnostic>& diagnostics);
 // The token that a message is about: `foo` of "'foo' : undeclared identifier"; "" if it names none.
 [[nodiscard]] std::string_view quoted_token(std::string_view message);
 
-// glslang accepts some HLSL that gives invalid SPIR-V. The only sign is "failed to optimize", without a place
-// and with a SPIR-V instruction. Describes the fault in terms of the source instead, and places it at the
-// line of `text` that contains the instruction's names.
-void explain_invalid_code(Diagnostic& diagnostic, const std::string& file, std::string_view text,
-                          const std::string& entry);
-
 // Each diagnostic as
 //   blur.comp:12:9: error: 'foo' : undeclared identifier
 //      12 |     x = foo;

@@ -42,13 +42,11 @@ shared float tile[64];
 shared uint numbers[8];
 )";
 
-std::vector<std::vector<uint32_t>> compiled(const std::string& source, SourceLanguage language,
-                                            const std::string& rows) {
+std::vector<std::vector<uint32_t>> compiled(const std::string& source, const std::string& rows) {
     std::vector<std::vector<uint32_t>> modules;
     for (const OptimizeFor optimize : {OptimizeFor::nothing, OptimizeFor::size, OptimizeFor::performance}) {
         CompileRequest request;
         request.source = source;
-        request.language = language;
         request.optimize = optimize;
         request.defines = {{"LY", rows}};
         modules.push_back(compile(request).spirv);
@@ -67,15 +65,7 @@ std::string agreed(const std::vector<std::vector<uint32_t>>& modules,
 
 std::string glsl(const std::string& body, const std::string& functions = "", const std::string& rows = "1",
                  const std::vector<SpecValue>& values = {}) {
-    return agreed(
-        compiled(glsl_head + functions + "\nvoid main() {\n" + body + "\n}\n", SourceLanguage::glsl, rows),
-        values);
-}
-
-std::string hlsl(const std::string& parameters, const std::string& body, const std::string& before = "") {
-    return agreed(compiled("RWStructuredBuffer<float> a : register(u0);\n" + before +
-                               "\n[numthreads(8, LY, 1)]\nvoid main(" + parameters + ") {\n" + body + "\n}\n",
-                           SourceLanguage::hlsl, "1"));
+    return agreed(compiled(glsl_head + functions + "\nvoid main() {\n" + body + "\n}\n", rows), values);
 }
 
 }  // namespace
@@ -145,7 +135,7 @@ TEST_CASE("invocation use: an aggregate in an aggregate leaves doubt and misses 
         void put(Out o) { In i = o.inner; a[i.p.x] = 1.0; }
         void main() { Out o; o.inner.p = gl_GlobalInvocationID; o.m = 3; put(o); }
     )",
-                                  SourceLanguage::glsl, "1");
+                                  "1");
     const InvocationUse plain = invocation_use(modules[0]);
     CHECK((plain.global & 1) == 1);
     CHECK((plain.global == 1 || (plain.vague & 6) == 6));
@@ -187,22 +177,6 @@ TEST_CASE("invocation use: groups that are multiplied by their size count invoca
                "gl_GlobalInvocationID.x] = 1.0;") == "global xy count x");
 }
 
-TEST_CASE("invocation use: HLSL") {
-    CHECK(hlsl("uint3 id : SV_DispatchThreadID", "a[id.x] = 1.0;") == "global x");
-    CHECK(hlsl("uint3 id : SV_DispatchThreadID", "a[id.y * 3 + id.x] = 1.0;") == "global xy");
-    CHECK(hlsl("uint id : SV_DispatchThreadID", "a[id] = 1.0;") == "global x");
-    CHECK(hlsl("uint2 id : SV_DispatchThreadID", "a[id.x] = 1.0;") == "global x");
-    CHECK(hlsl("uint3 g : SV_GroupID, uint3 t : SV_GroupThreadID", "a[g.x * 8 + t.x] = 1.0;") ==
-          "global - group x blocks local x");
-    CHECK(hlsl("uint3 g : SV_GroupID, uint i : SV_GroupIndex", "a[g.x * 8 + i] = 1.0;") ==
-          "global - group x blocks index");
-    CHECK(
-        hlsl(
-            "In input", "a[input.id.x] = 1.0;",
-            "struct In { uint3 id : SV_DispatchThreadID; uint3 g : SV_GroupID; uint i : SV_GroupIndex; };") ==
-        "global x");
-}
-
 TEST_CASE("fold: which axis counts the layers, and which groups cannot run") {
     const std::array<uint32_t, 3> most{100, 100, 50};
     const auto fold = [&](std::array<uint32_t, 3> groups) -> std::string {
@@ -231,8 +205,7 @@ TEST_CASE("fold: which axis counts the layers, and which groups cannot run") {
 TEST_CASE("fold: the rewritten module is valid, and code that cannot be rewritten is refused") {
     const std::array<uint32_t, 3> size{8, 4, 1};
     const auto fold = [&](const std::string& body, const std::string& functions = "") {
-        for (const auto& words : compiled(glsl_head + functions + "\nvoid main() {\n" + body + "\n}\n",
-                                          SourceLanguage::glsl, "4"))
+        for (const auto& words : compiled(glsl_head + functions + "\nvoid main() {\n" + body + "\n}\n", "4"))
             for (const Fold& way : {Fold{0, 2, 65535}, Fold{0, 1, 65535}, Fold{2, 1, 7}}) {
                 const std::vector<uint32_t> made = folded(words, "main", way, size);
                 CHECK(made.size() > words.size());
@@ -245,8 +218,7 @@ TEST_CASE("fold: the rewritten module is valid, and code that cannot be rewritte
          "void put(uvec3 p) { a[p.x + gl_WorkGroupID.x] = 1.0; }");
     fold("a[gl_GlobalInvocationID[width]] = float(gl_WorkGroupID[width]);");
 
-    const auto counts =
-        compiled(glsl_head + "void main() { a[gl_NumWorkGroups.x] = 1.0; }", SourceLanguage::glsl, "4");
+    const auto counts = compiled(glsl_head + "void main() { a[gl_NumWorkGroups.x] = 1.0; }", "4");
     CHECK_THROWS_WITH_AS((void)folded(counts[2], "main", {0, 2, 100}, size),
                          doctest::Contains("gl_NumWorkGroups"), Error);
     // No valid module does, so far.
