@@ -129,8 +129,8 @@ Target = Literal["vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3"]
 """A version of Vulkan to compile for."""
 Optimization = Literal["none", "size", "performance"]
 """The goal of the compiler's optimizations."""
-CompilerName = Literal["dxc", "slang", "glslang"]
-"""A compiler: those of HLSL are dxc and slang."""
+CompilerName = Literal["dxc", "slang"]
+"""A compiler of HLSL."""
 TuningMode = Literal["auto", "stored", "off"]
 """When operations measure their variants."""
 WaitMode = Literal["auto", "spin", "block"]

@@ -119,7 +119,7 @@ def compile(
         hlsl_16bit_types: Give ``half`` and ``min16float`` of HLSL 16 bits, not 32.
         compiler: The compiler of HLSL: ``"dxc"`` or ``"slang"``; by default that of
             ``KOMPUTE_PY_COMPILER``, else DXC if its library is found, else Slang (the guide "HLSL and
-            Slang" says how they differ). Slang sources need Slang, GLSL needs glslang.
+            Slang" says how they differ).
         compiler_options: Options of DXC or Slang themselves, as on their command line: a list, or text with
             spaces between them: ``"-HV 2018 -Zpr -fvk-use-scalar-layout"`` for DXC,
             ``"-conformance Circle:IShape=0"`` for Slang. The guide lists those that are allowed.

@@ -47,6 +47,7 @@ _ALLOWED = {
     r"|restrictive-capability-check|disable-dynamic-dispatch|no-mangle|default-image-format-unknown"
     r"|loop-inversion)",
 }
+_VALUES = {"-T": r"cs_6_\d"}
 _VALUE = r"[\w.:=+<>,/]+"
 _VERSIONS = {"slang": ("1.3", "1.4", "1.5", "1.6"), "dxc": ("1.0", "1.3", "1.5", "1.6")}
 _NEWEST = {"vulkan1.0": "1.0", "vulkan1.1": "1.3", "vulkan1.2": "1.5", "vulkan1.3": "1.6"}
@@ -80,9 +81,10 @@ def choose_compiler(language: str, asked: str | None, setting: Lookup = of_proce
     Raises InvalidArgumentError for a compiler that does not exist or cannot take the language,
     UnavailableError if no library of one that does is found.
     """
-    known = ("glslang", *COMPILERS)
-    if asked is not None and (not isinstance(asked, str) or asked not in known):
-        raise InvalidArgumentError(f"compiler is {shown(asked)}; choose one of {', '.join(known)}, or None")
+    if asked is not None and (not isinstance(asked, str) or asked not in COMPILERS):
+        raise InvalidArgumentError(
+            f"compiler is {shown(asked)}; choose one of {', '.join(COMPILERS)}, or None"
+        )
     usual = _TAKE[language]
     if asked is not None and asked not in usual:
         raise InvalidArgumentError(
@@ -273,8 +275,11 @@ def _check(request: Mapping[str, Any]) -> None:
             )
     if re.search(r"[\r\n\0]", name):
         raise InvalidArgumentError("the source's name must be one line of text")
+    before = ""
     for option in request["compiler_options"]:
-        if not re.fullmatch(_ALLOWED[chosen.kind] if option.startswith("-") else _VALUE, option):
+        allowed = _ALLOWED[chosen.kind] if option.startswith("-") else _VALUES.get(before, _VALUE)
+        before = option
+        if not re.fullmatch(allowed, option):
             raise InvalidArgumentError(
                 f"compiler_options has {shown(option)}, which kompute_py does not pass to "
                 f"{_TITLES[chosen.kind]}; it passes those of the language, of layouts, of SPIR-V and of "

@@ -57,6 +57,15 @@ CompilerOption = Annotated[
         help="dxc or slang, for HLSL. Default: DXC if it is installed.",
     ),
 ]
+CompilerOptionsOption = Annotated[
+    str,
+    typer.Option(
+        "--compiler-options",
+        metavar="TEXT",
+        rich_help_panel=COMPILE_PANEL,
+        help="Options of DXC or Slang themselves, such as '-HV 2018 -Zpr'.",
+    ),
+]
 EntryOption = Annotated[
     str, typer.Option("--entry", metavar="NAME", rich_help_panel=COMPILE_PANEL, help="The entry point.")
 ]
@@ -83,6 +92,7 @@ def compile_command(
     include: IncludeOption = None,
     language: LanguageOption = None,
     compiler: CompilerOption = None,
+    compiler_options: CompilerOptionsOption = "",
     entry: EntryOption = "main",
     target: TargetOption = None,
     spirv_version: Annotated[
@@ -103,7 +113,7 @@ def compile_command(
     module = compiled(
         shader, define, include, language, entry, target or "vulkan1.2",
         spirv_version=spirv_version, glsl_version=glsl_version, optimize=optimize, debug_info=debug_info,
-        compiler=compiler,
+        compiler=compiler, compiler_options=compiler_options,
     )  # fmt: skip
     if module.language not in (None, "glsl"):
         print(f"compiled by {module.compiler}", file=sys.stderr)

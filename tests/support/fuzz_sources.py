@@ -54,7 +54,7 @@ SEEDS: dict[str, list[str]] = {
     "slang": [SLANG, SCALE, *BLOCK_SOURCES[:2]],
 }
 COMPILERS = {
-    "glsl": ["glslang"],
+    "glsl": [None],
     "hlsl": [kind for kind in ("dxc", "slang") if find_library(kind) is not None],
     "slang": [] if find_library("slang") is None else ["slang"],
 }
@@ -133,7 +133,7 @@ def _mild(tokens: list[str], chance: random.Random) -> str:
     return "".join(tokens)
 
 
-def attempt(source: str, language: str, compiler: str, manager: kp.Manager | None) -> str:
+def attempt(source: str, language: str, compiler: str | None, manager: kp.Manager | None) -> str:
     """Whether it compiles: "yes", or the class of the refusal."""
     try:
         module = kp.ShaderModule(source, language=language, compiler=compiler, cache=False)
