@@ -24,6 +24,7 @@ EXTRAS = {
     "demo",
     "dev",
     "examples",
+    "hlsl",
     "lint",
     "notebook",
     "plot",
