@@ -130,6 +130,7 @@ class Compilers:
             return {"error": "InternalError", "message": f"{type(error).__name__}: {error}"}
 
     def _compiled(self, asked: dict[str, Any]) -> dict[str, Any]:
+        from kompute_py._base.errors import ShaderCompileError
         from kompute_py._compilers.slang_images import with_formats
         from kompute_py._compilers.sources import Source
         from kompute_py._compilers.tidy import LETTERS, set_apart, shares_bindings, tidied
@@ -161,17 +162,19 @@ class Compilers:
         if not made.spirv:
             if not any(each[3] == "error" for each in made.messages):
                 made.messages.append((source.name, 0, 0, "error", "it failed without saying why", ""))
-            diagnostics = [list(each) for each in made.messages]
-            return {"error": "compile", "diagnostics": diagnostics, "probes": probes, "name": compiler.name}
+            return self._failed(made.messages, probes, compiler)
         spirv = tidied(made.spirv)
         if shifted:
             spirv = set_apart(spirv)
         if asked["compiler"] == "slang":
             spirv = with_formats(spirv, _without_comments(made.files.texts()))
         _begin("optimizer")
-        spirv, declared, shared = self._native.finish_spirv(
-            spirv, name, fields["optimize"], fields["target"], True
-        )
+        try:
+            spirv, declared, shared = self._native.finish_spirv(
+                spirv, name, fields["optimize"], fields["target"], True
+            )
+        except ShaderCompileError as error:  # the compiler's module is not valid
+            return self._failed(error.diagnostics, probes, compiler)
         # A byte-address buffer that is read as several types is several variables with one binding.
         shared = [each for each in shared if not _SAME.match(each[4])]
         return {
@@ -182,6 +185,11 @@ class Compilers:
             "probes": probes,
             "name": compiler.name,
         }
+
+    @staticmethod
+    def _failed(messages: Any, probes: list[list[str | None]], compiler: Any) -> dict[str, Any]:
+        diagnostics = [list(each) for each in messages]
+        return {"error": "compile", "diagnostics": diagnostics, "probes": probes, "name": compiler.name}
 
     @staticmethod
     def _probes(probes: list[tuple[str, bytes | None]]) -> list[list[str | None]]:

@@ -546,6 +546,13 @@ StructuredBuffer<float2> five : register(t5);
     assert tensor.read().tolist() == [12, 20, 28, 11, 4, 13, 8]
 
 
+@needs_dxc
+def test_invalid_spirv_is_the_compilers_fault():
+    source = f"{HEAD}[numthreads(1, 1, 1)] void main(float3 id : SV_DispatchThreadID) {{ o[0] = id.x; }}"
+    with pytest.raises(kp.ShaderCompileError, match=r"(DispatchThreadID|fault of the compiler)[^$]*DXC 1\."):
+        kp.compile(source, language="hlsl", compiler="dxc")
+
+
 # -- which compiler ------------------------------------------------------------------------------------------
 
 SOURCE = f"{HEAD}[numthreads(1, 1, 1)] void main() {{ o[0] = 7; }}"
