@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -315,13 +314,12 @@ def _warned(
         compiled = _cached(request, seconds, setting) if cache else _run(request, seconds)[0]
     except ShaderCompileError as error:
         error._sought = [*sought, *error._sought]
-        if re.search(_GRAPHICS, request.source):
-            # The compiler complains about each line that only a graphics shader can have; this says what they
-            # have in common.
-            error.args = (
-                f"{error}\nIt looks like a graphics shader; kompute_py runs compute shaders: a main() with "
-                "layout(local_size_x = N) in (GLSL), or [numthreads(N, 1, 1)] (HLSL)",
-            )
+        from . import mistaken  # after an error only
+
+        if misnamed := mistaken.as_path(request.source, ", ".join(_SUFFIXES)):
+            raise misnamed from None
+        if hint := mistaken.hint(request.source, request.language):
+            error.args = (f"{error}\n{hint}",)
         raise
     for file, line, column, _, message, _ in compiled.warnings:
         if unheeded is not None and unheeded in message:
@@ -492,12 +490,6 @@ def _bases(bases: Mapping[str, int]) -> dict[str, int]:
     return dict(bases)
 
 
-# Built-in variables, and inputs and outputs by location, that only graphics stages have.
-# Compiled when an error is looked at.
-_GRAPHICS = (
-    rb"(?i)\bgl_(Position|FragCoord|FragColor|FragDepth|VertexIndex|VertexID|InstanceIndex|PrimitiveID|TessCoord)\b"
-    rb"|layout\s*\(\s*location\s*=\s*\d+\s*\)\s*(?:\w+\s+)?(?:in|out)\b|\bSV_(Position|Target\d?|VertexID)\b"
-)
 _STAGES = {
     ".vert": "vertex", ".frag": "fragment", ".geom": "geometry", ".tesc": "tessellation control",
     ".tese": "tessellation evaluation", ".mesh": "mesh", ".task": "task", ".rgen": "ray generation",

@@ -37,7 +37,8 @@ class Binding(NamedTuple):
     access: str
     """How the shader uses its contents: "none", "read", "write" or "read_write"."""
     name: str
-    """The variable's name; the block's if it has none."""
+    """The name that a kernel's call takes: the variable's, else that of the block's only member, else the
+    block's."""
     dtype: np.dtype[Any] | None = None
     """Of a buffer: the NumPy dtype with the layout of one element, or of a whole block that is not an array
     (see
@@ -282,10 +283,10 @@ class Signature:
                     b["binding"],
                     b["kind"],
                     b["access"],
-                    b["name"] or b["block_name"],
+                    p.name,
                     element_dtype(b["layout"]) if b["kind"] in BUFFERS else None,
                 )
-                for b in self._reflected["bindings"]
+                for p, b in zip(self.parameters, self._reflected["bindings"], strict=True)
             )
         return self._bindings
 

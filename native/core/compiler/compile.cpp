@@ -351,6 +351,13 @@ void require_sound(const std::vector<uint32_t>& words, OptimizeFor aim, const st
                         ", which kompute_py's tools do not know; compile with optimize=\"none\" to get the "
                         "module as the compiler makes it");
     }
+    if (problem.find("is not the Entry Point operand of an OpEntryPoint") != std::string::npos) {
+        const size_t at = problem.find("[%") + 2;
+        fail({{shown, 0, 0, "error",
+               "[numthreads] belongs to the entry point alone; take it from '" +
+                   problem.substr(at, problem.find(']', at) - at) + "', which is not the entry point",
+               ""}});
+    }
     fail({{shown, 0, 0, "error",
            "the compiler made SPIR-V that is not valid, which is a fault of the compiler, not of the "
            "source: " +
