@@ -135,7 +135,11 @@ def _new_results(
         for number, each in enumerate(form.fresh)
     ]
     sizes = [(count * dtype.itemsize, int(where)) for _, _, dtype, count, where in facts]
-    manager_of, watch, notes = weakref.ref(manager), manager._watch, any(each[-1] is not DEVICE for each in facts)
+    manager_of, watch, notes = (
+        weakref.ref(manager),
+        manager._watch,
+        any(each[-1] is not DEVICE for each in facts),
+    )
     memory = form.memory(given, ())
     run = _native.RepeatedLine(form.line, memory, len(form.slots), sizes, push, form.before, form.after).run
 

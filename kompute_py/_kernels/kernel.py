@@ -14,13 +14,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 
 from .. import _native
 from .._base.arrays import as_index, counts_of, require_manager, to_flag
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, kind_of, not_copyable
+from .._base.errors import (
+    ArgumentTypeError,
+    InvalidArgumentError,
+    KomputeError,
+    UnimplementedError,
+    kind_of,
+    not_copyable,
+    shown,
+)
 from .._memory.memory import Memory, memory_list
 from .._memory.sampler import Bindable, SampledImage, Sampler
 from .._memory.tensor import Tensor
@@ -40,7 +48,7 @@ from .operation import OpKernel, OpWatchedKernel, Version
 from .outputs import Output, Outputs
 from .prepared import Checks, table_for, teach
 from .scratch import Scratch
-from .sizes import Launch, SizeRules, launch_of
+from .sizes import Launch, SizeRules, Use, launch_of
 from .spill import fills_up
 
 if TYPE_CHECKING:
@@ -56,6 +64,18 @@ _NOTHING: tuple[()] = ()
 # (what a call returns, array to read into, memory of the results); None, None if it is the memory itself.
 _Result = tuple[Any, Any, Any]
 _Out = TypeVar("_Out", bound="np.ndarray[Any, Any]")
+
+
+def _is_zero(bounds: Any, name: str, manager: Manager) -> bool:
+    """Whether `bounds` is "zero", which the device must promise."""
+    if bounds not in ("check", "zero"):
+        raise InvalidArgumentError(f'{name}: bounds is {shown(bounds)}; choose "check" or "zero"')
+    if bounds == "zero" and "robustBufferAccess2" not in manager.enabled_features:
+        raise UnimplementedError(
+            f"{name}: bounds=\"zero\" needs the device feature 'robustBufferAccess2' (VK_EXT_robustness2), "
+            "which this Manager does not have; without it, reads beyond an array give any value"
+        )
+    return bool(bounds == "zero")
 
 
 def _together(constants: Mapping[Any, Any], named: Mapping[str, Any]) -> Mapping[Any, Any]:
@@ -130,6 +150,9 @@ class Kernel:
     memory by anything. After that, only OpSyncDevice and `write` bring what you change in ``t.data()`` to the
     device; a call does not. To change a tensor between calls, use ``t.write(array)``.
 
+    With ``bounds="zero"``, arrays may be shorter than a `grid` or `groups` that is given: beyond their end,
+    reads give zeros and writes do nothing, as the device promises with its feature robustBufferAccess2.
+
     One kernel can be called from several threads; the calls run one after the other.
 
     **Files.** A kernel made with ``watch=True`` looks at its file, and at all that this includes, whenever it
@@ -161,6 +184,7 @@ class Kernel:
         "_table": "",
         "_values": "",
         "_watch": "",
+        "_zero": "",
         "name": "The kernel's name in errors.",
     }
 
@@ -171,6 +195,7 @@ class Kernel:
         *,
         name: str | None = None,
         watch: bool = False,
+        bounds: Literal["check", "zero"] = "check",
         stacklevel: int = 2,
         **options: Unpack[KernelOptions],
     ) -> None:
@@ -189,6 +214,7 @@ class Kernel:
         )
         with naming(module.name):
             native = module._on(manager._native)
+        self._zero = _is_zero(bounds, module.name, manager)
         reloader = None
         if watch is not False or module._sought:
             from .reload import reloader_for  # late, because most kernels come from text
@@ -281,6 +307,11 @@ class Kernel:
         for i, (parameter, value) in enumerate(zip(self._signature.parameters, values, strict=True)):
             if parameter.descriptors != 1 and value is not MISSING:
                 memories.append(several(self.name, parameter, value))
+                continue
+            if value is MISSING and parameter.counts and parameter.used:
+                array, memory = self._borrow(i, parameter, self._counter(parameter, values), values)
+                memories.append(memory)
+                copied.append((array, memory))
                 continue
             if value is MISSING or isinstance(value, (Memory, Bindable)):
                 memories.append(value)
@@ -644,6 +675,22 @@ class Kernel:
         given = enumerate(zip(self._signature.parameters, values, strict=True))
         return [pair for i, pair in sorted(given, key=lambda each: each[0] not in tied) if i != index]
 
+    def _counter(self, parameter: Parameter, values: list[Any]) -> np.ndarray[Any, Any]:
+        """What a hidden counter that was left out begins with: 0, or the number of elements to consume."""
+        if not parameter.consumed:
+            return np.zeros(1, np.uint32)
+        place = self._signature.position(parameter.counts)
+        value = MISSING if place is None else values[place]
+        if place is None or value is MISSING:
+            raise InvalidArgumentError(
+                f"{self.name}: give {parameter.name}=, the number of elements to consume"
+            )
+        given = self._signature.parameters[place]
+        if not hasattr(value, "nbytes"):
+            value = array_for(given, value, f"{self.name}: {given.name!r}")
+        stride = given.layout["members"][0]["array_strides"][-1]
+        return np.array([value.nbytes // stride], np.uint32)
+
     def _borrow(
         self, index: int, parameter: Parameter, value: Any, values: list[Any]
     ) -> tuple[np.ndarray[Any, Any], Memory]:
@@ -737,8 +784,25 @@ class Kernel:
                 self._grid_check = self._made_grid_check()
             launch = self._launch(extent, groups, push, by_default)
             self._grid_check.spill.check(self.name, bound, launch, made)
-        if rules.groups and rules.differing(bound):
-            rules.check(self.name, bound, self._launch(extent, groups, push, by_default))
+        if rules.groups and (differing := rules.differing(bound)):
+            if self._zero and not by_default:
+                self._check_zero(differing, bound)
+            else:
+                rules.check(self.name, bound, self._launch(extent, groups, push, by_default))
+
+    def _check_zero(self, differing: list[tuple[int, list[Use], list[int]]], bound: tuple[Any, ...]) -> None:
+        """Raises if the device does not read zeros beyond the end of a shorter array."""
+        for _, uses, counts in differing:
+            for use, count in zip(uses, counts, strict=True):
+                parameter = self._signature.parameters[use.position]
+                if count < max(counts) and (
+                    parameter.kind != "storage buffer" or bound[use.position].nbytes % 4
+                ):
+                    raise InvalidArgumentError(
+                        f'{self.name}: {parameter.name!r} ends before other arrays, and bounds="zero" is for '
+                        f"storage buffers with whole words of 4 bytes; it is a {parameter.kind} of "
+                        f"{bound[use.position].nbytes} bytes"
+                    )
 
     def _check_default(self, bound: tuple[Any, ...], members: Mapping[str, Any], spell: Spelling) -> None:
         """Raises if the default grid is not certain; `spell` says how the error writes the choices."""
@@ -913,6 +977,7 @@ class Kernel:
             found = self._specialized.find(key)
             if found is None:
                 made = Kernel.__new__(Kernel)
+                made._zero = self._zero
                 made._setup(
                     self._manager,
                     self._module,

@@ -578,6 +578,7 @@ class Manager(Device):
         *,
         name: str | None = None,
         watch: bool = False,
+        bounds: Literal["check", "zero"] = "check",
         **options: Unpack[KernelOptions],
     ) -> Kernel:
         """A Kernel: a shader that is called like a function.
@@ -588,18 +589,21 @@ class Manager(Device):
         `optimize`, `debug_info`, `target`); `includes`, texts by name that ``#include`` finds before any
         file; `subgroup_size` and `full_subgroups`, as in `kp.ShaderModule`.
 
+        With ``bounds="zero"``, arrays may end before the invocations of a `grid` or `groups` that a call
+        gives: reads beyond them give zeros, and writes do nothing.
+
         With ``watch=True``, the kernel and recordings of it pick up edits to the shader file and to the files
         that it includes (see `Kernel`).
 
         Raises ShaderCompileError if the source does not compile, InvalidArgumentError for invalid SPIR-V or
-        an unknown option, UnimplementedError if the device lacks a feature that the shader needs,
+        an unknown option, UnimplementedError if the device lacks a feature that the shader or `bounds` needs,
         NotFoundError if a path does not exist.
         """
         from .._kernels.kernel import (
             Kernel,  # late, because not every script needs the compilers
         )
 
-        return Kernel(self, source, name=name, watch=watch, **options, stacklevel=3)
+        return Kernel(self, source, name=name, watch=watch, bounds=bounds, **options, stacklevel=3)
 
     def preload(self, items: Iterable[Kernel | Algorithm]) -> None:
         """Builds the pipelines of kernels and algorithms ahead, in parallel, and waits for them. Their first

@@ -8,6 +8,7 @@ of set 0.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -90,6 +91,10 @@ class Parameter(NamedTuple):
     """Whether atomic operations act on it."""
     texels: str | None = None
     """Of a texel buffer: the format that the shader declares, "" if its tensor decides; else None."""
+    counts: str = ""
+    """Of a hidden counter: the name of the buffer that it belongs to."""
+    consumed: bool = False
+    """Of a hidden counter: whether it counts down the elements that are left."""
 
     @property
     def is_record(self) -> bool:
@@ -202,6 +207,8 @@ def parameter_of(b: Mapping[str, Any]) -> Parameter:
     if b["kind"].endswith("texel buffer"):
         texels = b["image"]["format"]
     scalars = _scalars(layout) if b["image"] is None or texels else set()
+    if "counts" in b:
+        scalars, text = {"uint32"}, "uint"
     if len(scalars) == 1:
         dtype = np.dtype(scalars.pop())
     if b["count"] != 1:
@@ -221,7 +228,35 @@ def parameter_of(b: Mapping[str, Any]) -> Parameter:
         b["image"] if texels is None else None,
         b["atomic"],
         texels,
+        b.get("counts", ""),
+        b.get("consumed", False),
     )
+
+
+_COUNTER = re.compile(r"counter\.var\.(\w+)|(\w+)\.counter")  # of DXC, of Slang
+
+
+def _with_counters(bindings: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The bindings with the names of the source, and hidden counters last: compilers give a counter to each
+    AppendStructuredBuffer, ConsumeStructuredBuffer, and RWStructuredBuffer of which the counter is used.
+    """
+    by_name = {b["name"]: b for b in bindings}
+    plain: list[Mapping[str, Any]] = []
+    hidden: list[Mapping[str, Any]] = []
+    for b in bindings:
+        found = _COUNTER.fullmatch(b["name"])
+        own = found and (found[1] or found[2])
+        buffer = found and (by_name.get(own) if found[1] else by_name.get(f"{own}.elements"))
+        if own and buffer:
+            # DXC says what it is; of Slang's, those that it only reads are consumed.
+            told = buffer["block_name"]
+            consumed = told.startswith("Consume") if found[1] else buffer["access"] == "read"
+            hidden.append({**b, "name": f"{own}_counter", "counts": own, "consumed": consumed})
+        elif b["name"].endswith(".elements") and f"{b['name'][:-9]}.counter" in by_name:
+            plain.append({**b, "name": b["name"][:-9]})
+        else:
+            plain.append(b)
+    return plain + hidden
 
 
 for _public in (Binding, PushConstants, SpecConstant, Parameter):
@@ -240,7 +275,9 @@ class Signature:
     )  # fmt: skip
 
     def __init__(self, reflected: Mapping[str, Any]) -> None:
-        self.parameters: tuple[Parameter, ...] = tuple(_unique(map(parameter_of, reflected["bindings"])))
+        listed = _with_counters(reflected["bindings"])
+        reflected = {**reflected, "bindings": listed}
+        self.parameters: tuple[Parameter, ...] = tuple(_unique(map(parameter_of, listed)))
         self.plain: tuple[np.dtype[Any] | None, ...] = tuple(p.plain_dtype for p in self.parameters)
         used = [(p.binding, dtype, p) for p, dtype in zip(self.parameters, self.plain, strict=True) if p.used]
         self.required: tuple[tuple[int, np.dtype[Any] | None, Parameter], ...] = tuple(used)
@@ -305,7 +342,7 @@ class Signature:
         outputs: bool = False,
     ) -> tuple[list[Any], dict[str, Any]]:
         """(value for each parameter, values of push-constant members) of a call of `kernel`; a value left out
-        is `MISSING`. With `outputs`, bindings that the shader only writes may be left out.
+        is `MISSING`. With `outputs`, bindings that the shader only writes may be left out, and so may hidden counters.
 
         Raises InvalidArgumentError, with the nearest name, for an unknown name, a value that is given twice
         or missing, or too many of them.
@@ -346,7 +383,7 @@ class Signature:
         missing = [
             p.name
             for p, v in zip(parameters, values, strict=True)
-            if v is MISSING and p.used and not (outputs and p.access == "write")
+            if v is MISSING and p.used and not (outputs and (p.access == "write" or p.counts))
         ]
         if missing:
             plural = "s" if len(missing) > 1 else ""

@@ -68,7 +68,9 @@ def test_the_device_is_asked_of_the_manager(mgr):
             thing.cuda()
         for device in ("cuda", "cpu", np.float16):
             if hasattr(thing, "to"):
-                with pytest.raises(kp.ArgumentTypeError, match=r"t\.read\(\) to the host, and kp\.ops\.astype"):
+                with pytest.raises(
+                    kp.ArgumentTypeError, match=r"t\.read\(\) to the host, and kp\.ops\.astype"
+                ):
                     thing.to(device)
 
 

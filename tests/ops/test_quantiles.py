@@ -48,7 +48,9 @@ def test_between_infinities(mgr):
     inf = np.inf
     for pair, between in (([1, inf], inf), ([-inf, 1], -inf), ([inf, inf], inf), ([-inf, inf], np.nan)):
         x = mgr.tensor(pair)
-        np.testing.assert_array_equal(ops.quantile(x, [0, 0.25, 0.5, 0.75, 1]), [pair[0], *[between] * 3, pair[1]])
+        np.testing.assert_array_equal(
+            ops.quantile(x, [0, 0.25, 0.5, 0.75, 1]), [pair[0], *[between] * 3, pair[1]]
+        )
         np.testing.assert_array_equal(ops.median(x), between)
 
 
