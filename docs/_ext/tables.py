@@ -85,7 +85,7 @@ def _as_markdown(text: str) -> str:
 
 
 def _as_markdown_block(text: str) -> str:
-    """The help of a command: paragraphs, of which the indented ones and those of commands are code."""
+    """The help of a command: paragraphs; the indented ones and those of commands are code."""
     parts = []
     for part in inspect.cleandoc(text.replace("\b", "")).split("\n\n"):
         if part.lstrip().startswith("kompute-py "):

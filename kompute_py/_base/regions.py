@@ -80,10 +80,10 @@ def _is_array(key: Any) -> bool:
 
 
 def as_mask_or_indices(key: Any) -> Any:
-    """A part of an index that `is_advanced`, with what is no tensor, int, slice, Ellipsis or None as an
+    """A part of an index that `is_advanced`, with anything but a tensor, int, slice, Ellipsis or None as an
     array.
 
-    Raises ArgumentTypeError if it is no array, or a masked one.
+    Raises ArgumentTypeError if it is not an array, or is masked.
     """
     if not _is_array(key) or isinstance(key, ArrayHabits):
         return key

@@ -107,7 +107,7 @@ def to_path(value: Any, source: str, takes: str) -> str:
         text = os.fspath(value)
     except TypeError:
         raise ArgumentTypeError(f"{source} is {shown(value)}; use {takes}") from None
-    # From the environment it may have bytes that are no text: os.fsencode gives them back.
+    # From the environment it may have bytes that are not text: os.fsencode gives them back.
     text = os.fsdecode(text)
     try:
         valid = "\0" not in os.fsencode(text).decode(errors="ignore")

@@ -1,1 +1,1 @@
-"""Operations from one line: by elements, reductions and scans. They use what users have."""
+"""Operations from one line: elementwise ones, reductions and scans. They use what users have."""

@@ -1,4 +1,4 @@
-"""Operations by elements, from one line of text."""
+"""Elementwise operations, from one line of text."""
 
 from __future__ import annotations
 
@@ -241,9 +241,9 @@ def _broadcast(ksel: KernelSelection, tensors: list[TensorArg]) -> tuple[int, ..
 
 
 class Elementwise(ElementsInParts):
-    """An operation by elements, made by `kp.ops.elementwise`: an `Operation` that others can be fused into.
+    """An elementwise operation, made by `kp.ops.elementwise`: an `Operation` that others can be fused into.
 
-    Called with tensors, arrays and numbers, it computes. Called with other operations by elements, it gives a
+    Called with tensors, arrays and numbers, it computes. Called with other elementwise operations, it gives a
     new one, which computes all in one kernel: the parameters that get none keep their names.
 
     Raises the errors of `Operation`, and ArgumentTypeError for operations together with tensors or numbers.
@@ -351,7 +351,7 @@ def formula(text: str, dtype: str | None = None) -> Elementwise:
 def elementwise_of(formula: Formula, name: str, doc: str | None, dtype: np.dtype[Any] | None) -> Elementwise:
     """The operation that computes a formula for each element."""
     if not name.isidentifier():
-        raise InvalidArgumentError(f"An operation is named by an identifier; {shown(name)} is none")
+        raise InvalidArgumentError(f"An operation is named by an identifier; {shown(name)} is not one")
     parameters = ", ".join(f"Tensor|Scalar {each}" for each in formula.names)
     results = formula.results
     made = "Tensor" if results == ("result",) else f"({', '.join(f'Tensor {each}' for each in results)})"

@@ -86,7 +86,7 @@ def _parts(
 
 
 class ElementsInParts(InParts):
-    """An operation by elements."""
+    """An elementwise operation."""
 
     def _in_parts(self, values: list[Any], outs: tuple[Any, ...], error: TooLargeError) -> Any:
         """A call over ranges of the first axis."""

@@ -384,7 +384,7 @@ class ReductionOp(CombiningOp):
         kb.emit("uint kp_line = kp_group * 64u + gl_LocalInvocationID.x;")
         kb.emit("if (kp_line >= kp_lines) return;")
         kb.emit(f"{reducer.kind} kp_s = {neutral_text(kb.selection, self.neutral, acc)};")
-        # Compilers may compute with a constant, and take 0 / n for 0: the sum with n, which is 0, is none.
+        # Compilers may compute with a constant, and take 0 / n for 0: this 0 is a variable.
         for value, each in zip(
             values_of("kp_s", acc), acc if isinstance(acc, tuple) else (acc,), strict=True
         ):
@@ -439,7 +439,7 @@ class Lines:
         self.way = "run" if variant == "run" else "group"
         self.several = _plans(walk)[self.way].runs > 1
         if self.several:
-            # The number of parts and its product with the lines are no constants of the kernels.
+            # The number of parts and its product with the lines are not constants of the kernels.
             reducer.keep(kb, parts, named(f"kp_runs_{self.way}") * named("kp_lines"), acc)
 
     def write(

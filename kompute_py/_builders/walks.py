@@ -462,7 +462,7 @@ def as_formula(
     if not isinstance(found, Formula):
         if not isinstance(given, str):
             raise ArgumentTypeError(
-                f"{what} is {shown(given)}; give an expression as text, or an operation by elements"
+                f"{what} is {shown(given)}; give an expression as text, or an elementwise operation"
             )
         found = Formula(given, preamble, members)
     elif getattr(given, "_dtype", None) is not None:

@@ -303,14 +303,14 @@ class ValueArg(ArgDesc):
 
         Raises NumberRangeError if an int is out of the dtype's bounds, InvalidArgumentError if the dtype is
         of a lower kind (an int for a float, a float for a complex number), UnimplementedError for a dtype
-        that kernels do not take, ArgumentTypeError for what is no dtype.
+        that kernels do not take, ArgumentTypeError if it is not a dtype.
         """
         wanted = to_dtype(dtype)
         element_of(wanted)
         value = self._value
         known = OF_PYTHON.get(type(value))
         if known is None:
-            raise ArgumentTypeError(f"{self.name} is {shown(value)}, which is no number of Python")
+            raise ArgumentTypeError(f"{self.name} is {shown(value)}, which is not a Python number")
         if RANKS[wanted.kind] < RANKS[known[0].kind]:
             raise InvalidArgumentError(f"{self.name} is {shown(value)}, which is no {wanted}")
         self._least, self._most = BOUNDS.get(wanted, (0, 0))
@@ -390,7 +390,7 @@ class ComputedArg(ValueArg):
 
 
 class AttrArg(ArgDesc):
-    """A value that decides what the kernels are. It specializes them and is no value in them."""
+    """A value that decides what the kernels are. It specializes them; they cannot read it."""
 
     __module__ = "kompute_py.typing"  # where users find it
 

@@ -203,7 +203,7 @@ def spec_of(value: Any, parts: bool) -> TensorSpec:
 def outs_of(declaration: Declaration, out: Any) -> tuple[Any, ...]:
     """The memory that ``out=`` gives for results; () if it is None.
 
-    Raises InvalidArgumentError for another number of results, ArgumentTypeError for what is no memory.
+    Raises InvalidArgumentError for another number of results, ArgumentTypeError if `out` is not memory.
     """
     if out is None:
         return ()

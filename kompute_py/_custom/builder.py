@@ -233,7 +233,7 @@ class KernelBuilder:
             else f"is an attribute: its value is ksel.attribute({desc.name!r})"
         )
         raise InvalidArgumentError(
-            f"{self._who()}: the argument {desc.name!r} is no value of the kernels: it {reason}"
+            f"{self._who()}: the argument {desc.name!r} is not a value of the kernels: it {reason}"
         )
 
     @property
@@ -371,7 +371,7 @@ class KernelBuilder:
         """Begins the next dispatch. `name` is added to the operation's in errors and profiles.
 
         Raises FailedPreconditionError if the operation says `single_dispatch` and has one, ArgumentTypeError
-        if the name is no str.
+        if the name is not a str.
         """
         if not isinstance(name, str):
             raise ArgumentTypeError(f"{self._who()}: the name of a dispatch is a str, not {kind_of(name)}")
@@ -441,7 +441,7 @@ class KernelBuilder:
         dispatch may write them. Nothing checks them: none may be above the device's limit, which is 65535
         or more, so bound them with ``min(n, 65535u)``. With a 0, the dispatch does not run.
 
-        Raises ArgumentTypeError if a number is neither an int nor a size and if `indirect` is no uint32
+        Raises ArgumentTypeError if a number is neither an int nor a size and if `indirect` is not a uint32
         value of the kernels, InvalidArgumentError for both forms at once and for fewer than three elements.
         """
         if indirect is not None:
@@ -490,7 +490,7 @@ class KernelBuilder:
         values: Iterable[str] = (),
         entry: str | None = None,
     ) -> None:
-        """Makes the dispatch run a module of SPIR-V in the place of emitted lines; its `grid` is still to be
+        """Makes the dispatch run a module of SPIR-V instead of emitted lines; its `grid` is still to be
         set.
 
         `module` is what `kp.ShaderModule` takes: bytes, words, a path, a ShaderModule, also source text.
@@ -556,13 +556,13 @@ class KernelBuilder:
         self._dispatch(text=True).outside += _lines(source, 2)
 
     def call(self, operation: Any, /, **arguments: Any) -> Any:
-        """An operation by elements in this kernel: the expression of its result, or a tuple of them.
+        """An elementwise operation in this kernel: the expression of its result, or a tuple of them.
 
         `arguments` has for each of its parameters an expression, ``x="x_load(i)"``, or a number. The dtype of
         an expression is that of the tensor that it loads from or the value that it names; give any other
         expression with its dtype: ``x=("x_load(i) * 2.0", "float32")``.
 
-        Raises ArgumentTypeError unless `operation` is by elements and takes these dtypes,
+        Raises ArgumentTypeError unless `operation` is elementwise and takes these dtypes,
         InvalidArgumentError for a missing or unknown parameter or an expression without a dtype.
 
         >>> line = kp.ops.elementwise("a * x + 1")
@@ -590,7 +590,7 @@ class KernelBuilder:
         return results[0] if len(results) == 1 else results
 
     def extension(self, name: str) -> None:
-        """Enables a GLSL extension. Raises InvalidArgumentError if it is no name."""
+        """Enables a GLSL extension. Raises InvalidArgumentError if it is not a name."""
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise InvalidArgumentError(f"{shown(name)} is not the name of a GLSL extension")
         self._dispatch(text=True).extensions.append(name)
@@ -604,7 +604,7 @@ class KernelBuilder:
         checks. Without `values`, it says that the emitted lines store all results themselves.
 
         Raises InvalidArgumentError unless there is one value for each result, ArgumentTypeError for one that
-        is no text, number or size, FailedPreconditionError if the dispatch has a grid already.
+        is not a str, number or size, FailedPreconditionError if the dispatch has a grid already.
         """
         for value in values:
             if not isinstance(value, (str, int, float, complex, np.number, np.bool_, Size)):
@@ -653,7 +653,7 @@ class KernelBuilder:
         floats = RANKS["f"]
         if dtype.kind != "b" and RANKS[np.dtype(type(value)).kind] > RANKS.get(dtype.kind, floats):
             raise InvalidArgumentError(
-                f"{self._who()}: {result.name!r} is of {dtype}; {shown(value)} is none"
+                f"{self._who()}: {result.name!r} is of {dtype}, and {shown(value)} is not"
             )
         try:
             return literal(value, dtype)

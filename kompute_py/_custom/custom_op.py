@@ -478,7 +478,7 @@ class Operation:
         found. `gathers`: the device copies parts that are only read, too; in calls the host does.
         """
         for parameter, value in zip(self._declaration.parameters, values, strict=True):
-            if isinstance(value, (Tensor, np.ndarray)):  # of which `_bind` did not look at the dtype
+            if isinstance(value, (Tensor, np.ndarray)):  # `_bind` did not check its dtype
                 checked(f"{self.__name__}: {parameter.name}", parameter, value, False)
         selection = self._select(values, calls.facts)
         check_outs(self.__name__, selection.results, outs)
@@ -514,7 +514,7 @@ class Operation:
     def variant(self, name: str) -> Operation:
         """The operation with one of its variants, without a measurement.
 
-        Raises InvalidArgumentError if it declares no variants, ArgumentTypeError if the name is no str. A
+        Raises InvalidArgumentError if it declares no variants, ArgumentTypeError if the name is not a str. A
         call raises InvalidArgumentError if `variants` does not return the name.
         """
         if not self._several:
@@ -735,7 +735,7 @@ class Operation:
     def meta(self, /, *args: Any, **named: Any) -> Any:
         """The specs of the results for arguments of these specs; needs no device.
 
-        A tensor is given as a `kp.TensorSpec`, or as an array or Tensor, of which only shape and dtype count.
+        A tensor is given as a `kp.TensorSpec`, or as an array or Tensor; only its shape and dtype count.
         Returns a TensorSpec, or a tuple of them. Raises what `select` raises, and the errors of arguments
         that do not fit the signature.
 

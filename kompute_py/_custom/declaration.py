@@ -224,7 +224,7 @@ class _Parser:
                 return "Tensor|Scalar?" if self.take("?") else "Tensor|Scalar", ""
         elif name not in SCALARS:
             self.fail(
-                f"{name!r} is no type; the types are Tensor, Tensor?, Tensor[], Tensor(a!), "
+                f"{name!r} is not a type; the types are Tensor, Tensor?, Tensor[], Tensor(a!), "
                 "Tensor|Scalar, Tensor|Scalar?, int, float, bool, str, dtype, dtype?, int[], int[]? and "
                 "float[]",
                 column,
@@ -290,17 +290,17 @@ class _Parser:
         if kind == "word" and text in ("inf", "nan"):
             return float(text)
         self.next -= 1
-        self.fail(f"{text!r} is no value" if text else "a value is missing")
+        self.fail(f"{text!r} is not a value" if text else "a value is missing")
 
     def quoted(self, text: str) -> Any:
         """The value of the quoted text that was just taken."""
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # of escapes that are none
+            warnings.simplefilter("error")  # of unknown escapes
             try:
                 return ast.literal_eval(text)
             except (SyntaxError, ValueError, Warning):
                 self.next -= 1
-                self.fail(f"{text} is no text: an escape in it is none")
+                self.fail(f"{text} is not a valid string: it has an unknown escape")
 
     def results(self) -> tuple[tuple[Result, ...], bool]:
         if not self.take("("):

@@ -18,8 +18,8 @@ def write_files(path: str | os.PathLike[str], program: Program, selection: Kerne
     """Writes a description of a program for certain shapes, and its modules, into a folder. Returns the path
     of the description.
 
-    Raises InvalidArgumentError if the path is a file's, ArgumentTypeError if it is none, UnimplementedError
-    for kernels with tables, and OSError if the files cannot be written.
+    Raises InvalidArgumentError if the path is a file's, ArgumentTypeError if it is not a path,
+    UnimplementedError for kernels with tables, and OSError if the files cannot be written.
     """
     description, modules = _as_files(program, selection)
     try:

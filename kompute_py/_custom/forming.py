@@ -58,7 +58,7 @@ def make_form(
 def spare(
     selection: KernelSelection, values: Sequence[Any], manager: Manager
 ) -> tuple[list[Any], list[Tensor]]:
-    """Arguments for a trial: Tensors in the place of arrays, and copies of those that the kernels write; and
+    """Arguments for a trial: Tensors instead of arrays, and copies of those that the kernels write; and
     memory for the results.
     """
     written = {each.name for each in selection.inplace_tied_arg_descs}
@@ -117,7 +117,7 @@ def tried_out(
 
 
 def made_of_specs(values: Sequence[Any]) -> list[Any]:
-    """The values with new tensors in the place of specs, of the Manager that the other tensors have."""
+    """The values with new tensors instead of specs, of the Manager that the other tensors have."""
     manager = next((each._manager for each in flat(values) if isinstance(each, (Tensor, Image))), None)
 
     def made(value: Any) -> Any:
@@ -237,7 +237,7 @@ class _Maker:
                     self._host(name, place, arg)
 
     def _copy_of_image(self, name: str, place: int, arg: TensorArg) -> None:
-        """Memory of which the kernels think that it is the image."""
+        """Memory that the kernels use as if it were the image."""
         whole = self.used[name] = self.manager.empty(whole_words(arg.size), arg.dtype, "storage")
         self.own.add(name)
         copy = whole[: arg.size]._native
@@ -312,7 +312,7 @@ class _Maker:
                 self.form.results.append((HOST, self.hosted.index(name)))
 
     def _make_bindable(self) -> None:
-        """Puts other memory in the place of tensors that shaders cannot bind."""
+        """Replaces tensors that shaders cannot bind by other memory."""
         for name, tensor in list(self.used.items()):
             if not tensor._count:
                 # Vulkan binds no empty buffer; kernels know the size from elsewhere.

@@ -2,7 +2,7 @@
 
 A call is looked up by what its kernels, grids and results depend on, and a form runs it over whatever memory
 the call has: the native `ProgramLine` binds it, records, submits, waits and lets go of it. Run-time numbers
-are no part of the key, unless `select` looked at them.
+are not in the key, unless `select` looked at them.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def _share_elements(one: Tensor | StridedView, other: Tensor | StridedView) -> b
 
 
 class _Addressed:
-    """Elements at addresses of which only NumPy's arithmetic makes use: nothing is there."""
+    """Elements at addresses for NumPy's arithmetic alone: nothing is there."""
 
     def __init__(
         self, address: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: int
@@ -213,7 +213,7 @@ def _extent(tensor: Tensor) -> tuple[Any, int, int]:
 def look(
     who: str, given: Sequence[Any], parts_differ: bool = False
 ) -> tuple[tuple[Any, ...], Manager | None]:
-    """All that a prepared call depends on, with the types in the place of numbers; and the Manager.
+    """All that a prepared call depends on, with the types instead of numbers; and the Manager.
 
     Raises InvalidArgumentError, beginning with `who`, for tensors of two Managers.
     """
@@ -414,14 +414,14 @@ class Form:
         """Whether later calls find it."""
 
     def free(self) -> Form | None:
-        """This form or one beside it, of which nobody makes use; it is busy then. None if all are busy."""
+        """Returns an idle form (this one or a spare) and marks it as busy; None if all are busy."""
         for form in (self, *self.beside):
             if form.busy.acquire(False):
                 return form
         return None
 
     def pushes(self, given: Sequence[Any]) -> list[bytes]:
-        """The push constants of the dispatches for these arguments, of which lists are one. Raises
+        """The push constants of the dispatches for these arguments; a list is one argument. Raises
         struct.error for a number that the kernels of this form do not take.
         """
         if self.push is not None:
@@ -542,7 +542,7 @@ def places_of(given: Sequence[Any], tensors: Sequence[Tensor]) -> list[int]:
 
 
 def with_taken(values: Sequence[Any], donated: Sequence[Donated]) -> list[Any]:
-    """`values` with what the call has taken in the place of donated tensors, in lists and parts, too."""
+    """`values` with what the call has taken instead of donated tensors, in lists and parts, too."""
     return [_with_taken(each, {id(one.given): one.taken for one in donated}) for each in values]
 
 

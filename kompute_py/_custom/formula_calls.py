@@ -1,4 +1,4 @@
-"""Operations by elements as functions in the kernels of others."""
+"""Elementwise operations as functions in the kernels of others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def called(
     """The functions that stand before ``main``, the extensions, and an expression for each result."""
     formula = getattr(operation, "formula", None)
     if not isinstance(formula, Formula):
-        raise ArgumentTypeError(f"call takes an operation by elements, not {kind_of(operation)}")
+        raise ArgumentTypeError(f"call takes an elementwise operation, not {kind_of(operation)}")
     names = formula.names
     for name in arguments:
         if name not in names:

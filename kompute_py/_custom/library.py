@@ -71,7 +71,7 @@ def op_library(name: str) -> OpLibrary:
     """A new library of operations; its operations are ``kp.ops.NAME.operation``, too.
 
     Raises AlreadyExistsError if the process has a library of that name, or `kp.ops` a function, which would
-    hide the library; InvalidArgumentError if `name` is no name in Python or begins with an underscore,
+    hide the library; InvalidArgumentError if `name` is not a Python identifier or begins with an underscore,
     ArgumentTypeError if it is not a str.
 
     >>> kp.op_library("signal").name
@@ -80,7 +80,7 @@ def op_library(name: str) -> OpLibrary:
     if not isinstance(name, str):
         raise ArgumentTypeError(f"The name of a library is a str, not {kind_of(name)}")
     if not name.isidentifier() or name.startswith("_") or keyword.iskeyword(name):
-        raise InvalidArgumentError(f"A library is named by a Python identifier; {shown(name)} is none")
+        raise InvalidArgumentError(f"A library is named by a Python identifier; {shown(name)} is not one")
     if name in libraries:
         raise AlreadyExistsError(f"There is a library {shown(name)} already")
     # The room of kp.ops lies above this one, so the package is asked.

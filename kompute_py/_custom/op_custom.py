@@ -88,9 +88,7 @@ class OpCustom(OpBase):
         return made
 
     def _over_any_memory(self) -> OpCustom:
-        """The same over copies of its tensors, so that others may stand for these which begin at bytes that
-        shaders cannot bind.
-        """
+        """The same operation over copies, so that tensors at bytes that shaders cannot bind can replace them."""
         return self if self._again is None else self._again()
 
     def __repr__(self) -> str:

@@ -68,7 +68,7 @@ def place_of(view: StridedView) -> tuple[Any, ...]:
 
 
 def reach_of(view: StridedView, alignment: int) -> Reach:
-    """The reach of a part of which shaders bind ranges that begin at multiples of `alignment` bytes."""
+    """The reach of a part; shaders bind ranges that begin at multiples of `alignment` bytes."""
     unit = _UNITS.get(view.itemsize, _UINT)
     several = view.itemsize // unit.itemsize
     axes: list[tuple[int, int]] = []
@@ -117,7 +117,7 @@ def bytes_of(view: StridedView, reach: Reach) -> Any:
 
 
 class _CopyPart:
-    """Copies dense memory to a part of which the bytes that it reaches over are given, or the other way."""
+    """Copies dense memory to a part, whose reach in bytes is given, or the other way."""
 
     single_dispatch = True
     reads_parts = makes_images = in_place = False

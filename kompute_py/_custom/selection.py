@@ -294,7 +294,7 @@ class KernelSelection:
 
         `number` may be a function: with the numbers of the arguments `of`, each call computes its value.
 
-        Raises InvalidArgumentError if the name is taken or is none in GLSL, or if the dtype cannot have the
+        Raises InvalidArgumentError if the name is taken or invalid in GLSL, or if the dtype cannot have the
         number; ArgumentTypeError for a number, a name or `of` of another type, UnimplementedError for a dtype
         that kernels do not take.
 

@@ -94,7 +94,7 @@ def _is_bound(name: str, words: Set[str]) -> bool:
 
 
 def _index_macros(values: Iterable[TensorValue], words: Set[str]) -> list[str]:
-    """The definitions of ``x_at`` and ``x_stride0`` for the tensors of which a kernel uses one."""
+    """The definitions of ``x_at`` and ``x_stride0`` for the tensors for which a kernel uses one."""
     macros: list[str] = []
     text = " ".join(words)
     if "_stride" not in text and "_at" not in text:

@@ -152,7 +152,7 @@ class Choices:
                 return {}
             choices = content["choices"]
             if not isinstance(choices, dict) or not all(isinstance(v, str) for v in choices.values()):
-                raise ValueError("its choices are no names")
+                raise ValueError("its choices are not names")
             return dict(list(choices.items())[-_MOST_CHOICES:])
         except FileNotFoundError:
             return {}

@@ -292,7 +292,7 @@ def settings(keywords: Mapping[str, Any], prefix: str | None = PREFIX) -> Config
     return ConfigReport(find_setting(name, option, keywords, prefix) for name, option in _ALL.items())
 
 
-# Variables of the package that are no options of a Manager, and beginnings of those that its tests and tools
+# Variables of the package that are not options of a Manager, and beginnings of those that its tests and tools
 # take.
 _OTHER_VARIABLES = {
     "DEVICE": "The device of a Manager that is created without one: an index, a part of a name, a vendor, a "

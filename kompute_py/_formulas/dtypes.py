@@ -174,7 +174,7 @@ def opaque(text: str) -> str:
 
 
 def opaque_int(text: str, dtype: Dtype) -> str:
-    """An int that becomes a float, of which compilers may find that it is 0."""
+    """An int that becomes a float; compilers may find that it is 0."""
     return f"({text} | {element_of(dtype).type}{_RUN_TIME_ZERO})"
 
 

@@ -69,7 +69,7 @@ class Formula:
     `preamble` has functions in GLSL; the expression calls them by name. With `members`, arguments are
     elements of several values with these names: ``a.value`` is the argument "a.value".
 
-    Raises FormulaError, with the column of the fault, ArgumentTypeError if the texts are no str.
+    Raises FormulaError, with the column of the fault, ArgumentTypeError if the texts are not str.
     """
 
     def __init__(self, text: str, preamble: str = "", members: tuple[str, ...] = ()) -> None:
@@ -96,10 +96,10 @@ class Formula:
 
     def of(self, **parts: Formula) -> Formula:
         """The formula with others in place of arguments. Names that both have are one argument; those of the
-        others stand in the place of what they replace.
+        others stand where the replaced ones were.
 
-        Raises InvalidArgumentError for a name that is no argument, a formula with several results, and two
-        preambles with different functions of one name.
+        Raises InvalidArgumentError for a name that is not an argument, a formula with several results, and
+        two preambles with different functions of one name.
         """
         names = self.names
         for name, part in parts.items():
@@ -331,12 +331,12 @@ class _Reader:
             return self.name(tree)
         if isinstance(tree, ast.Constant):
             if type(tree.value) not in (bool, int, float, complex):
-                self.fail(f"{tree.value!r} is no number", tree)
+                self.fail(f"{tree.value!r} is not a number", tree)
             return self.made("number", tree, value=tree.value)
         if isinstance(tree, ast.BinOp):
             op = _BINARY.get(type(tree.op))
             if op is None:
-                self.fail("formulas have no matrix products; '*' is by elements", tree)
+                self.fail("formulas have no matrix products; '*' is elementwise", tree)
             return self.made(op, tree, self.done[tree.left], self.done[tree.right])
         if isinstance(tree, ast.UnaryOp):
             return self.made(_UNARY[type(tree.op)], tree, self.done[tree.operand])
@@ -416,7 +416,7 @@ class _Reader:
             return self.clip(tree)
         for each in tree.args:
             if self.is_none(each):
-                self.fail("None is no number", each)
+                self.fail("None is not a number", each)
         args = [self.done[each] for each in tree.args]
         if name in self.own:
             own = self.own[name]
@@ -433,7 +433,7 @@ class _Reader:
         """A bound of None is left out."""
         self.count("clip", ARITY["clip"], len(tree.args), tree)
         if self.is_none(tree.args[0]):
-            self.fail("None is no number", tree.args[0])
+            self.fail("None is not a number", tree.args[0])
         found = self.done[tree.args[0]]
         for op, bound in zip(("maximum", "minimum"), tree.args[1:], strict=True):
             if not self.is_none(bound):

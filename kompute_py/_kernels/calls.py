@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def flat(bound: Iterable[Any]) -> Iterator[Any]:
-    """The objects of bound arguments, of which one may be a tuple."""
+    """The objects of bound arguments; an argument may be a tuple."""
     for each in bound:
         if type(each) is tuple:
             yield from each
@@ -40,7 +40,7 @@ def is_number_for_array(parameter: Parameter, value: Any) -> bool:
 def refuse_number(
     parameter: Parameter, value: Any, what: str, others: Iterable[tuple[Parameter, Any]]
 ) -> None:
-    """Raises for one number in the place of an array: the shader would find one element, and zeros beyond it.
+    """Raises for one number instead of an array: the shader would find one element, and zeros beyond it.
 
     `others` are parameters with what they are given: an array of as many elements as the first array has is
     what to give instead.
@@ -48,7 +48,7 @@ def refuse_number(
     tail = tail_of(parameter.layout)
     assert tail is not None
     kind = type_text({**tail, "array": ()})
-    array_of(parameter, value, what)  # raises for a number that is none of the array's
+    array_of(parameter, value, what)  # raises if the array's dtype lacks the number
     number = value.item() if isinstance(value, np.generic) else value
     code = repr(number) if not isinstance(number, float) or math.isfinite(number) else f"float('{number}')"
     dtype = parameter.dtype if parameter.dtype is not None else np.dtype(type(number))
@@ -114,7 +114,7 @@ def array_of(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, Any
         fits = False
     if not fits:
         raise InvalidArgumentError(
-            f"{what} is {parameter.type}, which holds {wanted}; {shown(value):.60} has values that are none"
+            f"{what} is {parameter.type}, which holds {wanted}; {shown(value):.60} has other values"
         )
     return converted
 

@@ -276,7 +276,7 @@ class Kernel:
     ) -> Any:
         """Runs the shader and waits until it is done: see `Kernel` for the arguments.
 
-        Returns the arrays, and other arguments that are no tensors, that the shader wrote, and the outputs
+        Returns the arrays, and other arguments than tensors that the shader wrote, and the outputs
         that were left out (see `Kernel`): None, one, or a tuple in the order of the bindings. Each array is
         the object that was given.
 
@@ -954,8 +954,8 @@ class Kernel:
         name. A value given again replaces the earlier one.
 
         Raises InvalidArgumentError for a name or id that the shader lacks, one that is given twice, or a
-        value that does not fit its type; ArgumentTypeError for `constants` that are no mapping and for keys
-        that are neither.
+        value that does not fit its type; ArgumentTypeError for `constants` that are not a mapping and for
+        keys that are neither.
         """
         if constants is not None and not isinstance(constants, Mapping):
             raise ArgumentTypeError(

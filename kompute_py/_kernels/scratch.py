@@ -1,6 +1,6 @@
 """Device memory for the arrays that calls are given in place of Tensors.
 
-Arrays of about the same size share a buffer, of which a call binds as many bytes as its array has. So calls
+Arrays of about the same size share a buffer; a call binds as many bytes of it as its array has. So calls
 with a new shape each time make no buffers, and the memory does not grow with the number of shapes.
 """
 

@@ -149,7 +149,7 @@ class SpillCheck:
         return bool(self._suspects)
 
     def check(self, kernel: str, bound: tuple[Any, ...], launch: Launch, but: Container[int] = ()) -> bool:
-        """Whether other memory in the place of `bound`, of the same sizes, could be refused: arguments that
+        """Whether other memory instead of `bound`, of the same sizes, could be refused: arguments that
         overlap are changed in place.
 
         Raises InvalidArgumentError if invocations that fill up the last workgroups change elements of

@@ -23,10 +23,10 @@ class OpRepeat(OpBase):
     """Runs operations `times` times, one after another, in one submission: an iteration without the host.
 
     ``OpRepeat([a, b], 3)`` runs a, b, a, b, a, b, with the barriers between them. Recording it takes a time
-    and an amount of memory that grow with the root of `times`, so a million repetitions are no problem.
+    and an amount of memory that grow with the root of `times`, so a million repetitions work.
 
     `swap` is a list of pairs of tensors, views of them, or images. Every second repetition uses the second
-    one in the place of the first, and the first in the place of the second. With ``swap=[(a, b)]``, an
+    one instead of the first, and the first instead of the second. With ``swap=[(a, b)]``, an
     operation that reads `a` and writes `b` writes `a` from `b` in the second repetition. So `b` holds the
     result after an odd number of repetitions and `a` after an even one, also after 0; `results` has the one
     that does, for each pair. `disjoint` views of one tensor may be exchanged.
@@ -107,7 +107,7 @@ def _items(given: Any, what: str) -> list[Any]:
     try:
         return list(given)
     except (TypeError, MemoryError):
-        raise ArgumentTypeError(f"OpRepeat: {what} is {kind_of(given)}, which is no list") from None
+        raise ArgumentTypeError(f"OpRepeat: {what} is {kind_of(given)}, not a list") from None
 
 
 def _parts_of(operation: Any) -> list[Any]:

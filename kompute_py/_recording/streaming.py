@@ -564,7 +564,7 @@ class _Pipeline:
         return item
 
 
-# Types of items that are no mapping: asking an abstract class costs more than copying a small frame.
+# Types of items that are not mappings: asking an abstract class costs more than copying a small frame.
 _PLAIN = frozenset((np.ndarray, tuple, list))
 
 

@@ -59,7 +59,7 @@ class ShaderModule:
     "subgroupSizeControl" and "computeFullSubgroups", InvalidArgumentError for a size that it does not have.
 
     Raises ShaderCompileError if the source does not compile; InvalidArgumentError if the bytes are not
-    SPIR-V, the module has no compute entry point, or several of which none was selected, or compile options
+    SPIR-V, the module has no compute entry point, or several and none was selected, or compile options
     are given for SPIR-V; NotFoundError if a path does not exist; ArgumentTypeError for other types.
 
     >>> module = kp.ShaderModule("layout(local_size_x = 8) in; void main() {}", name="empty")

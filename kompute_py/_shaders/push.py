@@ -247,7 +247,7 @@ class Block:
     # -- by name ---------------------------------------------------------------------------------------------
 
     def pack_named(self, values: Mapping[str, Any], who: str) -> bytes:
-        """The block's bytes from a value for every member; names that are no members are ignored. `who`
+        """The block's bytes from a value for every member; names of other things are ignored. `who`
         begins errors.
 
         Raises InvalidArgumentError if a member is missing, out of range or of another length,

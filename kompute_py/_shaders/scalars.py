@@ -3,7 +3,7 @@
 A number is converted to the type that the shader declares. An integer type takes integers and floats without
 a fraction, within its range. A float type rounds; a finite number beyond its range is refused, infinity and
 NaN are taken. A bool takes 0, 1, False and True, and has 32 bits. A NumPy array of one element counts as that
-element. Text, bytes, complex numbers, dates and masked arrays are no numbers.
+element. Text, bytes, complex numbers, dates and masked arrays are not numbers.
 """
 
 from __future__ import annotations

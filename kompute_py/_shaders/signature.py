@@ -115,7 +115,7 @@ class Parameter(NamedTuple):
 
     @property
     def plain_dtype(self) -> np.dtype[Any] | None:
-        """The dtype of a tensor of which nothing else has to be looked at: the block is an array of numbers
+        """The dtype, if it is all to check of a tensor: the block is an array of numbers
         or vectors without
         padding. None for any other binding."""
         members = self.layout["members"]

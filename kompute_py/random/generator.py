@@ -150,7 +150,7 @@ class Generator(Distributions):
     @property
     def state(self) -> dict[str, Any]:
         """All that the next numbers depend on: the method's name, the key (two uint32), the position and the
-        jump; and the seed, of which `spawn` and recorded draws make streams. Can be saved as JSON, and set.
+        jump; and the seed, from which `spawn` and recorded draws make streams. Can be saved as JSON, and set.
         The positions of recorded draws are on the device, and no part of it.
 
         Setting raises InvalidArgumentError for anything that is no such state.
@@ -317,7 +317,7 @@ class Generator(Distributions):
         shuffle: bool = True,
     ) -> Any:
         """Parts of `a` along `axis`, or numbers below `a`: so many as the shape `size` has elements, which
-        stands in the result in the place of `axis`.
+        replaces `axis` in the result.
 
         With `replace`, a part may be chosen several times. `p` has the probability of each; they count as
         multiples of 2**-62. Without `replace`, parts that are chosen one after the other have the
@@ -563,7 +563,7 @@ def _seeds_from(value: Any, key: tuple[int, int]) -> np.random.SeedSequence | No
         )
         return found if tuple(found.generate_state(2, np.uint32).tolist()) == key else None
     except (TypeError, ValueError, KeyError, OverflowError):
-        raise InvalidArgumentError(f"The state's seed is {shown(value)}, which is none") from None
+        raise InvalidArgumentError(f"The state's seed is not a valid seed: {shown(value)}") from None
 
 
 def _state_of(value: Any) -> tuple[tuple[int, int], int, int]:

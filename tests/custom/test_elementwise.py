@@ -303,7 +303,7 @@ def test_in_the_kernels_of_others(mgr):
 
     operation = made()
     operation.__wrapped__.generate = generate
-    with pytest.raises(kp.ArgumentTypeError, match="takes an operation by elements"):
+    with pytest.raises(kp.ArgumentTypeError, match="takes an elementwise operation"):
         operation(x, 0.5)
 
 

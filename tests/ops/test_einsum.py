@@ -127,8 +127,8 @@ def test_in_a_sequence(mgr):
     "text, words",
     [
         ("ij,jk->ik", "2 lists of indices, and 1 arguments"),
-        ("i1->i", "'i1' is no list of indices"),
-        ("i.j->i", "'i.j' is no list of indices"),
+        ("i1->i", "'i1' is not a list of indices"),
+        ("i.j->i", "'i.j' is not a list of indices"),
         ("ij->ii", "'i' stands twice in the result"),
         ("ij->ik", "'k' of the result is in no argument"),
         ("ijk->i", "'ijk' has 3 indices, and a has the shape"),

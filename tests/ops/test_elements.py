@@ -1,4 +1,4 @@
-"""Functions by elements, against NumPy: values, dtypes and the stated errors."""
+"""Elementwise functions, against NumPy: values, dtypes and the stated errors."""
 
 from __future__ import annotations
 

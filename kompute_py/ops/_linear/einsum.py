@@ -271,8 +271,8 @@ def _read(who: str, text: str, args: Sequence[Any]) -> Labels:
     for term in [*terms, right]:
         if not re.fullmatch(part, term):
             raise InvalidArgumentError(
-                f"{who}: subscripts is {text!r}, and {term!r} is no list of indices: letters, and '...' at "
-                "most once"
+                f"{who}: subscripts is {text!r}, and {term!r} is not a list of indices: letters, and '...' "
+                "at most once"
             )
     if len(terms) != len(args):
         raise InvalidArgumentError(
@@ -441,7 +441,7 @@ def tensordot(run: Run, a: Array, b: Array, axes: Any = 2) -> Array:
     `b`, each an int or several. The result has the other axes of `a`, then those of `b`. `a` and `b` are
     arrays, or Tensors, and the result is of the same kind. It is one `einsum`.
 
-    Raises InvalidArgumentError for axes that do not fit, ArgumentTypeError for anything else that is no axes;
+    Raises InvalidArgumentError for axes that do not fit, ArgumentTypeError for anything but axes;
     and what `einsum` raises.
 
     >>> a = np.arange(6).reshape(2, 3)

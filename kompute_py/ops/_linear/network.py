@@ -374,7 +374,7 @@ class _RmsNorm(_Norm):
 
 
 class ActivationOp(CustomOp):
-    """Operations by elements that compute in float32, also with constants, and in float64 for such."""
+    """Elementwise operations that compute in float32, also with constants, and in float64 for such."""
 
     formula: ClassVar[Elementwise]
     of_doubles: ClassVar[Elementwise | None] = None
@@ -410,7 +410,7 @@ class _Silu(ActivationOp):
     [0.0, 100.0]
 
     :dtypes: floats
-    :axes: by elements
+    :axes: elementwise
     :error: 4e-6 of abs(x); float64: 4e-15
     """
 
@@ -431,7 +431,7 @@ class _Gelu(ActivationOp):
     [0.0, 10.0]
 
     :dtypes: floats
-    :axes: by elements
+    :axes: elementwise
     :error: 4e-6 of abs(x); float64: 4e-15
     """
 
@@ -458,7 +458,7 @@ class _GeluTanh(ActivationOp):
     [0.0, 10.0]
 
     :dtypes: floats
-    :axes: by elements
+    :axes: elementwise
     :error: 4e-6 of abs(x); float64: 4e-15
     """
 
@@ -486,7 +486,7 @@ relu: Elementwise = elementwise(
     [0.0, 2.0]
 
     :dtypes: all but complex and bool
-    :axes: by elements
+    :axes: elementwise
     :error: exact
     """,
 )
@@ -502,7 +502,7 @@ leaky_relu: Elementwise = elementwise(
     [-0.5, 2.0]
 
     :dtypes: floats, or an int slope
-    :axes: by elements
+    :axes: elementwise
     :error: exact
     """,
 )

@@ -83,7 +83,7 @@ def matrix_norm(
     a column), inf or -inf (the same of a row). It runs `norm`, and `max` or `min`.
 
     Raises InvalidArgumentError for another `ord` (2 and "nuc" need singular values) and for axes that `x`
-    does not have; ArgumentTypeError for axes that are no pair.
+    does not have; ArgumentTypeError for axes that are not a pair.
 
     >>> kp.ops.matrix_norm(np.float32([[1, -2], [3, 4]]), 1).item()
     6.0

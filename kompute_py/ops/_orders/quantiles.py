@@ -52,7 +52,7 @@ def _hyndman_fan(alpha: float, beta: float) -> Callable[[Any, Any], Any]:
 
 
 _MOST_FRACTIONS = 2**20
-"""Numbers, of which the host computes places."""
+"""The most numbers whose places the host computes."""
 
 
 class _Method(NamedTuple):

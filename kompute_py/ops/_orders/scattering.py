@@ -84,13 +84,13 @@ def scatter_max(run: Run, x: Array, indices: Array, values: Array, axis: int, mo
     """`x` with the greatest of each element and the `values` at its `indices` along `axis`, as
     ``np.maximum.at(x, indices, values)`` for the first axis.
 
-    `values` has the shape of ``take(x, indices, axis)``: the axes of `indices` in the place of `axis`. `mode`
+    `values` has the shape of ``take(x, indices, axis)``: the axes of `indices` where `axis` was. `mode`
     is as for `kp.ops.take`. With ``out=x``, `x` itself changes. NaN among them gives NaN. The result is the
     same in each run: it sorts the values by their places, in their order, and scans each run of them.
 
     Raises OutOfRangeError with the mode "raise", InvalidArgumentError for other shapes, an axis that `x` does
     not have, values that do not convert to the dtype of `x`, and another mode; ArgumentTypeError for indices
-    that are no ints; UnimplementedError for complex numbers.
+    that are not ints; UnimplementedError for complex numbers.
 
     >>> kp.ops.scatter_max(mgr.zeros(3), np.array([0, 2, 0]), np.float32([1, -4, 5]), 0).tolist()
     [5.0, 0.0, 0.0]

@@ -181,8 +181,8 @@ class _SegmentedSort(SegmentOp):
     One invocation sorts each segment of up to 4,096 elements (on GPUs 64). Longer segments are sorted
     together by a radix sort.
 
-    Raises InvalidArgumentError unless both have one axis, ArgumentTypeError for offsets that are no ints, and
-    what `kp.ops.sort` raises.
+    Raises InvalidArgumentError unless both have one axis, ArgumentTypeError for offsets that are not ints,
+    and what `kp.ops.sort` raises.
 
     >>> kp.ops.segmented_sort(np.array([3, 1, 2, 9, 8, 7]), np.array([0, 3, 6])).tolist()
     [1, 2, 3, 7, 8, 9]

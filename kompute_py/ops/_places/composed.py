@@ -96,8 +96,8 @@ class Composed:
 
 
 class Widened(Operation):
-    """An operation that takes more than its signature says: for other arguments, of which `others` tells by
-    those that are given, a body runs several operations."""
+    """An operation that takes more than its signature says: if `others` is true of
+    the arguments that are given, a body runs several operations."""
 
     def __init__(
         self,

@@ -52,7 +52,7 @@ class _Indexed(CustomOp):
         return axis
 
     def place(self, ksel: KernelSelection, kb: KernelBuilder, j: str, index: str) -> str:
-        """Statements that set ``place`` for the element `j`, of which ``index`` is the index's number."""
+        """Statements that set ``place`` for the element `j`; ``index`` is the number of its index."""
         kind = kb.arg_value("indices").type
         return f"""
             uint inner = {j} % kp_step, rest = {j} / kp_step, outer = rest / kp_lines;
@@ -87,7 +87,7 @@ class _TakeAlongAxis(_Indexed):
     `kp.ops.take`.
 
     Raises OutOfRangeError with the mode "raise", InvalidArgumentError for other shapes, an axis that `x` does
-    not have or without elements, and another mode; ArgumentTypeError for indices that are no ints.
+    not have or without elements, and another mode; ArgumentTypeError for indices that are not ints.
 
     >>> x = mgr.tensor([[3, 1, 2], [4, 6, 5]])
     >>> kp.ops.take_along_axis(x, kp.ops.argsort(x, axis=1), axis=1, mode="clip").tolist()
@@ -164,7 +164,7 @@ class _PutFlat(_Put):
     times, the last one counts. `mode` is as for `kp.ops.take`.
 
     Raises OutOfRangeError with the mode "raise", InvalidArgumentError for values that do not convert to the
-    dtype of `x`, for no values, and for another mode; ArgumentTypeError for indices that are no ints.
+    dtype of `x`, for no values, and for another mode; ArgumentTypeError for indices that are not ints.
 
     >>> kp.ops.put(mgr.zeros(4), np.array([1, 3]), np.array([5, 6], np.float32), mode="clip").tolist()
     [0.0, 5.0, 0.0, 6.0]
@@ -198,7 +198,7 @@ class _PutAlongAxis(_Put):
 
     Raises OutOfRangeError with the mode "raise", InvalidArgumentError for other shapes, an axis that `x` does
     not have, values that do not convert to the dtype of `x`, and another mode; ArgumentTypeError for indices
-    that are no ints.
+    that are not ints.
 
     >>> x = mgr.tensor([[3, 1, 2], [4, 6, 5]])
     >>> kp.ops.put_along_axis(x, np.array([[1], [0]]), np.array([9.0], np.float32), 1, "clip").tolist()
@@ -239,14 +239,14 @@ class _ScatterAdd(_Indexed):
     """`x` with `values` added at `indices` along `axis`: what goes to one place is added up, as
     ``np.add.at(x, indices, values)`` does for the first axis and PyTorch's ``index_add``.
 
-    `values` has the shape of ``take(x, indices, axis)``: the axes of `indices` in the place of `axis`. `mode`
+    `values` has the shape of ``take(x, indices, axis)``: the axes of `indices` where `axis` was. `mode`
     is as for `kp.ops.take`. With ``out=x``, `x` itself
     changes. Elements are added by atomic operations, so that the order of a sum is not fixed: floats may
     differ by roundings from run to run. float16 and bfloat16 are added in float32, ints wrap.
 
     Raises OutOfRangeError with the mode "raise", InvalidArgumentError for other shapes, an axis that `x` does
     not have, values that do not convert to the dtype of `x`, and another mode; ArgumentTypeError for indices
-    that are no ints; UnimplementedError for float64, bools and complex numbers.
+    that are not ints; UnimplementedError for float64, bools and complex numbers.
 
     >>> rows = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
     >>> kp.ops.scatter_add(mgr.zeros((2, 2)), np.array([0, 1, 0]), rows, axis=0, mode="clip").tolist()

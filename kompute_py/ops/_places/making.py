@@ -124,10 +124,10 @@ class _Arange(_Making):
     """The numbers from `start` to before `stop` in steps of `step`, as ``np.arange``; with one number, from 0
     to before it.
 
-    The dtype is float32 by default, also for ints. Element i is ``start + i * step``, of which `step` is
+    The dtype is float32 by default, also for ints. Element i is ``start + i * step``; `step` is
     rounded to the dtype. Raises InvalidArgumentError for a step of 0, for numbers that are not finite, for a
-    dtype of ints and numbers that are no ints or beyond its range; UnimplementedError if the device lacks the
-    dtype.
+    dtype of ints and numbers that are not ints or beyond its range; UnimplementedError if the device lacks
+    the dtype.
 
     >>> kp.ops.arange(2, 9, 3, "int32").tolist()
     [2, 5, 8]

@@ -507,7 +507,7 @@ class _Stack(_Joined):
 
 def check_indices(ksel: KernelSelection, indices: TensorArg, n: int, title: str) -> None:
     """Declares `mode`. Raises InvalidArgumentError for another mode and for `n` elements that cannot be
-    indexed, ArgumentTypeError for indices that are no ints.
+    indexed, ArgumentTypeError for indices that are not ints.
     """
     mode = ksel.attr_str("mode").v
     if mode == "raise":
@@ -535,7 +535,7 @@ def within(kind: str, mode: str) -> str:
 class _Take(CustomOp):
     """The elements of `x` at `indices` along `axis`, as ``np.take``; with None `x` is taken as one axis.
 
-    The result has the axes of `indices` in the place of `axis`. `mode` says what indices beyond the axis
+    The result has the axes of `indices` where `axis` was. `mode` says what indices beyond the axis
     mean: "clip" takes the first or last element, also for negative ones; "wrap" goes round. "raise" takes
     negative indices from the end and refuses others: the host waits to see that, so what is recorded needs
     another mode.

@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 _MOST = 2**20
-"""Parts, each of which is an object."""
+"""The most parts: each one is an object."""
 
 
 @called

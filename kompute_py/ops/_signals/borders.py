@@ -44,7 +44,7 @@ def check_count(ksel: KernelSelection, name: str, count: int, most: int = MOST) 
 
 
 def check_mode(ksel: KernelSelection) -> None:
-    """Declares the attribute `mode`. Raises InvalidArgumentError for one that is none of the borders."""
+    """Declares the attribute `mode`. Raises InvalidArgumentError for an unknown mode."""
     mode = ksel.attr_str("mode").v
     if mode not in BORDERS:
         raise InvalidArgumentError(f"{ksel._who()}: mode is {mode!r}; give one of {', '.join(BORDERS)}")
@@ -62,7 +62,7 @@ def float_filter(ksel: KernelSelection, x: TensorArg) -> np.dtype[Any]:
 
 
 def declare_border(kb: KernelBuilder, mode: str) -> None:
-    """Adds ``kp_border(i, n)``: the element for the place `i` of an axis of `n`, -1 for one that is none."""
+    """Adds ``kp_border(i, n)``: the source index for position `i` on an axis of `n`, or -1 outside."""
     kb.declare(f"int kp_border(int i, int n) {{ if (i >= 0 && i < n) return i; int m; {BORDERS[mode]} }}")
 
 

@@ -2,7 +2,7 @@
 
 An invocation computes an element of a result. With many weights it computes eight in line: it keeps the
 elements that they share in registers, so that it loads one element and one weight for eight products. Near
-the ends, each element is summed by itself, so that nothing is multiplied that is no term: infinities and NaN
+the ends, each element is summed by itself, so that only terms are multiplied: infinities and NaN
 stay where they belong.
 """
 

@@ -62,7 +62,7 @@ class _Resize(CustomOp):
     result has the dtype of `x`; "linear" and "area" round ints to the nearest, of two to the even one.
 
     Raises InvalidArgumentError for another number of lengths, a length below 1, an axis without elements,
-    another method, and for axes of which twice the product of both lengths passes 2**32, or that shrink by
+    another method, and for axes if twice the product of both lengths passes 2**32, or that shrink by
     more than 2**15; UnimplementedError for bools, complex numbers and ints of 32 bits or more by other
     methods than "nearest".
 

@@ -1,1 +1,1 @@
-"""Values by elements, sums and their like over axes, and running ones."""
+"""Elementwise values, sums and their like over axes, and running ones."""

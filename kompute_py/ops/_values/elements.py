@@ -1,4 +1,4 @@
-"""Functions by elements, by NumPy's names: each is an expression of `kp.ops.elementwise`.
+"""Elementwise functions, by NumPy's names: each is an expression of `kp.ops.elementwise`.
 
 They are made when they are first used: the table below has all of them.
 """
@@ -28,8 +28,8 @@ _REAL = "all but complex"
 _ORDERED = "all; complex numbers by real parts, then by imaginary ones"
 _INTS = "bool and ints"
 _SINGLE = "floats up to 32 bits; ints and bools with such a result"
-_FLOATS = "floats, float64 too; ints and bools, of which some give float64"
-_COMPLEX = "floats and complex numbers; ints and bools, of which some give float64"
+_FLOATS = "floats, float64 too; ints and bools, some of which give float64"
+_COMPLEX = "floats and complex numbers; ints and bools, some of which give float64"
 _ROUNDED = "all but complex"
 _EXACT = "exact"
 _OF_COMPLEX = "; complex: 16 roundings of the absolute value"
@@ -219,7 +219,7 @@ _TABLE: dict[str, _Function] = dict(
         *(
             _two(
                 name,
-                f"Whether `x1` is {words} `x2`, by elements.",
+                f"Whether `x1` is {words} `x2`, element by element.",
                 f"x1 {sign} x2",
                 "mgr.tensor([1, 2, 3]), 2",
                 shown,
@@ -509,7 +509,7 @@ _TABLE: dict[str, _Function] = dict(
 
 
 class ClipOp(ElementwiseOp):
-    """Keeps elements within bounds, of which each may be left out."""
+    """Keeps elements within bounds. Each bound may be left out."""
 
     formula = Formula("clip(a, a_min, a_max)")
     formulas: ClassVar[dict[tuple[bool, bool], Formula]] = {
@@ -593,7 +593,7 @@ clip: Elementwise = _fused(
     [1, 100]
 
     :dtypes: all; complex numbers by real parts, then by imaginary ones
-    :axes: by elements
+    :axes: elementwise
     :error: exact
     """,
 )
@@ -605,14 +605,14 @@ astype: Operation = _operation(
     Floats lose their fraction as they become ints; beyond the range they become its nearest end, and NaN
     becomes 0. Ints wrap, as NumPy's. Floats are rounded to the nearest, ties to even.
 
-    Raises UnimplementedError for a dtype that the device lacks, ArgumentTypeError for one that is none, and
-    the errors of operations made by `kp.ops.elementwise`.
+    Raises UnimplementedError for a dtype that the device lacks, ArgumentTypeError for anything but a dtype,
+    and the errors of operations made by `kp.ops.elementwise`.
 
     >>> kp.ops.astype(mgr.tensor([1.7, -300, np.nan]), "int8").tolist()
     [1, -128, 0]
 
     :dtypes: all
-    :axes: by elements
+    :axes: elementwise
     :error: exact
     """,
 )
@@ -629,7 +629,7 @@ round: Operation = _operation(
     [1200.0]
 
     :dtypes: all but complex
-    :axes: by elements
+    :axes: elementwise
     :error: exact; 3 ulp with decimals, of float16 in float32: ties may go another way than NumPy's
     """,
 )
@@ -668,7 +668,7 @@ def __getattr__(name: str) -> Elementwise:
             "The arguments broadcast, and the result has NumPy's dtype. Raises the errors of operations\n"
             "made by `kp.ops.elementwise`.",
             _example(each),
-            f":dtypes: {each.dtypes}\n:axes: by elements\n"
+            f":dtypes: {each.dtypes}\n:axes: elementwise\n"
             f":error: {each.error}{_of_doubles(each)}{_of_complex(each)}",
         )
     )
