@@ -114,7 +114,7 @@ class Files:
 
     def _read(self, path: str) -> bytes | None:
         for folder in self._folders:
-            name = os.path.relpath(path, folder) if folder != "." else path
+            name = path if folder == "." or path in self._virtual else os.path.relpath(path, folder)
             if name in self._virtual:
                 self._texts[path] = self._virtual[name]
                 return self._virtual[name]
