@@ -7,8 +7,6 @@
 - The source's language is written as HLSL, because every validator knows its number; Slang has a newer one.
   Both mean the same to reflection: matrices have rows first.
 - DXC adds a counter to each buffer that could have one; those that no code uses go.
-- Slang makes an operation on floats of ``mad`` of integers, which is no SPIR-V: it is a multiplication and an
-  addition.
 """
 
 from __future__ import annotations
@@ -41,7 +39,8 @@ from .spirv_words import (
 )
 
 _HLSL = 5
-_FMA, _IADD, _IMUL = 50, 128, 132
+_ABS = 5  # SAbs of GLSL.std.450
+_WIDEN, _COUNT = 114, 205  # OpSConvert, OpBitCount
 _UNIFORM = 2
 _BINDING, _SET = 33, 34
 _GROUP = "SLANG_ParameterGroup_"
@@ -89,7 +88,6 @@ def tidied(spirv: bytes) -> bytes:
             laid_out.add(words[at + 1])
 
     _lead_with_uint(words, types, out)
-    _multiply_and_add(words, types, out)
     for counter, place in counters.items():
         for at in (place, *places[counter]):
             out.replace(at)
@@ -211,18 +209,25 @@ def _lead_with_uint(
         out.replace(last, *(words[at : at + (words[at] >> 16)] for at, _ in ordered))
 
 
-def _multiply_and_add(
-    words: array.array[int], types: dict[int, tuple[int, array.array[int]]], out: Rewriter
-) -> None:
-    """Of integers, in place of GLSL's Fma, which takes floats only."""
-
-    def is_integer(kind: int) -> bool:
-        opcode, operands = types.get(kind, (0, array.array("I")))
-        return opcode == TYPE_INT or (opcode == TYPE_VECTOR and is_integer(operands[0]))
-
+def fault_of(spirv: bytes) -> str | None:
+    """What a compiler is known to make wrong numbers of, and what to write instead."""
+    words = words_of(spirv)
+    ints: dict[int, tuple[int, bool]] = {}  # types of integers and vectors of them: (bits, signed)
+    narrow: set[int] = set()  # values of signed types below 32 bits
+    widened: set[int] = set()
     for opcode, at, length in instructions(words):
-        if opcode != EXTENDED or length != 8 or words[at + 4] != _FMA or not is_integer(words[at + 1]):
-            continue
-        kind, result, (a, b, c) = words[at + 1], words[at + 2], words[at + 5 : at + 8]
-        product = out.fresh()
-        out.replace(at, encoded(_IMUL, [kind, product, a, b]), encoded(_IADD, [kind, result, product, c]))
+        if opcode == TYPE_INT:
+            ints[words[at + 1]] = (words[at + 2], bool(words[at + 3]))
+        elif opcode == TYPE_VECTOR and words[at + 2] in ints:
+            ints[words[at + 1]] = ints[words[at + 2]]
+        elif length > 3 and words[at + 1] in ints and opcode not in (NAME, DECORATE):
+            bits, signed = ints[words[at + 1]]
+            if signed and bits < 32:
+                narrow.add(words[at + 2])
+            elif opcode == _WIDEN and words[at + 3] in narrow:
+                widened.add(words[at + 2])
+            if opcode == EXTENDED and words[at + 4] == _ABS and not signed:
+                return "abs of an unsigned integer is computed as of a signed one: leave it out"
+            if opcode == _COUNT and words[at + 3] in widened:
+                return "countbits of an int16_t counts its sign in 32 bits: convert it to uint16_t"
+    return None

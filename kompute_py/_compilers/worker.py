@@ -133,7 +133,7 @@ class Compilers:
         from kompute_py._base.errors import ShaderCompileError
         from kompute_py._compilers.slang_images import with_formats
         from kompute_py._compilers.sources import Source
-        from kompute_py._compilers.tidy import LETTERS, set_apart, shares_bindings, tidied
+        from kompute_py._compilers.tidy import LETTERS, fault_of, set_apart, shares_bindings, tidied
 
         compiler = self._compiler(asked)
         fields = asked["request"]
@@ -166,6 +166,9 @@ class Compilers:
         spirv = tidied(made.spirv)
         if shifted:
             spirv = set_apart(spirv)
+        if fault := fault_of(spirv):
+            fault = f"{compiler.name} would give wrong numbers: {fault}"
+            return self._failed([(source.name, 0, 0, "error", fault, "")], probes, compiler)
         if asked["compiler"] == "slang":
             spirv = with_formats(spirv, _without_comments(made.files.texts()))
         _begin("optimizer")

@@ -78,7 +78,7 @@ def test_small_types_and_shader_models():
     for options in ("-enable-16bit-types", ["-enable-16bit-types", "-T", "cs_6_2"]):
         module = kp.ShaderModule(half, language="hlsl", compiler_options=options)
         assert module.signature.parameters[0].dtype == np.float16
-    with pytest.raises(kp.ShaderCompileError, match="6.2"):
+    with pytest.raises(kp.ShaderCompileError, match=r"6\.2"):
         kp.compile(half, language="hlsl", compiler_options="-enable-16bit-types -T cs_6_0")
 
 

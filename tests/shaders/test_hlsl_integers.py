@@ -174,3 +174,62 @@ def test_remainders_that_cannot_be_folded_wrongly_are_taken(mgr, needs, compiler
         if name in body
     )
     assert run(mgr, source(body, before), -8, 3, language="hlsl", compiler=compiler)[0] == POSITIVE[body]
+
+
+def _bits(x):
+    size = 8 * x.dtype.itemsize
+    return [format(int(value) & ((1 << size) - 1), f"0{size}b") for value in x]
+
+
+INTRINSICS = {  # of x and y, which is x in reverse
+    "abs(x)": np.abs,
+    "min(x, y)": lambda x: np.minimum(x, x[::-1]),
+    "max(x, y)": lambda x: np.maximum(x, x[::-1]),
+    "clamp(x, (T)3, (T)100)": lambda x: np.clip(x, 3, 100),
+    "x << (T)5": lambda x: x << x.dtype.type(5),
+    "x >> (T)5": lambda x: x >> x.dtype.type(5),
+    "x % (T)7": lambda x: np.fmod(x, x.dtype.type(7)),
+    "(T)((T)1 << (x * 0 + (T)9))": lambda x: np.full_like(x, 512),
+    "x * y + ~x - (-y)": lambda x: x * x[::-1] + ~x + x[::-1],
+    "sign(x)": np.sign,
+    "countbits(x)": lambda x: [each.count("1") for each in _bits(x)],
+    "reversebits(x)": lambda x: [int(each[::-1], 2) for each in _bits(x)],
+    "firstbitlow(x)": lambda x: [len(each) - 1 - each.rfind("1") if "1" in each else -1 for each in _bits(x)],
+    "firstbithigh(x)": lambda x: [(~int(v) if v < 0 else int(v)).bit_length() - 1 for v in x],
+}
+
+
+@pytest.mark.parametrize("language", ["hlsl", "slang"])
+@pytest.mark.parametrize("bits", [16, 32, 64])
+@pytest.mark.parametrize("kind", ["int", "uint"])
+def test_every_intrinsic_is_right_or_refused(mgr, needs, language, bits, kind):
+    needs(mgr, "dispatch")
+    scalar = kind if bits == 32 else f"{kind}{bits}_t"
+    dtype = np.dtype(f"{kind}{bits}")
+    info = np.iinfo(dtype)
+    x = np.array([1, 2, 3, 5, info.max, info.min, info.max // 2 + 1, *range(info.max - 9, info.max)], dtype)
+    refused = set()
+    for call, meant in INTRINSICS.items():
+        for size in (1, 3):
+            form = scalar if size == 1 else f"vector<{scalar}, 3>"
+            source = f"""#define T {form}
+StructuredBuffer<{scalar}> a, b; RWStructuredBuffer<{scalar}> o;
+[numthreads(1, 1, 1)] void main(uint3 id : SV_DispatchThreadID) {{
+    T x = (T)a[id.x], y = (T)b[id.x], r = (T)({call});
+    o[id.x] = r{".z" if size == 3 else ""};
+}}"""
+            options = {"hlsl_16bit_types": bits == 16} if language == "hlsl" else {}
+            try:
+                kernel = mgr.kernel(source, language=language, **options)
+            except kp.ShaderCompileError as error:
+                bitwise = call.startswith(("sign", "countbits", "reversebits", "firstbit"))
+                assert "wrong numbers" in str(error) or bitwise, error
+                refused.add(call)
+                continue
+            got = kernel(x, x[::-1].copy(), np.zeros_like(x), groups=len(x))
+            with np.errstate(all="ignore"):
+                want = np.array(meant(x), object) % (1 << bits)
+            assert (got.astype(object) % (1 << bits) == want).all(), (call, size)
+    assert ("abs(x)" in refused) == (kind == "uint")
+    if bits == 32:
+        assert refused <= {"abs(x)", "sign(x)"}
