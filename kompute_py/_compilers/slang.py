@@ -214,7 +214,7 @@ class Slang:
 
 
 def _contents(blob: int) -> bytes:
-    """What is in an ISlangBlob, which is released."""
+    """The contents of an ISlangBlob, which is released."""
     table = ctypes.cast(blob, ctypes.POINTER(ctypes.POINTER(ctypes.c_void_p)))[0]
     start = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(table[3])(blob)
     size = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_void_p)(table[4])(blob)

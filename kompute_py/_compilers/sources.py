@@ -1,4 +1,4 @@
-"""What a compiler in its own process is given and what it returns, and the files that it reads.
+"""The source that a compiler in its own process takes, its result, and the files that it reads.
 
 Slang and DXC read every file through `Files`. It provides virtual includes, prevents source text from
 including files of the current folder by chance, and records each tried path.

@@ -120,7 +120,7 @@ def tidied(spirv: bytes) -> bytes:
     return out.result()
 
 
-# What the registers of each letter are shifted by to tell them apart.
+# The registers of each letter are shifted by this to tell them apart.
 LETTERS = {"t": 0, "u": 1 << 16, "b": 2 << 16, "s": 3 << 16}
 
 
@@ -210,7 +210,7 @@ def _lead_with_uint(
 
 
 def fault_of(spirv: bytes) -> str | None:
-    """What a compiler is known to make wrong numbers of, and what to write instead."""
+    """Names an operation of which compilers make wrong numbers, and a form that is right."""
     words = words_of(spirv)
     ints: dict[int, tuple[int, bool]] = {}  # types of integers and vectors of them: (bits, signed)
     narrow: set[int] = set()  # values of signed types below 32 bits
