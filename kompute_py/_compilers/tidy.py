@@ -121,7 +121,7 @@ def tidied(spirv: bytes) -> bytes:
 
 
 # The registers of each letter are shifted by this to tell them apart.
-LETTERS = {"t": 0, "u": 1 << 16, "b": 2 << 16, "s": 3 << 16}
+LETTERS = {"t": 1 << 16, "u": 2 << 16, "b": 3 << 16, "s": 4 << 16}
 
 
 def shares_bindings(spirv: bytes) -> bool:
@@ -142,16 +142,21 @@ def shares_bindings(spirv: bytes) -> bool:
 
 
 def set_apart(spirv: bytes) -> bytes:
-    """The module with other numbers for registers that are shifted by `LETTERS`: those of t keep theirs, in
-    each set those of u follow after the largest number so far, then those of b, then those of s.
+    """The module with other numbers for registers that are shifted by `LETTERS`. In each set those of t keep
+    theirs if no variable without a register has one of them, else they follow after the largest number so
+    far; then those of u follow, then those of b, then those of s.
     """
     words = words_of(spirv)
     listed = sorted(_bindings(words).values(), key=lambda each: words[each[1] + 3])
     first: dict[tuple[int, int], int] = {}  # set and letter -> the number of its register 0
     free: dict[int, int] = {}
+    taken = {(place, words[at + 3] & 0xFFFF) for place, at in listed if words[at + 3] >> 16 == 0}
+    kept = {place for place, at in listed if words[at + 3] >> 16 == 1}
+    kept -= {place for place, at in listed if (place, words[at + 3] - (1 << 16)) in taken}
     for place, at in listed:
         letter, register = divmod(words[at + 3], 1 << 16)
-        base = first.setdefault((place, letter), free.get(place, 0) if letter else 0)
+        counts = letter > 1 or (letter == 1 and place not in kept)
+        base = first.setdefault((place, letter), free.get(place, 0) if counts else 0)
         words[at + 3] = base + register
         free[place] = max(free.get(place, 0), base + register + 1)
     return words.tobytes()

@@ -505,6 +505,14 @@ RWStructuredBuffer<float> y : register(u0); cbuffer C : register(b0) { float c; 
     kernel = mgr.kernel(source, language="hlsl", compiler=compiler)
     numbers = {p.name: p.binding for p in kernel.signature.parameters}
     assert numbers == {"x": 0, "z": 1, "seven": 7, "y": 8, "c": 9}
+    if compiler == "dxc":
+        first = source.replace("binding(7)", "binding(1)").replace("register(t1)", "register(t3)")
+        module = kp.ShaderModule(first, language="hlsl", compiler=compiler)
+        numbers = {p.name: p.binding for p in module.signature.parameters}
+        assert numbers == {"x": 0, "seven": 1, "z": 3, "y": 4, "c": 5}
+        module = kp.ShaderModule(first.replace("(t3)", "(t1)"), language="hlsl", compiler=compiler)
+        numbers = {p.name: p.binding for p in module.signature.parameters}
+        assert numbers == {"seven": 1, "x": 2, "z": 3, "y": 4, "c": 5}
     alone = "RWStructuredBuffer<float> y : register(u0); [numthreads(1, 1, 1)] void main() { y[0] = 1; }"
     module = kp.ShaderModule(alone, language="hlsl", compiler=compiler)
     assert [p.binding for p in module.signature.parameters] == [0]
