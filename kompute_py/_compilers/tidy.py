@@ -7,6 +7,7 @@
 - The source's language is written as HLSL, because every validator knows its number; Slang has a newer one.
   Both mean the same to reflection: matrices have rows first.
 - DXC adds a counter to each buffer that could have one; those that no code uses go.
+- DXC 1.8 declares NVIDIA's partitioned subgroups for each sum over a wave; without their use that goes.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import array
 import re
 
 from .spirv_words import (
+    CAPABILITY,
     DECORATE,
     ENTRY_POINT,
     EXTENDED,
+    EXTENSION,
     FUNCTION,
     MEMBER_DECORATE,
     MEMBER_NAME,
@@ -42,6 +45,10 @@ _HLSL = 5
 _ABS = 5  # SAbs of GLSL.std.450
 _WIDEN, _COUNT = 114, 205  # OpSConvert, OpBitCount
 _UNIFORM = 2
+_PARTITIONED = 5297  # GroupNonUniformPartitionedNV
+_PARTITIONS = "SPV_NV_shader_subgroup_partitioned"
+_PARTITION = 5296  # OpGroupNonUniformPartitionNV
+_OVER_GROUPS = range(349, 365)  # OpGroupNonUniformIAdd to LogicalXor; those over partitions from operation 6
 _BINDING, _SET = 33, 34
 _GROUP = "SLANG_ParameterGroup_"
 _LAYOUT = re.compile(r"_(default|natural|std140|std430|scalar|c)(_\d+)?$")
@@ -61,14 +68,21 @@ def tidied(spirv: bytes) -> bytes:
     variables: list[tuple[int, int, int]] = []
     counters: dict[int, int] = {}  # variable -> place
     inside = False
+    partitioned: list[int] = []  # places of the capability and its extension
     out = Rewriter(words)
     for opcode, at, length in instructions(words):
         inside = inside or opcode == FUNCTION
+        if opcode == _PARTITION or (opcode in _OVER_GROUPS and words[at + 4] >= 6):
+            partitioned = []
         if inside or opcode == ENTRY_POINT:
             if counters:
                 used = counters.keys() & words[at + 1 : at + length]
                 for each in used:
                     del counters[each]
+        elif opcode == CAPABILITY and words[at + 1] == _PARTITIONED:
+            partitioned.append(at)
+        elif opcode == EXTENSION and text_at(words, at + 1, at + length) == _PARTITIONS:
+            partitioned.append(at)
         elif opcode == SOURCE:
             out.replace(at, array.array("I", [words[at], _HLSL, *words[at + 2 : at + length]]))
         elif opcode == NAME:
@@ -88,6 +102,8 @@ def tidied(spirv: bytes) -> bytes:
             laid_out.add(words[at + 1])
 
     _lead_with_uint(words, types, out)
+    for at in partitioned:
+        out.replace(at)
     for counter, place in counters.items():
         for at in (place, *places[counter]):
             out.replace(at)
