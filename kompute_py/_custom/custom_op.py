@@ -633,7 +633,6 @@ class Operation:
             parts = form.operations(self._memory(values, outs), (), form.pushes(values), title)
         return OpCustom(self._declaration.name, form, parts, results)
 
-    @_beginning
     def submit(
         self,
         /,
@@ -649,21 +648,28 @@ class Operation:
         InvalidArgumentError if a new result is not given by `out`.
         """
         named["out"] = out
-        key = exactly_key(args, named)
-        if key is not None:
-            key = (*key, "submit")  # with a recording of its own, because calls may wait for theirs
-            found = self._repeated.get(key)
-            if found is not None and found.stream is not None and found.busy.acquire(False):
-                try:
-                    if not found.stream.is_running() or found.stream.due() is True:
-                        owner = at_place(found.places[0], args, named)._manager
-                        return submit_stream(owner, found.stream, wait, signal)
-                except FailedPreconditionError:
-                    require_alive((*args, *named.values()))
-                    raise
-                finally:
-                    found.busy.release()
-        del named["out"]
+        try:
+            key = exactly_key(args, named)
+            if key is not None:
+                key = (*key, "submit")  # with a recording of its own, because calls may wait for theirs
+                found = self._repeated.get(key)
+                if found is not None and found.stream is not None and found.busy.acquire(False):
+                    try:
+                        if not found.stream.is_running() or found.stream.due() is True:
+                            owner = at_place(found.places[0], args, named)._manager
+                            return submit_stream(owner, found.stream, wait, signal)
+                    except FailedPreconditionError:
+                        require_alive((*args, *named.values()))
+                        raise
+                    finally:
+                        found.busy.release()
+            return self._submitted(key, args, wait, signal, **named)
+        except KomputeError as error:
+            raise begun(error, self.__name__)  # noqa: B904
+
+    def _submitted(
+        self, exactly: Any, args: tuple[Any, ...], wait: Any, signal: Any, /, out: Any, **named: Any
+    ) -> Fence:
         values = self._bind(args, named)
         outs = outs_of(self._declaration, out)
         fresh = [result.name for result in self._declaration.results if not result.alias]
@@ -673,11 +679,11 @@ class Operation:
                 f"out={'tensor' if len(fresh) == 1 else '(' + ', '.join(fresh) + ')'}"
             )
         form, parts, _, manager = self._recorded(values, outs)
-        if key is not None and form.line is not None:
+        if exactly is not None and form.line is not None:
             with self._lock:
                 push = form.pushes(values)
                 self._kept.note(
-                    key, form, push, self._memory(values, outs), manager, (args, {**named, "out": out})
+                    exactly, form, push, self._memory(values, outs), manager, (args, {**named, "out": out})
                 )
         return submit_stream(manager, stream_of(manager, parts), wait, signal)
 
