@@ -65,7 +65,7 @@ METHODS_ON_DEVICE = frozenset(
     ]
 )
 
-# What arrays and PyTorch's tensors say of the device; of a copy on the host it would be the host.
+# Attributes of arrays and PyTorch's tensors about the device; for a copy on the host it would be the host.
 _OF_MANAGERS = {
     "device": "its memory belongs to a Manager; t.manager.get_device_properties() describes the device",
     "to_device": "its memory belongs to a Manager; t.to(manager) copies it to another one",

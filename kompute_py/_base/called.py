@@ -27,12 +27,12 @@ _WAYS = {
     "correction": ": it is ddof here",
     "initial": ": combine the result with it",
 }
-"""What to do about parameters of NumPy's functions."""
+"""Advice about parameters of NumPy's functions."""
 _ON_THE_HOST = ": call that one, with t.read() for Tensors"
 
 
 def begun(error: KomputeError, name: str) -> KomputeError:
-    """`error`, whose message begins with the function's name."""
+    """`error` with a message that begins with the function's name."""
     text = str(error)
     if not re.match(rf"{re.escape(name)}\b", text):
         error.args = (f"{name}: {text}", *error.args[1:])
@@ -84,7 +84,7 @@ def explained(
 
 
 def called(function: _Function, name: str = "") -> _Function:
-    """`function`, whose errors are `explained`. Signatures of methods are shown without ``self``."""
+    """`function` with errors that are `explained`. Signatures of methods are shown without ``self``."""
 
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
@@ -101,7 +101,7 @@ def called(function: _Function, name: str = "") -> _Function:
 
 
 def called_methods(cls: _Class) -> _Class:
-    """A class whose public methods are `called`, and its making by its own name."""
+    """A class with public methods that are `called`, and its making by its own name."""
     for name, each in [*vars(cls).items()]:
         if isinstance(each, FunctionType) and (name == "__init__" or not name.startswith("_")):
             setattr(cls, name, called(each, cls.__name__ if name == "__init__" else name))

@@ -24,7 +24,7 @@ from .walks import TooLargeError
 
 
 class InParts(Operation):
-    """An operation whose calls may be in parts."""
+    """An operation with calls that may be in parts."""
 
     __module__ = "kompute_py"  # as the class of others
 

@@ -231,7 +231,7 @@ class CustomOp:
 
 
 def _beginning(method: _Method) -> _Method:
-    """A method of Operation whose errors begin with the operation's name."""
+    """A method of Operation with errors that begin with the operation's name."""
 
     @functools.wraps(method)
     def call(self: Any, /, *args: Any, **named: Any) -> Any:

@@ -88,7 +88,7 @@ class OpCustom(OpBase):
         return made
 
     def _over_any_memory(self) -> OpCustom:
-        """The same operation over copies, so that tensors at bytes that shaders cannot bind can replace them."""
+        """The same operation over copies, which tensors at bytes that shaders cannot bind may replace."""
         return self if self._again is None else self._again()
 
     def __repr__(self) -> str:

@@ -117,7 +117,7 @@ def bytes_of(view: StridedView, reach: Reach) -> Any:
 
 
 class _CopyPart:
-    """Copies dense memory to a part, whose reach in bytes is given, or the other way."""
+    """Copies dense memory to a part, its reach in bytes, or the other way."""
 
     single_dispatch = True
     reads_parts = makes_images = in_place = False

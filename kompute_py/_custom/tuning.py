@@ -57,7 +57,7 @@ Tuning.__module__ = "kompute_py.typing"  # where users find it
 
 
 def check_variants(who: str, found: Any) -> list[str]:
-    """What `variants` of an operation returned.
+    """The value that `variants` of an operation returned.
 
     Raises ArgumentTypeError unless it is a list of str, InvalidArgumentError if it is empty or has a name
     twice.

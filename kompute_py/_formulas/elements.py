@@ -69,7 +69,7 @@ def _in_words(type_: str, load: str, store: str) -> Element:
     return Element("uint", type_, load, store, words=True)
 
 
-# For devices whose buffers have no elements of 8 or 16 bits.
+# For devices without elements of 8 or 16 bits in buffers.
 _WORDS = {
     "float16": _in_words("float", "kp_from_half(({w} >> {s}) & 0xffffu)", "kp_to_half({})"),
     "bfloat16": _in_words("float", "kp_from_bfloat16(({w} >> {s}) & 0xffffu)", "kp_to_bfloat16({})"),

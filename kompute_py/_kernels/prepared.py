@@ -93,7 +93,7 @@ class Checks(NamedTuple):
     doubts: GridCheck | None
     """The check of the default grid, if it is in question."""
     outputs: tuple[Outputs, list[Output]] | None
-    """What the call leaves out."""
+    """The arguments that the call leaves out."""
     spill: SpillCheck | None
     """Of invocations beyond the grid, if there are some."""
     steady: bool

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from .._custom.library import libraries
 
 if TYPE_CHECKING:
+    from .._builders.elementwise import Elementwise
     from .._builders.elementwise import elementwise as elementwise
     from .._builders.reduction import reduction as reduction
     from .._builders.scan import scan as scan
+    from .._custom.custom_op import Operation
     from ._linear.einsum import *  # noqa: F403
     from ._linear.matrices import *  # noqa: F403
     from ._linear.network import *  # noqa: F403
@@ -36,238 +38,91 @@ if TYPE_CHECKING:
     from ._signals.pictures import *  # noqa: F403
     from ._signals.resizing import *  # noqa: F403
     from ._signals.windows import *  # noqa: F403
-    from ._values.elements import (
-        absolute as absolute,
-    )
-    from ._values.elements import (
-        add as add,
-    )
-    from ._values.elements import (
-        arccos as arccos,
-    )
-    from ._values.elements import (
-        arccosh as arccosh,
-    )
-    from ._values.elements import (
-        arcsin as arcsin,
-    )
-    from ._values.elements import (
-        arcsinh as arcsinh,
-    )
-    from ._values.elements import (
-        arctan as arctan,
-    )
-    from ._values.elements import (
-        arctan2 as arctan2,
-    )
-    from ._values.elements import (
-        arctanh as arctanh,
-    )
-    from ._values.elements import (
-        astype as astype,
-    )
-    from ._values.elements import (
-        bitwise_and as bitwise_and,
-    )
-    from ._values.elements import (
-        bitwise_or as bitwise_or,
-    )
-    from ._values.elements import (
-        bitwise_xor as bitwise_xor,
-    )
-    from ._values.elements import (
-        ceil as ceil,
-    )
-    from ._values.elements import (
-        clip as clip,
-    )
-    from ._values.elements import (
-        copysign as copysign,
-    )
-    from ._values.elements import (
-        cos as cos,
-    )
-    from ._values.elements import (
-        cosh as cosh,
-    )
-    from ._values.elements import (
-        degrees as degrees,
-    )
-    from ._values.elements import (
-        divide as divide,
-    )
-    from ._values.elements import (
-        equal as equal,
-    )
-    from ._values.elements import (
-        erf as erf,
-    )
-    from ._values.elements import (
-        exp as exp,
-    )
-    from ._values.elements import (
-        exp2 as exp2,
-    )
-    from ._values.elements import (
-        expm1 as expm1,
-    )
-    from ._values.elements import (
-        floor as floor,
-    )
-    from ._values.elements import (
-        floor_divide as floor_divide,
-    )
-    from ._values.elements import (
-        fmax as fmax,
-    )
-    from ._values.elements import (
-        fmin as fmin,
-    )
-    from ._values.elements import (
-        fmod as fmod,
-    )
-    from ._values.elements import (
-        gcd as gcd,
-    )
-    from ._values.elements import (
-        greater as greater,
-    )
-    from ._values.elements import (
-        greater_equal as greater_equal,
-    )
-    from ._values.elements import (
-        hypot as hypot,
-    )
-    from ._values.elements import (
-        invert as invert,
-    )
-    from ._values.elements import (
-        isfinite as isfinite,
-    )
-    from ._values.elements import (
-        isinf as isinf,
-    )
-    from ._values.elements import (
-        isnan as isnan,
-    )
-    from ._values.elements import (
-        left_shift as left_shift,
-    )
-    from ._values.elements import (
-        less as less,
-    )
-    from ._values.elements import (
-        less_equal as less_equal,
-    )
-    from ._values.elements import (
-        log as log,
-    )
-    from ._values.elements import (
-        log1p as log1p,
-    )
-    from ._values.elements import (
-        log2 as log2,
-    )
-    from ._values.elements import (
-        log10 as log10,
-    )
-    from ._values.elements import (
-        logaddexp as logaddexp,
-    )
-    from ._values.elements import (
-        logical_and as logical_and,
-    )
-    from ._values.elements import (
-        logical_not as logical_not,
-    )
-    from ._values.elements import (
-        logical_or as logical_or,
-    )
-    from ._values.elements import (
-        logical_xor as logical_xor,
-    )
-    from ._values.elements import (
-        maximum as maximum,
-    )
-    from ._values.elements import (
-        minimum as minimum,
-    )
-    from ._values.elements import (
-        multiply as multiply,
-    )
-    from ._values.elements import (
-        negative as negative,
-    )
-    from ._values.elements import (
-        nextafter as nextafter,
-    )
-    from ._values.elements import (
-        not_equal as not_equal,
-    )
-    from ._values.elements import (
-        positive as positive,
-    )
-    from ._values.elements import (
-        power as power,
-    )
-    from ._values.elements import (
-        radians as radians,
-    )
-    from ._values.elements import (
-        reciprocal as reciprocal,
-    )
-    from ._values.elements import (
-        remainder as remainder,
-    )
-    from ._values.elements import (
-        right_shift as right_shift,
-    )
-    from ._values.elements import (
-        rint as rint,
-    )
-    from ._values.elements import (
-        round as round,
-    )
-    from ._values.elements import (
-        sigmoid as sigmoid,
-    )
-    from ._values.elements import (
-        sign as sign,
-    )
-    from ._values.elements import (
-        signbit as signbit,
-    )
-    from ._values.elements import (
-        sin as sin,
-    )
-    from ._values.elements import (
-        sinh as sinh,
-    )
-    from ._values.elements import (
-        sqrt as sqrt,
-    )
-    from ._values.elements import (
-        square as square,
-    )
-    from ._values.elements import (
-        subtract as subtract,
-    )
-    from ._values.elements import (
-        tan as tan,
-    )
-    from ._values.elements import (
-        tanh as tanh,
-    )
-    from ._values.elements import (
-        trunc as trunc,
-    )
-    from ._values.elements import (
-        where as where,
-    )
     from ._values.nans import *  # noqa: F403
     from ._values.reductions import *  # noqa: F403
     from ._values.scans import *  # noqa: F403
     from ._values.spreads import *  # noqa: F403
+
+    absolute: Elementwise
+    add: Elementwise
+    angle: Elementwise
+    arccos: Elementwise
+    arccosh: Elementwise
+    arcsin: Elementwise
+    arcsinh: Elementwise
+    arctan: Elementwise
+    arctan2: Elementwise
+    arctanh: Elementwise
+    astype: Operation
+    bitwise_and: Elementwise
+    bitwise_or: Elementwise
+    bitwise_xor: Elementwise
+    ceil: Elementwise
+    clip: Elementwise
+    conjugate: Elementwise
+    copysign: Elementwise
+    cos: Elementwise
+    cosh: Elementwise
+    degrees: Elementwise
+    divide: Elementwise
+    equal: Elementwise
+    erf: Elementwise
+    exp: Elementwise
+    exp2: Elementwise
+    expm1: Elementwise
+    floor: Elementwise
+    floor_divide: Elementwise
+    fmax: Elementwise
+    fmin: Elementwise
+    fmod: Elementwise
+    gcd: Elementwise
+    greater: Elementwise
+    greater_equal: Elementwise
+    hypot: Elementwise
+    imag: Elementwise
+    invert: Elementwise
+    isfinite: Elementwise
+    isinf: Elementwise
+    isnan: Elementwise
+    left_shift: Elementwise
+    less: Elementwise
+    less_equal: Elementwise
+    log: Elementwise
+    log10: Elementwise
+    log1p: Elementwise
+    log2: Elementwise
+    logaddexp: Elementwise
+    logical_and: Elementwise
+    logical_not: Elementwise
+    logical_or: Elementwise
+    logical_xor: Elementwise
+    maximum: Elementwise
+    minimum: Elementwise
+    multiply: Elementwise
+    negative: Elementwise
+    nextafter: Elementwise
+    not_equal: Elementwise
+    positive: Elementwise
+    power: Elementwise
+    radians: Elementwise
+    real: Elementwise
+    reciprocal: Elementwise
+    remainder: Elementwise
+    right_shift: Elementwise
+    rint: Elementwise
+    round: Operation
+    sigmoid: Elementwise
+    sign: Elementwise
+    signbit: Elementwise
+    sin: Elementwise
+    sinh: Elementwise
+    sqrt: Elementwise
+    square: Elementwise
+    subtract: Elementwise
+    tan: Elementwise
+    tanh: Elementwise
+    trunc: Elementwise
+    where: Elementwise
 
 _MODULES: dict[str, Sequence[str]] = {
     ".._builders.elementwise": ("elementwise",),
@@ -524,7 +379,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _indexing() -> Any:
-    """What ``t[key]`` of tensors uses for arrays in the key."""
+    """The module that ``t[key]`` of tensors uses for arrays in the key."""
     return import_module("._orders.picking", __name__)
 
 

@@ -131,7 +131,7 @@ class _Sums(CustomOp):
         """)
 
     def _carry(self, kb: KernelBuilder, text: str) -> None:
-        """What comes before each run, and the whole."""
+        """The sums before each run, and the whole."""
         kb.begin_dispatch("carry")
         kb.declare(text)
         kb.declare("shared uvec4 kp_parts[256];")

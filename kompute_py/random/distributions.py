@@ -193,7 +193,8 @@ class Distributions:
         if given is None:  # kernels compute float16 with float32, and counts too
             wide = np.dtype(np.float64 if chosen == np.float64 else np.float32)
             given = (*_PLAIN.get(kind, ()), *(spread(each, wanted, wide, owner) for each in shapes))
-        operations = [(self._recorded if records else self._fill)(kind, numbers, *given)]
+        draw: Callable[..., Any] = self._recorded if records else self._fill
+        operations = [draw(kind, numbers, *given)]
         if after is not None:
             placed = (spread(each, wanted, chosen, owner) for each in places)
             operations.append((after.op if records else after)(numbers, *placed, out=numbers))
@@ -449,7 +450,7 @@ class Distributions:
         """
         count, chances = _tries(n), _conditional(pvals)
         wanted = None if size is None else (*as_shape(size), *chances.shape)
-        target = out.tensor if isinstance(out, Recorded) else out
+        target: Any = out.tensor if isinstance(out, Recorded) else out
         if hasattr(target, "shape") and tuple(target.shape)[-1:] != chances.shape:
             raise InvalidArgumentError(
                 f"out has the shape {tuple(target.shape)}; its last axis is {chances.size}"

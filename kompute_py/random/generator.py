@@ -324,7 +324,7 @@ class Generator(Distributions):
         probabilities `p` among those that are left, rounded to 24 bits: those with the least of exponential
         numbers divided by `p` (Efraimidis and Spirakis, 2006). The order is random whatever `shuffle` is.
 
-        What is a Tensor stays on its device, also `p`: 16 bytes of its sums are read, to check it. The sum of
+        Tensors stay on their device, also `p`: 16 bytes of its sums are read, to check it. The sum of
         `p` may differ from 1 by 1e-6, or by the root of the epsilon of its dtype.
 
         Raises InvalidArgumentError if `a` is empty or does not have the axis, if `p` has another shape,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import subprocess
 import sys
 from importlib import import_module
@@ -35,6 +37,12 @@ def test_area_lists_its_names(module):
     area = import_module(module, "kompute_py.ops")
     names = [*area._TABLE, "astype", "clip", "round"] if module == "._values.elements" else area.__all__
     assert sorted(names) == sorted(ops._MODULES[module])
+
+
+def test_checkers_of_types_know_the_functions_of_the_table():
+    (block,) = (each for each in ast.parse(inspect.getsource(ops)).body if isinstance(each, ast.If))
+    typed = [each.target.id for each in block.body if isinstance(each, ast.AnnAssign)]
+    assert typed == ops._MODULES["._values.elements"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -53,8 +53,8 @@ def bad(mgr, make_manager):
     destroyed.destroy()
     return [
         "text", None, object(), 10**30, -1, 0.5, [[1], [2, 3]], SQUARE.astype(np.complex64),
-        np.zeros(0, np.int8), np.zeros(3, object), np.zeros(3, "f4,i4"), np.ones((2, 3, 5), np.float32), destroyed,
-        make_manager().tensor_t(SQUARE), np.broadcast_to(np.float32(1), (2**20, 2**20)),
+        np.zeros(0, np.int8), np.zeros(3, object), np.zeros(3, "f4,i4"), np.ones((2, 3, 5), np.float32),
+        destroyed, make_manager().tensor_t(SQUARE), np.broadcast_to(np.float32(1), (2**20, 2**20)),
     ]  # fmt: skip
 
 

@@ -42,7 +42,7 @@ class _Index(NamedTuple):
 
 class _Key(NamedTuple):
     view: Any
-    """A Tensor or StridedView whose elements are taken."""
+    """A Tensor or StridedView; its elements are taken."""
     indices: list[_Index]
     shape: tuple[int, ...]
     """That of all indices together."""

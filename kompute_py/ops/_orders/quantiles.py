@@ -52,7 +52,7 @@ def _hyndman_fan(alpha: float, beta: float) -> Callable[[Any, Any], Any]:
 
 
 _MOST_FRACTIONS = 2**20
-"""The most numbers whose places the host computes."""
+"""The most numbers of `q`: the host computes their places."""
 
 
 class _Method(NamedTuple):

@@ -83,7 +83,7 @@ class Composed:
         return self._titled("", *args, out=out, **named)
 
     def _titled(self, title: str, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
-        """`op` for a function that records it among others, whose name comes first."""
+        """`op` for a function that records it among others; that one's name comes first."""
         recorder = _Recorder(f"{title}.{self.__name__}" if title else self.__name__)
         try:
             found = self._body(recorder, *args, **named)

@@ -159,7 +159,7 @@ def diff(
 
 
 def _beside(run: Run, x: Array, a: Array, axis: int) -> Array:
-    """What stands beside `a` along an axis: a number once."""
+    """A neighbour of `a` along an axis: a number is there once."""
     x = given(x)
     if not shape_of(x):
         wanted = tuple(1 if n == axis else length for n, length in enumerate(shape_of(a)))
