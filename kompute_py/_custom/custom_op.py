@@ -238,7 +238,8 @@ def _beginning(method: _Method) -> _Method:
         try:
             return method(self, *args, **named)
         except KomputeError as error:
-            raise begun(error, self.__name__)  # noqa: B904
+            begun(error, self.__name__)
+            raise
 
     return call  # type: ignore[return-value]
 
@@ -348,7 +349,8 @@ class Operation:
                     return tuple([at_place(place, args, named, fresh) for place in found.places])
             return self._general(key, args, **named)
         except KomputeError as error:
-            raise begun(error, self.__name__)  # noqa: B904
+            begun(error, self.__name__)
+            raise
 
     def _general(
         self, exactly: Any, args: tuple[Any, ...], out: Any = None, donate: Any = (), **named: Any
@@ -665,7 +667,8 @@ class Operation:
                         found.busy.release()
             return self._submitted(key, args, wait, signal, **named)
         except KomputeError as error:
-            raise begun(error, self.__name__)  # noqa: B904
+            begun(error, self.__name__)
+            raise
 
     def _submitted(
         self, exactly: Any, args: tuple[Any, ...], wait: Any, signal: Any, /, out: Any, **named: Any
