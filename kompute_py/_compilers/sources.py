@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from typing import Any, NamedTuple
 
 _MOST_BYTES = 64 << 20  # the limit for one file
+# Slang's message, and DXC's.
+_MISSING = re.compile(r"failed to find include file '([^'\n]+)'|'([^'\n]+)' file not found")
 
 # The compilers are told that a source without a file is in this folder.
 _NOWHERE = "kp-source"
@@ -146,6 +149,19 @@ class Files:
         """Every tried path with its content, or None if there was no file."""
         return list(self._probes.items())
 
+    def _looked_in(self, message: str) -> str:
+        """Where an include was looked for that is not there, for the compiler's message about it."""
+        missing = _MISSING.search(message)
+        if missing is None:
+            return ""
+        tried = [
+            os.path.dirname(path) or "."
+            for path, content in self._probes.items()
+            if content is None and os.path.basename(path) == os.path.basename(missing[1] or missing[2])
+        ]
+        listed = ", ".join(map(repr, dict.fromkeys(tried)))
+        return f"; looked in {listed}" if listed else "; give include_dirs= or includes="
+
     def placed(self, messages: list[Message]) -> list[Message]:
         """The messages with the files' real names and the source's lines."""
         placed = []
@@ -154,5 +170,6 @@ class Files:
                 file, self._texts.get(os.path.normpath(file) if file else "", b"")
             ).splitlines()
             text = lines[line - 1].decode(errors="replace") if 0 < line <= len(lines) else ""
+            message += self._looked_in(message)
             placed.append((file.removeprefix(f"{_NOWHERE}/"), line, column, severity, message, text))
         return placed

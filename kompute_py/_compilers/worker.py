@@ -131,6 +131,7 @@ class Compilers:
 
     def _compiled(self, asked: dict[str, Any]) -> dict[str, Any]:
         from kompute_py._base.errors import ShaderCompileError
+        from kompute_py._compilers.slang_faults import misread
         from kompute_py._compilers.slang_images import with_formats
         from kompute_py._compilers.sources import Source
         from kompute_py._compilers.tidy import LETTERS, fault_of, set_apart, shares_bindings, tidied
@@ -166,18 +167,21 @@ class Compilers:
         spirv = tidied(made.spirv)
         if shifted:
             spirv = set_apart(spirv)
-        if fault := fault_of(spirv):
-            fault = f"{compiler.name} would give wrong numbers: {fault}"
-            return self._failed([(source.name, 0, 0, "error", fault, "")], probes, compiler)
+        faults = [f"{compiler.name} would give wrong numbers: {fault}"] if (fault := fault_of(spirv)) else []
         if asked["compiler"] == "slang":
-            spirv = with_formats(spirv, _without_comments(made.files.texts()))
+            code = _without_comments(made.files.texts())
+            spirv = with_formats(spirv, code)
+            faults += misread(code)
+        refused: list[Any] = [(source.name, 0, 0, "error", each, "") for each in faults]
         _begin("optimizer")
         try:
             spirv, declared, shared = self._native.finish_spirv(
                 spirv, name, fields["optimize"], fields["target"], True
             )
         except ShaderCompileError as error:  # the compiler's module is not valid
-            return self._failed(error.diagnostics, probes, compiler)
+            refused += error.diagnostics
+        if refused:
+            return self._failed(refused, probes, compiler)
         # A byte-address buffer that is read as several types is several variables with one binding.
         shared = [each for each in shared if not _SAME.match(each[4])]
         return {

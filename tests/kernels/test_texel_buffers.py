@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from tests.support.languages import needs_slang
+from tests.support.languages import needs_dxc, needs_slang
 
 HEAD = "#version 450\nlayout(local_size_x = 8) in;\n"
 DOUBLED = """
@@ -148,8 +148,10 @@ def test_what_no_texel_buffer_can_be(mgr, needs):
         kernel(mgr.zeros(0), y, grid=8)
 
 
-@needs_slang
-def test_declared_types_of_slang(mgr, needs):
+@pytest.mark.parametrize(
+    "language", [pytest.param("hlsl", marks=needs_dxc), pytest.param("slang", marks=needs_slang)]
+)
+def test_declared_types(mgr, needs, language):
     """The declared type is the format, also in arrays and without an argument."""
     needs(mgr, "dispatch")
     kernel = mgr.kernel(
@@ -167,7 +169,7 @@ RWTexture2D image; RWTexture2D<float2> images[2];
     images[1][t.xy] = images[0][t.xy] * 2;
 }
 """,
-        language="slang",
+        language=language,
     )
     formats = {
         p.name: p.texels if p.image is None else p.image["format"] for p in kernel.signature.parameters

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from kompute_py._compilers.libraries import find_library
 from tests.support.languages import needs_slang
 
 WGSL = """
@@ -71,6 +72,23 @@ RWStructuredBuffer<float> x;
         kp.ShaderCompileError, match=r"\[numthreads\] belongs to the entry point alone.*'help'"
     ):
         kp.compile(source, language="slang")
+
+
+@pytest.mark.parametrize("language", ["glsl", "hlsl", "slang"])
+def test_a_missing_include_names_the_folders(tmp_path, language):
+    if language != "glsl" and find_library({"hlsl": "dxc"}.get(language, language)) is None:
+        pytest.skip("needs its compiler")
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+    with pytest.raises(kp.ShaderCompileError) as caught:
+        kp.compile(
+            '#include "none.h"\n' + (GLSL if language == "glsl" else HLSL),
+            language=language,
+            include_dirs=folders,
+        )
+    assert all(f"{str(folder)!r}" in str(caught.value) for folder in folders)
+    assert "looked in" in str(caught.value)
 
 
 def test_one_name_for_a_binding(mgr, needs):
