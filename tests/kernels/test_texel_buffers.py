@@ -152,12 +152,12 @@ def test_what_no_texel_buffer_can_be(mgr, needs):
     "language", [pytest.param("hlsl", marks=needs_dxc), pytest.param("slang", marks=needs_slang)]
 )
 def test_declared_types(mgr, needs, language):
-    """The declared type is the format, also in arrays and without an argument."""
+    """The declared type is the format, also in arrays, and in Slang without an argument."""
     needs(mgr, "dispatch")
     kernel = mgr.kernel(
         """
 RWBuffer<float4> a; Buffer<float> b; RWBuffer<uint> c; RWBuffer<int2> d; Buffer<float2> e;
-RWTexture2D image; RWTexture2D<float2> images[2];
+RWTexture2D%s image; RWTexture2D<float2> images[2];
 [shader("compute")] [numthreads(4, 1, 1)] void main(uint3 t : SV_DispatchThreadID) {
     uint n;
     a.GetDimensions(n);
@@ -168,7 +168,8 @@ RWTexture2D image; RWTexture2D<float2> images[2];
     image[t.xy] = image[t.xy] + e[t.x].y;
     images[1][t.xy] = images[0][t.xy] * 2;
 }
-""",
+"""
+        % ("" if language == "slang" else "<float4>"),
         language=language,
     )
     formats = {

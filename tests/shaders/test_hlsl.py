@@ -663,3 +663,22 @@ def test_the_grid_follows_the_numbers_of_invocations(mgr, needs, parameters, ind
     for optimize in ("none", "size", "performance"):
         kernel = mgr.kernel(source, language="hlsl", compiler="dxc", optimize=optimize)
         assert kernel(np.zeros(24, np.float32)).tolist() == [1] * 24
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "columns"), [("float3x1", 3, 1), ("float1x3", 1, 3), ("float1x1", 1, 1)]
+)
+def test_matrices_of_one_row_or_column(mgr, needs, kind, rows, columns):
+    needs(mgr, "dispatch")
+    kernel = mgr.kernel(
+        f"StructuredBuffer<{kind}> a; RWStructuredBuffer<{kind}> o; StructuredBuffer<{kind}> m;\n"
+        f"[numthreads(1, 1, 1)] void main(uint3 t : SV_DispatchThreadID) {{ {kind} r = a[t.x] * 2 + m[0];\n"
+        f"  r[{rows - 1}][{columns - 1}] += 100; o[t.x] = r; }}",
+        language="hlsl",
+        compiler="dxc",
+    )
+    a = np.arange(4 * rows * columns, dtype=np.float32).reshape(4, -1)
+    m = np.full((1, rows * columns), 0.5, np.float32)
+    expected = 2 * a + 0.5
+    expected[:, -1] += 100
+    np.testing.assert_array_equal(kernel(a, np.zeros_like(a), m, groups=4), expected)

@@ -145,6 +145,21 @@ def test_a_validator_that_is_older_names_the_capability(mgr, tmp_path, number, n
             use()
 
 
+@pytest.mark.parametrize("group", ["Quads", "Linear"])
+def test_compute_derivatives(device, group):
+    """A device that has the feature takes them; another says which it is."""
+    source = f"""#version 450
+#extension GL_NV_compute_shader_derivatives : require
+layout(local_size_x = 8, local_size_y = 8) in;
+layout(derivative_group_{group.lower()}NV) in;
+layout(binding = 0) buffer O {{ float o[]; }};
+void main() {{ o[gl_LocalInvocationIndex] = dFdx(float(gl_LocalInvocationID.x) * 2); }}"""
+    assert kp.check(source, device) == []
+    lacking = {**device, "features": {**device["features"], f"computeDerivativeGroup{group}": False}}
+    found = [str(each) for each in kp.check(source, lacking)]
+    assert found and all(f"'computeDerivativeGroup{group}'" in each for each in found)
+
+
 def test_a_compiler_that_makes_invalid_spirv_is_at_fault():
     spirv = with_capability(9)  # Float16
     broken = spirv.replace(
