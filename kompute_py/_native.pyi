@@ -1128,23 +1128,15 @@ def invocation_use(
     """
 
 def reach_spirv(
-    spirv: bytes,
-    entry: str = "main",
-    spec_constants: bytes = b"",
-    spec_map: _SpecMap = (),
-    judged: bool = False,
+    spirv: bytes, entry: str = "main", spec_constants: bytes = b"", spec_map: _SpecMap = ()
 ) -> tuple[
     list[tuple[str, int, int, int]],
-    list[tuple[int, int, int, int, int, _Pairs, bool]],
-    list[tuple[int, int, int, int, int, list[int], _Pairs, bool, bool, tuple[str, _Pairs, _Pairs, _Pairs]]],
-    _Pairs,
+    list[tuple[int, int, int, int, int, list[int], _Pairs, bool, bool]],
 ]:
-    """The elements of run-time arrays that every invocation uses.
+    """The elements that the invocations use.
 
-    Expressions (term, value, a, b); (set, binding, offset, stride, index, guards, alone) of each array;
-    (set, binding, offset, stride, length, indices, guards, written, certain, write) of each access, with
-    write as (same, holding, required, reads), known if `judged`; (set, binding) of each binding with writes
-    that are not among these. See native/core/spirv/reach.hpp.
+    Expressions (term, value, a, b); (set, binding, offset, stride, length, indices, guards, written, certain) of
+    each access. See native/core/spirv/reach.hpp.
     """
 
 def disassemble_spirv(spirv: bytes, friendly_names: bool = True) -> str: ...

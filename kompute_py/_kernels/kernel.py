@@ -29,6 +29,10 @@ from .._base.errors import (
     not_copyable,
     shown,
 )
+from .._launches.code import Access
+from .._launches.grid import Spelling
+from .._launches.launches import Launches
+from .._launches.outputs import Output
 from .._memory.memory import Memory, memory_list
 from .._memory.sampler import Bindable, SampledImage, Sampler
 from .._memory.tensor import Tensor
@@ -42,14 +46,9 @@ from .._sync.fence import Fence
 from .arrays import array_for
 from .calls import check_references, flat, is_number_for_array, owners, refuse_number, several
 from .family import Specializations
-from .grid import GridRule, Spelling, as_keywords, grid_rule
-from .grid_check import GridCheck, grid_check
 from .operation import OpKernel, OpWatchedKernel, Version
-from .outputs import Output, Outputs
-from .prepared import Checks, table_for, teach
+from .prepared import table_for, teach
 from .scratch import Scratch
-from .sizes import Launch, SizeRules, Use, launch_of
-from .spill import fills_up
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -131,7 +130,7 @@ class Kernel:
     has its texels. In doubt, InvalidArgumentError names the choices. (docs/guides/kernels.md has the rule in
     full.)
     Invocations beyond the grid, which fill up the last groups, may write elements of others: ``b[y * w + x]``
-    without a check of x. If they write other values there, InvalidArgumentError names the axis.
+    without a check of x. InvalidArgumentError then names the axis.
     More groups on one axis than the device takes run in layers, as one dispatch.
     ``indirect=`` is a uint32 Tensor, or a view of one, with the numbers of workgroups in x, y and z: the
     device reads them when the shader begins, so earlier work may compute them. The checks of sizes then do
@@ -141,7 +140,7 @@ class Kernel:
     **Sizes.** Arrays that the shader indexes by the same expression of the invocation's number belong
     together: one that ends before the invocations do that use it raises InvalidArgumentError, since the
     shader would read zeros there, and so does one number for an array. Elements that a default grid leaves
-    out are a KomputeWarning. (The module `sizes` lists what is not checked.)
+    out are a KomputeWarning. (docs/guides/kernels.md lists what is not checked.)
 
     A call blocks until the device is done. Results in tensors stay on the device: ``t.read()``, or record
     `bind` before OpSyncLocal. `submit` does not block.
@@ -166,19 +165,16 @@ class Kernel:
     __slots__ = {
         "__weakref__": "",
         "_built": "",
-        "_grid": "",
-        "_grid_check": "",
+        "_launches": "",
         "_local_size": "",
         "_lock": "",
         "_look": "",
         "_manager": "",
         "_module": "",
         "_native": "",
-        "_outputs_rule": "",
         "_reloader": "",
         "_scratch": "",
         "_signature": "",
-        "_sizes": "",
         "_special": "",
         "_specialized": "",
         "_table": "",
@@ -238,10 +234,7 @@ class Kernel:
         self._module = module
         self._native = native
         self._signature = module._specialized(special)
-        self._sizes: SizeRules | None = None  # made at the first call
-        self._grid: GridRule | None = None  # made when a grid is left out
-        self._grid_check: GridCheck | None = None
-        self._outputs_rule: Outputs | None = None  # made when an output is left out
+        self._launches = Launches(module, self._signature, special)
         self._special = special
         self._values = values
         self._specialized = specialized
@@ -282,8 +275,8 @@ class Kernel:
 
         Raises InvalidArgumentError for unknown, missing or repeated arguments, memory that is too small or of
         the wrong kind, push constants out of range, a negative grid or one beyond the device's limits, a grid
-        that was left out and that the shader leaves open, a grid with invocations beyond it that write other
-        values to elements of others, an output that was left out and whose shape does not follow;
+        that was left out and that the shader leaves open, a grid with invocations beyond it that write
+        elements of others, an output that was left out and whose shape does not follow;
         ArgumentTypeError for objects of wrong types and
         for a dtype that contradicts the binding's; FailedPreconditionError for what is destroyed.
         """
@@ -336,9 +329,8 @@ class Kernel:
         if indirect is None:
             self._check_sizes(bound, extent, count, push, by_default, left_out)
         if outputs:
-            self._output_rule().check(
-                self.name, outputs, bound, self._launch(extent, count, push, by_default)
-            )
+            launch = self._launches.launch(extent, count, push, by_default)
+            self._launches.outputs.check(self.name, outputs, bound, launch)
         if not all(count):  # nothing runs, nothing is bound
             return self._given_back(results)
         entry, built = self._entry(bound, references, count, push, indirect)
@@ -374,18 +366,6 @@ class Kernel:
         push: bytes,
     ) -> None:
         """Prepares later calls of this kind; see `prepared`."""
-        rule, doubts = self._grid, self._grid_check
-        if not by_default or rule is None or doubts is None:
-            rule = doubts = None
-        elif not doubts.needed(rule.source(bound), rule.axes):
-            doubts = None
-        spill, steady = None, False
-        if self._grid_check is not None:
-            steady = not self._grid_check.spill.any
-            if not steady and fills_up(extent, groups, self._local_size):
-                spill = self._grid_check.spill
-        outputs_rule = (self._output_rule(), outputs) if outputs else None
-        checks = Checks(self._size_rules(), rule, doubts, outputs_rule, spill, steady)
         if algorithm is None:
             assert entry is not None
             algorithm = entry.algorithm
@@ -404,18 +384,8 @@ class Kernel:
             groups,
             by_default,
             push,
-            checks,
+            self._launches,
         )
-
-    def _output_rule(self) -> Outputs:
-        if self._outputs_rule is None:
-            if self._grid is None:
-                self._grid = grid_rule(self._module, self._signature, self._special)
-            if self._grid_check is None:
-                self._grid_check = self._made_grid_check()
-            check = self._grid_check
-            self._outputs_rule = Outputs(self._signature, check.rules, check.accesses, self._grid.axes)
-        return self._outputs_rule
 
     def _outputs(
         self, left_out: list[int], bound: tuple[Any, ...], grid: Any, groups: Any, push: bytes
@@ -430,8 +400,8 @@ class Kernel:
             )
         if grid is not None or groups is not None:
             extent, count = self._extent(grid, groups, ())
-            launch = self._launch(extent, count, push, False)
-        return self._output_rule().shapes(self.name, left_out, bound, launch)
+            launch = self._launches.launch(extent, count, push, False)
+        return self._launches.outputs.shapes(self.name, left_out, bound, launch)
 
     def _made(
         self,
@@ -671,7 +641,7 @@ class Kernel:
         """The other parameters with what they are given, those first that have to agree in size with
         parameter `index`.
         """
-        tied = SizeRules(self._signature, self._module, self._special).tied_to(index)
+        tied = self._launches.sizes.tied_to(index)
         given = enumerate(zip(self._signature.parameters, values, strict=True))
         return [pair for i, pair in sorted(given, key=lambda each: each[0] not in tied) if i != index]
 
@@ -726,22 +696,10 @@ class Kernel:
             self._manager._check_groups(count, f"{self.name}: groups {groups!r}", self._native, self._special)
             return None, count
         if grid is None:
-            extent = self._default_grid(bound)
+            extent = self._launches.default(self.name, bound)
         else:
             extent = counts_of(grid, f"{self.name}: grid", "invocations")
         return extent, self._groups_of(extent, self._local_size, self._native, self._special)
-
-    def _default_grid(self, bound: tuple[Any, ...], spell: Spelling = as_keywords) -> tuple[int, int, int]:
-        """The invocations that run for these arguments: see `grid`."""
-        rule = self._grid
-        if rule is None:
-            rule = self._grid = grid_rule(self._module, self._signature, self._special)
-        return rule.grid(self.name, bound, spell, self._several)
-
-    def _several(self, bound: tuple[Any, ...], position: int) -> int | None:
-        """How many invocations use the elements of an argument if several use one: for errors."""
-        axes = "" if self._grid is None else self._grid.axes
-        return self._made_grid_check().several(bound, axes, self._local_size, position)
 
     def _groups_of(
         self,
@@ -772,25 +730,14 @@ class Kernel:
         by_default: bool,
         made: Sequence[int] = (),
     ) -> None:
-        """Raises if an array ends before the invocations that use it do: see `sizes`; if a default grid is
-        in doubt; or if invocations beyond the grid change elements of others: see `spill`. `made` are
-        outputs that were left out, with a check of their own.
-        """
-        rules = self._size_rules()
-        if by_default:
-            self._doubt(bound, extent, groups, push)
-        if fills_up(extent, groups, self._local_size):
-            if self._grid_check is None:
-                self._grid_check = self._made_grid_check()
-            launch = self._launch(extent, groups, push, by_default)
-            self._grid_check.spill.check(self.name, bound, launch, made)
-        if rules.groups and (differing := rules.differing(bound)):
-            if self._zero and not by_default:
-                self._check_zero(differing, bound)
-            else:
-                rules.check(self.name, bound, self._launch(extent, groups, push, by_default))
+        """Raises if the launch may be wrong: see `Launches.check`. `made` are outputs that were left out."""
+        launch = self._launches.launch(extent, groups, push, by_default)
+        zero = self._zero and not by_default
+        self._launches.check(self.name, bound, launch, made, sizes=not zero)
+        if zero:
+            self._check_zero(self._launches.sizes.differing(bound), bound)
 
-    def _check_zero(self, differing: list[tuple[int, list[Use], list[int]]], bound: tuple[Any, ...]) -> None:
+    def _check_zero(self, differing: list[tuple[int, list[Access], list[int]]], bound: tuple[Any, ...]) -> None:
         """Raises if the device does not read zeros beyond the end of a shorter array."""
         for _, uses, counts in differing:
             for use, count in zip(uses, counts, strict=True):
@@ -806,44 +753,10 @@ class Kernel:
 
     def _check_default(self, bound: tuple[Any, ...], members: Mapping[str, Any], spell: Spelling) -> None:
         """Raises if the default grid is not certain; `spell` says how the error writes the choices."""
-        extent = self._default_grid(bound, spell)
+        extent = self._launches.default(self.name, bound, spell)
         groups = self._groups_of(extent, self._local_size, self._native, self._special)
-        self._doubt(bound, extent, groups, self._pack(members), spell)
-
-    def _doubt(
-        self,
-        bound: tuple[Any, ...],
-        extent: tuple[int, int, int] | None,
-        groups: tuple[int, int, int],
-        push: bytes,
-        spell: Spelling = as_keywords,
-    ) -> None:
-        """Raises if the code counts another grid than the default one: see `grid_check`."""
-        rule = self._grid
-        if rule is None:
-            return
-        check = self._grid_check
-        if check is None:
-            check = self._grid_check = self._made_grid_check()
-        if check.needed(rule.source(bound), rule.axes):
-            check.judge(self.name, bound, rule, self._launch(extent, groups, push, True), spell)
-
-    def _made_grid_check(self) -> GridCheck:
-        return grid_check(self._module, self._signature, self._special)
-
-    def _size_rules(self) -> SizeRules:
-        if self._sizes is None:
-            self._sizes = SizeRules(self._signature, self._module, self._special)
-        return self._sizes
-
-    def _launch(
-        self,
-        extent: tuple[int, int, int] | None,
-        groups: tuple[int, int, int],
-        push: bytes,
-        by_default: bool,
-    ) -> Launch:
-        return launch_of(self._signature, extent, groups, push, by_default)
+        launch = self._launches.launch(extent, groups, self._pack(members), True)
+        self._launches.check(self.name, bound, launch, spell=spell)
 
     def _pack(self, members: Mapping[str, Any]) -> bytes:
         push = self._signature.push
@@ -1030,10 +943,7 @@ class Kernel:
     def _take_version(self, version: Version) -> None:
         self._module, self._native, self._special, self._signature = version
         self._local_size = self._signature.local_size
-        self._sizes = None
-        self._grid_check = None
-        self._grid = None
-        self._outputs_rule = None
+        self._launches = Launches(version.module, version.signature, version.special)
         self._built = None
         self._table = table_for(self._signature, self._manager, self.name)
         self._scratch = self._table.scratch = Scratch(self._manager, self._table)

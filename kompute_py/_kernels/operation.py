@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
+from .._launches.launches import Launches
 from .._memory.memory import Memory
 from .._memory.tensor import Tensor
 from .._recording.operations import OpBase
@@ -14,10 +15,6 @@ from .._shaders.constants import Specialization
 from .._shaders.module import ShaderModule
 from .._shaders.signature import MISSING, Signature
 from .calls import flat
-from .grid import grid_rule
-from .grid_check import grid_check
-from .sizes import launch_of
-from .spill import fills_up
 
 if TYPE_CHECKING:
     from .kernel import Kernel
@@ -197,10 +194,8 @@ class OpKernel(OpBase):
                 )
             extent, count = kernel._extent(grid, groups, ())
             by_default = False
-        if by_default and extent is not None:
-            kernel._doubt(self._memories, extent, count, packed)
         if self._indirect is None:
-            kernel._check_sizes(self._memories, extent, count, packed, False)
+            kernel._check_sizes(self._memories, extent, count, packed, by_default and extent is not None)
         self._native.set(count, packed, [each._native for each in references])
         self._references = references
         self._members, self._extent, self._groups, self._push = values, extent, count, packed
@@ -227,18 +222,13 @@ class OpKernel(OpBase):
         packed = b"" if push is None else push.pack_named(self._members, who)
         extent, groups = self._extent, self._groups
         if extent is not None:
-            if self._by_default:
-                rule = grid_rule(version.module, version.signature, version.special)
-                if rule.has_source(self._memories):  # else nothing tells the grid: it is kept
-                    extent = rule.grid(kernel.name, self._memories)
+            launches = Launches(version.module, version.signature, version.special)
+            by_default = self._by_default and launches.rule.has_source(self._memories)
+            if by_default:  # else nothing tells the grid: it is kept
+                extent = launches.default(kernel.name, self._memories)
             groups = kernel._groups_of(extent, version.signature.local_size, version.native, version.special)
-            judged = self._by_default and rule.has_source(self._memories)
-            if judged or fills_up(extent, groups, version.signature.local_size):
-                check = grid_check(version.module, version.signature, version.special)
-                launch = launch_of(version.signature, extent, groups, packed, self._by_default)
-                if judged:
-                    check.judge(kernel.name, self._memories, rule, launch)
-                check.spill.check(kernel.name, self._memories, launch)
+            launch = launches.launch(extent, groups, packed, by_default)
+            launches.check(kernel.name, self._memories, launch)
         algorithm = kernel._algorithm(self._memories, groups, packed, version.native, version.special)
         references = self._uses if push is None else (*push.references(self._members, who), *self._uses)
         return algorithm, extent, groups, packed, references

@@ -9,21 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _native
 from .._base.errors import KomputeError
+from .._launches.launches import Launches
+from .._launches.outputs import Output
 from .._memory.memory import Memory
 from .._memory.sampler import Bindable
 from .._memory.tensor import Tensor
 from .._shaders.signature import MISSING, Signature
-from .grid import GridRule
-from .grid_check import GridCheck
-from .outputs import Output, Outputs
-from .sizes import SizeRules, launch_of
-from .spill import SpillCheck
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -84,68 +81,42 @@ class Described:
             self._size, self._format = memory._size, memory._format
 
 
-class Checks(NamedTuple):
-    """The checks of one call that other push constants could fail."""
-
-    rules: SizeRules
-    rule: GridRule | None
-    """Of the default grid."""
-    doubts: GridCheck | None
-    """The check of the default grid, if it is in question."""
-    outputs: tuple[Outputs, list[Output]] | None
-    """The arguments that the call leaves out."""
-    spill: SpillCheck | None
-    """Of invocations beyond the grid, if there are some."""
-    steady: bool
-    """Whether it is known that invocations beyond any grid change no elements of others."""
-
-    @property
-    def made(self) -> list[int]:
-        """The positions of what the call leaves out."""
-        return [] if self.outputs is None else [each.position for each in self.outputs[1]]
-
-
 class PushCheck:
     """Repeats the checks of a call for other push constants."""
 
-    __slots__ = ("_bound", "_by_default", "_checks", "_extent", "_groups", "_kernel", "_signature")
+    __slots__ = ("_bound", "_by_default", "_extent", "_groups", "_kernel", "_launches", "_outputs")
 
     def __init__(
         self,
         kernel: str,
-        signature: Signature,
+        launches: Launches,
         bound: tuple[Any, ...],
         extent: Counts | None,
         groups: Counts,
         by_default: bool,
-        checks: Checks,
+        outputs: list[Output],
     ) -> None:
         self._kernel = kernel
-        self._signature = signature
+        self._launches = launches
         self._bound = tuple(each if each is MISSING else Described(each) for each in bound)
         self._extent = extent
         self._groups = groups
         self._by_default = by_default
-        self._checks = checks
+        self._outputs = outputs
 
     def __call__(self, push: bytes) -> bool:
         """Whether the call passes with these push constants. The longer way raises the error if not."""
-        launch = launch_of(self._signature, self._extent, self._groups, push, self._by_default)
-        rules, rule, doubts, outputs, spill, _ = self._checks
+        launch = self._launches.launch(self._extent, self._groups, push, self._by_default)
+        places = [each.position for each in self._outputs]
         try:
-            if outputs is not None:
-                maker, made = outputs
-                places = self._checks.made
+            if places:
+                maker = self._launches.outputs
                 given = tuple(MISSING if i in places else each for i, each in enumerate(self._bound))
-                chosen = None if self._by_default else launch._replace(by_default=False)
-                if maker.shapes(self._kernel, places, given, chosen) != made:
+                chosen = None if self._by_default else launch
+                if maker.shapes(self._kernel, places, given, chosen) != self._outputs:
                     return False
-                maker.check(self._kernel, made, self._bound, launch)
-            if doubts is not None and rule is not None:
-                doubts.judge(self._kernel, self._bound, rule, launch)
-            if spill is not None and spill.check(self._kernel, self._bound, launch, self._checks.made):
-                return False  # the longer way knows which memory overlaps
-            rules.check(self._kernel, self._bound, launch)
+                maker.check(self._kernel, self._outputs, self._bound, launch)
+            self._launches.check(self._kernel, self._bound, launch, places)
         except KomputeError:
             return False
         return True
@@ -166,7 +137,7 @@ def teach(
     groups: Counts,
     by_default: bool,
     push: bytes,
-    checks: Checks,
+    launches: Launches,
 ) -> None:
     """Tells `table` what a call has found, if calls of its kind can be recognized.
 
@@ -205,30 +176,23 @@ def teach(
             if parameter.written:
                 results.append((number, native, make))
         slots.append((i, parameter.set, parameter.binding, number, native))
-    differs = bool(checks.rules.groups) and bool(checks.rules.differing(bound))
+    differs = bool(launches.sizes.differing(bound))
     if differs and by_default and arrays:
         return  # each call warns of what it leaves out
-    by_memory = False
-    if checks.spill is not None:
-        launch = launch_of(signature, extent, groups, push, by_default)
-        by_memory = checks.spill.check(kernel, bound, launch, checks.made)
     check = None
-    looks = checks.doubts is not None and checks.doubts.looks_at_push
-    if signature.push is not None and (
-        differs or looks or checks.outputs is not None or checks.spill is not None
-    ):
-        check = PushCheck(kernel, signature, bound, extent, groups, by_default, checks)
+    launch = launches.launch(extent, groups, push, by_default)
+    if signature.push is not None and (outputs or launches.asks_push(bound, launch)):
+        check = PushCheck(kernel, launches, bound, extent, groups, by_default, outputs)
     info = (extent, groups, by_default)
-    general = plain and not by_memory and not (differs and by_default)
+    general = plain and not (differs and by_default)
     family = None
-    decided = check is None and checks.doubts is None and checks.spill is None
-    if general and decided and not differs and not outputs and (checks.steady or not by_default):
-        family = _family(signature, bound, by_default, checks)
+    if general and check is None and not differs and not outputs:
+        family = _family(signature, bound, by_default, launches)
     table.learn(args, keywords, entry, algorithm, slots, results, groups, push, check, info, general, family)
 
 
 def _family(
-    signature: Signature, bound: tuple[Any, ...], by_default: bool, checks: Checks
+    signature: Signature, bound: tuple[Any, ...], by_default: bool, launches: Launches
 ) -> tuple[int, int, int, int, list[list[tuple[int, int, int]]]] | None:
     """The `family` for `CallTable.learn`: what decides calls with other shapes. None if more decides than
     numbers of elements.
@@ -236,16 +200,14 @@ def _family(
     for dtype, memory in zip(signature.plain, bound, strict=True):
         if memory is not MISSING and (dtype is None or memory._dtype != dtype):
             return None  # a shape that `check_argument` looks at
-    source, stride, axis, local_size = -1, 1, 0, 1
-    if by_default:
-        line = None if checks.rule is None else checks.rule.line(bound)
-        if line is None:
-            return None
-        source, stride, axis = line
-        local_size = signature.local_size[axis]
+    line = launches.line(bound, by_default)
+    if line is None:
+        return None
+    source, stride, axis = line
+    local_size = signature.local_size[axis] if by_default else 1
     equal = [
         [(use.position, use.offset, use.stride) for use in uses]
-        for _, uses in checks.rules.groups
+        for _, uses in launches.sizes.groups
         if all(bound[use.position] is not MISSING for use in uses)
     ]
     return source, stride, axis, local_size, equal

@@ -181,7 +181,6 @@ py::dict invocation_to_python(const InvocationUse& use) {
     result["local"] = axes_text(use.local);
     result["local_index"] = use.local_index;
     result["group_count"] = axes_text(use.group_count);
-    result["vague"] = axes_text(use.vague);
     return result;
 }
 
@@ -256,22 +255,15 @@ py::tuple reach_to_python(const ShaderReach& found) {
     constexpr const char* names[] = {"unknown", "constant",      "invocation", "group",      "local",
                                      "groups",  "push_constant", "length",     "image_size", "memory",
                                      "derived", "add",           "subtract",   "multiply",   "minimum",
-                                     "maximum", "divide",        "modulo",     "shift_left", "shift_right",
-                                     "bit_and", "bit_or",        "bit_xor",    "either"};
-    constexpr const char* same[] = {"unknown", "no", "yes"};
-    py::list expressions, reaches, accesses;
+                                     "maximum", "divide",        "modulo"};
+    py::list expressions, accesses;
     for (const auto& each : found.expressions)
         expressions.append(py::make_tuple(names[static_cast<size_t>(each.term)], each.value, each.a, each.b));
-    for (const auto& each : found.reaches)
-        reaches.append(py::make_tuple(each.set, each.binding, each.offset, each.stride, each.index,
-                                      py::cast(each.guards), each.alone));
     for (const auto& each : found.accesses)
-        accesses.append(py::make_tuple(
-            each.set, each.binding, each.offset, each.stride, each.length, py::cast(each.indices),
-            py::cast(each.guards), each.written, each.certain,
-            py::make_tuple(same[static_cast<size_t>(each.write.same)], py::cast(each.write.holding),
-                           py::cast(each.write.required), py::cast(each.write.reads))));
-    return py::make_tuple(expressions, reaches, accesses, py::cast(found.written_elsewhere));
+        accesses.append(py::make_tuple(each.set, each.binding, each.offset, each.stride, each.length,
+                                       py::cast(each.indices), py::cast(each.guards), each.written,
+                                       each.certain));
+    return py::make_tuple(expressions, accesses);
 }
 
 }  // namespace
@@ -309,12 +301,12 @@ void bind_shader(py::module_& m) {
     m.def(
         "reach_spirv",
         [](const py::bytes& spirv, const std::string& entry, const py::bytes& spec,
-           const SpecializationMap& map, bool judged) {
+           const SpecializationMap& map) {
             const std::vector<uint32_t> words = spirv_words(spirv);
-            return reach_to_python(reach(words, entry, specialization_of(spec, map).values(), judged));
+            return reach_to_python(reach(words, entry, specialization_of(spec, map).values()));
         },
         py::arg("spirv"), py::arg("entry") = "main", py::arg("spec_constants") = py::bytes(),
-        py::arg("spec_map") = SpecializationMap{}, py::arg("judged") = false);
+        py::arg("spec_map") = SpecializationMap{});
     py::class_<Shader, std::shared_ptr<Shader>>(m, "Shader")
         .def_property_readonly("reflection", [](const Shader& s) { return reflection_to_python(s.info()); })
         .def_property(

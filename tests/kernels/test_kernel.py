@@ -132,9 +132,10 @@ def test_grids(mgr, needs):
     def ran(shape, **how):
         return count(np.zeros(shape, np.uint32), **how).reshape(-1)[:4].tolist()
 
-    # Its numbers are x, y and z, and so are the axes; which of them a shape with fewer has is not clear.
-    assert ran((3, 1, 9)) == [12 * 2 * 4, 12, 2, 4]
-    assert ran((3, 5, 9)) == [12 * 6 * 4, 12, 6, 4]
+    # Writes at constants tell no number of invocations, whatever the shape.
+    assert ran((3, 5, 9), grid=(9, 5, 3)) == [12 * 6 * 4, 12, 6, 4]
+    with pytest.raises(kp.InvalidArgumentError, match=r"groups=\(1,\) .*grid=\(9, 5, 3\)"):
+        ran((3, 5, 9))
     for shape in (9, (3, 9), (1, 3, 1, 9)):
         with pytest.raises(kp.InvalidArgumentError, match=r"xyz.*grid=\(.*grid=\("):
             ran(shape)

@@ -164,13 +164,13 @@ typealias T = {vector};
 
 @pytest.mark.parametrize("kind", ["uint16_t", "uint", "uint64_t", "uint3"])
 def test_abs_of_unsigned_numbers_is_refused(kind):
-    with pytest.raises(kp.ShaderCompileError, match="abs of an unsigned number, which Slang takes"):
+    with pytest.raises(kp.ShaderCompileError, match="abs of an unsigned integer is computed as of a signed one"):
         compiled("abs(x[0])", kind)
 
 
 @pytest.mark.parametrize("kind", ["int16_t", "int16_t2"])
 def test_countbits_of_small_signed_numbers_is_refused(kind):
-    with pytest.raises(kp.ShaderCompileError, match="countbits of a signed number of 8 or 16 bits"):
+    with pytest.raises(kp.ShaderCompileError, match="countbits of an int16_t counts its sign"):
         compiled("countbits(x[0])", kind)
     compiled("countbits((uint16_t)x[0].x)", kind)
     compiled("countbits((int)x[0].x)", kind)

@@ -7,7 +7,7 @@
 
 namespace kp::spirv {
 
-Flow::Flow(const Module& module, const Function& function) : function_(function) {
+Flow::Flow(const Module& module, const Function& function) {
     uint32_t first = 0;
     uint32_t label = 0;
     for (const Instruction instruction : function.body) {
@@ -131,20 +131,6 @@ const std::vector<Way>& Flow::deciding(uint32_t label) const {
             if (to == label || !without.contains(to)) known->second.emplace_back(from, to);
     }
     return known->second;
-}
-
-bool Flow::repeats(uint32_t label) const {
-    std::set<uint32_t> seen;
-    std::vector<uint32_t> open{label};
-    while (!open.empty()) {
-        const Block* block = find(open.back());
-        open.pop_back();
-        for (const uint32_t to : block ? block->after : std::vector<uint32_t>{}) {
-            if (to == label) return true;
-            if (seen.insert(to).second) open.push_back(to);
-        }
-    }
-    return false;
 }
 
 }  // namespace kp::spirv

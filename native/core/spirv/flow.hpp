@@ -18,7 +18,6 @@ class Flow {
 public:
     Flow(const Module& module, const Function& function);
 
-    [[nodiscard]] const Function& function() const noexcept { return function_; }
     [[nodiscard]] bool runs(uint32_t label) const { return order_.contains(label); }
     // The last instruction of a block.
     [[nodiscard]] Instruction end(uint32_t label) const;
@@ -29,8 +28,6 @@ public:
     [[nodiscard]] Way entry(uint32_t label) const;
     // The ways that decide whether `label` runs next: it certainly follows them, but not their blocks.
     [[nodiscard]] const std::vector<Way>& deciding(uint32_t label) const;
-    // True if a loop may run the block again.
-    [[nodiscard]] bool repeats(uint32_t label) const;
 
 private:
     struct Block {
@@ -39,7 +36,6 @@ private:
     };
     [[nodiscard]] const Block* find(uint32_t label) const;
 
-    const Function& function_;
     std::unordered_map<uint32_t, Block> blocks_;
     std::vector<uint32_t> labels_;                    // blocks that may run, each before those it dominates
     std::unordered_map<uint32_t, uint32_t> order_;    // label -> its place in `labels_`

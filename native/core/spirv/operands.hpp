@@ -16,25 +16,9 @@ inline bool atomic_access(uint32_t op) {
            op == spv::OpAtomicFMinEXT || op == spv::OpAtomicFMaxEXT;
 }
 
-// Each component of the result is a sum of the same component of the operands, so scales stay.
-inline bool keeps_scale(uint32_t op) {
-    switch (op) {
-    case spv::OpIAdd:
-    case spv::OpISub:
-    case spv::OpBitwiseOr:
-    case spv::OpBitwiseXor:
-    case spv::OpUConvert:
-    case spv::OpSConvert:
-    case spv::OpBitcast:
-    case spv::OpCopyObject:
-    case spv::OpCopyLogical: return true;
-    default: return false;
-    }
-}
-
 // Each component of the result depends on the same component of the operands.
 inline bool by_component(uint32_t op) {
-    return keeps_scale(op) || in(op, spv::OpConvertFToU, spv::OpQuantizeToF16) ||
+    return op == spv::OpBitcast || op == spv::OpCopyObject || op == spv::OpCopyLogical || in(op, spv::OpConvertFToU, spv::OpQuantizeToF16) ||
            in(op, spv::OpSNegate, spv::OpFMod) || in(op, spv::OpIsNan, spv::OpSelect) ||
            in(op, spv::OpIEqual, spv::OpFUnordGreaterThanEqual) ||
            in(op, spv::OpShiftRightLogical, spv::OpBitCount) ||
@@ -67,15 +51,6 @@ inline bool only_values(uint32_t op) {
            in(op, spv::OpGroupAll, spv::OpGroupSMax) || in(op, spv::OpCopyLogical, spv::OpPtrDiff) ||
            in(op, spv::OpSDotKHR, spv::OpSUDotAccSatKHR) || op == spv::OpArrayLength ||
            op == newer::untyped_array_length || op == spv::OpImageTexelPointer;
-}
-
-// The operands do not matter.
-inline bool means_nothing(uint32_t op) {
-    return op == spv::OpNop || op == spv::OpLine || op == spv::OpNoLine || op == spv::OpLabel ||
-           op == spv::OpVariable || op == spv::OpLoopMerge || op == spv::OpSelectionMerge ||
-           op == spv::OpBranch || op == spv::OpReturn || op == spv::OpKill || op == spv::OpUnreachable ||
-           op == spv::OpControlBarrier || op == spv::OpMemoryBarrier || op == spv::OpTerminateInvocation ||
-           op == spv::OpLifetimeStart || op == spv::OpLifetimeStop;
 }
 
 // The position of the mask of an image instruction's optional operands, a literal; 0 for other instructions.

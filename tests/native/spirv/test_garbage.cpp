@@ -145,7 +145,7 @@ TEST_CASE("spirv garbage: mutated modules reflect or throw, and never do anythin
         words.shrink_to_fit();
         try {
             const ShaderInfo info = reflect(words);
-            (void)reach(words, "main", {}, true);
+            (void)reach(words);
             (void)invocation_use(words);
             try {
                 (void)folded(words, "main", {0, 2, 100}, info.local_size);

@@ -1,4 +1,4 @@
-"""Outputs that a call leaves out: their shapes, from the other arguments or from the grid.
+"""Outputs that a call leaves out: their shapes, from other arguments or the grid (rule 5 of the room).
 
 A kernel makes an output itself if it knows how large the shader needs it. The rule:
 
@@ -12,9 +12,8 @@ A kernel makes an output itself if it knows how large the shader needs it. The r
 
 So that no result is lost or made up, the call is also refused in these cases: writes whose index is not
 followed (in loops, from memory, at constants), bounds checks that stop before the output's last element,
-arguments of different sizes or shapes with the same index, and reads of such an argument beyond its end. It
-is also refused if invocations beyond the grid, which fill up the last workgroups, write other values to
-elements of others: see `spill`.
+arguments of different sizes or shapes with the same index, reads of such an argument beyond its end, and
+invocations beyond the grid that write elements of others (`beyond`).
 """
 
 from __future__ import annotations
@@ -25,16 +24,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .._base.arrays import Counts
 from .._base.errors import InvalidArgumentError
 from .._base.texels import ImageFormat, parse_format
 from .._shaders.layout import element_dtype, tail_of
-from .._shaders.signature import MISSING, Parameter, Signature
-from .accesses import Access, Accesses, Numbers, axes_of
-from .digits import Digit
+from .._shaders.signature import MISSING, Parameter
+from .beyond import spills
+from .code import Access, Code, Launch, axes_of
 from .grid import elements_shape
-from .sizes import Launch, Reached, SizeRules
-from .spill import same_values, spills
+from .values import Sum, Values
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -74,13 +71,12 @@ class Output(NamedTuple):
 class Outputs:
     """The rule for one shader."""
 
-    __slots__ = ("_accesses", "_axes", "_rules", "_signature")
+    __slots__ = ("_axes", "_code", "_signature")
 
-    def __init__(self, signature: Signature, rules: SizeRules, accesses: Accesses, axes: str) -> None:
-        """`rules` and `accesses` are of the optimized code; `axes` are those that it counts, such as "xy"."""
-        self._signature = signature
-        self._rules = rules
-        self._accesses = accesses
+    def __init__(self, code: Code, axes: str) -> None:
+        """`axes` are those that the code counts, such as "xy"."""
+        self._signature = code.signature
+        self._code = code
         self._axes = ["xyz".index(axis) for axis in axes]
 
     def shapes(
@@ -97,21 +93,15 @@ class Outputs:
         """Raises InvalidArgumentError if the invocations do not write the outputs to their ends, or read an
         argument of the same size beyond its end. `bound` has the outputs, and `launch` is the whole one.
         """
-        reached = Reached(self._rules, bound, launch)
+        values = Values(self._code, bound, launch)
         for output in outputs:
             if output.declared or not output.elements or not all(launch.groups):
                 continue
-            writes = self._writes(output.position)
+            writes = self._code.writes(output.position)
             if output.format is not None:
-                self._check_texels(kernel, output, writes, reached)
+                self._check_texels(kernel, output, writes, values)
                 continue
-            numbers = Numbers(self._rules, self._accesses, bound, launch)
-            needs = [
-                need
-                if (need := reached.needed(access.indices[0], access.guards)) is not None
-                else self._end(access, numbers, launch)
-                for access in writes
-            ]
+            needs = [values.needed(access.indices[0], access.guards) for access in writes]
             known = [need for need in needs if need is not None]
             if len(known) == len(needs) and known and max(known) != output.elements:
                 raise self._refusal(
@@ -121,8 +111,8 @@ class Outputs:
                     "the arguments",
                 )
             for access in writes:
-                axis = spills(access, numbers, self._accesses, launch, output.elements)
-                if axis is not None and not same_values(access, numbers, launch, bound):
+                axis = spills(access, self._code, values, launch, self._axes)
+                if axis is not None:
                     letter = "xyz"[axis]
                     raise self._refusal(
                         kernel,
@@ -132,37 +122,24 @@ class Outputs:
                         "shader",
                     )
             for tied in self._tied(output.position, bound):
-                for access in self._accesses.all:
+                for access in self._code.accesses:
                     if access.position != tied or access.written or not access.stride:
                         continue
-                    need = reached.needed(access.indices[0], access.guards)
+                    need = values.needed(access.indices[0], access.guards)
                     if need is not None and need > access.elements(bound):
                         raise self._refusal(
                             kernel,
                             output.position,
-                            f"the code reads {self._rules.names[tied]!r} beyond its end, so the sizes of "
+                            f"the code reads {self._code.names[tied]!r} beyond its end, so the sizes of "
                             "the two may differ",
                         )
 
-    def _end(self, access: Access, numbers: Numbers, launch: Launch) -> int | None:
-        """One more than the last element of a write, by its digits and the bounds checks; None if unknown."""
-        found = numbers.element(access)
-        if found is None or found.loose:
-            return None
-        run = list(_invocations(launch))
-        for axis in range(3):
-            limit = numbers.limit(access, axis, (run[0], run[1], run[2]))
-            if limit is not None:
-                run[axis] = min(run[axis], max(limit, 0))
-        most = sum(f * d.most(run[d.axis]) for d, f in found.digits.items() if f > 0)
-        return found.constant + most + 1
-
-    def _check_texels(self, kernel: str, output: Output, writes: list[Access], reached: Reached) -> None:
+    def _check_texels(self, kernel: str, output: Output, writes: list[Access], values: Values) -> None:
         channels = output.format is not None and output.format.channels > 1
         lengths = tuple(reversed(output.shape[:-1] if channels else output.shape))
         for access in writes:
             for index, length in zip(access.indices, lengths, strict=False):
-                need = reached.needed(index, access.guards)
+                need = values.needed(index, access.guards)
                 if need is not None and need != length:
                     raise self._refusal(
                         kernel,
@@ -219,8 +196,8 @@ class Outputs:
     def _shape(
         self, kernel: str, position: int, bound: tuple[Any, ...], launch: Launch | None
     ) -> tuple[int, ...]:
-        writes = self._writes(position)
-        if not writes or position in self._rules.written_elsewhere:
+        writes = self._code.writes(position)
+        if self._code.stray or not writes or not all(map(self._follows, writes)):
             raise self._refusal(
                 kernel,
                 position,
@@ -230,7 +207,7 @@ class Outputs:
         shapes = {self._shape_of(access, bound) for access in self._uses(position, tied)}
         if len(shapes) == 1:
             return shapes.pop()
-        names = [self._rules.names[each] for each in tied]
+        names = [self._code.names[each] for each in tied]
         if shapes:
             found = " and ".join(f"{name!r}" for name in names)
             raise self._refusal(kernel, position, f"{found} have different shapes: {sorted(shapes, key=len)}")
@@ -251,64 +228,58 @@ class Outputs:
         bound: tuple[Any, ...],
         launch: Launch,
     ) -> tuple[int, ...]:
-        extent = _invocations(launch)
+        extent = launch.invocations
         if any(extent[axis] > 1 for axis in range(3) if axis not in self._axes) or not self._axes:
             raise self._refusal(kernel, position, f"the code does not count all axes of the grid {extent}")
-        numbers = Numbers(self._rules, self._accesses, bound, launch._replace(extent=extent))
+        values = Values(self._code, bound, launch._replace(extent=extent))
+        whole = Sum(0)
+        step = 1
+        for axis in self._axes:
+            whole = whole.plus(Sum(0, {("axis", axis): step}))
+            step *= extent[axis]
         for access in writes:
-            wanted = []
-            if access.stride:
-                step, digits = 1, {}
-                for axis in self._axes:
-                    digits[Digit(axis, 1, 0)] = step
-                    step *= extent[axis]
-                wanted.append(digits)
-            else:
-                wanted = [{Digit(axis, 1, 0): 1} for axis in self._axes]
+            wanted = [whole] if access.stride else [Sum(0, {("axis", axis): 1}) for axis in self._axes]
             if len(wanted) != len(access.indices):
                 raise self._refusal(kernel, position, "it has other axes than the grid")
-            for index, digits in zip(access.indices, wanted, strict=True):
-                found = numbers.sum(index)
-                own = {} if found is None else {d: f for d, f in found.digits.items() if extent[d.axis] > 1}
-                digits = {d: f for d, f in digits.items() if extent[d.axis] > 1}
-                if found is None or found.loose or found.constant or own != digits:
+            for index, own in zip(access.indices, wanted, strict=True):
+                found = values.sum(index)
+                if found is None or _counted(found, extent) != _counted(own, extent):
                     raise self._refusal(
                         kernel,
                         position,
                         "the code does not write one element for each invocation, row by row",
                     )
             for axis in self._axes:
-                limit = numbers.limit(access, axis, extent)
-                if limit is not None and limit < extent[axis]:
+                if not values.passes(access.guards, axis, extent[axis] - 1):
                     raise self._refusal(
                         kernel,
                         position,
-                        f"a bounds check stops at {limit} of {extent[axis]} invocations",
+                        f"a bounds check stops before the {extent[axis]} invocations in {'xyz'[axis]} end",
                     )
         return tuple(extent[axis] for axis in reversed(self._axes))
 
-    # -- arguments of the same size --------------------------------------------------------------------------
+    def _follows(self, access: Access) -> bool:
+        return all(self._code.axes(i) and not self._code.has(i, "unknown") for i in access.indices)
 
-    def _writes(self, position: int) -> list[Access]:
-        return [each for each in self._accesses.all if each.position == position and each.written]
+    # -- arguments of the same size --------------------------------------------------------------------------
 
     def _tied(self, position: int, bound: tuple[Any, ...]) -> list[int]:
         """The given arguments that the code uses at each index at which it writes the output."""
-        indices = {access.indices for access in self._writes(position)}
+        indices = {access.indices for access in self._code.writes(position)}
         found = []
         for other in range(len(bound)):
             if other == position or bound[other] is MISSING or type(bound[other]) is tuple:
                 continue
-            own = {access.indices for access in self._accesses.all if access.position == other}
+            own = {access.indices for access in self._code.accesses if access.position == other}
             if indices and indices <= own:
                 found.append(other)
         return found
 
     def _uses(self, position: int, tied: list[int]) -> list[Access]:
         """One access of each tied argument, at an index of the output."""
-        indices = {access.indices for access in self._writes(position)}
+        indices = {access.indices for access in self._code.writes(position)}
         return [
-            next(a for a in self._accesses.all if a.position == other and a.indices in indices)
+            next(a for a in self._code.accesses if a.position == other and a.indices in indices)
             for other in tied
         ]
 
@@ -330,9 +301,6 @@ class Outputs:
         )
 
 
-def _invocations(launch: Launch) -> Counts:
-    """The invocations on each axis, not rounded up to whole groups if a grid was given."""
-    if launch.extent is not None:
-        return launch.extent
-    x, y, z = (groups * size for groups, size in zip(launch.groups, launch.local_size, strict=True))
-    return x, y, z
+def _counted(found: Sum, extent: tuple[int, int, int]) -> object:
+    """For comparisons: a sum without axes of one invocation."""
+    return found.constant, {t: f for t, f in found.terms.items() if t[0] != "axis" or extent[t[1]] > 1}

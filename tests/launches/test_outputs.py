@@ -307,7 +307,7 @@ REFUSED = {
         shader(f"{XY} if (y < h) c[y * w + x] = 1;", "out float c", more=SIZE),
         (),
         {"grid": (4, 3), "w": 4, "h": 2},
-        "stops at 2 of 3",
+        "stops before the 3 invocations in y end",
     ),
     "no check of the last groups": (
         shader(f"{XY} c[y * w + x] = x;", "out float c", local=SQUARE, more=SIZE),
@@ -331,7 +331,7 @@ REFUSED = {
         shader(f"{XY} if (x < w && y < h) c[y * w + x] = 1;", "out float c", local=SQUARE, more=SIZE),
         (),
         {"grid": 4, "w": 2, "h": 3},
-        "stops at 2 of 4",
+        "stops before the 4 invocations in x end",
     ),
     "two elements each": (
         shader(f"{I} c[2 * i] = 1; c[2 * i + 1] = 2;", "out float c"),

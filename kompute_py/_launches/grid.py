@@ -1,19 +1,14 @@
-"""The default grid of a kernel: how many invocations run if a call gives no grid.
+"""The default grid of a kernel: how many invocations run if a call gives no grid (rules 1 and 2 of the room).
 
-The rule. Reflection finds the components of the invocation's number that the code uses (`InvocationUse` in
-native/core/spirv/invocation.hpp) and the stride of each binding's elements. The grid follows the first
-written binding. Counters (blocks without an array, memory of atomic operations) are skipped if there is
-another binding.
+The grid follows the first written binding. Counters (blocks without an array, memory of atomic operations)
+are skipped if there is another binding.
 
 - One component: one invocation for each element, whatever the shape.
 - x and y, or x, y and z: the reversed shape, in elements, if it has as many axes.
 - x and y with gl_NumWorkGroups.x, a common way to spread one axis over two: enough rows for all elements.
 - No component: one workgroup.
 - Anything else raises an error that names the choices. A workgroup's number that is not multiplied by the
-  group's size may count elements or tiles; a number within the group alone reaches only one group's elements;
-  the size of a counter differs from the number of items that it counts.
-
-`grid_check` refuses the resulting grid if it contradicts the elements that the code uses.
+  group's size may count elements or tiles; a number within the group alone reaches only one group's elements.
 
 gl_WorkGroupID counts like gl_GlobalInvocationID if every use multiplies it by at least the group's size (or
 the size is 1).
@@ -21,24 +16,19 @@ the size is 1).
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from .. import _native
 from .._base.arrays import Counts
 from .._base.errors import InvalidArgumentError
 from .._shaders.signature import MISSING, Parameter, Signature
-
-if TYPE_CHECKING:
-    from .._shaders.constants import Specialization
-    from .._shaders.module import ShaderModule
+from .code import Access, Code, Launch, axes_of
+from .values import Sum, Values
 
 Spelling = Callable[[str, tuple[object, ...]], str]
 """Spells ("grid" or "groups", counts) as the user writes them."""
-
-Several = Callable[[tuple[Any, ...], int], int | None]
-"""The number of invocations that use the elements of an argument, given all arguments and its position."""
 
 _ROW = 65535  # groups per axis that every device supports
 _XYZ = ("x", "y", "z")
@@ -67,7 +57,7 @@ class _Elements(NamedTuple):
     def number(self, memory: Any) -> int:
         """The number of elements in `memory`."""
         if memory._is_image:
-            return math.prod(_texels(memory))
+            return math.prod(axes_of(memory))
         if self.length is not None:
             return self.length
         count: int = (memory.nbytes - self.offset) // self.stride
@@ -88,7 +78,7 @@ class _Elements(NamedTuple):
         `axes` axes.
         """
         if memory._is_image:
-            return _texels(memory)
+            return axes_of(memory)
         count = self.number(memory)
         shape = elements_shape(memory, self.stride, count, self.offset)
         if len(shape) != axes and len(self.inner) + 1 == axes:
@@ -102,11 +92,6 @@ def elements_shape(memory: Any, stride: int, count: int, offset: int = 0) -> tup
     """
     shape = _without_components(memory._shape, memory._dtype.itemsize, stride) if offset == 0 else None
     return (count,) if shape is None or math.prod(shape) != count else shape
-
-
-def _texels(image: Any) -> tuple[int, ...]:
-    axes: tuple[int, ...] = getattr(image, "_image", image)._size.axes  # also of a sampled image
-    return axes
 
 
 def _without_components(shape: tuple[int, ...], item: int, stride: int) -> tuple[int, ...] | None:
@@ -186,17 +171,13 @@ class GridRule:
 
     __slots__ = (
         "_alone",
-        "_along",
         "_axes",
         "_block",
         "_local_size",
         "_numbers",
-        "_others",
         "_over_rows",
         "_parameters",
-        "_plain",
         "_reach",
-        "_vague",
         "_written",
     )
 
@@ -208,7 +189,6 @@ class GridRule:
         axes = "".join(axis for axis in "xyz" if axis in use["global"] or axis in use["group"])
         self._axes = axes
         self._alone = use["group_alone"]
-        self._vague = use["vague"]
         names = ["gl_GlobalInvocationID"] * bool(use["global"]) + ["gl_WorkGroupID"] * bool(use["group"])
         self._numbers = (
             f"{' and '.join(names)}.{axes}" if len(names) == 1 else f"{' and '.join(names)} in {axes}"
@@ -220,7 +200,6 @@ class GridRule:
         elif use["local"]:
             self._reach = math.prod(size["xyz".index(axis)] for axis in use["local"])
         self._over_rows = axes == "xy" and "x" in use["group_count"]
-        self._along = "xyz".index(axes) if len(axes) == 1 else None
         # gl_WorkGroupID.x * (all invocations of a group) + gl_LocalInvocationIndex
         self._block = 1
         if (
@@ -234,16 +213,6 @@ class GridRule:
         found = [_elements_of(i, p) for i, p in enumerate(signature.parameters)]
         written = [e for e in found if e is not None and signature.parameters[e.position].written]
         self._written = sorted(written, key=lambda e: not e.counts)  # stable
-        # Images and arrays with items that a counter may count; uniform buffers hold settings.
-        self._others = [
-            e
-            for e in found
-            if e is not None
-            and e.counts
-            and signature.parameters[e.position].used
-            and signature.parameters[e.position].kind != "uniform buffer"
-        ]
-        self._plain = self._along is not None and not self._alone and not self._vague
 
     @property
     def axes(self) -> str:
@@ -263,29 +232,23 @@ class GridRule:
         is nothing but elements, whatever their number; else None.
         """
         source = self.source(bound)
-        if source is None or not self._plain or self._block != 1:
+        if source is None or len(self._axes) != 1 or self._alone or self._block != 1:
             return None
         elements = next(each for each in self._written if each.position == source)
         if elements.offset or elements.length is not None or bound[source]._is_image:
             return None
-        return source, elements.stride, self._along or 0
+        return source, elements.stride, "xyz".index(self._axes)
+
+    def first(self, bound: tuple[Any, ...]) -> int:
+        """The first parameter that is written and given."""
+        return next(each.position for each in self._written if bound[each.position] is not MISSING)
 
     def has_source(self, bound: tuple[Any, ...]) -> bool:
         """Whether the grid can follow an argument."""
         return any(bound[elements.position] is not MISSING for elements in self._written)
 
-    def grid(
-        self,
-        kernel: str,
-        bound: tuple[Any, ...],
-        spell: Spelling = as_keywords,
-        several: Several | None = None,
-    ) -> Counts:
-        """The default invocations. Raises InvalidArgumentError, naming the choices, if they are ambiguous.
-
-        `several(bound, position)`: the number of invocations that use the elements of an argument, if several
-        use one.
-        """
+    def grid(self, kernel: str, bound: tuple[Any, ...], spell: Spelling = as_keywords) -> Counts:
+        """The default invocations. Raises InvalidArgumentError, naming the choices, if they are ambiguous."""
         if not self._axes and not self._reach:
             return 1, 1, 1  # every group would do the same work
         for elements in self._written:
@@ -302,9 +265,7 @@ class GridRule:
                 return 0, 1, 1  # no element to write
             if left := elements.left(memory):
                 raise self._partial(kernel, elements, memory, left, spell)
-        if self._plain and elements.counts and type(memory) is not tuple:
-            return self._line(elements.number(memory))
-        return self._carefully(kernel, elements, bound, spell, several)
+        return self._of_shape(kernel, elements, self._shape(elements, bound), spell)
 
     def _partial(
         self, kernel: str, elements: _Elements, memory: Any, left: int, spell: Spelling
@@ -320,22 +281,14 @@ class GridRule:
         )
 
     def _line(self, count: int) -> Counts:
-        axis = self._along or 0
+        axis = "xyz".index(self._axes or "x")
         if self._block > 1:
             size = self._local_size[axis]
             count = -(-count // (self._block * size)) * size
         return (count, 1, 1) if axis == 0 else (1, count, 1) if axis == 1 else (1, 1, count)
 
-    def _carefully(
-        self,
-        kernel: str,
-        elements: _Elements,
-        bound: tuple[Any, ...],
-        spell: Spelling,
-        several: Several | None,
-    ) -> Counts:
+    def _of_shape(self, kernel: str, elements: _Elements, shape: tuple[int, ...], spell: Spelling) -> Counts:
         parameter = self._parameters[elements.position]
-        shape = self._shape(elements, bound)
         subject = f"{parameter.name!r} ({parameter.type}) has {_size_text(shape)}"
         count = math.prod(shape)
         if not self._axes:
@@ -346,18 +299,10 @@ class GridRule:
                 Choice("groups", (1,), "for one group, whose code goes through all of them"),
                 Choice("grid", (count,), "for groups that all do the same"),
             ]
-            raise _error(kernel, why, choices, spell)
-        if self._vague:
-            why = f"may use other numbers of its invocation than gl_GlobalInvocationID.x; {subject}"
-            choices = [Choice("grid", (count,), "to count all of them in x")]
-            if 1 < len(shape) <= 3:
-                choices.append(Choice("grid", tuple(reversed(shape)), "for the shape"))
-            else:
-                choices += self._shapes(shape, 2)[1:]
-            return settled(kernel, why, choices, self._local_size, spell)
+            raise refusal(kernel, why, choices, spell)
         own = self._extent(shape)
         if own is None:
-            raise _error(
+            raise refusal(
                 kernel,
                 f"uses {self._numbers}; {subject} on {len(shape)} ax{'i' if len(shape) == 1 else 'e'}s",
                 self._shapes(shape, len(self._axes)),
@@ -370,23 +315,6 @@ class GridRule:
                 Choice("groups", short(own), "for one workgroup each"),
                 Choice("grid", short(own), "for one invocation each"),
             ]
-            return settled(kernel, why, choices, self._local_size, spell)
-        if not elements.counts:
-            choices = [Choice("grid", short(own), f"as {parameter.name!r} has")]
-            for other in self._others:
-                if other.position == elements.position or bound[other.position] is MISSING:
-                    continue
-                name = self._parameters[other.position].name
-                all_of_it = None
-                if several is not None and self._along is not None:
-                    all_of_it = several(bound, other.position)
-                if all_of_it is not None:
-                    choices.append(Choice("grid", short(self._line(all_of_it)), f"for all of {name!r}"))
-                    continue
-                extent = self._extent(self._shape(other, bound))
-                if extent is not None and extent != own:
-                    choices.append(Choice("grid", short(extent), f"as {name!r} has"))
-            why = f"writes only {parameter.name!r}, whose size need not be that of the work"
             return settled(kernel, why, choices, self._local_size, spell)
         return own
 
@@ -403,7 +331,7 @@ class GridRule:
 
     def _extent(self, shape: tuple[int, ...]) -> Counts | None:
         """Invocations for elements of this shape; None if the code counts other axes."""
-        if self._along is not None:
+        if len(self._axes) == 1:
             return self._line(math.prod(shape))
         axes = len(self._axes)
         if len(shape) != axes:
@@ -467,11 +395,182 @@ class GridRule:
         ]
 
 
-def grid_rule(module: ShaderModule, signature: Signature, special: Specialization) -> GridRule:
-    """The rule of a module with these constants and this signature."""
-    # The optimized code, which has no dead code.
-    use = _native.invocation_use(module.to_spirv(), module.entry, special.data, special.entries)
-    return GridRule(signature, use)
+def judge(
+    kernel: str,
+    code: Code,
+    rule: GridRule,
+    bound: tuple[Any, ...],
+    launch: Launch,
+    spell: Spelling = as_keywords,
+) -> None:
+    """Raises InvalidArgumentError if the default grid `launch.extent` of `rule` may be wrong: see rule 2."""
+    axes = ["xyz".index(axis) for axis in rule.axes]
+    if not axes or not all(launch.groups) or not rule.has_source(bound):
+        return
+    _Judgement(kernel, code, rule.first(bound), axes, bound, launch, spell).check()
+
+
+class _Judgement:
+    """Compares the default grid of one call with the elements that its code writes."""
+
+    def __init__(
+        self,
+        kernel: str,
+        code: Code,
+        source: int,
+        axes: list[int],
+        bound: tuple[Any, ...],
+        launch: Launch,
+        spell: Spelling,
+    ) -> None:
+        assert launch.extent is not None
+        self._kernel, self._code, self._source, self._axes = kernel, code, source, axes
+        self._bound, self._launch, self._extent, self._spell = bound, launch, launch.extent, spell
+        self._values = Values(code, bound, launch, axes)
+
+    def check(self) -> None:
+        writes = self._code.writes(self._source)
+        others = [a for a in self._code.accesses if a.written and self._is_bounded(a)]
+        if writes and all(self._is_right(access, self._extent) for access in (*writes, *others)):
+            return
+        name = self._code.names[self._source]
+        default = Choice("grid", short(self._extent), f"as {name!r} has elements")
+        if len(self._axes) > 1:
+            for turned in self._permutations():
+                if all(self._is_right(access, turned) for access in writes):
+                    why = (
+                        f"counts the axes of {name!r} in another order than its shape, "
+                        "by its indices and bounds checks"
+                    )
+                    choices = [Choice("grid", short(turned), "as the code counts"), default]
+                    return self._settle(why, choices)
+        fitting = self._others()
+        if fitting:
+            other, count = max(fitting, key=lambda each: each[1])
+            meant = self._extent if len(self._axes) > 1 else self._line(count)
+            why = (
+                f"writes {name!r} first, but not one element for each invocation; {name!r} has "
+                f"{_elements(math.prod(self._extent))}, and {other!r}, of which each invocation uses one, "
+                f"has {_elements(count)}"
+            )
+            self._settle(why, [Choice("grid", short(meant), f"as {other!r} has"), default])
+            return self._check_filled(writes, meant)
+        if not any(map(self._counts, writes)):
+            why = f"writes {name!r} at places that do not follow from the number of the invocation"
+            self._settle(why, [Choice("groups", (1,), "for one workgroup"), default])
+            return self._check_filled(writes, self._extent)
+        why = f"divides, masks or changes its invocation's number for the index of {name!r}"
+        ends = [self._values.end(access, self._axes[0]) for access in writes]
+        known = [end for end in ends if end is not None]
+        if len(self._axes) == 1 and len(known) == len(ends):
+            meant = self._line(max(known))
+            return self._settle(why, [Choice("grid", short(meant), f"to write all of {name!r}"), default])
+        letters = ("n",) if self._axes == [0] else _XYZ[: self._axes[-1] + 1]
+        raise InvalidArgumentError(
+            f"{self._kernel} {why}, and no array defines the number of invocations. Choose the grid: "
+            f"{self._spell('grid', letters)} as the code counts, or "
+            f"{self._spell('grid', default.counts)} {default.meaning}"
+        )
+
+    def _check_filled(self, writes: list[Access], meant: Counts) -> None:
+        """Refuses writes by invocations that only fill up the last groups."""
+        for axis in self._axes:
+            first, last = max(meant[axis], self._extent[axis]), self._launch.run[axis]
+            if last > first and any(self._values.uses(access, axis, first) for access in writes):
+                letter = "xyz"[axis]
+                raise InvalidArgumentError(
+                    f"{self._kernel}: {first} invocations in {letter} are filled up to whole groups of "
+                    f"{self._launch.local_size[axis]}, and those beyond write "
+                    f"{self._code.names[self._source]!r}, too. Check {letter} in the shader "
+                    f"(if ({letter} >= {first}) return;)"
+                )
+
+    def _counts(self, access: Access) -> bool:
+        return any(axis in self._code.axes(index) for index in access.indices for axis in self._axes)
+
+    def _is_bounded(self, access: Access) -> bool:
+        """Whether an array beside the first is written behind a comparison of a counted number with a known
+        bound, which tells how many invocations have work.
+        """
+        return access.position != self._source and any(
+            self._values.known(right) is not None and self._code.axes(left) & set(self._axes)
+            for left, right in access.guards
+        )
+
+    def _is_right(self, access: Access, extent: Counts) -> bool:
+        """Whether no invocation beyond `extent` writes the array, or each of its own elements has one."""
+        if not any(self._values.uses(access, axis, extent[axis]) for axis in self._axes):
+            return True
+        # Rows may be those of the grid, or of the whole groups.
+        several = len(self._axes) > 1 and self._counts(access)
+        return several and any(self._is_rows(access, run) for run in (extent, self._launch.run))
+
+    def _is_rows(self, access: Access, extent: Counts) -> bool:
+        """Whether the invocations of `extent` use each element of the array once, by rows in any order."""
+        found = self._values.sum(access.indices[0])
+        if found is None or not access.stride:
+            return False
+        unknown = {axis for term in found.terms if term[0] == "unknown" for axis in term[2:]}
+        factors = {axis: found.on(axis) for axis in self._axes if extent[axis] > 1 and axis not in unknown}
+        strange = any(
+            factor < 0 or term[0] == "quotient" for term, factor in found.terms.items() if term[0] != "axis"
+        )
+        lowest = found.constant + sum(min(0, f * (extent[axis] - 1)) for axis, f in factors.items())
+        # Numbers that count backwards reach what lies before the first row, too.
+        if strange or lowest < 0 or (lowest and min(factors.values(), default=0) < 0):
+            return False
+        if not all(factors.values()):
+            return False
+        step = 1  # from one row to the next
+        for factor, length in sorted((abs(f), extent[axis]) for axis, f in factors.items()):
+            if factor != step:
+                return False
+            step *= length
+        return bool(unknown) or lowest + step >= access.elements(self._bound)
+
+    def _others(self) -> list[tuple[str, int]]:
+        """Other arrays with an element for each invocation, by the code, and their numbers of elements."""
+        found = []
+        for access in self._code.accesses:
+            parameter = self._code.signature.parameters[access.position]
+            if access.position == self._source or self._bound[access.position] is MISSING:
+                continue
+            made = self._values.sum(access.indices[0])
+            if parameter.kind == "uniform buffer" or made is None or not made.exact or made.constant:
+                continue
+            count = access.elements(self._bound)
+            if len(self._axes) == 1:
+                fits = access.stride and made.terms == {("axis", self._axes[0]): 1}
+            elif access.stride:
+                fits = self._is_rows(access, self._extent) and count == math.prod(self._extent)
+            else:
+                sums = [self._values.sum(index) for index in access.indices]
+                own = [
+                    each is not None and each.key == Sum(0, {("axis", axis): 1}).key
+                    for axis, each in zip(self._axes, sums, strict=False)
+                ]
+                fits = all(own) and access.lengths(self._bound) == tuple(
+                    self._extent[axis] for axis in self._axes
+                )
+            if fits:
+                found.append((parameter.name, count))
+        return found
+
+    def _line(self, count: int) -> Counts:
+        grid = list(self._extent)
+        grid[self._axes[0]] = count
+        return grid[0], grid[1], grid[2]
+
+    def _permutations(self) -> Iterable[Counts]:
+        own = tuple(self._extent[axis] for axis in self._axes)
+        for other in sorted(set(itertools.permutations(own)) - {own}):
+            turned = list(self._extent)
+            for axis, count in zip(self._axes, other, strict=True):
+                turned[axis] = count
+            yield turned[0], turned[1], turned[2]
+
+    def _settle(self, why: str, choices: list[Choice]) -> None:
+        settled(self._kernel, why, choices, self._launch.local_size, self._spell)
 
 
 def settled(
@@ -482,15 +581,19 @@ def settled(
     Otherwise raises InvalidArgumentError with the choices.
     """
     if len({choice.groups(local_size) for choice in choices}) > 1:
-        raise _error(kernel, why, choices, spell)
+        raise refusal(kernel, why, choices, spell)
     chosen = next(choice for choice in choices if choice.keyword == "grid")
     x, y, z = (*chosen.counts, 1, 1)[:3]
     return x, y, z
 
 
-def _error(kernel: str, why: str, choices: Iterable[Choice], spell: Spelling) -> InvalidArgumentError:
+def refusal(kernel: str, why: str, choices: Iterable[Choice], spell: Spelling) -> InvalidArgumentError:
     said = ", or ".join(f"{spell(c.keyword, c.counts)} {c.meaning}" for c in choices)
     return InvalidArgumentError(f"{kernel} {why}. Choose the grid: {said}")
+
+
+def _elements(count: int) -> str:
+    return f"{count} element{'' if count == 1 else 's'}"
 
 
 def short(counts: Counts) -> tuple[int, ...]:
