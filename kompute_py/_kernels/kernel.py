@@ -737,7 +737,9 @@ class Kernel:
         if zero:
             self._check_zero(self._launches.sizes.differing(bound), bound)
 
-    def _check_zero(self, differing: list[tuple[int, list[Access], list[int]]], bound: tuple[Any, ...]) -> None:
+    def _check_zero(
+        self, differing: list[tuple[int, list[Access], list[int]]], bound: tuple[Any, ...]
+    ) -> None:
         """Raises if the device does not read zeros beyond the end of a shorter array."""
         for _, uses, counts in differing:
             for use, count in zip(uses, counts, strict=True):

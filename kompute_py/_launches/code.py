@@ -95,7 +95,17 @@ def axes_of(image: Any) -> tuple[int, ...]:
 class Code:
     """The accesses of a shader."""
 
-    __slots__ = ("_axes", "_terms", "accesses", "expressions", "places", "push", "signature", "spirv", "stray")
+    __slots__ = (
+        "_axes",
+        "_terms",
+        "accesses",
+        "expressions",
+        "places",
+        "push",
+        "signature",
+        "spirv",
+        "stray",
+    )
 
     def __init__(self, signature: Signature, module: ShaderModule, special: Specialization) -> None:
         self.signature = signature

@@ -68,11 +68,10 @@ class Sum:
             ((term, factor),) = rest.terms.items()
             if by % factor == 0:
                 by //= factor
-                base, begin = (
-                    (term[1], term[2] * by) if term[0] == "quotient" else (Sum(0, {term: 1}).key, by)
-                )
-                return made.plus(Sum(0, {("quotient", base, begin): 1}))
-        return made.plus(Sum(0, {("quotient", rest.key, by): 1}))
+                if term[0] == "quotient":
+                    return made.plus(Sum(0, {("quotient", term[1], term[2] * by, term[3]): 1}))
+                rest = Sum(0, {term: 1})
+        return made.plus(Sum(0, {("quotient", rest.key, by, depth): 1}))
 
     @property
     def key(self) -> tuple[int, frozenset[tuple[Term, int]]]:

@@ -18,9 +18,9 @@ inline bool atomic_access(uint32_t op) {
 
 // Each component of the result depends on the same component of the operands.
 inline bool by_component(uint32_t op) {
-    return op == spv::OpBitcast || op == spv::OpCopyObject || op == spv::OpCopyLogical || in(op, spv::OpConvertFToU, spv::OpQuantizeToF16) ||
-           in(op, spv::OpSNegate, spv::OpFMod) || in(op, spv::OpIsNan, spv::OpSelect) ||
-           in(op, spv::OpIEqual, spv::OpFUnordGreaterThanEqual) ||
+    return op == spv::OpBitcast || op == spv::OpCopyObject || op == spv::OpCopyLogical ||
+           in(op, spv::OpConvertFToU, spv::OpQuantizeToF16) || in(op, spv::OpSNegate, spv::OpFMod) ||
+           in(op, spv::OpIsNan, spv::OpSelect) || in(op, spv::OpIEqual, spv::OpFUnordGreaterThanEqual) ||
            in(op, spv::OpShiftRightLogical, spv::OpBitCount) ||
            in(op, spv::OpLogicalEqual, spv::OpLogicalNot);
 }

@@ -29,7 +29,7 @@ using spirv::NumericType;
 
 constexpr uint32_t deepest = 64;
 constexpr uint32_t most_blocks = 4096;  // of code whose conditions are looked at
-constexpr uint32_t scalar = 4;  // the component of what is no vector
+constexpr uint32_t scalar = 4;          // the component of what is no vector
 
 using Guards = std::vector<std::pair<uint32_t, uint32_t>>;
 
