@@ -35,6 +35,10 @@ foreach(folder IN LISTS KP_CORE_FOLDERS)
   target_link_libraries(kp_${folder} PUBLIC ${below})
   set(below kp_${folder})
 endforeach()
+# The units of these rooms are compiled as one: most of the time of a small unit goes into headers, and into the functions
+# of the standard library's templates. The units of the other rooms have names in common.
+set_target_properties(kp_base kp_adapter kp_pipeline kp_sync kp_memory kp_device kp_resource kp_record kp_run PROPERTIES
+  UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
 target_sources(kp_base PRIVATE ${VOLK_DIR}/volk.c)
 target_include_directories(kp_base PUBLIC ${VOLK_DIR})
 # The stand-in for glslang's header comes before glslang's.

@@ -11,7 +11,7 @@ namespace {
 
 std::atomic<double> warning_after{5.0};
 
-bool wait(Fence& fence, double seconds) {
+bool wait_for_fence(Fence& fence, double seconds) {
     return wait_for(
         seconds, [&] { return fence.done(); }, [&](uint64_t slice) { return fence.wait(slice); },
         [&] { return fence.points(); });
@@ -177,7 +177,7 @@ void bind_fence(py::module_& m) {
     py::class_<Fence, std::shared_ptr<Fence>>(m, "Fence")
         .def(
             "done", [](Fence& f) { return f.done(); }, py::call_guard<Unlocked>())
-        .def("wait", &wait, py::arg("timeout"))
+        .def("wait", &wait_for_fence, py::arg("timeout"))
         .def("look", &look, py::arg("seconds"))
         .def("why_held", [](const Fence& f) { return why_held(f.points()); })
         .def_static("join", &Fence::join)

@@ -71,7 +71,7 @@ void release_arrays() {
     }
 }
 
-void release_later(Done done) noexcept {
+void let_go_later(Done done) noexcept {
     if (!Py_IsInitialized()) return;  // the interpreter and the array are gone
     bool ask = false;
     try {
@@ -94,7 +94,7 @@ void release_later(Done done) noexcept {
 
 }  // namespace
 
-void release_later(PyObject* object) noexcept { release_later(Done{object, nullptr}); }
+void release_later(PyObject* object) noexcept { let_go_later(Done{object, nullptr}); }
 
 std::shared_ptr<Buffer> import_array(const Context& context, const py::array& array, uint64_t padded,
                                      bool read_only, const py::object& on_done) {
@@ -115,7 +115,7 @@ std::shared_ptr<Buffer> import_array(const Context& context, const py::array& ar
         Done done;
         bool imported = false;
         ~Owner() {
-            if (imported) release_later(done);
+            if (imported) let_go_later(done);
         }
     };
     auto owner = std::make_shared<Owner>();

@@ -35,13 +35,13 @@ Bytes whole(const Mapping& mapping, const py::array& array, bool writable) {
     return bytes;
 }
 
-void read(Mapping& mapping, const py::array& out) {
+void read_mapping(Mapping& mapping, const py::array& out) {
     const Bytes bytes = whole(mapping, out, true);
     const Unlocked unlocked;
     mapping.read(bytes.data);
 }
 
-void write(Mapping& mapping, const py::array& data) {
+void write_mapping(Mapping& mapping, const py::array& data) {
     const Bytes bytes = whole(mapping, data, false);
     const Unlocked unlocked;
     mapping.write(bytes.data);
@@ -53,8 +53,8 @@ void bind_mapping(py::module_& m) {
     py::class_<Mapping>(m, "MappedMemory")
         .def(py::init(&map), py::arg("memory"), py::arg("read"), py::arg("write"), py::arg("in_place") = true)
         .def("array", &array, py::arg("memory"), py::arg("dtype"), py::arg("count"))
-        .def("read", &read, py::arg("out"))
-        .def("write", &write, py::arg("data"))
+        .def("read", &read_mapping, py::arg("out"))
+        .def("write", &write_mapping, py::arg("data"))
         .def("is_open", &Mapping::is_open)
         .def("close", &Mapping::close);
 }

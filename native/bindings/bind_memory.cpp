@@ -41,9 +41,6 @@ void await_staging(Device& device) {
 
 namespace {
 
-// Smaller copies take less time than releasing and taking the interpreter lock.
-constexpr uint64_t release_lock_above = 64 * 1024;
-
 std::byte* host_side(Resource& resource) {
     resource.require_init("access the data of");
     if (const Point point = resource.settled(); point.timeline) [[unlikely]]
@@ -154,7 +151,7 @@ Runs located(const BufferView& view, const Runs& runs, const char* action, uint6
     return runs_of(array, view.locate(runs.offset(), runs.extent(), action), length, axes);
 }
 
-void wait(Resource& resource) {
+void wait_for_resource(Resource& resource) {
     resource.require_init("wait for");
     await_points(resource.pending());
     const Unlocked unlocked;
@@ -255,7 +252,7 @@ void bind_memory(py::module_& m) {
         .def("keep_host", &keep_host)
         .def("read", &read, py::arg("out"), py::arg("offset") = 0)
         .def("write", &write, py::arg("data"), py::arg("offset") = 0)
-        .def("wait", &wait)
+        .def("wait", &wait_for_resource)
         .def_property_readonly("host_visible", &Resource::host_visible)
         .def_property_readonly("host_address",
                                [](const Resource& r) { return reinterpret_cast<uintptr_t>(r.mapped()); })
@@ -352,7 +349,7 @@ void bind_memory(py::module_& m) {
         .def("wait",
              [](BufferView& v) {
                  (void)v.range("wait for");
-                 wait(v.buffer());
+                 wait_for_resource(v.buffer());
              })
         .def_property_readonly("host_visible", [](const BufferView& v) { return v.buffer().host_visible(); })
         .def_property_readonly("slow_to_read", [](const BufferView& v) { return v.buffer().slow_to_read(); })

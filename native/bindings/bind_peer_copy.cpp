@@ -11,7 +11,7 @@ void await_points_unlocked(const std::vector<Point>& points) {
     await_points(points);
 }
 
-void submit(PeerCopy& copy) {
+void submit_copy(PeerCopy& copy) {
     const Unlocked unlocked;
     copy.submit(await_points_unlocked);
 }
@@ -33,7 +33,7 @@ void bind_peer_copy(py::module_& m) {
     py::class_<PeerCopy, std::shared_ptr<PeerCopy>>(m, "PeerCopy")
         .def(py::init<ResourceRange, ResourceRange>(), py::arg("source"), py::arg("target"))
         .def("check", &PeerCopy::check)
-        .def("submit", &submit)
+        .def("submit", &submit_copy)
         .def("why_held", [](const PeerCopy& copy) { return why_held(copy.comes_after()); })
         .def("poll", &PeerCopy::poll)
         .def("is_running", &PeerCopy::is_running)

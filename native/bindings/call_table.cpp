@@ -66,8 +66,6 @@ constexpr size_t most_submitting = 64;
 constexpr size_t most_plans_of_entry = 64;
 constexpr size_t most_forms = 4096;
 constexpr size_t most_families = 256;
-// Smaller copies take less time than releasing and taking the interpreter lock.
-constexpr uint64_t release_lock_above = 64 * 1024;
 
 void add_words(std::vector<uint64_t>& key, const Argument& argument) {
     key.push_back(uint64_t{argument.set} << 32 | argument.binding);

@@ -32,6 +32,9 @@ namespace py = pybind11;
 // The number of native calls that run without the interpreter lock, or never get it back.
 inline std::atomic<uint32_t> calls_under_way{0};
 
+// Smaller copies take less time than releasing and taking the interpreter lock.
+inline constexpr uint64_t release_lock_above = 64 * 1024;
+
 // Counts a call by a thread that Python did not create.
 class UnderWay {
 public:

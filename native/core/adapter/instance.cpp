@@ -102,11 +102,11 @@ std::vector<std::string> extension_names(const char* layer) {
     return names;
 }
 
-bool contains(const std::vector<std::string>& names, const char* name) {
+bool has_name(const std::vector<std::string>& names, const char* name) {
     return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-std::string joined(const std::vector<std::string>& names) {
+std::string listed(const std::vector<std::string>& names) {
     std::string text;
     for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
     return text.empty() ? "none" : text;
@@ -210,20 +210,20 @@ Instance::Instance(InstanceRequest request) : request_(std::move(request)) {
     if (request_.validation || !request_.layers.empty()) {
         const auto available = layer_names();
         if (request_.validation) {
-            if (!contains(available, validation_layer))
+            if (!has_name(available, validation_layer))
                 throw Error(ErrorKind::unavailable, std::string("Validation was asked for, but the layer ") +
                                                         validation_layer +
                                                         " is not installed. Debian/Ubuntu: 'apt-get install "
                                                         "vulkan-validationlayers'; others: the "
                                                         "Vulkan SDK. Layers present: " +
-                                                        joined(available));
+                                                        listed(available));
             layers.push_back(validation_layer);
         }
         for (const auto& layer : request_.layers) {
-            if (!contains(available, layer.c_str()))
+            if (!has_name(available, layer.c_str()))
                 throw Error(ErrorKind::unavailable,
                             "The Vulkan layer '" + layer +
-                                "' is not installed. Layers present: " + joined(available));
+                                "' is not installed. Layers present: " + listed(available));
             if (std::find_if(layers.begin(), layers.end(), [&](const char* l) { return layer == l; }) ==
                 layers.end())
                 layers.push_back(layer.c_str());
@@ -232,15 +232,15 @@ Instance::Instance(InstanceRequest request) : request_(std::move(request)) {
 
     const auto available = extension_names(nullptr);
     VkInstanceCreateFlags flags = 0;
-    if (contains(available, VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME)) {
+    if (has_name(available, VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME)) {
         // Without it, the loader hides MoltenVK and other drivers that do not implement all of Vulkan.
         extensions.push_back(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
         flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
     }
     // Also without layers: debuggers, profilers and drivers show the names of objects.
     debug_utils_ =
-        contains(available, VK_EXT_DEBUG_UTILS_EXTENSION_NAME) ||
-        (!layers.empty() && contains(extension_names(layers[0]), VK_EXT_DEBUG_UTILS_EXTENSION_NAME));
+        has_name(available, VK_EXT_DEBUG_UTILS_EXTENSION_NAME) ||
+        (!layers.empty() && has_name(extension_names(layers[0]), VK_EXT_DEBUG_UTILS_EXTENSION_NAME));
     const bool wants_messages = debug_utils_ && !layers.empty();
     if (debug_utils_) extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
 
