@@ -72,12 +72,12 @@ class Registry:
         name: str,
         title: str,
         unit: str,
-        *,
-        drivers: tuple[str, ...] = DRIVERS,
-        baseline: str = "",
         judged_on: str = "",
         must: float | None = None,
         aim: float | None = None,
+        *,
+        drivers: tuple[str, ...] = DRIVERS,
+        baseline: str = "",
     ) -> Callable[[Callable[[Bench], Measured]], Callable[[Bench], Measured]]:
         """Registers the decorated function as what measures a figure."""
 
@@ -106,3 +106,4 @@ class Registry:
 
 
 REGISTRY = Registry()
+figure = REGISTRY.figure

@@ -13,7 +13,7 @@ from PIL import Image as pillow
 import kompute_py as kp
 
 from .bench import Bench
-from .figures import REGISTRY, TIMES, Measured
+from .figures import TIMES, Measured, figure
 from .paths import cache_directory
 from .timing import side
 
@@ -35,19 +35,19 @@ def _small(bench: Bench) -> tuple[kp.Tensor, np.ndarray]:
     return tensor, array
 
 
-@REGISTRY.figure("write-256", "write() of 256 bytes", "us", drivers=_NULL, must=1.0, aim=0.8)
+@figure("write-256", "write() of 256 bytes", "us", drivers=_NULL, must=1.0, aim=0.8)
 def write_small(bench: Bench) -> Measured:
     tensor, array = _small(bench)
     return bench.compare(side(lambda: tensor.write(array)))
 
 
-@REGISTRY.figure("view", "t[a:b]", "us", drivers=_NULL, must=1.5, aim=1.0)
+@figure("view", "t[a:b]", "us", drivers=_NULL, must=1.5, aim=1.0)
 def view(bench: Bench) -> Measured:
     tensor, _ = _small(bench)
     return bench.compare(side(lambda: tensor[8:16]))
 
 
-@REGISTRY.figure("asarray", "np.asarray(t) of 256 bytes on the device", "us", drivers=_NULL, must=3, aim=1)
+@figure("asarray", "np.asarray(t) of 256 bytes on the device", "us", drivers=_NULL, must=3, aim=1)
 def asarray(bench: Bench) -> Measured:
     tensor, _ = _small(bench)
     return bench.compare(side(lambda: np.asarray(tensor)))
@@ -69,43 +69,26 @@ def _converted(bench: Bench, data: np.ndarray, dtype: type) -> Measured:
         tensor.destroy()
 
 
-@REGISTRY.figure(
-    "write-f64-16m",
-    "write() of 16 M float64 to float32",
-    TIMES,
-    drivers=_CPU_DRIVERS,
-    baseline="np.copyto",
-    judged_on="lavapipe",
-    must=1.3,
-    aim=1.05,
-)
+@figure(
+    "write-f64-16m", "write() of 16 M float64 to float32", TIMES, "lavapipe", 1.3, 1.05,
+    drivers=_CPU_DRIVERS, baseline="np.copyto"
+)  # fmt: skip
 def write_floats(bench: Bench) -> Measured:
     return _converted(bench, np.linspace(0, 1, _MANY), np.float32)
 
 
-@REGISTRY.figure(
-    "write-i64-16m",
-    "write() of 16 M int64 to int32, with the check of their range",
-    TIMES,
-    drivers=_CPU_DRIVERS,
-    baseline="np.copyto",
-    judged_on="lavapipe",
-    must=2,
-    aim=1.3,
-)
+@figure(
+    "write-i64-16m", "write() of 16 M int64 to int32, with the check of their range", TIMES, "lavapipe", 2,
+    1.3, drivers=_CPU_DRIVERS, baseline="np.copyto"
+)  # fmt: skip
 def write_integers(bench: Bench) -> Measured:
     return _converted(bench, np.arange(_MANY), np.int32)
 
 
-@REGISTRY.figure(
-    "read-every-second",
-    "t[::2].read() of 16 M through the staging ring",
-    TIMES,
-    drivers=_CPU_DRIVERS,
-    baseline="reading all of t",
-    judged_on="lavapipe",
-    must=1.0,
-)
+@figure(
+    "read-every-second", "t[::2].read() of 16 M through the staging ring", TIMES, "lavapipe", 1.0,
+    drivers=_CPU_DRIVERS, baseline="reading all of t"
+)  # fmt: skip
 def read_every_second(bench: Bench) -> Measured:
     manager = kp.Manager(validation=False, pipeline_cache_dir="", force_staging=True)
     try:
@@ -140,44 +123,26 @@ def _pictures(
         tensor.destroy()
 
 
-@REGISTRY.figure(
-    "image-write-4k",
-    "Image.write() of 3840 x 2160 RGBA8",
-    TIMES,
-    drivers=_CPU_DRIVERS,
-    baseline="Tensor.write()",
-    judged_on="lavapipe",
-    must=1.25,
-    aim=1.1,
-)
+@figure(
+    "image-write-4k", "Image.write() of 3840 x 2160 RGBA8", TIMES, "lavapipe", 1.25, 1.1,
+    drivers=_CPU_DRIVERS, baseline="Tensor.write()"
+)  # fmt: skip
 def image_write(bench: Bench) -> Measured:
     return _pictures(bench, lambda image, room: image.write(room), lambda tensor, room: tensor.write(room))
 
 
-@REGISTRY.figure(
-    "image-read-4k",
-    "Image.read() of 3840 x 2160 RGBA8",
-    TIMES,
-    drivers=_CPU_DRIVERS,
-    baseline="Tensor.read()",
-    judged_on="lavapipe",
-    must=1.25,
-    aim=1.1,
-)
+@figure(
+    "image-read-4k", "Image.read() of 3840 x 2160 RGBA8", TIMES, "lavapipe", 1.25, 1.1,
+    drivers=_CPU_DRIVERS, baseline="Tensor.read()"
+)  # fmt: skip
 def image_read(bench: Bench) -> Measured:
     return _pictures(bench, lambda image, room: image.read(room), lambda tensor, room: tensor.read(room))
 
 
-@REGISTRY.figure(
-    "image-to-pil-4k",
-    "Image.to_pil() of 3840 x 2160 RGBA8",
-    TIMES,
-    drivers=_CPU_DRIVERS,
-    baseline="fromarray(read copy)",
-    judged_on="lavapipe",
-    must=1.25,
-    aim=1.1,
-)
+@figure(
+    "image-to-pil-4k", "Image.to_pil() of 3840 x 2160 RGBA8", TIMES, "lavapipe", 1.25, 1.1,
+    drivers=_CPU_DRIVERS, baseline="fromarray(read copy)"
+)  # fmt: skip
 def image_to_pil(bench: Bench) -> Measured:
     return _pictures(
         bench, lambda image, room: image.to_pil(), lambda tensor, room: pillow.fromarray(room.copy())
@@ -209,11 +174,11 @@ def _file(bench: Bench, work: Callable[[Path, dict[str, kp.Tensor]], object]) ->
         return bench.compare(_each(lambda: work(path, tensors)), times=1, scale=_SCALE)
 
 
-@REGISTRY.figure("load-20000", "load_tensors of 20,000 of 1 KiB, each", "us", drivers=_NULL, must=12, aim=8)
+@figure("load-20000", "load_tensors of 20,000 of 1 KiB, each", "us", drivers=_NULL, must=12, aim=8)
 def load(bench: Bench) -> Measured:
     return _file(bench, lambda path, _: kp.load_tensors(path, bench.manager, progress=False))
 
 
-@REGISTRY.figure("save-20000", "save_tensors of 20,000 of 1 KiB, each", "us", drivers=_NULL, must=9, aim=6)
+@figure("save-20000", "save_tensors of 20,000 of 1 KiB, each", "us", drivers=_NULL, must=9, aim=6)
 def save(bench: Bench) -> Measured:
     return _file(bench, lambda path, tensors: kp.save_tensors(path, tensors, progress=False))

@@ -7,20 +7,15 @@ import subprocess
 import sys
 
 from .bench import Bench
-from .figures import REGISTRY, TIMES, Measured
+from .figures import TIMES, Measured, figure
 from .paths import ROOT
 from .timing import Sample, ratio
 
 
-@REGISTRY.figure(
-    "overlap",
-    "20 x eval_async beside as much host work",
-    TIMES,
-    drivers=("lavapipe",),
-    baseline="the longer of the two alone",
-    judged_on="lavapipe",
-    must=1.1,
-)
+@figure(
+    "overlap", "20 x eval_async beside as much host work", TIMES, "lavapipe", 1.1, drivers=("lavapipe",),
+    baseline="the longer of the two alone"
+)  # fmt: skip
 def overlap(bench: Bench) -> Measured:
     # A driver for the CPU with all its threads leaves no core for the host; how many it has is read once.
     done = subprocess.run(

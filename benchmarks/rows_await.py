@@ -13,7 +13,7 @@ import numpy as np
 import kompute_py as kp
 
 from .bench import Bench
-from .figures import DRIVERS, REGISTRY, TIMES, Measured
+from .figures import DRIVERS, TIMES, Measured, figure
 from .rows_start import fresh
 from .timing import Side, gather, side
 
@@ -35,16 +35,10 @@ def _loop() -> Iterator[Callable[[Callable[[int], Awaitable[float]]], Side]]:
         loop.close()
 
 
-@REGISTRY.figure(
-    "await",
-    "await seq.eval_async(), one by one",
-    TIMES,
-    drivers=DRIVERS,
-    baseline="eval",
-    judged_on="lavapipe",
-    must=1.6,
-    aim=1.2,
-)
+@figure(
+    "await", "await seq.eval_async(), one by one", TIMES, "lavapipe", 1.6, 1.2, drivers=DRIVERS,
+    baseline="eval"
+)  # fmt: skip
 def awaits(bench: Bench) -> Measured:
     with _loop() as in_loop:
 
@@ -63,16 +57,11 @@ def awaits(bench: Bench) -> Measured:
         return bench.compare_submissions(sides)
 
 
-@REGISTRY.figure(
-    "gather",
-    "asyncio.gather of 1,000 awaits",
-    TIMES,
-    drivers=("lavapipe", "null"),  # SwiftShader takes seconds for each block
-    baseline="1,000 x eval_async, then 1,000 x eval_await",
-    judged_on="lavapipe",
-    must=1.5,
-    aim=1.2,
-)
+# SwiftShader takes seconds for each block
+@figure(
+    "gather", "asyncio.gather of 1,000 awaits", TIMES, "lavapipe", 1.5, 1.2, drivers=("lavapipe", "null"),
+    baseline="1,000 x eval_async, then 1,000 x eval_await"
+)  # fmt: skip
 def gather_of_many(bench: Bench) -> Measured:
     with _loop() as in_loop:
 
@@ -99,16 +88,10 @@ def gather_of_many(bench: Bench) -> Measured:
         return bench.compare_submissions(sides, scale=0.03, times=1)
 
 
-@REGISTRY.figure(
-    "frame",
-    "stream a frame of 256 B, three in flight",
-    "us",
-    drivers=DRIVERS,
-    baseline="data()[:] = frame; eval",
-    judged_on="null",
-    must=4,
-    aim=3,
-)
+@figure(
+    "frame", "stream a frame of 256 B, three in flight", "us", "null", 4, 3, drivers=DRIVERS,
+    baseline="data()[:] = frame; eval"
+)  # fmt: skip
 def frame(bench: Bench) -> Measured:
     def sides(on: Bench) -> tuple[Side, Side]:
         source, target = on.manager.zeros(64), on.manager.zeros(64)
@@ -137,15 +120,10 @@ def frame(bench: Bench) -> Measured:
     return bench.compare_submissions(sides, times=_FRAMES)
 
 
-@REGISTRY.figure(
-    "first-use",
-    "import after NumPy, Manager, kernel compiled before, one call",
-    "ms",
-    drivers=DRIVERS,
-    judged_on="lavapipe",
-    must=120,
-    aim=80,
-)
+@figure(
+    "first-use", "import after NumPy, Manager, kernel compiled before, one call", "ms", "lavapipe", 120, 80,
+    drivers=DRIVERS
+)  # fmt: skip
 def first_use(bench: Bench) -> Measured:
     fresh("first")  # writes bytecode, compiles, warms the caches
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .bench import SHADER, Bench
-from .figures import REGISTRY, Measured
+from .figures import Measured, figure
 from .timing import side
 
 SCALE = """#version 450
@@ -33,27 +33,13 @@ def _arrays(elements: int) -> list[np.ndarray]:
     return [np.ones(elements, np.float32) for _ in range(3)]
 
 
-@REGISTRY.figure(
-    "kernel-new-push",
-    "call a kernel, another push constant each time",
-    "us",
-    judged_on="null",
-    must=5,
-    aim=2.5,
-)
+@figure("kernel-new-push", "call a kernel, another push constant each time", "us", "null", 5, 2.5)
 def kernel_new_push(bench: Bench) -> Measured:
     scale, (x, y), numbers = bench.manager.kernel(SCALE), bench.tensors[:2], itertools.count(1)
     return _measured(bench, lambda: scale(x, y, factor=0.5, count=next(numbers)))
 
 
-@REGISTRY.figure(
-    "kernel-arrays",
-    "call a kernel with three NumPy arrays of 256 B",
-    "us",
-    judged_on="null",
-    must=8,
-    aim=3,
-)
+@figure("kernel-arrays", "call a kernel with three NumPy arrays of 256 B", "us", "null", 8, 3)
 def kernel_arrays(bench: Bench) -> Measured:
     multiply, (a, b, c) = bench.manager.kernel(SHADER), _arrays(_FEW)
     return _measured(bench, lambda: multiply(a, b, c))
@@ -70,61 +56,36 @@ def _sets(bench: Bench, count: int) -> Measured:
 
 for _count, _text in ((100, "100"), (1_000, "1,000"), (10_000, "10,000")):
 
-    @REGISTRY.figure(
-        f"kernel-sets-{_count}",
-        f"call a kernel, {_text} sets of tensors in turn",
-        "us",
-        drivers=("null",),
-        judged_on="null",
-        must=8,
-        aim=3,
-    )
+    @figure(
+        f"kernel-sets-{_count}", f"call a kernel, {_text} sets of tensors in turn", "us", "null", 8, 3,
+        drivers=("null",)
+    )  # fmt: skip
     def kernel_sets(bench: Bench, count: int = _count) -> Measured:
         return _sets(bench, count)
 
 
-@REGISTRY.figure("kernel-grid", "call a kernel with grid=", "us", judged_on="null", must=4, aim=2)
+@figure("kernel-grid", "call a kernel with grid=", "us", "null", 4, 2)
 def kernel_grid(bench: Bench) -> Measured:
     multiply, tensors = bench.manager.kernel(SHADER), bench.tensors
     return _measured(bench, lambda: multiply(*tensors, grid=(1024,)))
 
 
-@REGISTRY.figure(
-    "kernel-numpy-number",
-    "call a kernel with a np.float32 and 0",
-    "us",
-    judged_on="null",
-    must=4,
-    aim=2,
-)
+@figure("kernel-numpy-number", "call a kernel with a np.float32 and 0", "us", "null", 4, 2)
 def kernel_numpy_number(bench: Bench) -> Measured:
     scale, (x, y), factor = bench.manager.kernel(SCALE), bench.tensors[:2], np.float32(0.5)
     return _measured(bench, lambda: scale(x, y, factor=factor, count=0))
 
 
-@REGISTRY.figure(
-    "kernel-zero",
-    "call a kernel with 0.0",
-    "us",
-    drivers=("null",),
-    judged_on="null",
-    must=4,
-    aim=2,
-)
+@figure("kernel-zero", "call a kernel with 0.0", "us", "null", 4, 2, drivers=("null",))
 def kernel_zero(bench: Bench) -> Measured:
     scale, (x, y) = bench.manager.kernel(SCALE), bench.tensors[:2]
     return _measured(bench, lambda: scale(x, y, factor=0.0, count=4))
 
 
-@REGISTRY.figure(
-    "kernel-new-shape",
-    "call a kernel, arrays of a new shape each time",
-    "us",
-    drivers=("null",),
-    judged_on="null",
-    must=30,
-    aim=12,
-)
+@figure(
+    "kernel-new-shape", "call a kernel, arrays of a new shape each time", "us", "null", 30, 12,
+    drivers=("null",)
+)  # fmt: skip
 def kernel_new_shape(bench: Bench) -> Measured:
     multiply = bench.manager.kernel(SHADER)
     # 65,536 shapes of a few KiB, in no order: one axis that grows would measure ever larger copies.
@@ -140,34 +101,19 @@ def kernel_new_shape(bench: Bench) -> Measured:
     return _measured(bench, work, times=200)
 
 
-@REGISTRY.figure(
-    "kernel-shapes-9",
-    "call a kernel, arrays of 9 shapes in turn",
-    "us",
-    drivers=("null",),
-    judged_on="null",
-    must=8,
-    aim=3,
-)
+@figure("kernel-shapes-9", "call a kernel, arrays of 9 shapes in turn", "us", "null", 8, 3, drivers=("null",))
 def kernel_shapes(bench: Bench) -> Measured:
     multiply, turn = bench.manager.kernel(SHADER), itertools.cycle([_arrays(_FEW + i) for i in range(9)])
     return _measured(bench, lambda: multiply(*next(turn)))
 
 
-@REGISTRY.figure("kernel-bind", "bind a kernel, k.bind(a, b, out)", "us", judged_on="null", must=12, aim=6)
+@figure("kernel-bind", "bind a kernel, k.bind(a, b, out)", "us", "null", 12, 6)
 def kernel_bind(bench: Bench) -> Measured:
     multiply, tensors = bench.manager.kernel(SHADER), bench.tensors
     return _measured(bench, lambda: multiply.bind(*tensors))
 
 
-@REGISTRY.figure(
-    "kernel-submit",
-    "submit a kernel and wait, k.submit(a, b, out).wait()",
-    "us",
-    judged_on="null",
-    must=15,
-    aim=8,
-)
+@figure("kernel-submit", "submit a kernel and wait, k.submit(a, b, out).wait()", "us", "null", 15, 8)
 def kernel_submit(bench: Bench) -> Measured:
     multiply, tensors = bench.manager.kernel(SHADER), bench.tensors
     return _measured(bench, lambda: multiply.submit(*tensors).wait())

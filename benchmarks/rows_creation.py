@@ -10,7 +10,7 @@ import numpy as np
 import kompute_py as kp
 
 from .bench import Bench
-from .figures import REGISTRY, TIMES, Measured
+from .figures import TIMES, Measured, figure
 from .timing import Side, side
 
 _NULL = ("null",)  # the driver executes what it is given: on others, the clears would be measured
@@ -26,38 +26,34 @@ FEW = 1_000
 MANY = 60_000
 
 
-@REGISTRY.figure("zeros", "mgr.zeros of 16 elements", "us", drivers=_NULL, baseline="np.zeros", must=3, aim=2)
+@figure("zeros", "mgr.zeros of 16 elements", "us", drivers=_NULL, baseline="np.zeros", must=3, aim=2)
 def zeros(bench: Bench) -> Measured:
     make = bench.manager.zeros
     return bench.compare(side(lambda: make(16)), side(lambda: np.zeros(16, np.float32)))
 
 
-@REGISTRY.figure("full", "mgr.full of 16 elements", "us", drivers=_NULL, baseline="np.full", must=6, aim=3)
+@figure("full", "mgr.full of 16 elements", "us", drivers=_NULL, baseline="np.full", must=6, aim=3)
 def full(bench: Bench) -> Measured:
     make = bench.manager.full
     return bench.compare(side(lambda: make(16, 1.0)), side(lambda: np.full(16, 1.0, np.float32)))
 
 
-@REGISTRY.figure("op-fill", "make an OpFill", "us", drivers=_NULL, must=4, aim=2)
+@figure("op-fill", "make an OpFill", "us", drivers=_NULL, must=4, aim=2)
 def op_fill(bench: Bench) -> Measured:
     tensors = [bench.manager.empty(16)]
     return bench.compare(side(lambda: kp.OpFill(tensors, 1.0)))
 
 
-@REGISTRY.figure("fill", "t.fill(1.0), not waited for", "us", drivers=_NULL, must=7, aim=4)
+@figure("fill", "t.fill(1.0), not waited for", "us", drivers=_NULL, must=7, aim=4)
 def fill(bench: Bench) -> Measured:
     tensor = bench.manager.empty(16)
     return bench.compare(side(lambda: tensor.fill(1.0)))
 
 
-@REGISTRY.figure(
-    "zeros-device-only",
-    "each of 1,000 x mgr.zeros on device-only memory, with their clears",
-    "us",
-    drivers=_NULL,
-    must=4,
-    aim=3,
-)
+@figure(
+    "zeros-device-only", "each of 1,000 x mgr.zeros on device-only memory, with their clears", "us",
+    drivers=_NULL, must=4, aim=3
+)  # fmt: skip
 def zeros_on_device(bench: Bench) -> Measured:
     with contextlib.closing(_Closed(force_staging=True)) as closed:
         manager = closed.manager
@@ -98,27 +94,15 @@ def _beside(bench: Bench, retired: int) -> Measured:
         return measured
 
 
-@REGISTRY.figure(
-    "tensor-1k-retired",
-    "make a 1 KiB tensor while work uses 10,000 destroyed ones",
-    "us",
-    judged_on="null",
-    must=4,
-    aim=2,
-)
+@figure("tensor-1k-retired", "make a 1 KiB tensor while work uses 10,000 destroyed ones", "us", "null", 4, 2)
 def beside_retired(bench: Bench) -> Measured:
     return _beside(bench, 10_000)
 
 
-@REGISTRY.figure(
-    "descriptor-array",
-    f"an array of {MANY:,} descriptors under validation, each",
-    TIMES,
-    drivers=_NULL,
-    baseline=f"in one of {FEW:,}",
-    must=1.5,
-    aim=1.1,
-)
+@figure(
+    "descriptor-array", f"an array of {MANY:,} descriptors under validation, each", TIMES, drivers=_NULL,
+    baseline=f"in one of {FEW:,}", must=1.5, aim=1.1
+)  # fmt: skip
 def descriptor_array(bench: Bench) -> Measured:
     with contextlib.closing(_Closed(validation=True)) as closed:
         kernel = closed.manager.kernel(ARRAY)

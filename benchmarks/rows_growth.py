@@ -12,7 +12,7 @@ import numpy as np
 import kompute_py as kp
 
 from .bench import Bench
-from .figures import REGISTRY, TIMES, Measured
+from .figures import TIMES, Measured, figure
 from .rows_sequence import clear_record_eval
 from .timing import Sample, side
 
@@ -39,14 +39,10 @@ def _manager(**options: object) -> kp.Manager:
     return kp.Manager(validation=False, pipeline_cache_dir="", **options)  # type: ignore[arg-type]
 
 
-@REGISTRY.figure(
-    "sync-device-64k-tensors",
-    "OpSyncDevice of 64,000 tensors, for each",
-    "us",
-    drivers=("null",),
-    must=0.6,
-    aim=0.35,
-)
+@figure(
+    "sync-device-64k-tensors", "OpSyncDevice of 64,000 tensors, for each", "us", drivers=("null",),
+    must=0.6, aim=0.35
+)  # fmt: skip
 def sync_device_of_many(bench: Bench) -> Measured:
     mgr = _manager()
     try:
@@ -65,14 +61,10 @@ def sync_device_of_many(bench: Bench) -> Measured:
         mgr.destroy()
 
 
-@REGISTRY.figure(
-    "first-eval-20k",
-    "first eval of each of 20,000 sequences on 2 queues that share a read-only tensor",
-    "us",
-    drivers=("null",),
-    must=6,
-    aim=4,
-)
+@figure(
+    "first-eval-20k", "first eval of each of 20,000 sequences on 2 queues that share a read-only tensor",
+    "us", drivers=("null",), must=6, aim=4
+)  # fmt: skip
 def first_eval_of_many(bench: Bench) -> Measured:
     spirv = kp.compile(COPY)
 
@@ -95,14 +87,10 @@ def first_eval_of_many(bench: Bench) -> Measured:
     return bench.compare(run, times=20_000, scale=_SCALE)
 
 
-@REGISTRY.figure(
-    "eval-shared-2k",
-    "eval of one of 2,000 sequences on 2 queues that write one tensor",
-    "us",
-    drivers=("null",),
-    must=0.6,
-    aim=0.3,
-)
+@figure(
+    "eval-shared-2k", "eval of one of 2,000 sequences on 2 queues that write one tensor", "us",
+    drivers=("null",), must=0.6, aim=0.3
+)  # fmt: skip
 def eval_of_one_of_many(bench: Bench) -> Measured:
     mgr = _manager(family_queue_indices=[0, 0])
     try:
@@ -116,14 +104,10 @@ def eval_of_one_of_many(bench: Bench) -> Measured:
         mgr.destroy()
 
 
-@REGISTRY.figure(
-    "first-eval-noncoherent-16k",
-    "first eval of OpSyncLocal of 16,000 tensors, not coherent, for each",
-    "us",
-    drivers=("null",),
-    must=1.2,
-    aim=0.8,
-)
+@figure(
+    "first-eval-noncoherent-16k", "first eval of OpSyncLocal of 16,000 tensors, not coherent, for each",
+    "us", drivers=("null",), must=1.2, aim=0.8
+)  # fmt: skip
 def first_eval_of_non_coherent(bench: Bench) -> Measured:
     mgr = _manager(force_non_coherent=True)
     try:
@@ -144,15 +128,10 @@ def first_eval_of_non_coherent(bench: Bench) -> Measured:
         mgr.destroy()
 
 
-REGISTRY.figure(
-    "clear-record-eval-ratio",
-    "clear, record 3 operations, eval",
-    TIMES,
-    drivers=("null",),
-    baseline="C record, submit and wait",
-    must=10,
-    aim=5,
-)(clear_record_eval)
+figure(
+    "clear-record-eval-ratio", "clear, record 3 operations, eval", TIMES, drivers=("null",),
+    baseline="C record, submit and wait", must=10, aim=5
+)(clear_record_eval)  # fmt: skip
 
 
 def _longest_pause(work: Callable[[], object]) -> float:
@@ -180,14 +159,10 @@ def _longest_pause(work: Callable[[], object]) -> float:
     return longest
 
 
-@REGISTRY.figure(
-    "build-100k-lock",
-    "longest pause of another thread while 100,000 operations are built",
-    "ms",
-    drivers=("null",),
-    must=10,
-    aim=1,
-)
+@figure(
+    "build-100k-lock", "longest pause of another thread while 100,000 operations are built", "ms",
+    drivers=("null",), must=10, aim=1
+)  # fmt: skip
 def build_without_the_lock(bench: Bench) -> Measured:
     algorithm = bench.algorithm
     operation = kp.OpAlgoDispatch(algorithm)
@@ -200,15 +175,10 @@ def build_without_the_lock(bench: Bench) -> Measured:
     return Measured(Sample(tuple(pauses)))
 
 
-@REGISTRY.figure(
-    "eval-4-threads",
-    "eval in 4 threads with their own sequences, for each",
-    "us",
-    drivers=("null",),
-    baseline="one thread",
-    must=0.5,
-    aim=0.35,
-)
+@figure(
+    "eval-4-threads", "eval in 4 threads with their own sequences, for each", "us", drivers=("null",),
+    baseline="one thread", must=0.5, aim=0.35
+)  # fmt: skip
 def eval_in_threads(bench: Bench) -> Measured:
     mgr, spirv = bench.manager, bench.spirv
     sequences = [

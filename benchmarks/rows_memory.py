@@ -11,7 +11,7 @@ import numpy as np
 import kompute_py as kp
 
 from .bench import Bench
-from .figures import REGISTRY, TIMES, Measured
+from .figures import TIMES, Measured, figure
 from .floor import CopyPair
 from .timing import Side, prepared, side
 
@@ -45,41 +45,23 @@ def _sync(bench: Bench, operation: Callable[[list[kp.Tensor]], kp.OpBase]) -> Me
         return bench.compare_submissions(sides, scale=_SYNC_SCALE, times=_SYNC_IN_A_ROW)
 
 
-@REGISTRY.figure(
-    "sync-device-64m",
-    "OpSyncDevice of 64 MiB",
-    TIMES,
-    drivers=_CPU_DRIVERS,
-    baseline="memcpy",
-    judged_on="lavapipe",
-    must=1.05,
-)
+@figure(
+    "sync-device-64m", "OpSyncDevice of 64 MiB", TIMES, "lavapipe", 1.05, drivers=_CPU_DRIVERS,
+    baseline="memcpy"
+)  # fmt: skip
 def sync_device(bench: Bench) -> Measured:
     return _sync(bench, kp.OpSyncDevice)
 
 
-@REGISTRY.figure(
-    "sync-local-64m",
-    "OpSyncLocal of 64 MiB",
-    TIMES,
-    drivers=_CPU_DRIVERS,
-    baseline="memcpy",
-    judged_on="lavapipe",
-    must=1.05,
-)
+@figure(
+    "sync-local-64m", "OpSyncLocal of 64 MiB", TIMES, "lavapipe", 1.05, drivers=_CPU_DRIVERS,
+    baseline="memcpy"
+)  # fmt: skip
 def sync_local(bench: Bench) -> Measured:
     return _sync(bench, kp.OpSyncLocal)
 
 
-@REGISTRY.figure(
-    "tensor-64m",
-    "make a 64 MiB tensor",
-    TIMES,
-    baseline="ndarray.copy()",
-    judged_on="lavapipe",
-    must=1.3,
-    aim=1.05,
-)
+@figure("tensor-64m", "make a 64 MiB tensor", TIMES, "lavapipe", 1.3, 1.05, baseline="ndarray.copy()")
 def large_tensor(bench: Bench) -> Measured:
     data = np.ones(LARGE // 4, np.float32)
     manager = bench.manager
@@ -113,27 +95,17 @@ def _small_tensor(bench: Bench, alive: int) -> Measured:
     return measured
 
 
-@REGISTRY.figure(
-    "tensor-1k-5000",
-    "make a 1 KiB tensor with 5,000 alive",
-    "us",
-    baseline="ndarray.copy()",
-    judged_on="lavapipe",
-    must=4,
-    aim=3,
-)
+@figure(
+    "tensor-1k-5000", "make a 1 KiB tensor with 5,000 alive", "us", "lavapipe", 4, 3,
+    baseline="ndarray.copy()"
+)  # fmt: skip
 def few_tensors(bench: Bench) -> Measured:
     return _small_tensor(bench, 5_000)
 
 
-@REGISTRY.figure(
-    "tensor-1k-100000",
-    "make a 1 KiB tensor with 100,000 alive",
-    "us",
-    baseline="ndarray.copy()",
-    judged_on="lavapipe",
-    must=4,
-    aim=3,
-)
+@figure(
+    "tensor-1k-100000", "make a 1 KiB tensor with 100,000 alive", "us", "lavapipe", 4, 3,
+    baseline="ndarray.copy()"
+)  # fmt: skip
 def many_tensors(bench: Bench) -> Measured:
     return _small_tensor(bench, 100_000)

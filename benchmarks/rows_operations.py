@@ -9,7 +9,7 @@ import numpy as np
 import kompute_py as kp
 
 from .bench import Bench
-from .figures import REGISTRY, TIMES, Measured
+from .figures import TIMES, Measured, figure
 from .timing import side
 
 
@@ -32,14 +32,7 @@ class scale(kp.CustomOp):
 _CPU_DRIVERS = ("lavapipe", "swiftshader")  # those that compute
 
 
-@REGISTRY.figure(
-    "operation-call",
-    "call a custom operation on prepared memory",
-    "us",
-    judged_on="null",
-    must=3,
-    aim=1.5,
-)
+@figure("operation-call", "call a custom operation on prepared memory", "us", "null", 3, 1.5)
 def operation_call(bench: Bench) -> Measured:
     x, y = bench.tensors[:2]
     for _ in range(3):
@@ -47,28 +40,14 @@ def operation_call(bench: Bench) -> Measured:
     return bench.compare(side(lambda: scale(x, out=y)), submits=True)
 
 
-@REGISTRY.figure(
-    "operation-number",
-    "call a custom operation, another number each time",
-    "us",
-    judged_on="null",
-    must=15,
-    aim=8,
-)
+@figure("operation-number", "call a custom operation, another number each time", "us", "null", 15, 8)
 def operation_number(bench: Bench) -> Measured:
     (x, y), numbers = bench.tensors[:2], itertools.count(1)
     scale(x, out=y)
     return bench.compare(side(lambda: scale(x, next(numbers) / 7, out=y)), submits=True)
 
 
-@REGISTRY.figure(
-    "operation-result",
-    "call a custom operation that makes its result",
-    "us",
-    judged_on="null",
-    must=5,
-    aim=3,
-)
+@figure("operation-result", "call a custom operation that makes its result", "us", "null", 5, 3)
 def operation_result(bench: Bench) -> Measured:
     x = bench.tensors[0]
     for _ in range(3):
@@ -76,15 +55,10 @@ def operation_result(bench: Bench) -> Measured:
     return bench.compare(side(lambda: scale(x)), submits=True)
 
 
-@REGISTRY.figure(
-    "operation-recorded",
-    "eval of a recorded custom operation",
-    TIMES,
-    baseline="the same shader in an OpAlgoDispatch",
-    judged_on="null",
-    must=1.05,
-    aim=1.0,
-)
+@figure(
+    "operation-recorded", "eval of a recorded custom operation", TIMES, "null", 1.05, 1.0,
+    baseline="the same shader in an OpAlgoDispatch"
+)  # fmt: skip
 def operation_recorded(bench: Bench) -> Measured:
     def make(bench: Bench) -> tuple:
         x, y = bench.tensors[:2]
@@ -97,15 +71,10 @@ def operation_recorded(bench: Bench) -> Measured:
     return bench.compare_submissions(make)
 
 
-@REGISTRY.figure(
-    "operation-new",
-    "first call of a specialization of a custom operation, nothing in the caches",
-    TIMES,
-    baseline="compile the same shader, make the algorithm, record, eval",
-    judged_on="null",
-    must=1.2,
-    aim=1.1,
-)
+@figure(
+    "operation-new", "first call of a specialization of a custom operation, nothing in the caches", TIMES,
+    "null", 1.2, 1.1, baseline="compile the same shader, make the algorithm, record, eval"
+)  # fmt: skip
 def operation_new(bench: Bench) -> Measured:
     mgr, (x, y) = bench.manager, bench.tensors[:2]
     # Other numbers than in earlier runs, whose modules may be on disk.
@@ -168,30 +137,20 @@ def _recorded(bench: Bench, operation: kp.Operation, *args: object, out: kp.Tens
     return bench.manager.sequence().record(operation.op(*args, out=out))
 
 
-@REGISTRY.figure(
-    "reduction-16m",
-    "sum of 16 M floats by kp.ops.reduction",
-    TIMES,
-    baseline="a kernel by hand that only reads them",
-    judged_on="lavapipe",
-    must=1.3,
-    aim=1.05,
-)
+@figure(
+    "reduction-16m", "sum of 16 M floats by kp.ops.reduction", TIMES, "lavapipe", 1.3, 1.05,
+    baseline="a kernel by hand that only reads them"
+)  # fmt: skip
 def reduction_16m(bench: Bench) -> Measured:
     _, x, y = _large(bench)
     ours = _recorded(bench, kp.ops.reduction(), x, out=bench.manager.empty(()))
     return bench.compare(side(ours.eval), side(_by_hand(bench, _READ, x, y).eval), times=1, submits=True)
 
 
-@REGISTRY.figure(
-    "reduction-fused",
-    "sum(a*x+y) of 8 M floats each by kp.ops.reduction",
-    TIMES,
-    baseline="the sum of 16 M floats",
-    judged_on="lavapipe",
-    must=1.1,
-    aim=1.0,
-)
+@figure(
+    "reduction-fused", "sum(a*x+y) of 8 M floats each by kp.ops.reduction", TIMES, "lavapipe", 1.1, 1.0,
+    baseline="the sum of 16 M floats"
+)  # fmt: skip
 def reduction_fused(bench: Bench) -> Measured:
     n, x, _ = _large(bench)
     half = n // 2
@@ -201,31 +160,20 @@ def reduction_fused(bench: Bench) -> Measured:
     return bench.compare(side(ours.eval), side(theirs.eval), times=1, submits=True)
 
 
-@REGISTRY.figure(
-    "scan-16m",
-    "exclusive scan of 16 M floats by kp.ops.scan",
-    TIMES,
-    baseline="a kernel by hand that copies them",
-    judged_on="lavapipe",
-    must=3,
-    aim=1.5,
-)
+@figure(
+    "scan-16m", "exclusive scan of 16 M floats by kp.ops.scan", TIMES, "lavapipe", 3, 1.5,
+    baseline="a kernel by hand that copies them"
+)  # fmt: skip
 def scan_16m(bench: Bench) -> Measured:
     _, x, y = _large(bench)
     ours = _recorded(bench, kp.ops.scan(neutral=0, exclusive=True), x, out=y)
     return bench.compare(side(ours.eval), side(_by_hand(bench, _COPY, x, y).eval), times=1, submits=True)
 
 
-@REGISTRY.figure(
-    "sort-1m",
-    "sort of 1 M uint32 by kp.ops.sort",
-    TIMES,
-    baseline="a kernel by hand that copies them",
-    drivers=_CPU_DRIVERS,
-    judged_on="lavapipe",
-    must=60,
-    aim=30,
-)
+@figure(
+    "sort-1m", "sort of 1 M uint32 by kp.ops.sort", TIMES, "lavapipe", 60, 30,
+    baseline="a kernel by hand that copies them", drivers=_CPU_DRIVERS
+)  # fmt: skip
 def sort_1m(bench: Bench) -> Measured:
     keys = np.random.default_rng(0).integers(0, 2**32, 1 << 20, dtype=np.uint32)
     x = bench.manager.tensor_t(keys)
@@ -237,16 +185,10 @@ def sort_1m(bench: Bench) -> Measured:
     return bench.compare(side(ours.eval), side(theirs.eval), times=1, submits=True)
 
 
-@REGISTRY.figure(
-    "fft-1m",
-    "transform of 1 M complex64 by kp.ops.fft",
-    TIMES,
-    baseline="NumPy's np.fft.fft",
-    drivers=_CPU_DRIVERS,
-    judged_on="lavapipe",
-    must=4,
-    aim=1,
-)
+@figure(
+    "fft-1m", "transform of 1 M complex64 by kp.ops.fft", TIMES, "lavapipe", 4, 1,
+    baseline="NumPy's np.fft.fft", drivers=_CPU_DRIVERS
+)  # fmt: skip
 def fft_1m(bench: Bench) -> Measured:
     rng = np.random.default_rng(0)
     data = (rng.normal(size=1 << 20) + 1j * rng.normal(size=1 << 20)).astype(np.complex64)
@@ -257,16 +199,10 @@ def fft_1m(bench: Bench) -> Measured:
     return bench.compare(side(ours.eval), side(lambda: np.fft.fft(data)), times=1, submits=True)
 
 
-@REGISTRY.figure(
-    "matmul-512",
-    "matrix product of 512 x 512 floats by kp.ops.matmul",
-    "ms",
-    baseline="np.matmul",
-    drivers=_CPU_DRIVERS,
-    judged_on="lavapipe",
-    must=67,
-    aim=40,
-)
+@figure(
+    "matmul-512", "matrix product of 512 x 512 floats by kp.ops.matmul", "ms", "lavapipe", 67, 40,
+    baseline="np.matmul", drivers=_CPU_DRIVERS
+)  # fmt: skip
 def matmul_512(bench: Bench) -> Measured:
     """67 ms are 4 GFLOP/s."""
     a, b = np.random.default_rng(0).normal(size=(2, 512, 512)).astype(np.float32)
@@ -290,16 +226,10 @@ void main() {
 """
 
 
-@REGISTRY.figure(
-    "normal-16m",
-    "16 M normal numbers by kp.random",
-    TIMES,
-    baseline="a kernel by hand that makes them of random words which it reads",
-    drivers=_CPU_DRIVERS,
-    judged_on="lavapipe",
-    must=3,
-    aim=1.5,
-)
+@figure(
+    "normal-16m", "16 M normal numbers by kp.random", TIMES, "lavapipe", 3, 1.5,
+    baseline="a kernel by hand that makes them of random words which it reads", drivers=_CPU_DRIVERS
+)  # fmt: skip
 def normal_16m(bench: Bench) -> Measured:
     """Both write as many numbers by Box and Muller's transform. The baseline copies random words through it,
     with GLSL's log, sqrt, sin and cos; ours makes the words, by Philox 4x32-10.

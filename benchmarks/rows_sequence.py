@@ -9,19 +9,14 @@ import numpy as np
 import kompute_py as kp
 
 from .bench import Bench
-from .figures import REGISTRY, TIMES, Measured
+from .figures import TIMES, Measured, figure
 from .timing import Side, side
 
 
-@REGISTRY.figure(
-    "eval",
-    "eval of a recorded one-dispatch sequence",
-    "us",
-    baseline="C submit and wait",
-    judged_on="null",
-    must=0.8,
-    aim=0.3,
-)
+@figure(
+    "eval", "eval of a recorded one-dispatch sequence", "us", "null", 0.8, 0.3,
+    baseline="C submit and wait"
+)  # fmt: skip
 def evaluate(bench: Bench) -> Measured:
     def sides(on: Bench) -> tuple[Side, Side]:
         return side(on.manager.sequence().record(kp.OpAlgoDispatch(on.algorithm)).eval), on.floor.eval
@@ -29,15 +24,11 @@ def evaluate(bench: Bench) -> Measured:
     return bench.compare_submissions(sides)
 
 
-@REGISTRY.figure(
-    "kernel",
-    "call a kernel on prepared tensors, k(a, b, out)",
-    "us",
-    baseline="eval of the same dispatch",
-    judged_on="null",
-    must=3.3,  # 3 us beyond what is aimed at for eval
-    aim=2,
-)
+# 3 us beyond what is aimed at for eval
+@figure(
+    "kernel", "call a kernel on prepared tensors, k(a, b, out)", "us", "null", 3.3, 2,
+    baseline="eval of the same dispatch"
+)  # fmt: skip
 def kernel(bench: Bench) -> Measured:
     def sides(on: Bench) -> tuple[Side, Side]:
         call, arguments = on.manager.kernel(on.spirv), on.tensors
@@ -48,14 +39,7 @@ def kernel(bench: Bench) -> Measured:
     return bench.compare_submissions(sides)
 
 
-@REGISTRY.figure(
-    "record",
-    "record one OpAlgoDispatch (object and record)",
-    "us",
-    judged_on="null",
-    must=1.2,
-    aim=0.5,
-)
+@figure("record", "record one OpAlgoDispatch (object and record)", "us", "null", 1.2, 0.5)
 def record(bench: Bench) -> Measured:
     sequence = bench.manager.sequence()
     algorithm = bench.algorithm
@@ -71,15 +55,10 @@ def record(bench: Bench) -> Measured:
     return bench.compare(run, times=1000)
 
 
-@REGISTRY.figure(
-    "clear-record-eval",
-    "clear, record 3 operations, eval",
-    "us",
-    baseline="C record, submit and wait",
-    judged_on="null",
-    must=12,
-    aim=5,
-)
+@figure(
+    "clear-record-eval", "clear, record 3 operations, eval", "us", "null", 12, 5,
+    baseline="C record, submit and wait"
+)  # fmt: skip
 def clear_record_eval(bench: Bench) -> Measured:
     def sides(on: Bench) -> tuple[Side, Side]:
         sequence, algorithm = on.manager.sequence(), on.algorithm
@@ -97,15 +76,10 @@ def clear_record_eval(bench: Bench) -> Measured:
     return bench.compare_submissions(sides)
 
 
-@REGISTRY.figure(
-    "roundtrip",
-    "upload 2 x 4 KiB, dispatch, download",
-    TIMES,
-    baseline="the same commands in C",
-    judged_on="lavapipe",
-    must=1.10,
-    aim=1.02,
-)
+@figure(
+    "roundtrip", "upload 2 x 4 KiB, dispatch, download", TIMES, "lavapipe", 1.10, 1.02,
+    baseline="the same commands in C"
+)  # fmt: skip
 def roundtrip(bench: Bench) -> Measured:
     def sides(on: Bench) -> tuple[Side, Side]:
         left, right, product = on.tensors

@@ -8,7 +8,7 @@ import sys
 import time
 
 from .bench import Bench
-from .figures import DRIVERS, NO_DRIVER, REGISTRY, TIMES, Measured
+from .figures import DRIVERS, NO_DRIVER, TIMES, Measured, figure
 from .paths import ROOT, cache_directory
 from .timing import gather, ratio
 
@@ -45,15 +45,10 @@ def _fresh_pairs(bench: Bench, ours: str, theirs: str, threaded: bool = False) -
     return Measured(mine, other, ratio(mine, other))
 
 
-@REGISTRY.figure(
-    "algorithm",
-    "algorithm from SPIR-V that this Manager has seen",
-    "us",
-    drivers=DRIVERS,
-    judged_on="lavapipe",
-    must=60,
-    aim=15,
-)
+@figure(
+    "algorithm", "algorithm from SPIR-V that this Manager has seen", "us", "lavapipe", 60, 15,
+    drivers=DRIVERS
+)  # fmt: skip
 def seen_algorithm(bench: Bench) -> Measured:
     make, tensors, groups = bench.manager.algorithm, bench.tensors, (bench.GROUPS, 1, 1)
     # A copy, so that equal bytes are found, not the same object.
@@ -73,28 +68,17 @@ def seen_algorithm(bench: Bench) -> Measured:
     return measured
 
 
-@REGISTRY.figure(
-    "import",
-    "import kompute_py, after NumPy",
-    "ms",
-    drivers=(NO_DRIVER,),
-    baseline="import numpy",
-    must=25,
-    aim=15,
-)
+@figure(
+    "import", "import kompute_py, after NumPy", "ms", drivers=(NO_DRIVER,), baseline="import numpy",
+    must=25, aim=15
+)  # fmt: skip
 def import_package(bench: Bench) -> Measured:
     return _fresh_pairs(bench, "import", "numpy")
 
 
-@REGISTRY.figure(
-    "manager",
-    "make a Manager in a fresh process",
-    TIMES,
-    drivers=DRIVERS,
-    baseline="instance and device in C",
-    judged_on="lavapipe",
-    must=1.3,
-    aim=1.1,
-)
+@figure(
+    "manager", "make a Manager in a fresh process", TIMES, "lavapipe", 1.3, 1.1, drivers=DRIVERS,
+    baseline="instance and device in C"
+)  # fmt: skip
 def make_manager(bench: Bench) -> Measured:
     return _fresh_pairs(bench, "manager", "floor", bench.threaded)

@@ -16,7 +16,7 @@ import numpy as np
 import kompute_py as kp
 
 from .bench import Bench
-from .figures import REGISTRY, TIMES, Measured
+from .figures import TIMES, Measured, figure
 
 FRAME = 2 << 20  # float32s: 8 MiB
 COUNT, QUICK_COUNT = 200, 24
@@ -33,27 +33,18 @@ void main() {
 """
 
 
-@REGISTRY.figure(
-    "stream",
-    "200 frames of 8 MiB: three in flight",
-    TIMES,
-    drivers=("lavapipe",),
-    baseline="the same frames one by one",
-    judged_on="lavapipe",
-    must=1.0,
-    aim=0.8,
-)
+@figure(
+    "stream", "200 frames of 8 MiB: three in flight", TIMES, "lavapipe", 1.0, 0.8, drivers=("lavapipe",),
+    baseline="the same frames one by one"
+)  # fmt: skip
 def stream(bench: Bench) -> Measured:
     return _measured(bench, {})
 
 
-@REGISTRY.figure(
-    "staged-stream",
-    "the same, copied to and from the device's own memory",
-    TIMES,
-    drivers=("lavapipe",),
-    baseline="the same frames one by one",
-)
+@figure(
+    "staged-stream", "the same, copied to and from the device's own memory", TIMES, drivers=("lavapipe",),
+    baseline="the same frames one by one"
+)  # fmt: skip
 def staged_stream(bench: Bench) -> Measured:
     # The one queue copies and computes in turns: what overlaps is the host's part, a copy of each frame. That
     # is a tenth of the frame's time and about what three frames' traces in the caches cost, so that no figure

@@ -15,7 +15,7 @@ import numpy as np
 import kompute_py as kp
 
 from .bench import Bench
-from .figures import REGISTRY, TIMES, Measured
+from .figures import TIMES, Measured, figure
 from .floor import CopyPair
 from .paths import cache_directory
 from .timing import prepared, side
@@ -44,41 +44,26 @@ def _beside_memcpy(bench: Bench, work: Callable[[kp.Tensor, np.ndarray], object]
         tensor.destroy()
 
 
-@REGISTRY.figure(
-    "write-256m",
-    "write() of 256 MiB from the caller's array",
-    TIMES,
-    drivers=_CPU_DRIVERS,
-    baseline="memcpy",
-    judged_on="lavapipe",
-    must=_MUST,
-)
+@figure(
+    "write-256m", "write() of 256 MiB from the caller's array", TIMES, "lavapipe", _MUST,
+    drivers=_CPU_DRIVERS, baseline="memcpy"
+)  # fmt: skip
 def write(bench: Bench) -> Measured:
     return _beside_memcpy(bench, lambda tensor, array: tensor.write(array))
 
 
-@REGISTRY.figure(
-    "read-256m",
-    "read() of 256 MiB into the caller's array",
-    TIMES,
-    drivers=_CPU_DRIVERS,
-    baseline="memcpy",
-    judged_on="lavapipe",
-    must=_MUST,
-)
+@figure(
+    "read-256m", "read() of 256 MiB into the caller's array", TIMES, "lavapipe", _MUST,
+    drivers=_CPU_DRIVERS, baseline="memcpy"
+)  # fmt: skip
 def read(bench: Bench) -> Measured:
     return _beside_memcpy(bench, lambda tensor, array: tensor.read(out=array))
 
 
-@REGISTRY.figure(
-    "shared-64m",
-    "deviceAndHost of 64 MiB: eval, np.asarray",
-    TIMES,
-    drivers=_CPU_DRIVERS,
-    baseline="memcpy of it",
-    judged_on="lavapipe",
-    must=0.1,
-)
+@figure(
+    "shared-64m", "deviceAndHost of 64 MiB: eval, np.asarray", TIMES, "lavapipe", 0.1, drivers=_CPU_DRIVERS,
+    baseline="memcpy of it"
+)  # fmt: skip
 def shared(bench: Bench) -> Measured:
     manager = bench.manager
     # A dispatch of one group in a large tensor: what is left is the cost of handing the tensor to the device
@@ -103,15 +88,10 @@ def shared(bench: Bench) -> Measured:
         pair.close()
 
 
-@REGISTRY.figure(
-    "load-256m",
-    "load_tensors of a 256 MiB file",
-    TIMES,
-    drivers=_CPU_DRIVERS,
-    baseline="np.fromfile",
-    judged_on="lavapipe",
-    must=1.0,
-)
+@figure(
+    "load-256m", "load_tensors of a 256 MiB file", TIMES, "lavapipe", 1.0, drivers=_CPU_DRIVERS,
+    baseline="np.fromfile"
+)  # fmt: skip
 def load(bench: Bench) -> Measured:
     with tempfile.TemporaryDirectory(dir=cache_directory()) as folder:
         path = Path(folder) / "model.safetensors"

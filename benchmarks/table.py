@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from .figures import NO_DRIVER, TIMES, Figure, Measured
@@ -88,6 +89,26 @@ def _cells(figure: Figure, row: Row) -> tuple[str, ...]:
     )
 
 
+def aligned(cells: Sequence[Sequence[str]], as_markdown: bool, right: Collection[int] | None = None) -> str:
+    """Rows, the header first, as text or as Markdown; `right` are the columns of numbers, by default all but
+    the first.
+    """
+    columns = range(len(cells[0]))
+    right = columns[1:] if right is None else right
+    widths = [max(len(row[i]) for row in cells) for i in columns]
+    rows = [
+        [
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, cell, width in zip(columns, row, widths, strict=True)
+        ]
+        for row in cells
+    ]
+    if not as_markdown:
+        return "\n".join("  ".join(row).rstrip() for row in rows)
+    rule = ["-" * (width - 1) + ":" if i in right else "-" * width for i, width in enumerate(widths)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [rows[0], rule, *rows[1:]])
+
+
 def _lines(figures: list[Figure], rows: list[Row]) -> list[tuple[str, ...]]:
     """The cells of all rows, in the figures' order; the title stands once."""
     lines = []
@@ -101,31 +122,15 @@ def _lines(figures: list[Figure], rows: list[Row]) -> list[tuple[str, ...]]:
     return lines
 
 
-def _widths(lines: list[tuple[str, ...]]) -> list[int]:
-    return [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
-
-
-def _aligned(cells: tuple[str, ...], widths: list[int], gap: str) -> str:
-    return gap.join(
-        cell.rjust(width) if i in _RIGHT else cell.ljust(width)
-        for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
-    )
-
-
 def text(figures: list[Figure], rows: list[Row]) -> str:
     """The table for a terminal."""
-    lines = [HEADER, *_lines(figures, rows)]
-    widths = _widths(lines)
-    made = [_aligned(line, widths, "  ").rstrip() for line in lines]
-    return "\n".join([made[0], "-" * max(map(len, made)), *made[1:]])
+    head, *lines = aligned([HEADER, *_lines(figures, rows)], False, _RIGHT).splitlines()
+    return "\n".join([head, "-" * max(map(len, [head, *lines])), *lines])
 
 
 def markdown(figures: list[Figure], rows: list[Row]) -> str:
     """The table for a document."""
-    lines = [HEADER, *_lines(figures, rows)]
-    widths = _widths(lines)
-    rule = ["-" * (width - 1) + ":" if i in _RIGHT else "-" * width for i, width in enumerate(widths)]
-    return "\n".join(f"| {_aligned(line, widths, ' | ')} |" for line in [lines[0], tuple(rule), *lines[1:]])
+    return aligned([HEADER, *_lines(figures, rows)], True, _RIGHT)
 
 
 LEGEND = """\

@@ -22,12 +22,17 @@ from .paths import ROOT
 DRIVERS = ("lavapipe", "swiftshader")
 
 
-def parser_of(part: str, about: str | None, kind: str, written: str) -> argparse.ArgumentParser:
-    """The options of a part that measures things of a `kind`; `written` says what `--write` does."""
+def options_of(
+    part: str, about: str | None, kind: str, written: str, only: Iterable[str] | None = None
+) -> argparse.ArgumentParser:
+    """The options of a part that measures things of a `kind`; `written` says what `--write` does, `only`
+    which names `--only` takes; None: any.
+    """
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks {part}", description=about)
     parser.add_argument(
-        "--only", action="append", default=[], metavar="NAME", help=f"only this {kind}; may be repeated"
-    )
+        "--only", action="append", default=[], choices=only, metavar="NAME",
+        help=f"only this {kind}; may be repeated",
+    )  # fmt: skip
     parser.add_argument("--driver", default=DRIVERS[0], choices=DRIVERS)
     parser.add_argument("--quick", action="store_true", help="a short run, to see that everything works")
     parser.add_argument("--write", action="store_true", help=written)

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from ..pages import GUIDE, put
-from ..workers import measure, parsed, parser_of
+from ..workers import measure, options_of, parsed
 from .measuring import Table
 
 
@@ -18,16 +18,15 @@ def main(arguments: list[str] | None = None) -> int:
     """Measures and prints. Returns 1 if a table could not be measured."""
     from .tables import TABLES
 
-    parser = parser_of("advice", __doc__, "table", "put the tables into docs/guides/performance.md")
+    parser = options_of("advice", __doc__, "table", "put the tables into docs/guides/performance.md")
     parser.add_argument("--markdown", action="store_true", help="print Markdown, as the page has it")
     options = parsed(parser, arguments)
 
     def show(answer: dict[str, Any]) -> None:
         table = Table(tuple(answer["header"]), tuple(map(tuple, answer["rows"])))
-        text = table.markdown() if options.markdown else table.text()
-        print(f"\n{answer['name']}:\n{text}", flush=True)
+        print(f"\n{answer['name']}:\n{table.text(options.markdown)}", flush=True)
         if options.write:
-            put(GUIDE, f"advice {answer['name']}", table.markdown())
+            put(GUIDE, f"advice {answer['name']}", table.text(as_markdown=True))
 
     return measure("advice", "table", TABLES, options, show)
 

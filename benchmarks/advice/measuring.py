@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from kompute_py._base.collector import collector_off
 
-from ..table import duration
+from ..table import aligned, duration
 
 Way = Callable[[], object]
 _BLOCK = 2e-3  # seconds; shorter work is repeated
@@ -30,22 +30,9 @@ class Table:
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
-    def markdown(self) -> str:
-        """Columns after the first are numbers."""
-        rule = ("---", *["---:"] * (len(self.header) - 1))
-        return "\n".join(f"| {' | '.join(cells)} |" for cells in (self.header, rule, *self.rows))
-
-    def text(self) -> str:
-        """Aligned, for a terminal."""
-        cells = [self.header, *self.rows]
-        widths = [max(len(row[i]) for row in cells) for i in range(len(self.header))]
-        lines = []
-        for row in cells:
-            parts = [
-                c.rjust(w) if i else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
-            ]
-            lines.append("  ".join(parts).rstrip())
-        return "\n".join(lines)
+    def text(self, as_markdown: bool = False) -> str:
+        """Aligned, for a terminal or for a page."""
+        return aligned([self.header, *self.rows], as_markdown)
 
 
 class Measuring:

@@ -19,6 +19,7 @@ from tools.count_code import code_lines
 
 from ..paths import ROOT
 from ..peers.environments import OURS, Peer, interpreter
+from ..table import aligned
 
 _SHARED = ("matplotlib", "pillow", "scikit-image", "scipy")
 LIBRARIES = {
@@ -26,8 +27,8 @@ LIBRARIES = {
     "taichi": (Peer("gallery-taichi", ("taichi", *_SHARED)), Path(__file__).parent / "with_taichi"),
     "wgpu": (Peer("gallery-wgpu", ("wgpu", *_SHARED)), Path(__file__).parent / "with_wgpu"),
 }
-PROGRAMS = ("heat", "nbody", "histogram_equalisation", "matrix_products", "raymarch")
-SIZES = {"matrix_products": 128, "nbody": 120, "raymarch": 120}
+PROGRAMS = ("heat", "histogram_equalisation", "raymarch")
+SIZES = {"raymarch": 120}
 
 
 def counts(program: str) -> dict[str, tuple[int, int]]:
@@ -77,15 +78,7 @@ def main() -> int:
     for program in PROGRAMS:
         cells = counts(program).values()
         rows.append([program.replace("_", " "), *(f"{own} ({whole})" for whole, own in cells)])
-    if options.markdown:
-        rows.insert(1, ["---"] + ["---:"] * len(LIBRARIES))
-        print("\n".join(f"| {' | '.join(row)} |" for row in rows))
-    else:
-        print(
-            "\n".join(
-                "".join(f"{cell:>14}" if i else f"{cell:24}" for i, cell in enumerate(row)) for row in rows
-            )
-        )
+    print(aligned(rows, options.markdown))
     return 0
 
 

@@ -1,27 +1,28 @@
 """The part `library`: time per element of each function of `kp.ops`, beside NumPy's, on lavapipe.
 
 Prints the least time of a call on tensors, and of NumPy's on arrays, in turns, over a million elements. The
-table of docs/reference/library.md takes them from benchmarks/library/measured, which `--write` writes.
+table of docs/reference/library.md takes them from benchmarks/library/measured.json, which `--write` writes.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
-from ..workers import measure, parsed, parser_of, when
+from ..workers import measure, options_of, parsed, when
 
-MEASURED = Path(__file__).with_name("measured")
-"""The folder of what is measured: AREA.json for each area."""
+MEASURED = Path(__file__).with_name("measured.json")
+"""By area: when it was measured, and by function our time and NumPy's."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measures and prints. Returns 1 if a function could not be measured."""
     from .calls import CALLS
 
-    options = parsed(parser_of("library", __doc__, "function", "keep the times for the page"), arguments)
+    options = parsed(options_of("library", __doc__, "function", "keep the times for the page"), arguments)
     found: dict[str, list[str]] = {}
 
     def show(answer: dict[str, Any]) -> None:
@@ -36,23 +37,22 @@ def main(arguments: list[str] | None = None) -> int:
 
 def measured() -> dict[str, list[str]]:
     """The kept times of our call and of NumPy's, by function."""
-    files = sorted(MEASURED.glob("*.json"))
-    return {
-        name: times for file in files for name, times in json.loads(file.read_text())["functions"].items()
-    }
+    areas = json.loads(MEASURED.read_text()).values()
+    return {name: times for area in areas for name, times in area.items() if name != "when"}
 
 
 def _keep(moment: str, found: dict[str, list[str]], before: dict[str, list[str]]) -> None:
-    """Writes the files of the areas that `found` has functions of."""
+    """Writes the areas that `found` has functions of, with a line for each function."""
     from kompute_py import ops
 
+    areas = json.loads(MEASURED.read_text())
     for module, names in ops._MODULES.items():
-        if not set(names) & set(found):
-            continue
-        times = {**before, **found}
-        kept = {"when": moment, "functions": {name: times[name] for name in sorted(names) if name in times}}
-        file = MEASURED / f"{module.rpartition('.')[2]}.json"
-        file.write_text(json.dumps(kept, indent=1) + "\n")
+        if set(names) & set(found):
+            times = {**before, **found}
+            kept = {name: times[name] for name in sorted(names) if name in times}
+            areas[module.rpartition(".")[2]] = {"when": moment, **kept}
+    lines = json.dumps(areas, indent=1, sort_keys=False)
+    MEASURED.write_text(re.sub(r"\[\s+(.*?),\s+(.*?)\s+\]", r"[\1, \2]", lines) + "\n")
 
 
 def _shown(nanoseconds: float | None) -> str:

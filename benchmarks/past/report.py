@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..machine import describe
-from ..table import Row, duration
+from ..table import Row, aligned, duration
 from .kind import MachineKind
 from .moves import Comparison, Move, compare
 from .records import PUBLISHED, PastError, Record, commit_here, default_folders, find, save
@@ -122,15 +122,8 @@ def text(
     moved = [*made.of("slower"), *made.of("faster")]
     cells = [("", "figure", "driver", "before", "now", "change", "noise")]
     cells += [_cells(move, title, show) for move in moved]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     if moved:
-        lines += [
-            "  ".join(
-                cell.rjust(width) if i > 2 else cell.ljust(width)
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in cells
-        ]
+        lines.append(aligned(cells, False, range(3, 7)))
     level = len(made.of("level"))
     lines.append(f"{len(made.of('slower'))} slower, {len(made.of('faster'))} faster, {level} level")
     for what, names in (("New", made.only_after), ("No longer measured", made.only_before)):

@@ -20,11 +20,10 @@ from tests.drivers import DriverUnavailableError
 from ..drivers import driver_environment
 from ..machine import describe
 from ..pages import INSIDE, put
-from ..table import duration
+from ..table import aligned, duration
+from ..workers import DRIVERS, options_of
 from .environments import OURS, PEERS, Peer, PeerError
 from .processes import FULL, QUICK, TASKS, Plan, Task, Worker, take_turns
-
-DRIVERS = ("lavapipe", "swiftshader")
 
 LEGEND = """\
 Lower quartiles over blocks that the libraries' processes did in turns; the processes were started
@@ -126,26 +125,12 @@ def times(ratio: float) -> str:
     return f"{ratio:.{digits}f} x"
 
 
-def aligned(table: list[list[str]], as_markdown: bool) -> str:
-    """The table as text or as Markdown."""
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-    rows = [
-        [
-            cell.rjust(width) if i else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        for row in table
-    ]
-    if not as_markdown:
-        return "\n".join("  ".join(row).rstrip() for row in rows)
-    rule = ["-" * width if not i else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in [rows[0], rule, *rows[1:]])
-
-
-def parser_of(part: str, about: str | None, libraries: Iterable[str]) -> argparse.ArgumentParser:
-    """The options of a part that compares libraries, the first of which is ours."""
+def parser_of(
+    part: str, about: str | None, libraries: Iterable[str], only: Iterable[str] | None = None
+) -> argparse.ArgumentParser:
+    """The options of a part that compares libraries, the first of which is ours; `only`: as `options_of`."""
     names = list(libraries)[1:]
-    parser = argparse.ArgumentParser(prog=f"python -m benchmarks {part}", description=about)
+    parser = options_of(part, about, "task", "put the table into docs/inside/performance.md", only)
     parser.add_argument(
         "--peer",
         action="append",
@@ -154,18 +139,13 @@ def parser_of(part: str, about: str | None, libraries: Iterable[str]) -> argpars
         metavar="NAME",
         help=f"only this library, beside {OURS.name}: {', '.join(names)}",
     )
-    parser.add_argument("--driver", default=DRIVERS[0], choices=DRIVERS)
-    parser.add_argument("--quick", action="store_true", help="a short run, to see that everything works")
-    parser.add_argument(
-        "--markdown", action="store_true", help="print Markdown, as docs/inside/performance.md has it"
-    )
+    parser.add_argument("--markdown", action="store_true", help="print Markdown, as the page has it")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to FILE too")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/inside/performance.md")
     return parser
 
 
 def parsed(parser: argparse.ArgumentParser, arguments: list[str] | None) -> argparse.Namespace:
-    """The options, with `--only`. Ends the process for a part of the figures that the page would get."""
+    """The options. Ends the process for a part of the figures that the page would get."""
     options = parser.parse_args(arguments)
     if options.write and (options.quick or options.only or options.peer or options.driver != DRIVERS[0]):
         parser.error("the page has all figures, of a full run on lavapipe")
@@ -198,13 +178,6 @@ def measure(
 def main(arguments: list[str] | None = None) -> int:
     """Measures and prints. Returns 1 where a library could not be measured."""
     parser = parser_of("peers", __doc__, PEERS)
-    parser.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="TASK",
-        help=f"only tasks whose name starts so: {', '.join(TASKS)}",
-    )
     options = parsed(parser, arguments)
     tasks = [task for name, task in TASKS.items() if name.startswith(tuple(options.only or ("",)))]
     if not tasks:

@@ -38,11 +38,7 @@ such operation."""
 
 def main(arguments: list[str] | None = None) -> int:
     """Measures and prints. Returns 1 where a library could not be measured."""
-    parser = parser_of("operations", __doc__, LIBRARIES)
-    parser.add_argument(
-        "--only", action="append", default=[], choices=TASKS, help="only this operation; may be repeated"
-    )
-    options = parsed(parser, arguments)
+    options = parsed(parser_of("operations", __doc__, LIBRARIES, TASKS), arguments)
     tasks = [task for name, task in TASKS.items() if not options.only or name in options.only]
     plan = QUICK if options.quick else FULL
     return measure("operations", tasks, LIBRARIES, plan, options, LEGEND, Report.typical)

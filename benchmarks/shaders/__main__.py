@@ -51,11 +51,7 @@ def write(program: Program, folder: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measures and prints. Returns 1 where a library could not be measured."""
-    parser = parser_of("shaders", __doc__, LIBRARIES)
-    parser.add_argument(
-        "--only", action="append", default=[], choices=PROGRAMS, help="only this shader; may be repeated"
-    )
-    options = parsed(parser, arguments)
+    options = parsed(parser_of("shaders", __doc__, LIBRARIES, PROGRAMS), arguments)
     plan = QUICK if options.quick else FULL
     with tempfile.TemporaryDirectory() as scratch:
         tasks = []

@@ -215,26 +215,25 @@ def library() -> str:
 
     from kompute_py import ops
 
-    folder = Path(__file__).resolve().parents[2] / "benchmarks" / "library" / "measured"
+    measured = json.loads((Path(__file__).parents[2] / "benchmarks/library/measured.json").read_text())
     parts = []
     for module, names in ops._MODULES.items():
         area = module.rpartition(".")[2]
-        file = folder / f"{area}.json"
-        measured = json.loads(file.read_text()) if file.exists() else {"functions": {}}
+        times = measured.get(area, {})
         things = [(name, getattr(ops, name)) for name in names]
         rows = [
             (
                 _link(f"kompute_py.ops.{name}"),
                 first_sentence(thing),
                 *(facts_of(thing)[each] for each in FACTS),
-                *measured["functions"].get(name, ("", "")),
+                *times.get(name, ("", "")),
             )
             for name, thing in things
             if facts_of(thing)
         ]
         if rows:
             heads = ("function", "meaning", *FACTS, "ns per element", "NumPy's")
-            parts.append(f"## {AREAS[area]}\n\n{_table(heads, rows)}\nMeasured {measured['when']}.\n")
+            parts.append(f"## {AREAS[area]}\n\n{_table(heads, rows)}\nMeasured {times['when']}.\n")
     return "\n".join(parts)
 
 

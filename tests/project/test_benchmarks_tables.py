@@ -146,8 +146,7 @@ def test_the_least_of_all_devices_counts(monkeypatch):
 def test_tables_as_text_and_markdown():
     table = Table(("way", "time"), (("first", "1 ms"), ("the second", "10 ms")))
     assert table.text().splitlines() == ["way          time", "first        1 ms", "the second  10 ms"]
-    lines = ["| way | time |", "| --- | ---: |", "| first | 1 ms |", "| the second | 10 ms |"]
-    assert table.markdown().splitlines() == lines
+    assert table_in(table.text(as_markdown=True))[1:3] == [["----------", "----:"], ["first", "1 ms"]]
 
 
 # ------------------------------------------------------------------------------------------------- operations
