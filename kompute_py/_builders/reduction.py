@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from .._custom.builder import KernelBuilder
     from .._formulas.typed import Typed
 
-_VARIANTS = ("run", "shared", "subgroup")
 _FEW_LINES = 256
 _FEW_ELEMENTS = 2**18
 _SUBGROUPS = frozenset(("basic", "ballot", "shuffle_relative"))

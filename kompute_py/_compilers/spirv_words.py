@@ -16,8 +16,6 @@ DECORATE, MEMBER_DECORATE = 71, 72
 TYPES = range(19, 40)
 """Opcodes that declare types."""
 
-Words = "array.array[int]"
-
 
 def words_of(spirv: bytes) -> array.array[int]:
     """The module's words."""

@@ -24,7 +24,7 @@ from .._formulas.dtypes import literal
 from .._formulas.elements import Element, element_of
 from .._formulas.words import GLSL_WORDS
 from .._shaders.module import ShaderModule, subgroups_of
-from .arg_descs import RANKS, ArgDesc, AttrArg, EmptyOptionalTensorArg, TensorArg, TensorListArg, ValueArg
+from .arg_descs import RANKS, ArgDesc, EmptyOptionalTensorArg, TensorArg, TensorListArg, ValueArg
 from .expressions import IntOrSize, Size, ceil_div, glsl, largest, product, smallest
 from .names import tensor_of_name
 from .selection import KernelSelection
@@ -235,15 +235,6 @@ class KernelBuilder:
         raise InvalidArgumentError(
             f"{self._who()}: the argument {desc.name!r} is not a value of the kernels: it {reason}"
         )
-
-    @property
-    def arg_bindings(self) -> list[Any]:
-        """`arg_value` of all arguments that are values in the kernels, in the signature's order."""
-        return [
-            self.arg_value(desc.index)
-            for desc in self.selection.arg_descs
-            if desc is not None and not isinstance(desc, (AttrArg, EmptyOptionalTensorArg))
-        ]
 
     def result(self, position: int = 0) -> TensorValue:
         """A result in the kernels. Raises InvalidArgumentError if there is no such result."""

@@ -686,7 +686,6 @@ def _all() -> dict[str, str]:
                 for mark, meant in ({"{T}": type_} | _SCALES.get(type_, {})).items():
                     name, text = name.replace(mark, meant), text.replace(mark, meant)
                 found[name] = text
-    # A kernel may get them twice: for a formula, and for the elements of a dtype.
     return {
         name: f"#ifndef kp_has_{name}\n#define kp_has_{name}\n{text.strip()}\n#endif"
         for name, text in found.items()

@@ -25,9 +25,10 @@ from .running import (
     ShapeOption,
     SpecOption,
     duration,
+    launchable,
     opened,
 )
-from .shaders import DefineOption, EntryOption, IncludeOption, LanguageOption, TargetOption, compiled
+from .shaders import DefineOption, EntryOption, IncludeOption, LanguageOption, TargetOption
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -88,23 +89,17 @@ def bench_command(
             )
         _bench_device(device, as_json)
         return
-    from .arguments import Given, prepare
+    from .arguments import Given
     from .measuring import measure_kernel
 
     options = Given(
         list(inputs or []), [], list(shapes or []), list(dtypes or []), list(values or []), list(spec or []),
         grid, groups, filter, address,
     )  # fmt: skip
-    with LateProgress(Console(stderr=True), 4) as progress:
-        progress.step("compiling")
-        module = compiled(shader, define, include, language, entry, target)
-        progress.step("opening the device")
-        with opened(device) as manager:
-            progress.step("reading and uploading")
-            prepared = prepare(manager, manager.kernel(module), options)
-            progress.step("running")
-            times = measure_kernel(manager, prepared, seconds)
-            found = _of_kernel(manager, prepared, times)
+    chosen = (shader, define, include, language, entry, target)
+    with launchable(device, chosen, options) as (progress, manager, prepared):
+        progress.step("running")
+        found = _of_kernel(manager, prepared, measure_kernel(manager, prepared, seconds))
     if as_json:
         print(json.dumps(found, indent=2))
     else:

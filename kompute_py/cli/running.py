@@ -32,7 +32,7 @@ from .shaders import (
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
-    from .arguments import Argument, Prepared
+    from .arguments import Argument, Given, Prepared
 
 _DATA, _LAUNCH = "Data", "Launch"
 _STEPS = 4
@@ -180,7 +180,7 @@ def run_command(
     show_traceback: Traceback = False,
 ) -> None:
     """See `RUN_HELP`."""
-    from .arguments import Given, prepare
+    from .arguments import Given
 
     places = list(outputs or [])
     given = Given(
@@ -188,19 +188,30 @@ def run_command(
         list(spec or []),
         grid, groups, filter, address,
     )  # fmt: skip
+    chosen = (shader, define, include, language, entry, target)
+    with launchable(device, chosen, given) as (progress, manager, prepared):
+        check_places(prepared.outputs)
+        progress.step("running" if repeat == 1 else f"running {repeat} times")
+        seconds, clock = timed_runs(manager, prepared, repeat)
+        _deliver(prepared)
+        if timed:
+            print(f"{prepared.kernel.name}: {runs_text(seconds)} on {_name(manager)} ({clock})")
+
+
+@contextlib.contextmanager
+def launchable(
+    device: str | None, chosen: tuple[Any, ...], given: Given
+) -> Iterator[tuple[LateProgress, Manager, Prepared]]:
+    """A Manager, and the kernel of the shader `chosen` (the arguments of `compiled`) with what is given."""
+    from .arguments import prepare
+
     with LateProgress(Console(stderr=True), _STEPS) as progress:
         progress.step("compiling")
-        module = compiled(shader, define, include, language, entry, target)
+        module = compiled(*chosen)
         progress.step("opening the device")
         with opened(device) as manager:
             progress.step("reading and uploading")
-            prepared = prepare(manager, manager.kernel(module), given)
-            check_places(prepared.outputs)
-            progress.step("running" if repeat == 1 else f"running {repeat} times")
-            seconds, clock = timed_runs(manager, prepared, repeat)
-            _deliver(prepared)
-            if timed:
-                print(f"{prepared.kernel.name}: {runs_text(seconds)} on {_name(manager)} ({clock})")
+            yield progress, manager, prepare(manager, manager.kernel(module), given)
 
 
 @contextlib.contextmanager
