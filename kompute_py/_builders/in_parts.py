@@ -29,7 +29,7 @@ class InParts(Operation):
     __module__ = "kompute_py"  # as the class of others
 
     def _general(
-        self, exactly: Any, args: tuple[Any, ...], out: Any = None, donate: Any = (), **named: Any
+        self, exactly: Any, args: tuple[Any, ...], /, out: Any = None, donate: Any = (), **named: Any
     ) -> Any:
         try:
             return super()._general(exactly, args, out, donate, **named)

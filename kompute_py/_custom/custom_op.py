@@ -353,7 +353,7 @@ class Operation:
             raise
 
     def _general(
-        self, exactly: Any, args: tuple[Any, ...], out: Any = None, donate: Any = (), **named: Any
+        self, exactly: Any, args: tuple[Any, ...], /, out: Any = None, donate: Any = (), **named: Any
     ) -> Any:
         values = self._bind(args, named)
         if donate is None or donate is False or (type(donate) is tuple and not donate):

@@ -246,3 +246,28 @@ def test_dtypes_as_arguments(mgr):
             stored_as(x, wrong)
     with pytest.raises(kp.ArgumentTypeError, match="stored_as: unused is None"):
         stored_as(x, unused=None)
+
+
+@kp.CustomOp.register
+class of_any_names(kp.CustomOp):
+    signature = "of_any_names(Tensor args, int exactly=1, int key=2, int title=3) -> Tensor"
+
+    def select(self, ksel):
+        args = ksel.arg_tensor("args")
+        for name in ("exactly", "key", "title"):
+            ksel.arg_int(name)
+        ksel.return_new_tensor(args.shape, args.dtype)
+
+    def generate(self, ksel, kb):
+        kb.yield_results("args_load(i) + exactly + 10 * key + 100 * title")
+
+
+def test_parameters_have_any_names(mgr):
+    t, out = mgr.zeros(3, np.int32), mgr.empty(3, np.int32)
+    for n in range(3):
+        assert of_any_names(args=t, exactly=n, key=1, title=1).tolist() == [110 + n] * 3
+        of_any_names.submit(args=t, exactly=n, key=1, title=2, out=out).wait()
+        assert out.read().tolist() == [210 + n] * 3
+        operation = of_any_names.op(args=t, exactly=n, key=2, title=2)
+        mgr.sequence().record(operation).eval()
+        assert operation.results[0].read().tolist() == [220 + n] * 3
