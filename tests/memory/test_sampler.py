@@ -274,7 +274,7 @@ def test_arrays_of_bindings(mgr, needs):
 def test_arrays_of_any_length(mgr, needs):
     needs(mgr, "dispatch")
     needs(mgr, "runtimeDescriptorArray")
-    # Groups of several invocations: in loops of one, Mesa 26.1 reads the descriptor behind the last, and crashes.
+    # In loops of groups of one, Mesa 26.1 reads the descriptor behind the last, and crashes.
     k = mgr.kernel(
         """
         #version 450
