@@ -67,22 +67,26 @@ def tidied(spirv: bytes) -> bytes:
     laid_out: set[int] = set()
     variables: list[tuple[int, int, int]] = []
     counters: dict[int, int] = {}  # variable -> place
+    entries: list[tuple[int, int, int]] = []  # place, that of the variables, end
     inside = False
     partitioned: list[int] = []  # places of the capability and its extension
     out = Rewriter(words)
     for opcode, at, length in instructions(words):
         inside = inside or opcode == FUNCTION
-        if opcode == _PARTITION or (opcode in _OVER_GROUPS and words[at + 4] >= 6):
-            partitioned = []
-        if inside or opcode == ENTRY_POINT:
+        if inside:
+            if opcode == _PARTITION or (opcode in _OVER_GROUPS and words[at + 4] >= 6):
+                partitioned = []
             if counters:
-                used = counters.keys() & words[at + 1 : at + length]
-                for each in used:
+                for each in counters.keys() & words[at + 1 : at + length]:
                     del counters[each]
         elif opcode == CAPABILITY and words[at + 1] == _PARTITIONED:
             partitioned.append(at)
         elif opcode == EXTENSION and text_at(words, at + 1, at + length) == _PARTITIONS:
             partitioned.append(at)
+        elif opcode == ENTRY_POINT:
+            entries.append(
+                (at, at + 3 + len(text_at(words, at + 3, at + length).encode()) // 4 + 1, at + length)
+            )
         elif opcode == SOURCE:
             out.replace(at, array.array("I", [words[at], _HLSL, *words[at + 2 : at + length]]))
         elif opcode == NAME:
@@ -107,6 +111,11 @@ def tidied(spirv: bytes) -> bytes:
     for counter, place in counters.items():
         for at in (place, *places[counter]):
             out.replace(at)
+    for at, first, end in entries if counters else ():
+        listed = array.array("I", (each for each in words[first:end] if each not in counters))
+        head = words[at:first]
+        head[0] = ENTRY_POINT | (len(head) + len(listed)) << 16
+        out.replace(at, head + listed)
     structs = {each for each, (opcode, _) in types.items() if opcode == TYPE_STRUCT}
     for struct in laid_out & structs:
         name = names.get(struct, "")

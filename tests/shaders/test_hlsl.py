@@ -559,6 +559,15 @@ StructuredBuffer<float2> five : register(t5);
 
 
 @needs_dxc
+@pytest.mark.parametrize("version", ["1.3", "1.5"])
+def test_counters_that_no_code_uses_are_no_parameters(version):
+    source = f"{HEAD}RWStructuredBuffer<float> p;\n[numthreads(1, 1, 1)] void main() {{ o[0] = p[1]; }}"
+    module = kp.ShaderModule(source, language="hlsl", compiler="dxc", spirv_version=version)
+    assert [parameter.name for parameter in module.signature.parameters] == ["o", "p"]
+    assert "counter" not in module.disassembly()
+
+
+@needs_dxc
 def test_invalid_spirv_is_the_compilers_fault():
     source = f"{HEAD}[numthreads(1, 1, 1)] void main(float3 id : SV_DispatchThreadID) {{ o[0] = id.x; }}"
     with pytest.raises(kp.ShaderCompileError, match=r"(DispatchThreadID|fault of the compiler)[^$]*DXC 1\."):
