@@ -79,9 +79,9 @@ def tidied(spirv: bytes) -> bytes:
             if counters:
                 for each in counters.keys() & words[at + 1 : at + length]:
                     del counters[each]
-        elif opcode == CAPABILITY and words[at + 1] == _PARTITIONED:
-            partitioned.append(at)
-        elif opcode == EXTENSION and text_at(words, at + 1, at + length) == _PARTITIONS:
+        elif (opcode == CAPABILITY and words[at + 1] == _PARTITIONED) or (
+            opcode == EXTENSION and text_at(words, at + 1, at + length) == _PARTITIONS
+        ):
             partitioned.append(at)
         elif opcode == ENTRY_POINT:
             entries.append(
