@@ -1,4 +1,4 @@
-"""What a source that does not compile may be instead: a graphics shader, another language, a mistyped path.
+"""A source that does not compile may be something else: a graphics shader, another language, a mistyped path.
 
 Looked at after an error only; each sign is one that the language asked for does not have.
 """
@@ -15,7 +15,7 @@ _GRAPHICS = (
     rb"(?i)\bgl_(Position|FragCoord|FragColor|FragDepth|VertexIndex|VertexID|InstanceIndex|PrimitiveID|TessCoord)\b"
     rb"|layout\s*\(\s*location\s*=\s*\d+\s*\)\s*(?:\w+\s+)?(?:in|out)\b|\bSV_(Position|Target\d?|VertexID)\b"
 )
-# Languages that kompute_py does not compile: their signs, and the guide for those who come from them.
+# Languages that kompute_py does not compile: their signs, and the guide that leads here.
 _FOREIGN = (
     ("WGSL", rb"@(compute|workgroup_size)\b|\bvar\s*<\s*(storage|uniform|workgroup|private)\b", "wgpu"),
     ("CUDA", rb"\b__(global|device|shared)__\b|\b(threadIdx|blockIdx|blockDim)\s*\.", "CuPy"),
@@ -41,13 +41,13 @@ def hint(source: bytes, language: str) -> str:
     for name, signs, guide in _FOREIGN:
         if re.search(signs, source):
             return (
-                f"It looks like {name}, which kompute_py does not compile; it takes GLSL, HLSL and Slang. The "
-                f'page "Coming from {guide}" shows the same in GLSL'
+                f"It looks like {name}; kompute_py compiles GLSL, HLSL and Slang. The page "
+                f'"Coming from {guide}" shows the same in GLSL'
             )
     if language == "glsl" and re.search(_HLSL, source):
         return (
-            'It looks like HLSL or Slang, and is compiled as GLSL: give language="hlsl" or language="slang", or '
-            'a path that ends so (the guide "HLSL and Slang")'
+            'It looks like HLSL or Slang, and is compiled as GLSL: give language="hlsl" or "slang", or a '
+            'path that ends so (the guide "HLSL and Slang")'
         )
     if language != "glsl" and re.search(_GLSL, source, re.MULTILINE):
         return 'It looks like GLSL: give language="glsl", or a path that ends in .comp or .glsl'

@@ -68,7 +68,7 @@ def with_formats(spirv: bytes, code: str) -> bytes:
             known[(opcode, *words[at + 2 : at + length])] = words[at + 1]
 
     def inner(kind: int) -> int:
-        """What a pointer points to, or an array consists of."""
+        """The type that a pointer points to, or an array consists of."""
         at = types[kind]
         return words[at + (3 if words[at] & 0xFFFF == TYPE_POINTER else 2)]
 

@@ -646,7 +646,7 @@ class Kernel:
         return [pair for i, pair in sorted(given, key=lambda each: each[0] not in tied) if i != index]
 
     def _counter(self, parameter: Parameter, values: list[Any]) -> np.ndarray[Any, Any]:
-        """What a hidden counter that was left out begins with: 0, or the number of elements to consume."""
+        """The first value of a hidden counter that was left out: 0, or the number of elements to consume."""
         if not parameter.consumed:
             return np.zeros(1, np.uint32)
         place = self._signature.position(parameter.counts)

@@ -1,4 +1,7 @@
-"""Manager: opens a device and creates every object on it."""
+"""Manager: opens a device and creates every object on it.
+
+Some 800 lines because each method has a docstring of its own.
+"""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from .._base.errors import (
     OutOfRangeError,
     kind_of,
 )
-from .._base.text import Told, told
 from .._base.texels import plain_format
+from .._base.text import Told, told
 from .._base.warn import warn
 from .._memory.memory import Memory
 from .._memory.sampler import SampledImage, Sampler
@@ -60,9 +60,10 @@ def texel_format(parameter: Parameter, tensor: Any, who: str) -> str:
     if kind == "float" and prefix and dtype.name in _NORMALIZED:
         return prefix + _NORMALIZED[dtype.name]
     if found is None or found.scalar != kind:
+        floats = "float16, float32, or integers of 8 or 16 bits"
         raise ArgumentTypeError(
-            f"{who}: {parameter.name!r} is {parameter.type}, whose texels are 1, 2 or 4 numbers of "
-            f"{'float16, float32, or integers of 8 or 16 bits' if kind == 'float' else f'{kind}8, 16 or 32'}; "
+            f"{who}: the texels of {parameter.name!r} ({parameter.type}) are 1, 2 or 4 numbers of "
+            f"{floats if kind == 'float' else f'{kind}8, 16 or 32'}; "
             f"{tensor._describe()} has {channels if channels == 3 else dtype}"
         )
     return found.name

@@ -245,10 +245,10 @@ def _with_counters(bindings: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]
     hidden: list[Mapping[str, Any]] = []
     for b in bindings:
         found = _COUNTER.fullmatch(b["name"])
-        own = found and (found[1] or found[2])
-        buffer = found and (by_name.get(own) if found[1] else by_name.get(f"{own}.elements"))
-        if own and buffer:
-            # DXC says what it is; of Slang's, those that it only reads are consumed.
+        own = (found[1] or found[2]) if found else ""
+        buffer = by_name.get(own) or by_name.get(f"{own}.elements")
+        if found and buffer:
+            # DXC says which it is; of Slang's, those that are only read are consumed.
             told = buffer["block_name"]
             consumed = told.startswith("Consume") if found[1] else buffer["access"] == "read"
             hidden.append({**b, "name": f"{own}_counter", "counts": own, "consumed": consumed})
@@ -342,7 +342,8 @@ class Signature:
         outputs: bool = False,
     ) -> tuple[list[Any], dict[str, Any]]:
         """(value for each parameter, values of push-constant members) of a call of `kernel`; a value left out
-        is `MISSING`. With `outputs`, bindings that the shader only writes may be left out, and so may hidden counters.
+        is `MISSING`. With `outputs`, bindings that the shader only writes, and hidden counters, may be left
+        out.
 
         Raises InvalidArgumentError, with the nearest name, for an unknown name, a value that is given twice
         or missing, or too many of them.

@@ -109,7 +109,8 @@ DeviceOptions options_of(const std::optional<uint32_t>& index, std::string prefe
                          std::optional<std::string> visible, std::vector<uint32_t> families,
                          std::vector<std::string> desired, std::vector<std::string> required, bool validation,
                          std::vector<std::string> layers, bool robust_access, std::string cache_dir,
-                         const MemoryOptions& memory, size_t recent_pipelines, double pipeline_timeout, const std::string& wait) {
+                         const MemoryOptions& memory, size_t recent_pipelines, double pipeline_timeout,
+                         const std::string& wait) {
     DeviceOptions options;
     options.wait = wait == "spin" ? WaitMode::spin : wait == "block" ? WaitMode::block : WaitMode::automatic;
     options.request.index = index;

@@ -1,6 +1,6 @@
 #include "bindings.hpp"
-#include "spirv/declared_format.hpp"
 #include "call_support.hpp"
+#include "spirv/declared_format.hpp"
 
 #include "spirv/invocation.hpp"
 #include "spirv/reach.hpp"
@@ -160,7 +160,8 @@ std::shared_ptr<Algorithm> make_algorithm(const Context& context, std::shared_pt
                                       constants, std::move(push_constants));
     };
     // Compiling a pipeline takes at least milliseconds; some drivers take minutes for some shaders.
-    if (!context.device().pipelines().knows(shader, constants)) return making_pipeline(context.device(), std::move(make));
+    Device& device = context.device();
+    if (!device.pipelines().knows(shader, constants)) return making_pipeline(device, std::move(make));
     const Unlocked unlocked;
     return make();
 }

@@ -91,7 +91,8 @@ bool wait_for(double seconds, const Done& done, const Wait& wait, const Points& 
 // Ctrl-C meanwhile: it raises KeyboardInterrupt at once, the work continues alone, and its result is dropped.
 // So `work` must own everything that it uses, and use no Python object. For calls into compilers and drivers
 // that may take seconds and cannot be stopped.
-// After `seconds` it throws Error(eval_timeout) with the message `late`, and the work continues in the same way.
+// After `seconds` it throws Error(eval_timeout) with the message `late`, and the work continues in the same
+// way.
 template <typename Work>
 auto interruptibly(Work work, double seconds = std::numeric_limits<double>::infinity(),
                    const std::string& late = "") {
@@ -129,12 +130,12 @@ auto making_pipeline(const Device& device, Work work) {
     const double seconds = device.pipeline_seconds();
     std::array<char, 32> shown{};
     std::snprintf(shown.data(), shown.size(), "%g", seconds);
-    return interruptibly(std::move(work), seconds,
-                         "'" + std::string(device.physical().properties.deviceName) +
-                             "' takes longer than " + shown.data() +
-                             " s to make the pipeline (option pipeline_timeout). The driver cannot be stopped: "
-                             "it goes on in a thread of its own, and a later call finds what it made. Large "
-                             "local arrays and structs, and unrolled loops, take long: kp.check tells of them");
+    return interruptibly(
+        std::move(work), seconds,
+        "'" + std::string(device.physical().properties.deviceName) + "' takes longer than " + shown.data() +
+            " s to make the pipeline (option pipeline_timeout). The driver cannot be stopped: "
+            "it goes on in a thread of its own, and a later call finds what it made. Large "
+            "local arrays and structs, and unrolled loops, take long: kp.check tells of them");
 }
 // The same for several objects.
 void await_points(const std::vector<Point>& points);

@@ -20,7 +20,7 @@ def zeroing(mgr, source=ADD, **options):
     """The kernel, if the device promises zeros; else it says what it lacks."""
     if "robustBufferAccess2" in mgr.enabled_features:
         return mgr.kernel(source, bounds="zero", **options)
-    with pytest.raises(kp.UnimplementedError, match="'robustBufferAccess2'.*VK_EXT_robustness2"):
+    with pytest.raises(kp.UnimplementedError, match=r"'robustBufferAccess2'.*VK_EXT_robustness2"):
         mgr.kernel(source, bounds="zero", **options)
     pytest.skip("the device lacks robustBufferAccess2")
 

@@ -1,6 +1,4 @@
-"""Hidden counters of AppendStructuredBuffer, ConsumeStructuredBuffer and IncrementCounter: made by the call, or
-given by name.
-"""
+"""Hidden counters of AppendStructuredBuffer and its like: made by the call, or given by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays of bindings of run-time length, with indices that differ between invocations, on devices that have them."""
+"""Arrays of bindings of run-time length, with indices that differ between invocations."""
 
 from __future__ import annotations
 

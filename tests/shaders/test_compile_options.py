@@ -208,7 +208,8 @@ def test_assembly_without_a_version(tmp_path, mgr):
         "",
         kp.disassemble(
             kp.compile(
-                "layout(local_size_x = 8) in; layout(binding = 0) buffer A { float a[]; }; void main() { a[0] = 1; }",
+                "layout(local_size_x = 8) in; layout(binding = 0) buffer A { float a[]; }; "
+                "void main() { a[0] = 1; }",
                 target="vulkan1.1",
             )
         ),

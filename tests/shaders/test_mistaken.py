@@ -1,5 +1,6 @@
-"""Sources that are something else: another language, a mistyped path, [numthreads] on a helper; and one name for
-each binding.
+"""Sources that are something else: another language, a mistyped path, [numthreads] on a helper.
+
+And one name for each binding.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ WGSL = """
 @group(0) @binding(0) var<storage, read_write> d: array<f32>;
 @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) { d[id.x] *= 2.0; }
 """
-HLSL = "RWStructuredBuffer<float> x; [numthreads(1, 1, 1)] void main(uint3 t : SV_DispatchThreadID) { x[t.x] = 1; }"
+HLSL = """
+RWStructuredBuffer<float> x;
+[numthreads(1, 1, 1)] void main(uint3 t : SV_DispatchThreadID) { x[t.x] = 1; }
+"""
 GLSL = "#version 450\nlayout(local_size_x = 1) in; void main() {}"
 
 

@@ -168,7 +168,7 @@ def test_a_compiler_that_makes_invalid_spirv_is_at_fault():
     assert broken != spirv
     for optimize in ("none", "performance"):
         with pytest.raises(
-            kp.ShaderCompileError, match="blur.hlsl: error: the compiler made SPIR-V .* not of the source"
+            kp.ShaderCompileError, match=r"blur\.hlsl: error: the compiler made SPIR-V .* not of the source"
         ):
             _native.finish_spirv(broken, "blur.hlsl", optimize, "vulkan1.2", False)
 

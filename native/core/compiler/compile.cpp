@@ -339,7 +339,7 @@ bool is_valid(const std::vector<uint32_t>& words) {
     return validate_spirv(words, ValidationOptions::lenient(3)).empty();
 }
 
-// A compiler's module that is not valid is the compiler's fault, which users cannot find in their source.
+// Users cannot find the fault of a compiler in their source.
 void require_sound(const std::vector<uint32_t>& words, OptimizeFor aim, const std::string& name) {
     const std::string problem = validate_spirv(words, ValidationOptions::lenient(3));
     if (problem.empty()) return;

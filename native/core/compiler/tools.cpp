@@ -113,7 +113,9 @@ std::string with_capability_names(std::string text) {
 std::string unknown_capability(const std::string& problem) {
     constexpr std::string_view label = "Invalid capability operand: ";
     const size_t at = problem.find(label);
-    return at == std::string::npos ? "" : problem.substr(at + label.size(), problem.find('\n', at) - at - label.size());
+    if (at == std::string::npos) return "";
+    const size_t begin = at + label.size();
+    return problem.substr(begin, problem.find('\n', at) - begin);
 }
 
 std::string validate_spirv(std::span<const uint32_t> words, const ValidationOptions& options) {
@@ -149,7 +151,8 @@ std::string disassemble_spirv(std::span<const uint32_t> words, bool friendly_nam
     if (friendly_names) options |= SPV_BINARY_TO_TEXT_OPTION_FRIENDLY_NAMES;
     std::string text;
     if (!tools.Disassemble(words.data(), words.size(), &text, options)) {
-        if (const std::string capability = unknown_capability(with_capability_names(messages)); !capability.empty())
+        const std::string capability = unknown_capability(with_capability_names(messages));
+        if (!capability.empty())
             throw Error(ErrorKind::unimplemented, "The module has the SPIR-V capability " + capability +
                                                       ", which kompute_py's tools do not know");
         invalid("these " + std::to_string(words.size() * 4) + " bytes are not SPIR-V: " + trimmed(messages));
@@ -183,7 +186,7 @@ std::vector<uint32_t> assemble_spirv(const std::string& text, uint32_t vulkan_mi
     const ValidationOptions lenient = ValidationOptions::lenient(vulkan_minor);
     const uint32_t newest = words[1];
     if (version == 0) {
-        // Without such a comment, an older version is taken only if the module is valid in none that is newer.
+        // Without such a comment: the newest version in which the module is valid.
         for (; words[1] >= 0x10000u; words[1] -= 0x100u)
             if (validate_spirv(words, lenient).empty()) return words;
         words[1] = newest;

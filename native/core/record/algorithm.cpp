@@ -30,6 +30,10 @@ std::string name_of(uint32_t dim, bool arrayed, bool multisampled) {
            (arrayed ? "Array" : "");
 }
 
+void free_view(const DeviceContext& context, uint64_t view) noexcept {
+    context.vk().vkDestroyBufferView(context.handle(), handle_from<VkBufferView>(view), nullptr);
+}
+
 std::tuple<uint32_t, uint32_t, uint32_t> place_of(const Argument& argument) {
     return {argument.set, argument.binding, argument.element};
 }
@@ -379,7 +383,7 @@ VkBufferView Algorithm::view_of(const BindingInfo& binding, const Argument& argu
                declared ? " of an unknown format" : " without a format, and none was given: declare one");
     if (binding.access != Access::none && binding.image_scalar != format->scalar)
         refuse(ErrorKind::invalid_argument,
-               std::string(" whose texels have the format ") + format->name +
+               std::string(" with texels of the format ") + format->name +
                    ". A shader sees float and normalized components as imageBuffer (samplerBuffer), signed "
                    "ones as iimageBuffer, unsigned ones as uimageBuffer");
     const bool storage = binding.kind == DescriptorKind::storage_texel_buffer;
@@ -396,10 +400,10 @@ VkBufferView Algorithm::view_of(const BindingInfo& binding, const Argument& argu
                                              ": use a storage buffer, or another format");
     const auto& limits = device().limits();
     if (range.size == 0 || range.size % format->texel_bytes != 0)
-        refuse(ErrorKind::invalid_argument,
-               " with texels of " + std::to_string(format->texel_bytes) + " bytes (" + format->name +
-                   "); the " + range.label() + " has " + std::to_string(range.size) +
-                   " bytes, which is not a whole number of them, at least one");
+        refuse(ErrorKind::invalid_argument, " with texels of " + std::to_string(format->texel_bytes) +
+                                                " bytes (" + format->name + "); the " + range.label() +
+                                                " has " + std::to_string(range.size) +
+                                                " bytes, which is not a whole number of them, at least one");
     if (const uint64_t texels = range.size / format->texel_bytes; texels > limits.maxTexelBufferElements)
         refuse(ErrorKind::invalid_argument,
                "; the " + range.label() + " has " + std::to_string(texels) +
@@ -422,9 +426,7 @@ VkBufferView Algorithm::view_of(const BindingInfo& binding, const Argument& argu
     VkBufferView view = VK_NULL_HANDLE;
     check_vk(device().vk().vkCreateBufferView(device().handle(), &create, nullptr, &view),
              "vkCreateBufferView", "a texel buffer");
-    views_.emplace_back().own(device().handles(), view, [](const DeviceContext& context, uint64_t handle) noexcept {
-        context.vk().vkDestroyBufferView(context.handle(), handle_from<VkBufferView>(handle), nullptr);
-    });
+    views_.emplace_back().own(device().handles(), view, &free_view);
     return view;
 }
 

@@ -9,7 +9,7 @@
 namespace kp {
 
 struct DeclaredFormat {
-    const char* name;   // GLSL's; "" if the shader declares no format, "unknown" for a number beyond the table
+    const char* name;   // GLSL's; "" if the shader declares none, "unknown" for a number beyond the table
     ScalarKind scalar;  // of a component; a packed texel is one unsigned integer
     uint32_t width;     // its bits
     uint32_t channels;

@@ -64,7 +64,8 @@ private:
         if (to == from) return 1;
         const Instruction type = module_.at(to, "the type of a copy");
         const Instruction other = module_.at(from, "the type of a copied value");
-        const uint64_t count = type.op() == spv::OpTypeStruct || type.op() == spv::OpTypeArray ? parts(type) : 0;
+        const bool has_parts = type.op() == spv::OpTypeStruct || type.op() == spv::OpTypeArray;
+        const uint64_t count = has_parts ? parts(type) : 0;
         if (count == 0 || other.op() != type.op() || parts(other) != count || count > most_elements ||
             depth == deepest)
             return most_elements + 1;

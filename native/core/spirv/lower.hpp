@@ -1,4 +1,4 @@
-// What some drivers do not take in a valid module, written in the way that all of them take.
+// Rewrites valid code that some drivers do not take in the way that all of them take.
 #pragma once
 
 #include <cstdint>
