@@ -122,7 +122,7 @@ def test_sliders_call_the_kernel_and_draw(mgr, needs):
 def test_sliders_by_type_and_lines(mgr, needs):
     needs(mgr, "dispatch")
     x, y = mgr.tensor(np.arange(8)), mgr.zeros(8)
-    live = kp.notebook.sliders(mgr.kernel(SOURCE), x, y, grid=(8, 1), width=(1, 4), offset=(-5, 5))
+    live = kp.notebook.sliders(mgr.kernel(SOURCE), x, y, grid=(8, 1), width=(8, 16), offset=(-5, 5))
     assert [type(knob).__name__ for knob in live.knobs.values()] == ["FloatSlider", "IntSlider", "IntSlider"]
     assert "<polyline" in live.picture.value
     live.knobs["factor"].value = 1.0
