@@ -164,7 +164,9 @@ typealias T = {vector};
 
 @pytest.mark.parametrize("kind", ["uint16_t", "uint", "uint64_t", "uint3"])
 def test_abs_of_unsigned_numbers_is_refused(kind):
-    with pytest.raises(kp.ShaderCompileError, match="abs of an unsigned integer is computed as of a signed one"):
+    with pytest.raises(
+        kp.ShaderCompileError, match="abs of an unsigned integer is computed as of a signed one"
+    ):
         compiled("abs(x[0])", kind)
 
 
