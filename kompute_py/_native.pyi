@@ -1135,8 +1135,8 @@ def reach_spirv(
 ]:
     """The elements that the invocations use.
 
-    Expressions (term, value, a, b); (set, binding, offset, stride, length, indices, guards, written, certain) of
-    each access. See native/core/spirv/reach.hpp.
+    Expressions (term, value, a, b); (set, binding, offset, stride, length, indices, guards, written,
+    certain) of each access. See native/core/spirv/reach.hpp.
     """
 
 def disassemble_spirv(spirv: bytes, friendly_names: bool = True) -> str: ...
