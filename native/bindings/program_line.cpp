@@ -141,17 +141,17 @@ void bind_program_line(py::module_& m) {
                  line.run(memory, push, taken(before), taken(after));
              });
     py::class_<RepeatedLine> repeated(m, "RepeatedLine");
-    repeated.def(py::init([](const ProgramLine& line, std::vector<ResourceRange> memory, size_t first,
-                             const std::vector<std::pair<uint64_t, int>>& fresh,
-                             std::vector<std::string> push,
-                             const std::vector<std::shared_ptr<Operation>>& before,
-                             const std::vector<std::shared_ptr<Operation>>& after) {
-        if (first > memory.size()) throw Error(ErrorKind::internal, "A call has less memory");
-        auto made = std::make_unique<RepeatedLine>(RepeatedLine{line.beside(), std::move(memory), first, {},
-                                                                std::move(push), taken(before), taken(after)});
-        for (const auto& [nbytes, type] : fresh) made->fresh.push_back({nbytes, type});
-        return made;
-    }));
+    repeated.def(
+        py::init([](const ProgramLine& line, std::vector<ResourceRange> memory, size_t first,
+                    const std::vector<std::pair<uint64_t, int>>& fresh, std::vector<std::string> push,
+                    const std::vector<std::shared_ptr<Operation>>& before,
+                    const std::vector<std::shared_ptr<Operation>>& after) {
+            if (first > memory.size()) throw Error(ErrorKind::internal, "A call has less memory");
+            auto made = std::make_unique<RepeatedLine>(RepeatedLine{
+                line.beside(), std::move(memory), first, {}, std::move(push), taken(before), taken(after)});
+            for (const auto& [nbytes, type] : fresh) made->fresh.push_back({nbytes, type});
+            return made;
+        }));
     replace_method(repeated, run_method);
 }
 

@@ -1,4 +1,4 @@
-"""Calls that are repeated exactly and make new results: none has memory that anything can still see."""
+"""Calls that are repeated exactly and make new results: no result has memory that anything can still see."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class Widened(Operation):
         return self._others(args, {**dict(zip(self._names, args, strict=False)), **named})
 
     def _general(
-        self, exactly: Any, args: tuple[Any, ...], out: Any = None, donate: Any = (), **named: Any
+        self, exactly: Any, args: tuple[Any, ...], /, out: Any = None, donate: Any = (), **named: Any
     ) -> Any:
         if not self._is_other(args, named):
             return super()._general(exactly, args, out, donate, **named)

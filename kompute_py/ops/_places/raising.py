@@ -25,7 +25,7 @@ class RaisingOperation(Operation):
     errors, so the call waits for the least and the greatest index; what is recorded has no such mode."""
 
     def _general(
-        self, exactly: Any, args: tuple[Any, ...], out: Any = None, donate: Any = (), **named: Any
+        self, exactly: Any, args: tuple[Any, ...], /, out: Any = None, donate: Any = (), **named: Any
     ) -> Any:
         place = self._at["mode"]
         mode = args[place] if len(args) > place else named.get("mode", self._defaults[place])
