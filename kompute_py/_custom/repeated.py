@@ -25,8 +25,9 @@ _MOST_REPEATED = 128
 
 CallArguments = tuple[tuple[Any, ...], dict[str, Any]]
 Place = tuple["int | str | None", "int | None"]
-"""The position or name of an argument of a call, and the position in it if it is a tuple. A new result has None
-and its number."""
+"""The position or name of an argument of a call, and the position in it if it is a tuple. A new result has
+None and its number.
+"""
 
 
 class Repeated(NamedTuple):
