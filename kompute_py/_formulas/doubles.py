@@ -220,7 +220,7 @@ double kp_dexpm1(double x) {
     "kp_derf": """
 double kp_derf(double x) {
     double m = abs(x), y;
-    if (kp_disnan(x) || m == 0.0lf) return x;
+    if (kp_disnan(x) || kp_iszero_double(x)) return x;
     if (m < 0.84375lf) {
         double z = x * x;
 double p = ((((-2.37630166566501626084e-05lf * z + -5.77027029648944159157e-03lf) * z +

@@ -9,6 +9,7 @@ import pytest
 
 import kompute_py as kp
 from kompute_py.errors import InvalidArgumentError
+from tests.support.subnormals import flushes
 
 
 def _has(mgr: kp.Manager, *dtypes: str) -> bool:
@@ -48,6 +49,8 @@ def test_erf_of_doubles(mgr: kp.Manager) -> None:
     x = np.concatenate([x, [0.84375, 1.25, 1 / 0.35, 6, np.inf, -np.inf, 0.0, -0.0, np.nan, 1e-310]])
     found, expected = kp.ops.erf(mgr.tensor_t(x)).read(), np.array([math.erf(each) for each in x])
     assert found.dtype == np.float64
+    if found[-1] == 0 and flushes(mgr):
+        expected[-1] = 0
     np.testing.assert_array_less(
         np.abs(found - expected)[~np.isnan(x)], 3 * np.spacing(np.abs(expected[~np.isnan(x)]))
     )
