@@ -254,7 +254,7 @@ def fault_of(spirv: bytes) -> str | None:
             bits, signed = ints[words[at + 1]]
             if signed and bits < 32:
                 narrow.add(words[at + 2])
-            elif opcode == _WIDEN and words[at + 3] in narrow:
+            elif opcode == _WIDEN and not signed and words[at + 3] in narrow:  # as countbits itself does
                 widened.add(words[at + 2])
             if opcode == EXTENDED and words[at + 4] == _ABS and not signed:
                 return "abs of an unsigned integer is computed as of a signed one: leave it out"
