@@ -1,4 +1,4 @@
-// Arrays whose memory the device uses in place, and their release.
+// Arrays that the device uses in place, and their release.
 //
 // A tensor over an array keeps the array alive. The tensor may end on a thread without the interpreter lock,
 // or under a native lock, where Python code must not run. So the array and its `on_done` go on a list. The

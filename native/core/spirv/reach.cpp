@@ -28,7 +28,7 @@ using spirv::Module;
 using spirv::NumericType;
 
 constexpr uint32_t deepest = 64;
-constexpr uint32_t most_blocks = 4096;  // of code whose conditions are looked at
+constexpr uint32_t most_blocks = 4096;  // of code with conditions that are looked at
 constexpr uint32_t scalar = 4;          // the component of what is no vector
 
 using Guards = std::vector<std::pair<uint32_t, uint32_t>>;
@@ -346,7 +346,7 @@ Facts Reader::compare(Instruction made, bool holds, uint32_t component) {
         const auto type = type_of(made[i]);
         if (!type) return unknown(made[i], component);
         if (type->kind != NumericType::Kind::floating) return value(made[i], component);
-        // float(x) < float(w), as shaders write whose sizes are floats.
+        // float(x) < float(w), as in shaders with float sizes.
         const Instruction source = module_.find(made[i]);
         if (in(source.op(), spv::OpConvertSToF, spv::OpConvertUToF)) return value(source[3], component);
         return source.op() == spv::OpLoad ? loaded(source[3], component, unknown(made[i], component), true)
