@@ -174,11 +174,11 @@ def test_shaders_find_no_element(mgr, needs, kind):
     source = source.replace("#version 450", "#version 450\n#extension GL_EXT_shader_16bit_storage : enable")
     kernel = mgr.kernel(source, name="count")
     given = np.zeros(0, dtype)
-    np.testing.assert_array_equal(kernel(given, np.zeros(3, np.uint32)), [100] * 3)
+    np.testing.assert_array_equal(kernel(given, np.zeros(3, np.uint32), grid=3), [100] * 3)
     whole = mgr.tensor_t(np.ones(64, dtype))
     out = mgr.zeros(3, np.uint32)
     for a in (mgr.tensor_t(given), whole[0:0], whole[3:3], whole[64:]):
-        kernel(a, out)
+        kernel(a, out, grid=3)
         np.testing.assert_array_equal(out.read(), [100] * 3)
         algorithm = mgr.algorithm([a, out], kp.compile(source), (3, 1, 1))
         out.fill(0)
@@ -193,10 +193,10 @@ def test_arrays_of_single_bytes_are_refused_only_where_something_runs(mgr, needs
         "#version 450", "#version 450\n#extension GL_EXT_shader_8bit_storage : enable"
     )
     kernel = mgr.kernel(source, name="count")
-    assert kernel(np.zeros(0, np.uint8), np.zeros(0, np.uint32)).shape == (0,)
-    kernel.submit(mgr.zeros(0, np.uint8), mgr.zeros(0, np.uint32)).wait()
+    assert kernel(np.zeros(0, np.uint8), np.zeros(0, np.uint32), grid=0).shape == (0,)
+    kernel.submit(mgr.zeros(0, np.uint8), mgr.zeros(0, np.uint32), grid=0).wait()
     with pytest.raises(kp.UnimplementedError, match=r"binding 0 .*empty array of single bytes"):
-        kernel(np.zeros(0, np.uint8), np.zeros(3, np.uint32))
+        kernel(np.zeros(0, np.uint8), np.zeros(3, np.uint32), grid=3)
 
 
 def test_the_default_workgroup_of_an_empty_tensor_is_no_group(mgr, needs):

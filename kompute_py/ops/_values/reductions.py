@@ -330,11 +330,11 @@ def _norm(map_: str, reduce: str, finish: str | None) -> ReductionOp:
 
 
 _NORMS = {
-    2.0: _norm("a / 1 * (a / 1)", "a + b", "sqrt(a)"),
-    1.0: _norm("absolute(a / 1)", "a + b", None),
-    math.inf: _norm("absolute(a / 1)", "maximum(a, b)", None),
-    -math.inf: _norm("absolute(a / 1)", "minimum(a, b)", None),
-    0.0: _norm("where(a != 0, 1, absolute(a / 1))", "a + b", None),
+    2.0: ("a / 1 * (a / 1)", "a + b", "sqrt(a)"),
+    1.0: ("absolute(a / 1)", "a + b", None),
+    math.inf: ("absolute(a / 1)", "maximum(a, b)", None),
+    -math.inf: ("absolute(a / 1)", "minimum(a, b)", None),
+    0.0: ("where(a != 0, 1, absolute(a / 1))", "a + b", None),
 }
 
 
@@ -342,11 +342,10 @@ _NORMS = {
 def _norm_of(order: float, of_complex: bool) -> ReductionOp:
     """The norm of an order."""
     found = _NORMS.get(order)
-    if of_complex and order == 2:
-        return _norm("_r = absolute(a); _r * _r", "a + b", "sqrt(a)")
-    if found is None:
-        found = _norm(f"absolute(a / 1) ** {order!r}", "a + b", f"a ** {1 / order!r}")
-    return found
+    map_, reduce, finish = found or (f"absolute(a / 1) ** {order!r}", "a + b", f"a ** {1 / order!r}")
+    if of_complex:  # they are floats already; SwiftShader's code for several quotients in a loop never ends
+        map_ = "_r = absolute(a); _r * _r" if order == 2 else map_.replace("a / 1", "a")
+    return _norm(map_, reduce, finish)
 
 
 class DotOp(ReductionOp):
