@@ -12,13 +12,12 @@ import ctypes
 import re
 from typing import Any
 
-from .sources import OK, UNKNOWN, Files, Message, Methods, Result, Source, Unusable, guid
+from .sources import OK, UNKNOWN, Files, Message, Methods, Result, Source, Unusable, guid, no_entry
 
 _UTF8 = 65001
 _NOT_FOUND = -2147467259  # E_FAIL
 _SHADER_MODEL = "cs_6_6"
 _ENVIRONMENTS = {"1.0": "vulkan1.0", "1.3": "vulkan1.1", "1.5": "vulkan1.2", "1.6": "vulkan1.3"}
-_FUNCTION = re.compile(rb"\[\s*numthreads[^\]]*\][^;{}()]*?(\w+)\s*\(")
 _LINE = re.compile(r"(?:(.*?):(\d+):(?:(\d+):)? )?(?:fatal )?(error|warning|note): (.*)")
 _FLAG = re.compile(r" \[-W[\w-]+\]$")
 
@@ -223,13 +222,7 @@ def _messages(log: bytes, source: Source) -> list[Message]:
                 (file or "", int(number or 0), int(column or 0), severity, _FLAG.sub("", message), "")
             )
     if any("missing entry point definition" in each[4] for each in found):
-        message = (
-            f"the source has no entry point {source.entry!r}; give the name of a function with [numthreads]"
-        )
-        others = [each.decode() for each in _FUNCTION.findall(source.text)]
-        if others:
-            message += f": entry={others[0]!r}"
-        return [(source.name, 0, 0, "error", message, "")]
+        return no_entry(source)
     if not found and log.strip(b"\0 \n"):
         text = " ".join(log.decode(errors="replace").replace("\0", "").split())
         found.append((source.name, 0, 0, "error", text, ""))

@@ -11,7 +11,7 @@ import os
 import re
 from typing import Any
 
-from .sources import UNKNOWN, Files, Message, Methods, Result, Source, Unusable, guid
+from .sources import UNKNOWN, Files, Message, Methods, Result, Source, Unusable, guid, no_entry
 
 _SPIRV = 6
 _COMPUTE_STAGE = 6
@@ -25,7 +25,6 @@ _IGNORED = {"41012", "39029", "39001"}
 
 _IGNORED_IN_HLSL = {"30081"}  # implicit conversions of HLSL
 _NO_ENTRY = "E38000"
-_FUNCTION = re.compile(rb"\[\s*numthreads[^\]]*\][^;{}()]*?(\w+)\s*\(")
 
 # Slang's oldest version. From 1.4 on it copies whole structs with OpCopyLogical, and drivers fail on those
 # with matrices. Slang chooses a newer version itself if the source needs one.
@@ -293,13 +292,7 @@ def _messages(log: bytes, source: Source) -> list[Message]:
         found.append((file, number, column, severity, message.rstrip("."), ""))
         codes.append(code)
     if _NO_ENTRY in codes:
-        message = (
-            f"the source has no entry point {source.entry!r}; give the name of a function with [numthreads]"
-        )
-        others = [each.decode() for each in _FUNCTION.findall(source.text)]
-        if others:
-            message += f": entry={others[0]!r}"
-        return [(source.name, 0, 0, "error", message, "")]
+        return no_entry(source)
     ignored = _IGNORED | (_IGNORED_IN_HLSL if source.language == "hlsl" else set())
     kept: dict[Message, None] = {}
     dropped = False

@@ -18,6 +18,8 @@ _MISSING = re.compile(r"failed to find include file '([^'\n]+)'|'([^'\n]+)' file
 # The compilers are told that a source without a file is in this folder.
 _NOWHERE = "kp-source"
 
+_FUNCTION = re.compile(rb"\[\s*numthreads[^\]]*\][^;{}()]*?(\w+)\s*\(")
+
 OK = 0
 NO_INTERFACE = -2147467262  # E_NOINTERFACE, 0x80004002
 
@@ -55,6 +57,14 @@ class Result(NamedTuple):
 
 class Unusable(Exception):
     """The library is not the compiler's or is too old; the text says why."""
+
+
+def no_entry(source: Source) -> list[Message]:
+    """The message for a source without its entry point. It names the first function that could be one."""
+    message = f"the source has no entry point {source.entry!r}; give the name of a function with [numthreads]"
+    if found := _FUNCTION.search(source.text):
+        message += f": entry={found[1].decode()!r}"
+    return [(source.name, 0, 0, "error", message, "")]
 
 
 def guid(first: int, second: int, third: int, *rest: int) -> bytes:
