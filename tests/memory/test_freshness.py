@@ -481,6 +481,24 @@ def test_work_that_was_cancelled_wrote_nothing_over_what_was_written(mgr):
         sends.eval()
 
 
+def test_work_that_may_yet_be_cancelled_hides_no_warning(mgr):
+    """A recording that was built meanwhile is not built again when it is cancelled."""
+    t = mgr.tensor([1, 2, 3, 4])
+    t.name = "t"
+    t[1:3] = [8, 9]
+    held, gate = mgr.sequence().record(kp.OpFill([t], 5)), mgr.semaphore()
+    held.eval_async(wait=(gate, 1))
+    sends = mgr.sequence().record(kp.OpSyncDevice([t]))
+    with pytest.warns(kp.KomputeWarning, match=OLD_COPY):
+        sends.eval_async()
+    gate.fail("no")
+    for each in (held, sends):
+        with pytest.raises(kp.AbortedError):
+            each.eval_await()
+    sends.eval()
+    assert t.read().tolist() == [1, 2, 3, 4]
+
+
 def test_a_warning_that_is_an_error_leaves_the_sequence_usable(mgr):
     t = mgr.tensor([1, 2, 3, 4])
     t.name = "t"

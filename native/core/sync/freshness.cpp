@@ -145,10 +145,14 @@ Freshness FreshnessRecord::state(const Segment& segment, const std::vector<Point
 }
 
 bool FreshnessRecord::left_behind(uint64_t begin, uint64_t end) const noexcept {
-    const auto cancelled = [](const Event& event) { return event.at.timeline->failed(event.at.value); };
+    // Held work counts as cancelled, because it may still be, after which no recording is built again.
+    const auto not_sent = [](const Event& event) {
+        const Point at = event.at.timeline->place(event.at.value);
+        return event.at.timeline->failed(event.at.value) || at.timeline->promised() < at.value;
+    };
     return std::ranges::any_of(segments_, [&](const Segment& segment) {
         return segment.begin < end && begin < segment.end && segment.wrote &&
-               std::ranges::all_of(segment.events, cancelled);
+               std::ranges::all_of(segment.events, not_sent);
     });
 }
 
