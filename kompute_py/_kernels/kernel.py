@@ -67,7 +67,7 @@ _Out = TypeVar("_Out", bound="np.ndarray[Any, Any]")
 
 def _is_zero(bounds: Any, name: str, manager: Manager) -> bool:
     """Whether `bounds` is "zero", which the device must promise."""
-    if bounds not in ("check", "zero"):
+    if type(bounds) is not str or bounds not in ("check", "zero"):
         raise InvalidArgumentError(f'{name}: bounds is {shown(bounds)}; choose "check" or "zero"')
     if bounds == "zero" and "robustBufferAccess2" not in manager.enabled_features:
         raise UnimplementedError(
