@@ -511,6 +511,21 @@ def test_destroying_what_waits_for_running_work_waits(mgr, work):
     assert first(t) == 1
 
 
+def test_semaphores_outlive_what_the_driver_does_after_a_submission(make_manager):
+    """Mesa gives back the semaphores that a submission waited for after it has signalled its end."""
+    for turn in range(60):
+        manager = make_manager(validation=False)
+        first_seq, second = (manager.sequence().record(kp.OpFill([manager.tensor([0])], 1)) for _ in range(2))
+        sem = manager.semaphore()
+        first_seq.eval_async(signal=(sem, 1))
+        second.eval_async(wait=(sem, 1))
+        second.destroy()
+        first_seq.eval_await()
+        if turn % 2:
+            del sem
+        manager.destroy()
+
+
 def test_the_last_reference_to_a_watched_semaphore(mgr):
     """The waiting thread's lock is not held while a semaphore goes, which wakes that thread."""
     for _ in range(20):

@@ -178,15 +178,15 @@ void Device::see_through() noexcept {
         const uint64_t last = queue->submitted();
         try {
             queue->wait_until(last);
-            continue;
         } catch (const Error&) {
             // The wait failed, not the work: its objects must stay until it ends.
+            try {
+                while (!lost() && !queue->reached(last)) std::this_thread::yield();
+            } catch (const Error&) {
+                continue;  // a lost device: its objects can and must be destroyed all the same
+            }
         }
-        try {
-            while (!lost() && !queue->reached(last)) std::this_thread::yield();
-        } catch (const Error&) {
-            continue;  // a lost device: its objects can and must be destroyed all the same
-        }
+        queue->let_finish();
     }
 }
 

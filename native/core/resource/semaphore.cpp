@@ -67,6 +67,8 @@ void Semaphore::release(std::vector<Point> points) {
         Error(ErrorKind::failed_precondition, "The " + label() + " was destroyed with its Manager"));
     device().wake_waiters();
     const std::shared_ptr<Payload> payload(new Payload{device(), timeline_.release()});
+    // Until the next submission has passed, as well: see Queue::let_finish().
+    for (Point& point : points) ++point.value;
     device().retired().push(std::move(points), payload);
 }
 

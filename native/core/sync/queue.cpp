@@ -80,6 +80,11 @@ uint64_t Queue::submit(PreparedSubmit& submission) {
     return value;
 }
 
+void Queue::let_finish() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (!context_.lost()) context_.vk().vkQueueWaitIdle(handle_);
+}
+
 void Queue::note_undeclared(uint64_t value) noexcept {
     uint64_t known = undeclared_.load(std::memory_order_relaxed);
     while (known < value && !undeclared_.compare_exchange_weak(known, value, std::memory_order_acq_rel)) {}

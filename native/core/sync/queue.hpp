@@ -53,6 +53,10 @@ public:
     // submitted.
     uint64_t submit(PreparedSubmit& submission);
 
+    // All submissions have passed: returns when the driver is done with their semaphores, too. Mesa's software
+    // queues give back those that a submission waited for after they have signalled its end.
+    void let_finish() noexcept;
+
     [[nodiscard]] uint64_t submitted() const noexcept { return promised(); }
     // The last submission so far with an operation that does not declare its uses, and so may use any
     // object; 0 if there is none.
