@@ -153,7 +153,7 @@ class CombiningOp(CustomOp):
         acc, _ = self.acc_of(types, ksel._features, wanted)
         map_ = self.mapped(types, wanted).typed(types, ksel._features, acc, ksel.notes.get("beyond", False))
         both = self.reduce.typed(self.named(self.reduce, acc), ksel._features, acc)
-        return map_, Reducer(both, acc), acc
+        return map_, Reducer(both, acc, map_), acc
 
     def named(self, formula: Formula, dtype: Any, count: Any = None) -> dict[str, Any]:
         """The dtypes of the names in a formula of combined elements and their number, ``n``."""
@@ -464,6 +464,8 @@ class Lines:
             uint kp_e = min(kp_n, kp_k + {parts[1]});
             {find}"""
         total = named(parts[0]) * named("kp_lines")
+        if reducer.long:
+            four = None
         keep = f"{self.parts}_store(kp_part, kp_s);"
         self._combine(total, begin, get, four, keep if several else store())
         if several:

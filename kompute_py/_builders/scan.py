@@ -274,8 +274,13 @@ class _Writer:
         )
         return (
             f"{self.kind} kp_s = {self.reducer.zero}; bool kp_some = false, kp_cut = false;\n"
-            f"while (kp_e - kp_k >= 4u) {{ {one * 4} }}\nwhile (kp_k < kp_e) {one}"
+            f"{self.turns(one)}"
         )
+
+    def turns(self, one: str) -> str:
+        """The loops over the elements of an invocation, `one` of which is a block."""
+        four = "" if self.reducer.long else f"while (kp_e - kp_k >= 4u) {{ {one * 4} }}\n"
+        return f"{four}while (kp_k < kp_e) {one}"
 
     def block(self) -> None:
         """The invocations of a workgroup put what their predecessors have in front of their own.
@@ -401,10 +406,9 @@ class _Writer:
         self.loop()
 
     def loop(self) -> None:
-        """The walk that stores: four elements in a turn."""
+        """The walk that stores."""
         kb, kind = self.kb, self.kind
-        several = isinstance(self.reducer.acc, tuple)
-        quads = self.elements.quads and not self.op.reverse and not several
+        quads = self.elements.quads and not self.op.reverse and not self.reducer.long
         kb.emit(f"{kind} kp_v; uint kp_j;")
         names = [each.name for each in kb.selection.results]
 
@@ -442,7 +446,7 @@ class _Writer:
             f"{{ kp_v = {self.get('kp_k')}; {kind} kp_w; {step('kp_v', 'kp_k', 'kp_w')} "
             f"{stored('kp_k', 'kp_w')} ++kp_k; }}"
         )
-        kb.emit(f"while (kp_e - kp_k >= 4u) {{ {one * 4} }}\nwhile (kp_k < kp_e) {one}")
+        kb.emit(self.turns(one))
 
     def result_quads(self) -> str:
         """The type of four results, if one store takes them; else ""."""

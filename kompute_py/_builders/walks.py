@@ -1,7 +1,9 @@
 """How reductions and scans walk through their arguments: axes merged, elements loaded, runs combined.
 
 Loops in the kernels are short: llvmpipe ends all loops of an invocation, without a word, after 65,535 turns
-in total, so an invocation takes at most `MOST_RUN` elements, four or eight in a turn.
+in total, so an invocation takes at most `MOST_RUN` elements. What computes and combines them stands in the
+kernel many times if it is short, for turns of four or eight, and once or twice if it is long: SwiftShader
+would compile twenty logarithms in a loop for minutes, and as many complex quotients for ever.
 """
 
 from __future__ import annotations
@@ -22,8 +24,10 @@ from .._formulas.elements import element_of
 from .._formulas.formula import Formula
 from .._formulas.typed import Typed, declarations_of
 
-MOST_RUN = 2**17
-"""Elements that one invocation takes: 16,384 turns of eight, and fewer than 1,024 around them."""
+MOST_RUN = 2**15
+"""Elements that one invocation takes: as many turns, and some around them."""
+_LONG = 1500
+"""Characters of GLSL from which on functions are long. A complex quotient has 1,700, a sine 2,500."""
 _GROUP = 256
 """Invocations of a workgroup, if the device has so many."""
 _LEAST_GROUP = 128
@@ -322,10 +326,15 @@ def _names(map_: Typed) -> set[str]:
 
 
 class Reducer:
-    """The GLSL of what combines two elements: ``kp_r(a, b)``."""
+    """The GLSL of what combines two elements: ``kp_r(a, b)``. `map_` computes the elements."""
 
-    def __init__(self, typed: Typed, acc: Accs) -> None:
+    long = False
+    """Whether a kernel has elements and their combination in few places."""
+
+    def __init__(self, typed: Typed, acc: Accs, map_: Typed | None = None) -> None:
         self.typed = typed
+        every = (typed,) if map_ is None else (typed, map_)
+        self.long = isinstance(acc, tuple) or len(declarations_of(*every)) > _LONG
         self.acc = acc
         self.kind = kind_of_elements(acc)
         self.kept: list[str] = []
@@ -387,48 +396,36 @@ def walk_run(reducer: Reducer, get: Any, four: Any) -> str:
     """Statements that combine the elements from ``kp_k`` to ``kp_e`` into ``kp_s``, and set ``kp_some``.
 
     Eight elements in pairs, 32 of these in a row, and these blocks in a row: the error of a sum grows with
-    the roots of long runs only. Elements with several values have longer combinations, and SwiftShader takes
-    minutes and gigabytes to compile twenty of these: there are four elements in pairs, and these in a row.
+    the roots of long runs only. Where that is long, 256 elements in a row, and these blocks in a row.
     """
     kind = reducer.kind
     lines = [f"{kind} kp_s = {reducer.zero}; bool kp_some = false;"]
-    if isinstance(reducer.acc, tuple):
-        lines.append(
-            "for (; kp_e - kp_k >= 4u; kp_k += 4u) "
-            f"{{ {kind} kp_w = {reducer.tree([get(f'kp_k + {n}u') for n in range(4)])}; "
-            "if (kp_some) kp_s = kp_r(kp_s, kp_w); else kp_s = kp_w; kp_some = true; }"
-        )
-    elif four is not None:
+    one = f"{kind} kp_w = {get('kp_k')};"
+    if reducer.long:
+        return "\n".join([*lines, *_blocks("", 1, one, reducer)])
+    if four is not None:
+        pairs = reducer.tree([*(f"kp_p[{n}]" for n in range(4)), *(f"kp_q[{n}]" for n in range(4))])
         load = f"{kind} kp_p[4], kp_q[4]; {four('kp_k', 'kp_p')} {four('kp_k + 4u', 'kp_q')}"
-        lines += _blocks(
-            "kp_even && ",
-            load,
-            reducer.tree([*(f"kp_p[{n}]" for n in range(4)), *(f"kp_q[{n}]" for n in range(4))]),
-            reducer,
-        )
-    if not isinstance(reducer.acc, tuple):
-        lines += _blocks(
-            "",
-            " ".join(f"{kind} kp_p{n} = {get(f'kp_k + {n}u')};" for n in range(8)),
-            reducer.tree([f"kp_p{n}" for n in range(8)]),
-            reducer,
-        )
+        lines += _blocks("kp_even && ", 8, f"{load} {kind} kp_w = {pairs};", reducer)
+    pairs = reducer.tree([f"kp_p{n}" for n in range(8)])
+    load = " ".join(f"{kind} kp_p{n} = {get(f'kp_k + {n}u')};" for n in range(8))
+    lines += _blocks("", 8, f"{load} {kind} kp_w = {pairs};", reducer)
     lines.append(
-        f"for (; kp_k < kp_e; ++kp_k) {{ {kind} kp_v = {get('kp_k')}; "
-        f"if (kp_some) kp_s = kp_r(kp_s, kp_v); else kp_s = kp_v; kp_some = true; }}"
+        f"for (; kp_k < kp_e; ++kp_k) {{ {one} "
+        "if (kp_some) kp_s = kp_r(kp_s, kp_w); else kp_s = kp_w; kp_some = true; }"
     )
     return "\n".join(lines)
 
 
-def _blocks(condition: str, load: str, tree: str, reducer: Reducer) -> list[str]:
+def _blocks(condition: str, step: int, load: str, reducer: Reducer) -> list[str]:
+    """Blocks of 256 elements, `step` in a turn, that `load` combines into ``kp_w``."""
     kind = reducer.kind
     return [
-        f"while ({condition}kp_e - kp_k >= 8u) {{",
+        f"while ({condition}kp_e - kp_k >= {step}u) {{",
         "    uint kp_m = min(kp_e, kp_k + 256u);",
         f"    {kind} kp_t = {reducer.zero}; bool kp_any = false;",
-        "    for (; kp_m - kp_k >= 8u; kp_k += 8u) {",
+        f"    for (; kp_m - kp_k >= {step}u; kp_k += {step}u) {{",
         f"        {load}",
-        f"        {kind} kp_w = {tree};",
         "        if (kp_any) kp_t = kp_r(kp_t, kp_w); else kp_t = kp_w;",
         "        kp_any = true;",
         "    }",

@@ -104,6 +104,32 @@ def test_an_invocation_takes_no_more_turns_than_drivers_make(mgr):
     x = mgr.tensor_t(np.ones((1 << 19, 8), np.uint8))
     op = kp.ops.reduction(dtype="uint32").variant("run")
     assert (op(x, axis=0).read() == 1 << 19).all()
+    long = kp.ops.reduction("x + y + 0 * sin(x)", "a + b", 0).variant("run")
+    x, y = np.ones((1024, 1), np.float32), np.zeros(40_000, np.float32)
+    assert (long(x, y, axis=1) == 40_000).all()
+
+
+LONG = [
+    ("complex64", "x / (1 + x) / (2 + 1j)", "a + b", 1),
+    ("complex64", "x", "1 / (1 / a + 1 / b)", -1),
+    ("float32", "x % 3 + x ** x", "a + b", 1),
+    ("float32", "x", "(a ** 3.0 + b ** 3.0) ** (1 / 3)", 3),
+]
+
+
+@pytest.mark.parametrize("variant", ["run", "shared"])
+@pytest.mark.parametrize(("dtype", "text", "reduce", "power"), LONG)
+def test_long_functions(dtype, text, reduce, power, variant):
+    """A kernel has them in few places: SwiftShader compiled twenty quotients or powers in a loop for ever."""
+    parts = np.random.default_rng(3).uniform(0.5, 2, (2, 3, 4099))
+    x = (parts[0] + 1j * parts[1] if dtype == "complex64" else parts[0]).astype(dtype)
+    values = eval(text, {"x": x.astype(np.result_type(dtype, np.float64))}) ** power
+    reduction, scan = (
+        make(text, reduce, associative=True).variant(variant) for make in (kp.ops.reduction, kp.ops.scan)
+    )
+    for axis in (None, 1):
+        np.testing.assert_allclose(reduction(x, axis=axis), values.sum(axis) ** (1 / power), rtol=1e-4)
+    np.testing.assert_allclose(scan(x, axis=1), values.cumsum(1) ** (1 / power), rtol=1e-4)
 
 
 @settings(max_examples=8, deadline=None)
