@@ -122,12 +122,16 @@ class Dxc:
         A source that HLSL 2021 refuses is compiled as HLSL 2018, unless an option names the version: older
         shaders choose vectors with ``a ? b : c``.
         """
-        result = self._attempt(source, "2021")
+        version = "2021"
+        result = self._attempt(source, version)
         if not result.spirv and not any(each.startswith("-HV") for each in source.options):
             older = self._attempt(source, "2018")
             if older.spirv:
-                return older
-        return result
+                version, result = "2018", older
+        if not result.spirv:
+            return result
+        tree = self._attempt(source._replace(options=[*source.options, "-ast-dump"]), version).spirv
+        return result._replace(tree=tree.decode(errors="replace"))
 
     def _attempt(self, source: Source, version: str) -> Result:
         files = Files(source)

@@ -6,13 +6,14 @@ most of it.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from .. import _native
-from .._base.digest import marks
+from .._base.digest import digest, marks, pack
 from .._base.errors import (
     CompileTimeoutError,
     Diagnostic,
@@ -64,7 +65,7 @@ class Compiler(NamedTuple):
     library: str = ""
     """The path of its library, if it is in one."""
     identity: str = ""
-    """A key that differs if the library differs."""
+    """A key that differs if the library differs, or what this package does to its results."""
     name: str = "glslang"
     """Its name in messages."""
 
@@ -99,13 +100,25 @@ def choose_compiler(language: str, asked: str | None, setting: Lookup = of_proce
         if library is not None:
             if kind != usual[0] and wanted is None:
                 _note_fallback(library)
-            return Compiler(kind, library.path, library.identity, library.name)
+            return Compiler(kind, library.path, f"{library.identity} {_own_identity()}", library.name)
     kind = wanted or usual[0]
     raise UnavailableError(
         f"{_SPOKEN[language]} is compiled by {_TITLES[kind]} here, and its library is not found: "
         f"{INSTALL[kind]}, or name the library in the setting {kind}_library (environment variable "
         f"KOMPUTE_PY_{kind.upper()}_LIBRARY)"
     )
+
+
+@functools.cache
+def _own_identity() -> str:
+    """Differs if the files of this folder differ, which change what the libraries make."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    contents = []
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".py"):
+            with open(os.path.join(folder, name), "rb") as file:
+                contents.append(file.read())
+    return digest(pack(contents)).hex()
 
 
 def _note_fallback(library: Library) -> None:

@@ -53,6 +53,8 @@ class Result(NamedTuple):
     """b"" if it did not compile."""
     messages: list[Message]
     files: Files
+    tree: str = ""
+    """The syntax tree, if the compiler shows it."""
 
 
 class Unusable(Exception):

@@ -7,6 +7,8 @@
 - The source's language is written as HLSL, because every validator knows its number; Slang has a newer one.
   Both mean the same to reflection: matrices have rows first.
 - DXC adds a counter to each buffer that could have one; those that no code uses go.
+- DXC widens an int before it makes a double of it; the double is made of the int, since Mesa's lavapipe
+  compares that of the widened one with 0 wrongly.
 - DXC 1.8 declares NVIDIA's partitioned subgroups for each sum over a wave; without their use that goes.
 """
 
@@ -19,7 +21,6 @@ from .spirv_words import (
     CAPABILITY,
     DECORATE,
     ENTRY_POINT,
-    EXTENDED,
     EXTENSION,
     FUNCTION,
     MEMBER_DECORATE,
@@ -42,8 +43,8 @@ from .spirv_words import (
 )
 
 _HLSL = 5
-_ABS = 5  # SAbs of GLSL.std.450
-_WIDEN, _COUNT = 114, 205  # OpSConvert, OpBitCount
+_WIDENS = _UNSIGNED, _SIGNED = 113, 114  # OpUConvert, OpSConvert
+_TO_FLOAT = {111: _SIGNED, 112: _UNSIGNED}  # OpConvertSToF, OpConvertUToF
 _UNIFORM = 2
 _PARTITIONED = 5297  # GroupNonUniformPartitionedNV
 _PARTITIONS = "SPV_NV_shader_subgroup_partitioned"
@@ -68,6 +69,8 @@ def tidied(spirv: bytes) -> bytes:
     variables: list[tuple[int, int, int]] = []
     counters: dict[int, int] = {}  # variable -> place
     entries: list[tuple[int, int, int]] = []  # place, that of the variables, end
+    long: set[int] = set()  # types of integers of 64 bits
+    widened: dict[tuple[int, int], int] = {}  # how, the result, the integer
     inside = False
     partitioned: list[int] = []  # places of the capability and its extension
     out = Rewriter(words)
@@ -79,6 +82,10 @@ def tidied(spirv: bytes) -> bytes:
             if counters:
                 for each in counters.keys() & words[at + 1 : at + length]:
                     del counters[each]
+            if opcode in _WIDENS and words[at + 1] in long:
+                widened[opcode, words[at + 2]] = words[at + 3]
+            elif opcode in _TO_FLOAT and (of := widened.get((_TO_FLOAT[opcode], words[at + 3]))):
+                out.replace(at, array.array("I", [*words[at : at + 3], of]))
         elif (opcode == CAPABILITY and words[at + 1] == _PARTITIONED) or (
             opcode == EXTENSION and text_at(words, at + 1, at + length) == _PARTITIONS
         ):
@@ -96,6 +103,10 @@ def tidied(spirv: bytes) -> bytes:
             members.append((at, words[at + 1], words[at + 2], text_at(words, at + 3, at + length)))
         elif opcode in TYPES:
             types[words[at + 1]] = (opcode, words[at + 2 : at + length])
+            if (opcode == TYPE_INT and words[at + 2] == 64) or (
+                opcode == TYPE_VECTOR and words[at + 2] in long
+            ):
+                long.add(words[at + 1])
         elif opcode == VARIABLE:
             variables.append((words[at + 1], words[at + 2], words[at + 3]))
             if names.get(words[at + 2], "").startswith("counter.var."):
@@ -237,27 +248,3 @@ def _lead_with_uint(
             out.replace(at)
         last = variables[-1][0]
         out.replace(last, *(words[at : at + (words[at] >> 16)] for at, _ in ordered))
-
-
-def fault_of(spirv: bytes) -> str | None:
-    """Names an operation of which compilers make wrong numbers, and a form that is right."""
-    words = words_of(spirv)
-    ints: dict[int, tuple[int, bool]] = {}  # types of integers and vectors of them: (bits, signed)
-    narrow: set[int] = set()  # values of signed types below 32 bits
-    widened: set[int] = set()
-    for opcode, at, length in instructions(words):
-        if opcode == TYPE_INT:
-            ints[words[at + 1]] = (words[at + 2], bool(words[at + 3]))
-        elif opcode == TYPE_VECTOR and words[at + 2] in ints:
-            ints[words[at + 1]] = ints[words[at + 2]]
-        elif length > 3 and words[at + 1] in ints and opcode not in (NAME, DECORATE):
-            bits, signed = ints[words[at + 1]]
-            if signed and bits < 32:
-                narrow.add(words[at + 2])
-            elif opcode == _WIDEN and not signed and words[at + 3] in narrow:  # as countbits itself does
-                widened.add(words[at + 2])
-            if opcode == EXTENDED and words[at + 4] == _ABS and not signed:
-                return "abs of an unsigned integer is computed as of a signed one: leave it out"
-            if opcode == _COUNT and words[at + 3] in widened:
-                return "countbits of an int16_t counts its sign in 32 bits: convert it to uint16_t"
-    return None

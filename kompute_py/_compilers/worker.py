@@ -131,10 +131,10 @@ class Compilers:
 
     def _compiled(self, asked: dict[str, Any]) -> dict[str, Any]:
         from kompute_py._base.errors import ShaderCompileError
-        from kompute_py._compilers.slang_faults import misread
+        from kompute_py._compilers.faults import of_module, of_numbers, of_text, of_tree
         from kompute_py._compilers.slang_images import with_formats
         from kompute_py._compilers.sources import Source
-        from kompute_py._compilers.tidy import LETTERS, fault_of, set_apart, shares_bindings, tidied
+        from kompute_py._compilers.tidy import LETTERS, set_apart, shares_bindings, tidied
 
         compiler = self._compiler(asked)
         fields = asked["request"]
@@ -167,12 +167,27 @@ class Compilers:
         spirv = tidied(made.spirv)
         if shifted:
             spirv = set_apart(spirv)
-        faults = [f"{compiler.name} would give wrong numbers: {fault}"] if (fault := fault_of(spirv)) else []
+        fault = of_module(spirv)
+        code = _without_comments(made.files.texts())
         if asked["compiler"] == "slang":
-            code = _without_comments(made.files.texts())
             spirv = with_formats(spirv, code)
-            faults += misread(code)
-        refused: list[Any] = [(source.name, 0, 0, "error", each, "") for each in faults]
+            sentences, placed = [*of_text(code), *([fault] if fault else [])], []
+        else:
+            sentences, placed = list(of_numbers(code)), list(of_tree(made.tree, fault))
+        faults = [(("", 0, 0), each) for each in sentences] + placed
+        refused: list[Any] = made.files.placed(
+            [
+                (
+                    file or source.name,
+                    line,
+                    column,
+                    "error",
+                    f"{compiler.name} would give wrong numbers: {each}",
+                    "",
+                )
+                for (file, line, column), each in dict.fromkeys(faults)
+            ]
+        )
         _begin("optimizer")
         try:
             spirv, declared, shared = self._native.finish_spirv(
