@@ -189,7 +189,6 @@ def _options(source: Source, version: str) -> list[str]:
         *("-T", _SHADER_MODEL, "-E", source.entry, "-HV", version),
         "-O0",  # the package's optimizer follows; it keeps names and interfaces
         "-Vd",
-        "-Wno-conversion",  # implicit conversions of HLSL
         f"-fspv-target-env={_environment(source)}",
     ]
     if not any(each.startswith("-fvk-use-") for each in source.options):
@@ -218,16 +217,20 @@ def _environment(source: Source) -> str:
 def _messages(log: bytes, source: Source) -> list[Message]:
     """DXC's messages, which are those of Clang: a line, then the source's line and a caret."""
     found: list[Message] = []
+    understood = False
     for line in log.decode(errors="replace").replace("\0", "").splitlines():
         match = _LINE.fullmatch(line)
         if match:
+            understood = True
             file, number, column, severity, message = match.groups()
+            if message.endswith("[-Wconversion]") and "from larger type" not in message:
+                continue  # an implicit conversion of HLSL; a double that becomes a float is worth a word
             found.append(
                 (file or "", int(number or 0), int(column or 0), severity, _FLAG.sub("", message), "")
             )
     if any("missing entry point definition" in each[4] for each in found):
         return no_entry(source)
-    if not found and log.strip(b"\0 \n"):
+    if not understood and log.strip(b"\0 \n"):
         text = " ".join(log.decode(errors="replace").replace("\0", "").split())
         found.append((source.name, 0, 0, "error", text, ""))
-    return found
+    return list(dict.fromkeys(found))

@@ -277,13 +277,20 @@ def of_tree(tree: str, module_fault: str | None) -> Iterator[tuple[Place, str]]:
         elif "IntegralToFloating>" in node.text and node.parts:
             of = node.parts[0]
             if of.bits > node.bits > 0 and "literal" not in of.type and constants.value(of) is None:
-                found.append((node, f"{NARROWED}: {_THROUGH[of.bits, node.bits]}"))
                 explained = True
+                if not _is_small(of):
+                    found.append((node, f"{NARROWED}: {_THROUGH[of.bits, node.bits]}"))
             explained = explained or _is_narrowed(of)
     if module_fault and not (module_fault == NARROWED and explained):
         found.append((root, module_fault))
     for node, fault in found:
         yield node.place, fault
+
+
+def _is_small(node: _Node) -> bool:
+    """Whether the low bits are all of the number."""
+    called = _REFERRED.search(node.parts[0].bare().text) if node.kind == "CallExpr" else None
+    return called is not None and called[3] in ("sign", "countbits", "firstbitlow", "firstbithigh")
 
 
 def _is_narrowed(node: _Node) -> bool:
