@@ -15,8 +15,8 @@ import pytest
 
 import kompute_py as kp
 from kompute_py._compilers import languages as shader_languages
-from tests.support.hlsl_programs import PROGRAMS, USES_WAVES
 from tests.support.languages import COMPILERS, needs_dxc, needs_slang, skipping_missing_waves
+from tests.support.programs import PROGRAMS, USES_WAVES, in_language
 
 HEAD = "RWStructuredBuffer<float> o : register(u0);\n"
 
@@ -313,11 +313,21 @@ def test_wave_intrinsics(mgr, needs, compiler, call):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs(mgr, needs, compiler, name):
+@pytest.mark.parametrize(
+    ("language", "compiler"),
+    [
+        pytest.param("hlsl", "dxc", marks=needs_dxc),
+        pytest.param("hlsl", "slang", marks=needs_slang),
+        pytest.param("slang", None, marks=needs_slang),
+        ("glsl", None),
+    ],
+)
+def test_programs(mgr, needs, language, compiler, name):
+    """One form of each agrees with NumPy in every language, and so with each other."""
     needs(mgr, "dispatch")
 
-    def make(source):
-        return mgr.kernel(source, language="hlsl", compiler=compiler)
+    def make(program):
+        return mgr.kernel(in_language(program, language), language=language, compiler=compiler)
 
     if name in USES_WAVES:
         with skipping_missing_waves():

@@ -32,7 +32,7 @@ from kompute_py._compilers.libraries import find_library
 from tests.drivers import environment
 from tests.shaders.test_slang import GLSL, HLSL, SCALE, SLANG
 from tests.support import fuzz_modules
-from tests.support.hlsl_programs import BLOCK_SOURCES
+from tests.support.programs import BLOCK_SOURCES
 
 _REGULAR = stat.S_ISREG(os.fstat(1).st_mode)  # whether the standard output is a file
 _PATIENCE = 10.0  # seconds for one mutant

@@ -1,4 +1,6 @@
-"""Scans and sorts in HLSL, each of several dispatches, with what NumPy says that they give."""
+"""Scans, reductions and sorts in one form for HLSL, Slang and GLSL, each of several dispatches, with what NumPy
+says that they give. The form is HLSL's, with macros for buffers and entry points.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +15,48 @@ Kernel = Callable[..., Any]
 Make = Callable[[str], Any]
 BLOCK = 64
 
-_ARGUMENTS = "cbuffer Arguments : register(b9) { uint count; uint stride; uint width; };\n"
+_HLSL = """
+#define IN(kind, name, place) StructuredBuffer<kind> name : register(t##place);
+#define OUT(kind, name, place) RWStructuredBuffer<kind> name : register(u##place);
+#define MAIN void main(uint3 id : SV_DispatchThreadID, uint local : SV_GroupIndex, uint3 group : SV_GroupID)
+cbuffer Arguments : register(b9) { uint count; uint stride; uint width; };
+"""
+_GLSL = """#version 450
+#extension GL_KHR_shader_subgroup_arithmetic : enable
+#extension GL_EXT_control_flow_attributes : enable
+#define IN(kind, name, place) layout(binding = place, std430) readonly buffer name##_block { kind name[]; };
+#define OUT(kind, name, place) layout(binding = place, std430) buffer name##_block { kind name[]; };
+#define MAIN void body(uvec3 id, uint local, uvec3 group); \\
+    void main() { body(gl_GlobalInvocationID, gl_LocalInvocationIndex, gl_WorkGroupID); } \\
+    void body(uvec3 id, uint local, uvec3 group)
+#define groupshared shared
+#define GroupMemoryBarrierWithGroupSync barrier
+#define InterlockedAdd(x, n, before) before = atomicAdd(x, n)
+#define WaveGetLaneCount() gl_SubgroupSize
+#define WavePrefixSum subgroupExclusiveAdd
+#define WaveActiveSum subgroupAdd
+#define WaveIsFirstLane subgroupElect
+layout(local_size_x = 64) in;
+layout(binding = 9, std140) uniform Arguments { uint count, stride, width; };
+"""
+
+
+def in_language(program: str, language: str) -> str:
+    """The program's source in a language."""
+    if language != "glsl":
+        return _HLSL + program
+    # GLSL has the size of a group elsewhere, and two brackets around the hint.
+    return _GLSL + program.replace("[numthreads(64, 1, 1)]", "").replace("[unroll]", "[[unroll]]")
+
 
 # Every scan adds the blocks' totals, which it has scanned in the same way, to the blocks.
-_ADD = (
-    _ARGUMENTS
-    + """
-StructuredBuffer<uint> before : register(t0);
-RWStructuredBuffer<uint> data : register(u1);
-[numthreads(64, 1, 1)] void main(uint3 id : SV_DispatchThreadID, uint3 group : SV_GroupID) {
+_ADD = """
+IN(uint, before, 0)
+OUT(uint, data, 1)
+[numthreads(64, 1, 1)] MAIN {
     if (id.x < count) data[id.x] += before[group.x];
 }
 """
-)
 
 _BLOCKS = {
     # Two halves of shared memory take turns; inclusive within, so that the value itself comes off at the end.
@@ -86,10 +117,9 @@ uint scan(uint value, uint local) {
 }
 
 _SCAN = """
-RWStructuredBuffer<uint> data : register(u0);
-RWStructuredBuffer<uint> totals : register(u1);
-[numthreads(64, 1, 1)] void main(uint3 id : SV_DispatchThreadID, uint local : SV_GroupIndex,
-uint3 group : SV_GroupID) {
+OUT(uint, data, 0)
+OUT(uint, totals, 1)
+[numthreads(64, 1, 1)] MAIN {
     uint value = id.x < count ? data[id.x] : 0;
     uint sum = scan(value, local);
     if (id.x < count) data[id.x] = sum;
@@ -123,7 +153,7 @@ def scan(kind: str) -> Callable[[kp.Manager, Make], None]:
     """The program of an exclusive scan whose blocks are scanned in this way."""
 
     def program(mgr: kp.Manager, make: Make) -> None:
-        blocks, add = make(_ARGUMENTS + _BLOCKS[kind] + _SCAN), make(_ADD)
+        blocks, add = make(_BLOCKS[kind] + _SCAN), make(_ADD)
         for count in (1, 63, 64, 1000, 5000):  # the last one has three levels
             values = _numbers(count, count, 1000)
             data = mgr.tensor_t(values)
@@ -134,11 +164,60 @@ def scan(kind: str) -> Callable[[kp.Manager, Make], None]:
     return program
 
 
-_BITONIC = (
-    _ARGUMENTS
-    + """
-RWStructuredBuffer<uint> data : register(u0);
-[numthreads(64, 1, 1)] void main(uint3 id : SV_DispatchThreadID) {
+_REDUCTIONS = {
+    "tree": """
+groupshared uint part[64];
+uint reduce(uint value, uint local) {
+    part[local] = value;
+    for (uint reach = 32; reach > 0; reach >>= 1) {
+        GroupMemoryBarrierWithGroupSync();
+        if (local < reach) part[local] += part[local + reach];
+    }
+    return part[local];
+}
+""",
+    "waves": """
+groupshared uint sums[64];
+uint reduce(uint value, uint local) {
+    uint total = WaveActiveSum(value), all_waves = 0;
+    if (WaveIsFirstLane()) sums[local / WaveGetLaneCount()] = total;
+    GroupMemoryBarrierWithGroupSync();
+    for (uint i = 0; i < 64 / WaveGetLaneCount(); ++i) all_waves += sums[i];
+    return all_waves;
+}
+""",
+}
+_SUMS = """
+IN(uint, data, 0)
+OUT(uint, totals, 1)
+[numthreads(64, 1, 1)] MAIN {
+    uint total = reduce(id.x < count ? data[id.x] : 0, local);
+    if (local == 0) totals[group.x] = total;
+}
+"""
+
+
+def reduction(kind: str) -> Callable[[kp.Manager, Make], None]:
+    """The program of a sum, as long as there are several blocks."""
+
+    def program(mgr: kp.Manager, make: Make) -> None:
+        kernel = make(_REDUCTIONS[kind] + _SUMS)
+        for count in (1, 64, 5000):
+            values = _numbers(count, count, 1 << 31)
+            data, left = mgr.tensor_t(values), count
+            while left > 1:
+                groups = -(-left // BLOCK)
+                totals = mgr.tensor_t(np.zeros(groups, np.uint32))
+                _call(kernel, groups, left, data=data, totals=totals)
+                data, left = totals, groups
+            assert data.read()[0] == values.sum(dtype=np.uint32)
+
+    return program
+
+
+_BITONIC = """
+OUT(uint, data, 0)
+[numthreads(64, 1, 1)] MAIN {
     uint other = id.x ^ stride;
     if (id.x >= count || other <= id.x) return;
     uint a = data[id.x], b = data[other];
@@ -146,7 +225,6 @@ RWStructuredBuffer<uint> data : register(u0);
     if ((a > b) == up) { data[id.x] = b; data[other] = a; }
 }
 """
-)
 
 
 def bitonic(mgr: kp.Manager, make: Make) -> None:
@@ -163,11 +241,9 @@ def bitonic(mgr: kp.Manager, make: Make) -> None:
     np.testing.assert_array_equal(data.read(), np.sort(values))
 
 
-_ODD_EVEN = (
-    _ARGUMENTS
-    + """
-RWStructuredBuffer<float> data : register(u0);
-[numthreads(64, 1, 1)] void main(uint3 id : SV_DispatchThreadID) {
+_ODD_EVEN = """
+OUT(float, data, 0)
+[numthreads(64, 1, 1)] MAIN {
     uint start = stride % width;
     if (id.x < start || (id.x - start) % (2 * stride) >= stride) return;
     uint other = id.x + stride;
@@ -177,7 +253,6 @@ RWStructuredBuffer<float> data : register(u0);
     data[other] = max(a, b);
 }
 """
-)
 
 
 def odd_even_merge(mgr: kp.Manager, make: Make) -> None:
@@ -195,23 +270,18 @@ def odd_even_merge(mgr: kp.Manager, make: Make) -> None:
     np.testing.assert_array_equal(data.read(), np.sort(values))
 
 
-_FLAGS = (
-    _ARGUMENTS
-    + """
-StructuredBuffer<uint> keys : register(t0);
-RWStructuredBuffer<uint> places : register(u1);
-[numthreads(64, 1, 1)] void main(uint3 id : SV_DispatchThreadID) {
+_FLAGS = """
+IN(uint, keys, 0)
+OUT(uint, places, 1)
+[numthreads(64, 1, 1)] MAIN {
     if (id.x < count) places[id.x] = 1 - ((keys[id.x] >> stride) & 1);
 }
 """
-)
-_SPLIT = (
-    _ARGUMENTS
-    + """
-StructuredBuffer<uint> keys : register(t0);
-StructuredBuffer<uint> places : register(t1);
-RWStructuredBuffer<uint> ordered : register(u2);
-[numthreads(64, 1, 1)] void main(uint3 id : SV_DispatchThreadID) {
+_SPLIT = """
+IN(uint, keys, 0)
+IN(uint, places, 1)
+OUT(uint, ordered, 2)
+[numthreads(64, 1, 1)] MAIN {
     if (id.x >= count) return;
     uint last = keys[count - 1];
     uint zeros = places[count - 1] + (1 - ((last >> stride) & 1));
@@ -219,12 +289,11 @@ RWStructuredBuffer<uint> ordered : register(u2);
     ordered[((key >> stride) & 1) == 0 ? places[id.x] : id.x - places[id.x] + zeros] = key;
 }
 """
-)
 
 
 def radix(mgr: kp.Manager, make: Make) -> None:
     """A radix sort, bit by bit: flags, a scan, and the stable split that it gives."""
-    flags, blocks, add, split = map(make, (_FLAGS, _ARGUMENTS + _BLOCKS["blelloch"] + _SCAN, _ADD, _SPLIT))
+    flags, blocks, add, split = map(make, (_FLAGS, _BLOCKS["blelloch"] + _SCAN, _ADD, _SPLIT))
     values = _numbers(3, 1500, 1 << 8)
     keys, ordered = mgr.tensor_t(values), mgr.tensor_t(np.zeros_like(values))
     groups = -(-values.size // BLOCK)
@@ -237,63 +306,52 @@ def radix(mgr: kp.Manager, make: Make) -> None:
     np.testing.assert_array_equal(keys.read(), np.sort(values))
 
 
-_COUNT = (
-    _ARGUMENTS
-    + """
-StructuredBuffer<uint> keys : register(t0);
-RWByteAddressBuffer counts : register(u1);
+_COUNT = """
+IN(uint, keys, 0)
+OUT(uint, counts, 1)
 groupshared uint local_counts[64];
-[numthreads(64, 1, 1)] void main(uint3 id : SV_DispatchThreadID, uint local : SV_GroupIndex) {
+[numthreads(64, 1, 1)] MAIN {
+    uint before;
     local_counts[local] = 0;
     GroupMemoryBarrierWithGroupSync();
-    if (id.x < count) InterlockedAdd(local_counts[keys[id.x]], 1u);
+    if (id.x < count) InterlockedAdd(local_counts[keys[id.x]], 1u, before);
     GroupMemoryBarrierWithGroupSync();
-    uint bytes;
-    counts.GetDimensions(bytes);
-    if (local * 4 < bytes && local_counts[local] > 0) counts.InterlockedAdd(local * 4, local_counts[local]);
+    if (local < width && local_counts[local] > 0) InterlockedAdd(counts[local], local_counts[local], before);
 }
 """
-)
-_PLACE = (
-    _ARGUMENTS
-    + """
-StructuredBuffer<uint> keys : register(t0);
-RWStructuredBuffer<uint> next : register(u1);
-RWStructuredBuffer<uint> ordered : register(u2);
-[numthreads(64, 1, 1)] void main(uint3 id : SV_DispatchThreadID) {
+_PLACE = """
+IN(uint, keys, 0)
+OUT(uint, next, 1)
+OUT(uint, ordered, 2)
+[numthreads(64, 1, 1)] MAIN {
     if (id.x >= count) return;
     uint place;
     InterlockedAdd(next[keys[id.x]], 1u, place);
     ordered[place] = keys[id.x];
 }
 """
-)
 
 
 def counting(mgr: kp.Manager, make: Make) -> None:
     """A counting sort: a histogram, its scan, and each key to the next place of its kind."""
-    count, blocks, add, place = map(
-        make, (_COUNT, _ARGUMENTS + _BLOCKS["hillis_steele"] + _SCAN, _ADD, _PLACE)
-    )
+    count, blocks, add, place = map(make, (_COUNT, _BLOCKS["hillis_steele"] + _SCAN, _ADD, _PLACE))
     values = _numbers(4, 2000, 60)
     keys, ordered = mgr.tensor_t(values), mgr.tensor_t(np.zeros_like(values))
     counts = mgr.tensor_t(np.zeros(60, np.uint32))
     groups = -(-values.size // BLOCK)
-    _call(count, groups, values.size, keys=keys, counts=counts)
+    _call(count, groups, values.size, width=60, keys=keys, counts=counts)
     np.testing.assert_array_equal(counts.read(), np.bincount(values, minlength=60))
     _scan(mgr, blocks, add, counts)
     _call(place, groups, values.size, keys=keys, next=counts, ordered=ordered)
     np.testing.assert_array_equal(ordered.read(), np.sort(values))
 
 
-_MERGE = (
-    _ARGUMENTS
-    + """
+_MERGE = """
 struct Entry { float key; uint place; };
-StructuredBuffer<Entry> entries : register(t0);
-RWStructuredBuffer<Entry> merged : register(u1);
+IN(Entry, entries, 0)
+OUT(Entry, merged, 1)
 bool before(Entry a, Entry b, bool first) { return a.key < b.key || (a.key == b.key && first); }
-[numthreads(64, 1, 1)] void main(uint3 id : SV_DispatchThreadID) {
+[numthreads(64, 1, 1)] MAIN {
     if (id.x >= count) return;
     Entry own = entries[id.x];
     uint pair = id.x / (2 * width) * 2 * width;
@@ -309,7 +367,6 @@ bool before(Entry a, Entry b, bool first) { return a.key < b.key || (a.key == b.
     merged[pair + rank + (low - start)] = own;
 }
 """
-)
 
 
 def merge(mgr: kp.Manager, make: Make) -> None:
@@ -333,17 +390,16 @@ PROGRAMS: dict[str, Callable[[kp.Manager, Make], None]] = {
     "hillis_steele_scan": scan("hillis_steele"),
     "blelloch_scan": scan("blelloch"),
     "wave_scan": scan("waves"),
+    "tree_sum": reduction("tree"),
+    "wave_sum": reduction("waves"),
     "bitonic_sort": bitonic,
     "odd_even_merge_sort": odd_even_merge,
     "radix_sort": radix,
     "counting_sort": counting,
     "merge_sort": merge,
 }
-USES_WAVES = {"wave_scan"}
+USES_WAVES = {"wave_scan", "wave_sum"}
 BLOCK_SOURCES = [
-    _ARGUMENTS + _BLOCKS["hillis_steele"] + _SCAN,
-    _ARGUMENTS + _BLOCKS["waves"] + _SCAN,
-    _BITONIC,
-    _COUNT,
-    _MERGE,
+    _HLSL + each
+    for each in (_BLOCKS["hillis_steele"] + _SCAN, _BLOCKS["waves"] + _SCAN, _BITONIC, _COUNT, _MERGE)
 ]
