@@ -189,15 +189,12 @@ def build_sdist(out: Path) -> Path:
 # -- trying --------------------------------------------------------------------------------------------------
 
 
-def first_script() -> tuple[str, str]:
-    """README.md's first script, and what it prints."""
+def scripts() -> list[tuple[str, str]]:
+    """README.md's scripts, with what each prints. The second needs the extra `hlsl`."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    return re.findall(r"```python\n(.*?)```", readme, re.DOTALL)[0], re.findall(
-        r"```text\n(.*?)```", readme, re.DOTALL
-    )[0]
+    return re.findall(r"```python\n(.*?)```\s*```text\n(.*?)```", readme, re.DOTALL)
 
 
-_HLSL = "RWStructuredBuffer<float> o; [numthreads(1, 1, 1)] void main() { o[0] = 1; }"
 _DRIVER = ("libvulkan1", "mesa-vulkan-drivers")
 _VENV = "/root/venv"
 
@@ -207,7 +204,7 @@ def try_wheel(suite: str, python: Python, wheel: Path) -> float:
 
     Returns the seconds from `pip install` to the first script's answer. Raises Failure.
     """
-    script, expected = first_script()
+    (script, expected), (hlsl, squares), *_ = scripts()
     own = SUITES[suite] == python.tag
     with bare_root(suite, ["python3-venv"] if own else list(_PYTHON_LIBRARIES)) as root:
         executable = "python3"
@@ -237,9 +234,9 @@ def try_wheel(suite: str, python: Python, wheel: Path) -> float:
         _expect(root, [f"{_VENV}/bin/python", "first.py"], expected)
         seconds = time.monotonic() - began
         if not python.tag.endswith("t"):  # for which the package with DXC has no wheel
-            (root.path / "root" / "fill.hlsl").write_text(_HLSL)
+            (root.path / "root" / "hlsl.py").write_text(hlsl)
             root.run([*install, f"/bring/{wheel.name}[hlsl]"])
-            _expect(root, [f"{_VENV}/bin/kompute-py", "compile", "fill.hlsl"], "")
+            _expect(root, [f"{_VENV}/bin/python", "hlsl.py"], squares)
             root.run([pip, "uninstall", "-q", "-y", "compushady-lrtu"])
         _expect(root, [f"{_VENV}/bin/kompute-py", "info"], "llvmpipe")
         root.run([f"{_VENV}/bin/kompute-py", "cache", "--clear"])
@@ -257,7 +254,7 @@ def try_sdist(sdist: Path) -> float:
 
     Returns the seconds of that build. Raises Failure.
     """
-    script, expected = first_script()
+    script, expected = scripts()[0]
     env = {"CMAKE_ARGS": os.environ.get("CMAKE_ARGS", "")}
     with bare_root("bookworm", ["python3-venv", "gcc", "cmake", *_DRIVER]) as root:
         root.bring(sdist, f"/bring/{sdist.name}")

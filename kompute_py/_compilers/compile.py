@@ -3,6 +3,7 @@ Slang by Slang where they are installed (languages.py)."""
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import warnings
@@ -28,7 +29,7 @@ from .cache import CachedShader, compiler_key, shader_cache
 from .languages import LANGUAGES, Compiler, choose_compiler, compile_elsewhere
 from .limits import most_bytes, read_file, time_limit, too_long
 from .settings import Lookup, of_process
-from .spirv_bytes import is_spirv, module_bytes
+from .spirv_words import is_spirv, module_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -158,29 +159,7 @@ def compile(
     >>> spirv[:4].hex()
     '03022307'
     """
-    return _compile(
-        source,
-        language=language,
-        entry=entry,
-        defines=defines,
-        include_dirs=include_dirs,
-        includes=includes,
-        optimize=optimize,
-        debug_info=debug_info,
-        target=target,
-        spirv_version=spirv_version,
-        glsl_version=glsl_version,
-        auto_bind=auto_bind,
-        register_bases=register_bases,
-        hlsl_offsets=hlsl_offsets,
-        hlsl_16bit_types=hlsl_16bit_types,
-        compiler=compiler,
-        compiler_options=compiler_options,
-        cache=cache,
-        timeout=timeout,
-        size_limit=size_limit,
-        stacklevel=3,
-    ).spirv
+    return _compile(**locals(), stacklevel=3).spirv
 
 
 def _compile(
@@ -327,6 +306,18 @@ def _warned(
         place = ":".join(str(part) for part in (file, line, column) if part)
         warnings.warn(f"{place}: {message}", ShaderCompileWarning, stacklevel=stacklevel)
     return compiled
+
+
+@functools.cache
+def takes_extension(name: str) -> bool:
+    """Whether the compiler of this package takes an extension of GLSL: older ones refuse later ones. A
+    process tries each once.
+    """
+    try:
+        compile(f"#version 450\n#extension {name} : require\nvoid main() {{}}", optimize=False)
+    except ShaderCompileError:
+        return False
+    return True
 
 
 COMPILE_OPTIONS = tuple(compile.__kwdefaults__ or ())

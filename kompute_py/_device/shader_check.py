@@ -15,7 +15,7 @@ from .._base.errors import ArgumentTypeError, InvalidArgumentError, NotFoundErro
 from .._base.plain_arguments import as_text
 from .._base.warn import warn
 from .._compilers.compile import COMPILE_OPTIONS, _compile, minor_of, path_of
-from .._compilers.spirv_bytes import module_bytes
+from .._compilers.spirv_words import module_bytes
 from .._shaders.constants import NO_SPECIALIZATION, SpecConstants, is_given
 from .._shaders.module import is_assembly
 from .._shaders.spirv import bytes_of, chosen_entry

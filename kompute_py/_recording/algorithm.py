@@ -17,7 +17,7 @@ from .._base.errors import (
     shown,
 )
 from .._base.warn import warn
-from .._compilers.spirv_bytes import module_bytes
+from .._compilers.spirv_words import module_bytes
 from .._memory.memory import Memory, memory_list
 from .._memory.sampler import Bindable, SampledImage, Sampler
 from .._memory.tensor import Tensor

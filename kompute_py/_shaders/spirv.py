@@ -24,7 +24,7 @@ import numpy as np
 from .._base.arrays import refuse_mask
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._base.types import DeviceMemoryObject
-from .._compilers.spirv_bytes import module_bytes
+from .._compilers.spirv_words import module_bytes
 
 _MOST_BYTES = 1 << 30  # of a module
 _TAKEN = "bytes, an array of uint32, a list of ints, the path of a .spv file, or an object with to_spirv()"

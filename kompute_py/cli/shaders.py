@@ -266,7 +266,7 @@ def _source(shader: str) -> Any:
     """The argument of `kp.compile` for an argument of the command line, which always names a file."""
     if shader != "-":
         return Path(shader)
-    from .._compilers.spirv_bytes import is_spirv
+    from .._compilers.spirv_words import is_spirv
 
     content = sys.stdin.buffer.read()
     if is_spirv(content):

@@ -1,5 +1,5 @@
-"""Scans, reductions and sorts in one form for HLSL, Slang and GLSL, each of several dispatches, with what NumPy
-says that they give. The form is HLSL's, with macros for buffers and entry points.
+"""Scans, reductions and sorts in one form for HLSL, Slang and GLSL, each of several dispatches, with what
+NumPy says that they give. The form is HLSL's, with macros for buffers and entry points.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..._compilers.extensions import takes_extension
+from ..._compilers.compile import takes_extension
 from ..._custom.selection import KernelSelection
 
 if TYPE_CHECKING:
