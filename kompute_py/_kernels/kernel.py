@@ -4,22 +4,19 @@ Everything about a call comes from the shader's reflection (`signature`). The fi
 checked here, and the table of prepared calls (`prepared`) runs the later ones with no Python code: it finds
 the descriptor sets for the memory that it is given and evaluates a recording of one dispatch, in which push
 constants and the grid are changed in place.
-
-The file has 1,000 lines because a call is one thing: its checks, the operation that `bind` makes and the
-kernel's other versions share their state.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 
 from .. import _native
-from .._base.arrays import as_index, counts_of, require_manager, to_flag
+from .._base.arrays import as_index, require_manager, to_flag
 from .._base.errors import (
     ArgumentTypeError,
     InvalidArgumentError,
@@ -29,26 +26,21 @@ from .._base.errors import (
     not_copyable,
     shown,
 )
-from .._launches.code import Access
 from .._launches.grid import Spelling
-from .._launches.launches import Launches
-from .._launches.outputs import Output
-from .._memory.memory import Memory, memory_list
-from .._memory.sampler import Bindable, SampledImage, Sampler
-from .._memory.tensor import Tensor
-from .._recording.binding import check_argument, check_owner, indirect_groups, made_by, texel_format
+from .._memory.memory import Memory
 from .._recording.preload import Ahead, report_built
 from .._recording.streams import stream_of, submit_stream
-from .._shaders.constants import NO_SPECIALIZATION, Specialization
+from .._shaders.constants import NO_SPECIALIZATION
 from .._shaders.module import ShaderModule, naming
-from .._shaders.signature import MISSING, Parameter, Signature
+from .._shaders.signature import Signature
 from .._sync.fence import Fence
-from .arrays import array_for
-from .calls import check_references, flat, is_number_for_array, owners, refuse_number, several
+from .call import Call
+from .calls import flat, owners
 from .family import Specializations
-from .operation import OpKernel, OpWatchedKernel, Version
+from .operation import OpKernel, OpWatchedKernel
 from .prepared import table_for, teach
 from .scratch import Scratch
+from .version import Version
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -58,10 +50,7 @@ if TYPE_CHECKING:
     from ..typing import KernelOptions, ShaderSource, TextLanguage
     from .reload import Reloader
 
-_EMPTY: Mapping[str, Any] = {}
 _NOTHING: tuple[()] = ()
-# (what a call returns, array to read into, memory of the results); None, None if it is the memory itself.
-_Result = tuple[Any, Any, Any]
 _Out = TypeVar("_Out", bound="np.ndarray[Any, Any]")
 
 
@@ -165,23 +154,16 @@ class Kernel:
     __slots__ = {
         "__weakref__": "",
         "_built": "",
-        "_launches": "",
-        "_local_size": "",
         "_lock": "",
         "_look": "",
         "_manager": "",
-        "_module": "",
-        "_native": "",
         "_reloader": "",
         "_scratch": "",
-        "_signature": "",
-        "_special": "",
         "_specialized": "",
         "_table": "",
         "_values": "",
+        "_version": "",
         "_watch": "",
-        "_zero": "",
-        "name": "The kernel's name in errors.",
     }
 
     def __init__(
@@ -210,48 +192,48 @@ class Kernel:
         )
         with naming(module.name):
             native = module._on(manager._native)
-        self._zero = _is_zero(bounds, module.name, manager)
+        version = Version(
+            manager,
+            module,
+            native,
+            NO_SPECIALIZATION,
+            _is_zero(bounds, module.name, manager),
+            module.name,
+        )
         reloader = None
         if watch is not False or module._sought:
             from .reload import reloader_for  # late, because most kernels come from text
 
             reloader = reloader_for(manager, source, options, module, watch)
         look = reloader.look if reloader is not None and watch else None
-        self._setup(manager, module, native, NO_SPECIALIZATION, {}, Specializations(manager), reloader, look)
+        self._setup(version, {}, Specializations(manager), reloader, look)
 
     def _setup(
         self,
-        manager: Manager,
-        module: ShaderModule,
-        native: _native.Shader,
-        special: Specialization,
+        version: Version,
         values: dict[str | int, Any],
         specialized: Specializations,
         reloader: Reloader | None,
         look: Callable[[], None] | None,
     ) -> None:
-        self._manager = manager
-        self._module = module
-        self._native = native
-        self._signature = module._specialized(special)
-        self._launches = Launches(module, self._signature, special)
-        self._special = special
+        self._manager = version.manager
         self._values = values
         self._specialized = specialized
-        self.name: str = module.name
-        """The kernel's name in errors, validation messages and profiles."""
-        self._local_size = self._signature.local_size
-        self._built: _native.Algorithm | None = None  # keeps a pipeline that was built ahead
-        self._watch = manager._watch
+        self._watch = version.manager._watch
         self._reloader = reloader
         self._look = look  # of watched kernels: takes the files' new version
         self._lock = threading.RLock() if reloader is None else reloader.lock
-        self._table = table_for(self._signature, manager, module.name)
-        self._scratch = self._table.scratch = Scratch(manager, self._table)
+        self._take_version(version)
         if reloader is not None:
             reloader.add(self)
         if self._watch is not None:
             self._watch()
+
+    def _take_version(self, version: Version) -> None:
+        self._version = version
+        self._built: _native.Algorithm | None = None  # keeps a pipeline that was built ahead
+        self._table = table_for(version)
+        self._scratch = self._table.scratch = Scratch(version.manager, self._table)
 
     # -- calling ---------------------------------------------------------------------------------------------
 
@@ -291,160 +273,46 @@ class Kernel:
             return result
 
     def _run(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        grid, groups, values, members, uses = self._resolve(args, keywords, True)
         self._scratch.begin()
-        memories: list[Any] = []
-        left_out: list[int] = []
-        copied: list[tuple[np.ndarray[Any, Any], Memory]] = []
-        results: list[_Result] = []
-        for i, (parameter, value) in enumerate(zip(self._signature.parameters, values, strict=True)):
-            if parameter.descriptors != 1 and value is not MISSING:
-                memories.append(several(self.name, parameter, value))
-                continue
-            if value is MISSING and parameter.counts and parameter.used:
-                array, memory = self._borrow(i, parameter, self._counter(parameter, values), values)
-                memories.append(memory)
-                copied.append((array, memory))
-                continue
-            if value is MISSING or isinstance(value, (Memory, Bindable)):
-                memories.append(value)
-                if value is MISSING and parameter.used:
-                    left_out.append(i)
-                continue
-            array, memory = self._borrow(i, parameter, value, values)
-            memories.append(memory)
-            copied.append((array, memory))
-            if parameter.written:
-                results.append((value, array, memory))
-        by_default = grid is None and groups is None
-        indirect = groups if isinstance(groups, Tensor) else None
-        outputs: list[Output] = []
-        if left_out:
-            outputs = self._outputs(left_out, self._checked(memories), grid, groups, self._pack(members))
-            results = self._made(outputs, values, memories, copied, results)
-        bound = self._checked(memories)
-        extent, count = self._extent(grid, groups, bound)
-        references = self._references(members, uses)
-        push = self._pack(members)
-        if indirect is None:
-            self._check_sizes(bound, extent, count, push, by_default, left_out)
-        if outputs:
-            launch = self._launches.launch(extent, count, push, by_default)
-            self._launches.outputs.check(self.name, outputs, bound, launch)
-        if not all(count):  # nothing runs, nothing is bound
-            return self._given_back(results)
-        entry, built = self._entry(bound, references, count, push, indirect)
-        # Only now that nothing is left to refuse. Also what the shader only writes: it may leave parts as the
-        # caller had them.
-        for array, memory in copied:
-            memory.write(array)
+        call = Call(self._version, args, keywords, self._scratch)
+        launch = call.launch
+        if not all(launch.groups):  # nothing runs, nothing is bound
+            return call.result
+        entry, built = self._entry(call)
+        for each in call.lent:  # only now that nothing is left to refuse
+            each.bring()
         began = perf_counter()
-        self._table.evaluate(entry, count, push)
+        self._table.evaluate(entry, launch.groups, launch.push)
         if built is not None:
             report_built(self.name, built, perf_counter() - began)
         if self._watch is not None:
             self._watch()
-        if not references and indirect is None and not self._scratch.beyond:
-            self._teach(args, keywords, values, bound, outputs, entry, None, extent, count, by_default, push)
-        for _, array, memory in results:
-            if memory is not None:
-                memory.read(array)
-        return self._given_back(results)
+        if not self._scratch.beyond:
+            teach(self._table, call, entry.algorithm, entry)
+        for each in call.lent:
+            each.give_back()
+        return call.result
 
-    def _teach(
-        self,
-        args: tuple[Any, ...],
-        keywords: dict[str, Any],
-        values: list[Any],
-        bound: tuple[Any, ...],
-        outputs: list[Output],
-        entry: _native.CallEntry | None,
-        algorithm: _native.Algorithm | None,
-        extent: tuple[int, int, int] | None,
-        groups: tuple[int, int, int],
-        by_default: bool,
-        push: bytes,
-    ) -> None:
-        """Prepares later calls of this kind; see `prepared`."""
-        if algorithm is None:
-            assert entry is not None
-            algorithm = entry.algorithm
-        teach(
-            self._table,
-            self.name,
-            self._signature,
-            args,
-            keywords,
-            values,
-            bound,
-            outputs,
-            entry,
-            algorithm,
-            extent,
-            groups,
-            by_default,
-            push,
-            self._launches,
-        )
-
-    def _outputs(
-        self, left_out: list[int], bound: tuple[Any, ...], grid: Any, groups: Any, push: bytes
-    ) -> list[Output]:
-        """The outputs that the call leaves out: see `outputs`."""
-        launch = None
-        if isinstance(groups, Tensor):
-            names = ", ".join(self._signature.parameters[i].name for i in left_out)
-            raise InvalidArgumentError(
-                f"{self.name}: with indirect=, outputs cannot be left out, because the host does not know "
-                f"how many groups run: give {names}"
-            )
-        if grid is not None or groups is not None:
-            extent, count = self._extent(grid, groups, ())
-            launch = self._launches.launch(extent, count, push, False)
-        return self._launches.outputs.shapes(self.name, left_out, bound, launch)
-
-    def _made(
-        self,
-        outputs: list[Output],
-        values: list[Any],
-        memories: list[Any],
-        copied: list[tuple[np.ndarray[Any, Any], Memory]],
-        results: list[_Result],
-    ) -> list[_Result]:
-        """Adds `outputs` to the call: Tensors if a Tensor or an Image is among the arguments, else arrays.
-        Returns all results in the order of the bindings.
+    def _entry(self, call: Call) -> tuple[_native.CallEntry, float | None]:
+        """The descriptor sets for the memory of a call, and the seconds of building the pipeline, if it was
+        built.
         """
-        in_place = any(isinstance(each, (Memory, SampledImage)) for each in flat(values))
-        made: dict[int, _Result] = {}
-        for output in outputs:
-            i = output.position
-            if in_place or output.format is not None:
-                memory = memories[i] = output.made(self._manager)
-                made[i] = memory, None, None
-                continue
-            fresh = np.zeros(output.shape, output.dtype)
-            array, memory = self._borrow(i, self._signature.parameters[i], fresh, values)
-            memories[i] = memory
-            copied.append((array, memory))
-            made[i] = fresh, array, memory
-        before = iter(results)
-        for i, parameter in enumerate(self._signature.parameters):
-            single = parameter.written and parameter.descriptors == 1
-            if (
-                single
-                and i not in made
-                and values[i] is not MISSING
-                and not isinstance(values[i], (Memory, Bindable))
-            ):
-                made[i] = next(before)
-        return [made[i] for i in sorted(made)]
+        built: float | None = None
 
-    @staticmethod
-    def _given_back(results: list[_Result]) -> Any:
-        if not results:
-            return None
-        given_back = tuple(value for value, _, _ in results)
-        return given_back[0] if len(given_back) == 1 else given_back
+        def make() -> _native.Algorithm:
+            nonlocal built
+            made, built = call.version.build(arguments, call.launch)
+            return made
+
+        launch = call.launch
+        arguments = call.version.arguments(call.bound)
+        indirect = () if launch.indirect is None else (launch.indirect,)
+        used = (*flat(call.bound), *launch.references, *indirect)
+        reached = [each._native for each in launch.references]
+        entry = self._table.entry(
+            arguments, reached, owners(used), make, *[each._native for each in indirect]
+        )
+        return entry, built
 
     def submit(
         self,
@@ -469,20 +337,12 @@ class Kernel:
         with self._lock:
             fence = self._table.submit(args, keywords)
             if fence is NotImplemented:
-                values, bound, extent, count, members, uses, by_default, indirect = self._bound(
-                    args, keywords
-                )
-                references, push = self._references(members, uses), self._pack(members)
-                if indirect is None:
-                    self._check_sizes(bound, extent, count, push, by_default)
-                entry, built = self._entry(bound, references, count, push, indirect)
+                call = Call(self._version, args, keywords)
+                entry, built = self._entry(call)
                 if built is not None:
                     report_built(self.name, built)
-                fence = self._table.submit_entry(entry, count, push)
-                if not references and indirect is None:
-                    self._teach(
-                        args, keywords, values, bound, [], entry, None, extent, count, by_default, push
-                    )
+                fence = self._table.submit_entry(entry, call.launch.groups, call.launch.push)
+                teach(self._table, call, entry.algorithm, entry)
         if self._watch is not None:
             self._watch()
         return Fence(fence, (self._manager,))
@@ -501,56 +361,21 @@ class Kernel:
 
     def _bind(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> OpKernel:
         kind = OpKernel if self._look is None else OpWatchedKernel
+        version = self._version
         found = self._table.bind(args, keywords)
         if found is not NotImplemented:
-            native, packed, memories, (extent, count, by_default) = found
-            push = self._signature.push
+            native, packed, bound, (extent, groups, by_default) = found
+            push = version.signature.push
             members = {} if push is None else {name: keywords[name] for name in push.names}
-            operation = kind._of(self, memories, extent, count, members, (), by_default, (), packed, native)
+            launch = version.launches.launch(extent, groups, packed, by_default, None, members)
+            operation = kind._of(self, bound, launch, native)
         else:
-            values, memories, extent, count, members, uses, by_default, indirect = self._bound(args, keywords)
-            operation = kind(self, memories, extent, count, members, uses, by_default, indirect)
-            packed = operation._push
-            if indirect is None:
-                self._check_sizes(memories, extent, count, packed, by_default)
-            if not operation._references and indirect is None:
-                algorithm = operation._native.algorithm
-                self._teach(
-                    args, keywords, values, memories, [], None, algorithm, extent, count, by_default, packed
-                )
+            call = Call(version, args, keywords)
+            operation = kind(self, call.bound, call.launch)
+            teach(self._table, call, operation._native.algorithm)
         if self._reloader is not None:
             self._reloader.add_operation(operation)
         return operation
-
-    def _bound(
-        self, args: tuple[Any, ...], keywords: dict[str, Any]
-    ) -> tuple[
-        list[Any],
-        tuple[Any, ...],
-        tuple[int, int, int] | None,
-        tuple[int, int, int],
-        dict[str, Any],
-        tuple[Memory, ...],
-        bool,
-        Tensor | None,
-    ]:
-        """(values, memory by parameter, extent, groups, push constants, `uses`, whether the grid is the
-        default, `indirect`) of a call that takes no arrays.
-        """
-        grid, groups, values, members, uses = self._resolve(args, keywords)
-        for i, (parameter, value) in enumerate(zip(self._signature.parameters, values, strict=True)):
-            if parameter.descriptors != 1 and value is not MISSING:
-                values[i] = several(self.name, parameter, value)
-            elif value is not MISSING and not isinstance(value, (Memory, Bindable)):
-                raise ArgumentTypeError(
-                    f"{self.name}: {parameter.name!r} is {kind_of(value)}; give a Tensor or Image: "
-                    "bind and "
-                    "submit copy nothing in or back"
-                )
-        bound = self._checked(values)
-        extent, count = self._extent(grid, groups, bound)
-        indirect = groups if isinstance(groups, Tensor) else None
-        return values, bound, extent, count, members, uses, grid is None and groups is None, indirect
 
     def preload(self) -> None:
         """Builds all that the device needs to run the kernel, and waits for that: the first call then takes
@@ -565,297 +390,17 @@ class Kernel:
     def _ahead(self) -> Ahead:
         if self._look is not None:
             self._look()
-        return Ahead(self._native, self._special, self._signature)
+        version = self._version
+        return Ahead(version.native, version.special, version.signature)
 
     def _keep(self, built: _native.Algorithm | None) -> None:
         """Keeps the pipeline that was built ahead."""
         self._built = built
 
-    def _resolve(
-        self, args: tuple[Any, ...], keywords: dict[str, Any], outputs: bool = False
-    ) -> tuple[Any, Any, list[Any], dict[str, Any], tuple[Memory, ...]]:
-        """(grid, groups, values, push constants, `uses`). Tensor groups are those of `indirect`."""
-        rest = dict(keywords)
-        grid, groups = rest.pop("grid", None), rest.pop("groups", None)
-        if isinstance(groups, Tensor):
-            raise ArgumentTypeError(
-                f"{self.name}: groups is a Tensor; give it as indirect= for groups that the device reads"
-            )
-        if (indirect := rest.pop("indirect", None)) is not None:
-            if grid is not None or groups is not None:
-                raise InvalidArgumentError(
-                    f"{self.name}: give grid or groups if the host knows them, or indirect if the device "
-                    "computes the groups, not both"
-                )
-            groups = indirect_groups(indirect, 0, self._manager, self.name)
-        uses: tuple[Memory, ...] = ()
-        if (given := rest.pop("uses", None)) is not None:
-            uses = tuple(
-                memory_list(given, f"{self.name}(uses=...)", manager=self._manager, one=True, empty=True)
-            )
-        bind, push = rest.pop("bind", None), rest.pop("push", None)
-        bind, push = (_EMPTY if mapping is None else mapping for mapping in (bind, push))
-        for name, mapping in (("bind", bind), ("push", push)):
-            if not isinstance(mapping, Mapping):
-                raise ArgumentTypeError(f"{self.name}: {name} is {kind_of(mapping)}; give {{name: value}}")
-        values, members = self._signature.resolve(self.name, args, rest, bind, push, outputs)
-        return grid, groups, values, members, uses
-
-    def _references(self, members: Mapping[str, Any], uses: tuple[Memory, ...]) -> tuple[Memory, ...]:
-        """The tensors that the shader reaches by their addresses."""
-        push = self._signature.push
-        found = (
-            uses if push is None or not push.has_references else (*push.references(members, self.name), *uses)
-        )
-        if found:
-            check_references(self.name, self._manager, found)
-        return found
-
-    def _checked(self, values: Iterable[Any]) -> tuple[Memory, ...]:
-        """The memory of each parameter; unused ones that are not given repeat another's."""
-        signature, manager = self._signature, self._manager
-        bound = tuple(values)
-        for parameter, dtype, value in zip(signature.parameters, signature.plain, bound, strict=True):
-            if (
-                type(value) is Tensor
-                and value._dtype is dtype
-                and value._manager is manager
-                and value._is_init()
-            ):
-                continue
-            if value is not MISSING:
-                for each in value if parameter.descriptors != 1 else (value,):
-                    self._check(parameter, each)
-        return bound
-
-    def _check(self, parameter: Parameter, memory: Any, array: np.ndarray[Any, Any] | None = None) -> None:
-        """Raises if `memory` does not fit `parameter`.
-
-        `array` is the array that it holds, if that was given.
-        """
-        if memory._manager is not self._manager or not memory._is_init():
-            check_owner(memory, self._manager, f"{parameter.name!r} of {self.name}")
-        check_argument(parameter, memory, f"{self.name}: {parameter.name!r}", array=array)
-
-    def _beside(self, index: int, values: list[Any]) -> list[tuple[Parameter, Any]]:
-        """The other parameters with what they are given, those first that have to agree in size with
-        parameter `index`.
-        """
-        tied = self._launches.sizes.tied_to(index)
-        given = enumerate(zip(self._signature.parameters, values, strict=True))
-        return [pair for i, pair in sorted(given, key=lambda each: each[0] not in tied) if i != index]
-
-    def _counter(self, parameter: Parameter, values: list[Any]) -> np.ndarray[Any, Any]:
-        """The first value of a hidden counter that was left out: 0, or the number of elements to consume."""
-        if not parameter.consumed:
-            return np.zeros(1, np.uint32)
-        place = self._signature.position(parameter.counts)
-        value = MISSING if place is None else values[place]
-        if place is None or value is MISSING:
-            raise InvalidArgumentError(
-                f"{self.name}: give {parameter.name}=, the number of elements to consume"
-            )
-        given = self._signature.parameters[place]
-        if not hasattr(value, "nbytes"):
-            value = array_for(given, value, f"{self.name}: {given.name!r}")
-        stride = given.layout["members"][0]["array_strides"][-1]
-        return np.array([value.nbytes // stride], np.uint32)
-
-    def _borrow(
-        self, index: int, parameter: Parameter, value: Any, values: list[Any]
-    ) -> tuple[np.ndarray[Any, Any], Memory]:
-        """(array over the argument's memory, tensor to hold a copy of it) for an argument that is not a
-        Tensor.
-        """
-        what = f"{self.name}: {parameter.name!r}"
-        if parameter.is_image or parameter.kind == "sampler":
-            raise ArgumentTypeError(
-                f"{what} is a {parameter.kind} ({parameter.type}), not {type(value).__name__}: make it with "
-                f"{made_by(parameter)}"
-            )
-        if type(value) is not np.ndarray:
-            if is_number_for_array(parameter, value):
-                refuse_number(parameter, value, what, self._beside(index, values))
-        array = array_for(parameter, value, what)
-        memory = self._scratch.tensor(index, array)
-        self._check(parameter, memory, array)
-        return array, memory
-
-    def _extent(
-        self, grid: Any, groups: Any, bound: tuple[Any, ...]
-    ) -> tuple[tuple[int, int, int] | None, tuple[int, int, int]]:
-        """(invocations, or None if workgroups are given; workgroups)."""
-        if grid is not None and groups is not None:
-            raise InvalidArgumentError(
-                f"{self.name}: give grid (invocations) or groups (workgroups), not both"
-            )
-        if isinstance(groups, Tensor):
-            return None, (1, 1, 1)
-        if groups is not None:
-            count = counts_of(groups, f"{self.name}: groups", "workgroups")
-            self._manager._check_groups(count, f"{self.name}: groups {groups!r}", self._native, self._special)
-            return None, count
-        if grid is None:
-            extent = self._launches.default(self.name, bound)
-        else:
-            extent = counts_of(grid, f"{self.name}: grid", "invocations")
-        return extent, self._groups_of(extent, self._local_size, self._native, self._special)
-
-    def _groups_of(
-        self,
-        extent: tuple[int, int, int],
-        local_size: tuple[int, int, int],
-        shader: _native.Shader,
-        special: Specialization,
-    ) -> tuple[int, int, int]:
-        x, y, z = extent
-        i, j, k = local_size
-        if not min(local_size):
-            raise InvalidArgumentError(
-                f"{self.name}: its constants give it the local size {local_size}; each axis needs at least "
-                "1: specialize it"
-            )
-        count = (-(-x // i), -(-y // j), -(-z // k))
-        self._manager._check_groups(
-            count, f"{self.name}: grid {extent} with local size {local_size}", shader, special
-        )
-        return count
-
-    def _check_sizes(
-        self,
-        bound: tuple[Any, ...],
-        extent: tuple[int, int, int] | None,
-        groups: tuple[int, int, int],
-        push: bytes,
-        by_default: bool,
-        made: Sequence[int] = (),
-    ) -> None:
-        """Raises if the launch may be wrong: see `Launches.check`. `made` are outputs that were left out."""
-        launch = self._launches.launch(extent, groups, push, by_default)
-        zero = self._zero and not by_default
-        self._launches.check(self.name, bound, launch, made, sizes=not zero)
-        if zero:
-            self._check_zero(self._launches.sizes.differing(bound), bound)
-
-    def _check_zero(
-        self, differing: list[tuple[int, list[Access], list[int]]], bound: tuple[Any, ...]
-    ) -> None:
-        """Raises if the device does not read zeros beyond the end of a shorter array."""
-        for _, uses, counts in differing:
-            for use, count in zip(uses, counts, strict=True):
-                parameter = self._signature.parameters[use.position]
-                if count < max(counts) and (
-                    parameter.kind != "storage buffer" or bound[use.position].nbytes % 4
-                ):
-                    raise InvalidArgumentError(
-                        f'{self.name}: {parameter.name!r} ends before other arrays, and bounds="zero" is for '
-                        f"storage buffers with whole words of 4 bytes; it is a {parameter.kind} of "
-                        f"{bound[use.position].nbytes} bytes"
-                    )
-
     def _check_default(self, bound: tuple[Any, ...], members: Mapping[str, Any], spell: Spelling) -> None:
         """Raises if the default grid is not certain; `spell` says how the error writes the choices."""
-        extent = self._launches.default(self.name, bound, spell)
-        groups = self._groups_of(extent, self._local_size, self._native, self._special)
-        launch = self._launches.launch(extent, groups, self._pack(members), True)
-        self._launches.check(self.name, bound, launch, spell=spell)
-
-    def _pack(self, members: Mapping[str, Any]) -> bytes:
-        push = self._signature.push
-        return b"" if push is None else push.pack_named(members, self.name)
-
-    def _arguments(self, bound: tuple[Any, ...]) -> list[Any]:
-        """The native arguments of an algorithm: (set, binding, element, memory, sampler or the format of a
-        texel buffer that has none).
-        """
-        arguments = []
-        for parameter, given in zip(self._signature.parameters, bound, strict=True):
-            if given is MISSING:
-                continue
-            for element, each in enumerate(given if parameter.descriptors != 1 else (given,)):
-                native = each._native
-                memory, sampler = (
-                    (native, texel_format(parameter, each, self.name))
-                    if parameter.texels == ""
-                    else native
-                    if type(native) is tuple
-                    else (None, native)
-                    if isinstance(each, Sampler)
-                    else (native, None)
-                )
-                arguments.append((parameter.set, parameter.binding, element, memory, sampler))
-        return arguments
-
-    def _algorithm(
-        self,
-        bound: tuple[Any, ...],
-        groups: tuple[int, int, int],
-        push: bytes,
-        shader: _native.Shader,
-        special: Specialization,
-    ) -> _native.Algorithm:
-        made, built = self._made_algorithm(self._arguments(bound), groups, push, shader, special)
-        if built is not None:
-            report_built(self.name, built)
-        return made
-
-    def _made_algorithm(
-        self,
-        arguments: list[Any],
-        groups: tuple[int, int, int],
-        push: bytes,
-        shader: _native.Shader,
-        special: Specialization,
-    ) -> tuple[_native.Algorithm, float | None]:
-        manager = self._manager._native
-        known = manager.knows_pipeline(shader, special.data, special.entries)
-        began = perf_counter()
-        with naming(self.name):
-            algorithm = manager.algorithm(shader, arguments, groups, special.data, special.entries, push)
-        algorithm.name = self.name
-        # Of arrays of run-time length, it is not known whether their pipeline is.
-        new = not known and all(p.descriptors for p in self._signature.parameters)
-        return algorithm, perf_counter() - began if new else None
-
-    def _dispatch(
-        self,
-        bound: tuple[Any, ...],
-        groups: tuple[int, int, int],
-        push: bytes,
-        references: Iterable[Memory],
-        indirect: Tensor | None = None,
-    ) -> _native.BoundDispatch:
-        """The native operation."""
-        self._signature.spec.warn_of_defaults(self._special, self.name)
-        algorithm = self._algorithm(bound, groups, push, self._native, self._special)
-        reached = [each._native for each in references]
-        read = None if indirect is None else indirect._native
-        return _native.op_bound_dispatch(algorithm, groups, push, reached, read)
-
-    def _entry(
-        self,
-        bound: tuple[Any, ...],
-        references: tuple[Memory, ...],
-        groups: tuple[int, int, int],
-        push: bytes,
-        indirect: Tensor | None,
-    ) -> tuple[_native.CallEntry, float | None]:
-        """The descriptor sets for this memory, and the seconds of building the pipeline, if it was built."""
-        built: float | None = None
-
-        def make() -> _native.Algorithm:
-            nonlocal built
-            self._signature.spec.warn_of_defaults(self._special, self.name)
-            made, built = self._made_algorithm(arguments, groups, push, self._native, self._special)
-            return made
-
-        arguments = self._arguments(bound)
-        self._table.name = self.name
-        used = (*flat(bound), *references, *(() if indirect is None else (indirect,)))
-        reached = [each._native for each in references]
-        read = None if indirect is None else indirect._native
-        entry = self._table.entry(arguments, reached, owners(used), make, read)
-        return entry, built
+        version = self._version
+        version.check(bound, version.launch(bound, members=members, spell=spell), (), spell)
 
     # -- specialization --------------------------------------------------------------------------------------
 
@@ -880,7 +425,8 @@ class Kernel:
             return self
         if self._look is not None:
             self._look()
-        spec = self._signature.spec
+        version = self._version
+        spec = version.signature.spec
         with naming(self.name):
             # By name if there is one, because an edit of the file may renumber the constants.
             given = spec.labelled(_together(constants or {}, named))
@@ -892,16 +438,8 @@ class Kernel:
             found = self._specialized.find(key)
             if found is None:
                 made = Kernel.__new__(Kernel)
-                made._zero = self._zero
                 made._setup(
-                    self._manager,
-                    self._module,
-                    self._native,
-                    special,
-                    values,
-                    self._specialized,
-                    self._reloader,
-                    self._look,
+                    version.with_constants(special), values, self._specialized, self._reloader, self._look
                 )
                 found = self._specialized.add(key, made)
         return found
@@ -940,17 +478,18 @@ class Kernel:
         """
         special = module.signature.spec.pack(self._values) if self._values else NO_SPECIALIZATION
         self._manager._native.check_pipeline(native, special.data, special.entries)
-        return Version(module, native, special, module._specialized(special))
-
-    def _take_version(self, version: Version) -> None:
-        self._module, self._native, self._special, self._signature = version
-        self._local_size = self._signature.local_size
-        self._launches = Launches(version.module, version.signature, version.special)
-        self._built = None
-        self._table = table_for(self._signature, self._manager, self.name)
-        self._scratch = self._table.scratch = Scratch(self._manager, self._table)
+        return Version(self._manager, module, native, special, self._version.zero, self.name)
 
     # -- what it is ------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The kernel's name in errors, validation messages and profiles."""
+        return self._version.name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._version.name = self._table.name = name
 
     @property
     def manager(self) -> Manager:
@@ -960,22 +499,22 @@ class Kernel:
     @property
     def module(self) -> ShaderModule:
         """The shader."""
-        return self._module
+        return self._version.module
 
     @property
     def signature(self) -> Signature:
         """Its arguments."""
-        return self._signature
+        return self._version.signature
 
     @property
     def reflection(self) -> dict[str, Any]:
         """The shader's reflection, as plain data."""
-        return self._module.reflection
+        return self._version.module.reflection
 
     @property
     def local_size(self) -> tuple[int, int, int]:
         """Invocations of one workgroup in x, y, z, with the specialization constants applied."""
-        return self._local_size
+        return self._version.signature.local_size
 
     @property
     def spec_constants(self) -> dict[str, Any]:
@@ -983,19 +522,19 @@ class Kernel:
         defaults.
         """
         constants: dict[str, Any] = {}
-        spec = self._signature.spec
-        for identity, value in spec.unpack(self._special).items():
+        spec = self._version.signature.spec
+        for identity, value in spec.unpack(self._version.special).items():
             constants[str(spec.label(identity))] = value
         return constants
 
     @property
     def entry_points(self) -> tuple[str, ...]:
         """All compute entry points of its module; ``mgr.kernel(k, entry=name)`` makes a kernel of another."""
-        return self._module.entry_points
+        return self._version.module.entry_points
 
     def disassembly(self) -> str:
         """The SPIR-V as text."""
-        return self._module.disassembly()
+        return self._version.module.disassembly()
 
     def to(self, language: TextLanguage) -> str:
         """The shader written in "glsl" or "hlsl".
@@ -1003,11 +542,11 @@ class Kernel:
         Raises InvalidArgumentError for another language, UnimplementedError if the language cannot express
         the shader.
         """
-        return self._module.to(language)
+        return self._version.module.to(language)
 
     def to_spirv(self) -> bytes:
         """The SPIR-V."""
-        return self._module.to_spirv()
+        return self._version.module.to_spirv()
 
     def __reduce_ex__(self, protocol: object) -> Any:
         """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
@@ -1040,7 +579,7 @@ class Kernel:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"<kp.Kernel {self._signature.text(self.name)}>"
+        return f"<kp.Kernel {self._version.signature.text(self.name)}>"
 
     def _repr_html_(self) -> str:
         """For notebooks: the signature."""

@@ -9,31 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .. import _native
 from .._base.errors import KomputeError
-from .._launches.launches import Launches
-from .._launches.outputs import Output
 from .._memory.memory import Memory
 from .._memory.sampler import Bindable
 from .._memory.tensor import Tensor
 from .._shaders.signature import MISSING, Signature
-
-if TYPE_CHECKING:
-    from .._manager.manager import Manager
+from .call import Call
+from .version import Version
 
 _MOST_ENTRIES = 16384
 """Descriptor sets that a kernel keeps, some 3 KiB of host memory each."""
 _RESERVED = ("grid", "groups", "indirect", "uses", "bind", "push")
 
-Counts = tuple[int, int, int]
 
-
-def table_for(signature: Signature, manager: Manager, name: str) -> _native.CallTable:
+def table_for(version: Version) -> _native.CallTable:
     """An empty table for calls of a kernel."""
+    signature, name = version.signature, version.name
     push = signature.push
     bindings = dict.fromkeys(p.name for p in signature.parameters if p.name not in _RESERVED)
     bindings.setdefault("out")
@@ -43,7 +39,7 @@ def table_for(signature: Signature, manager: Manager, name: str) -> _native.Call
         bindings=list(bindings),
         counts=["grid", "groups"],
         constants=list(constants),
-        manager=manager,
+        manager=version.manager,
         fields=[] if push is None else push.numbers,
         push_size=0 if push is None else push.size,
         pack=None if push is None else partial(push.pack_named, who=name),
@@ -84,39 +80,27 @@ class Described:
 class PushCheck:
     """Repeats the checks of a call for other push constants."""
 
-    __slots__ = ("_bound", "_by_default", "_extent", "_groups", "_kernel", "_launches", "_outputs")
+    __slots__ = ("_bound", "_launch", "_outputs", "_version")
 
-    def __init__(
-        self,
-        kernel: str,
-        launches: Launches,
-        bound: tuple[Any, ...],
-        extent: Counts | None,
-        groups: Counts,
-        by_default: bool,
-        outputs: list[Output],
-    ) -> None:
-        self._kernel = kernel
-        self._launches = launches
-        self._bound = tuple(each if each is MISSING else Described(each) for each in bound)
-        self._extent = extent
-        self._groups = groups
-        self._by_default = by_default
-        self._outputs = outputs
+    def __init__(self, call: Call) -> None:
+        self._version = call.version
+        self._bound = tuple(each if each is MISSING else Described(each) for each in call.bound)
+        self._launch = call.launch
+        self._outputs = call.outputs
 
     def __call__(self, push: bytes) -> bool:
         """Whether the call passes with these push constants. The longer way raises the error if not."""
-        launch = self._launches.launch(self._extent, self._groups, push, self._by_default)
-        places = [each.position for each in self._outputs]
+        version, launch = self._version, self._launch._replace(push=push)
+        places = tuple([each.position for each in self._outputs])
         try:
             if places:
-                maker = self._launches.outputs
+                maker = version.launches.outputs
                 given = tuple(MISSING if i in places else each for i, each in enumerate(self._bound))
-                chosen = None if self._by_default else launch
-                if maker.shapes(self._kernel, places, given, chosen) != self._outputs:
+                chosen = None if launch.by_default else launch
+                if maker.shapes(version.name, places, given, chosen) != self._outputs:
                     return False
-                maker.check(self._kernel, self._outputs, self._bound, launch)
-            self._launches.check(self._kernel, self._bound, launch, places)
+                maker.check(version.name, self._outputs, self._bound, launch)
+            version.check(self._bound, launch, places)
         except KomputeError:
             return False
         return True
@@ -124,38 +108,29 @@ class PushCheck:
 
 def teach(
     table: _native.CallTable,
-    kernel: str,
-    signature: Signature,
-    args: tuple[Any, ...],
-    keywords: dict[str, Any],
-    values: list[Any],
-    bound: tuple[Any, ...],
-    outputs: list[Output],
-    entry: _native.CallEntry | None,
+    call: Call,
     algorithm: _native.Algorithm,
-    extent: Counts | None,
-    groups: Counts,
-    by_default: bool,
-    push: bytes,
-    launches: Launches,
+    entry: _native.CallEntry | None = None,
 ) -> None:
     """Tells `table` what a call has found, if calls of its kind can be recognized.
 
-    `values` are the arguments by parameter, as given, and `bound` the memory for them. `entry` holds the
-    descriptor sets; without one, only calls with other tensors are prepared.
+    `entry` holds the descriptor sets; without one, only calls with other tensors are prepared.
     """
+    signature, launches, launch = call.version.signature, call.version.launches, call.launch
+    if launch.references or launch.indirect is not None:
+        return
     parameters = signature.parameters
     if any(p.descriptors != 1 or p.texels == "" for p in parameters) or (
         signature.push is not None and signature.push.has_references
     ):
         return
-    number_of = sources(signature, args, keywords)
-    made = {output.position: output for output in outputs}
+    number_of = sources(signature, call.args, call.keywords)
+    made = {output.position: output for output in call.outputs}
     slots: list[Any] = []
     results: list[Any] = []
     arrays = False
     plain = True
-    for i, (parameter, value, memory) in enumerate(zip(parameters, values, bound, strict=True)):
+    for i, (parameter, value, memory) in enumerate(zip(parameters, call.values, call.bound, strict=True)):
         if memory is MISSING:
             continue
         number = number_of.get(i, -1)
@@ -176,27 +151,40 @@ def teach(
             if parameter.written:
                 results.append((number, native, make))
         slots.append((i, parameter.set, parameter.binding, number, native))
-    differs = bool(launches.sizes.differing(bound))
-    if differs and by_default and arrays:
-        return  # each call warns of what it leaves out
+    differs = bool(launches.sizes.differing(call.bound))
+    warns = differs and launch.by_default  # each call does, of what it leaves out
+    if warns and arrays:
+        return
     check = None
-    launch = launches.launch(extent, groups, push, by_default)
-    if signature.push is not None and (outputs or launches.asks_push(bound, launch)):
-        check = PushCheck(kernel, launches, bound, extent, groups, by_default, outputs)
-    info = (extent, groups, by_default)
-    general = plain and not (differs and by_default)
+    if signature.push is not None and (call.outputs or launches.asks_push(call.bound, launch)):
+        check = PushCheck(call)
+    general = plain and not warns
     family = None
-    if general and check is None and not differs and not outputs:
-        family = _family(signature, bound, by_default, launches)
-    table.learn(args, keywords, entry, algorithm, slots, results, groups, push, check, info, general, family)
+    if general and check is None and not differs and not call.outputs:
+        family = _family(call)
+    info = (launch.extent, launch.groups, launch.by_default)
+    table.learn(
+        call.args,
+        call.keywords,
+        entry,
+        algorithm,
+        slots,
+        results,
+        launch.groups,
+        launch.push,
+        check,
+        info,
+        general,
+        family,
+    )
 
 
-def _family(
-    signature: Signature, bound: tuple[Any, ...], by_default: bool, launches: Launches
-) -> tuple[int, int, int, int, list[list[tuple[int, int, int]]]] | None:
+def _family(call: Call) -> tuple[int, int, int, int, list[list[tuple[int, int, int]]]] | None:
     """The `family` for `CallTable.learn`: what decides calls with other shapes. None if more decides than
     numbers of elements.
     """
+    signature, launches = call.version.signature, call.version.launches
+    bound, by_default = call.bound, call.launch.by_default
     for dtype, memory in zip(signature.plain, bound, strict=True):
         if memory is not MISSING and (dtype is None or memory._dtype != dtype):
             return None  # a shape that `check_argument` looks at

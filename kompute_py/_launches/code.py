@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
@@ -10,6 +12,8 @@ from .._base.errors import KomputeError
 
 if TYPE_CHECKING:
     from .._base.arrays import Counts
+    from .._memory.memory import Memory
+    from .._memory.tensor import Tensor
     from .._shaders.constants import Specialization
     from .._shaders.module import ShaderModule
     from .._shaders.signature import Signature
@@ -24,7 +28,7 @@ Guards = tuple[tuple[int, int], ...]
 
 
 class Launch(NamedTuple):
-    """How many invocations run, and the push constants that they get."""
+    """How many invocations run, and what they get beside the memory that is bound."""
 
     extent: Counts | None
     """Invocations, not rounded up to whole groups; None if groups were given."""
@@ -35,6 +39,14 @@ class Launch(NamedTuple):
     """Byte of the push-constant space at which `push` begins."""
     by_default: bool
     """Whether the caller gave neither grid nor groups."""
+    indirect: Tensor | None = None
+    """Where the device reads the groups. `groups` are (1, 1, 1) then."""
+    members: Mapping[str, Any] = MappingProxyType({})
+    """The push constants by name, as they were given."""
+    uses: tuple[Memory, ...] = ()
+    """The tensors whose addresses the caller says that the shader finds in memory."""
+    references: tuple[Memory, ...] = ()
+    """All tensors that the shader reaches by their addresses."""
 
     @property
     def run(self) -> Counts:

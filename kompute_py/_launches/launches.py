@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
@@ -16,6 +17,8 @@ from .sizes import SizeRules
 
 if TYPE_CHECKING:
     from .._base.arrays import Counts
+    from .._memory.memory import Memory
+    from .._memory.tensor import Tensor
     from .._shaders.constants import Specialization
     from .._shaders.module import ShaderModule
     from .._shaders.signature import Signature
@@ -28,6 +31,8 @@ class Launches:
 
     def __init__(self, module: ShaderModule, signature: Signature, special: Specialization) -> None:
         self._module, self._signature, self._special = module, signature, special
+        push = signature.push
+        self._start = signature.local_size, 0 if push is None else push.start
         self._passed: set[tuple[Any, ...]] = set()
         """Sizes and values of calls that passed, because calls repeat."""
 
@@ -59,10 +64,21 @@ class Launches:
         """The rule for outputs that are left out."""
         return Outputs(self.code, self.rule.axes)
 
-    def launch(self, extent: Counts | None, groups: Counts, push: bytes, by_default: bool) -> Launch:
+    def launch(
+        self,
+        extent: Counts | None,
+        groups: Counts,
+        push: bytes,
+        by_default: bool,
+        indirect: Tensor | None = None,
+        members: Mapping[str, Any] = MappingProxyType({}),
+        uses: tuple[Memory, ...] = (),
+        references: tuple[Memory, ...] = (),
+    ) -> Launch:
         """A launch of the shader; the arguments are the fields of `Launch`."""
-        start = 0 if self._signature.push is None else self._signature.push.start
-        return Launch(extent, groups, self._signature.local_size, push, start, by_default)
+        local_size, start = self._start
+        fields = extent, groups, local_size, push, start, by_default, indirect, members, uses, references
+        return tuple.__new__(Launch, fields)  # in each `bind`, so without a function of a named tuple
 
     def default(self, kernel: str, bound: tuple[Any, ...], spell: Spelling = as_keywords) -> Counts:
         """The default invocations. Raises InvalidArgumentError if the shape leaves them open."""

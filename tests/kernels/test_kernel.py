@@ -309,7 +309,7 @@ def test_bound_kernels_are_recorded(mgr, scale):
     second.set(factor=1.0, groups=1)
     with pytest.raises(kp.InvalidArgumentError, match="factor"):
         second.set(factr=1.0)
-    with pytest.raises(kp.InvalidArgumentError, match=r"groups=tensor"):
+    with pytest.raises(kp.InvalidArgumentError, match=r"indirect=tensor"):
         second.set(groups=mgr.tensor_t(np.uint32([1, 1, 1])))
     with pytest.raises(kp.ArgumentTypeError, match="ndarray"):
         scale.bind(arange(8), y, factor=1.0)

@@ -220,7 +220,7 @@ def test_an_error_does_not_keep_the_others_from_being_built(own, said, monkeypat
     real = preload._algorithm
 
     def fail(manager, ahead):
-        if ahead.shader is wrong._native:
+        if ahead.shader is wrong._version.native:
             raise kp.InvalidArgumentError("too large")
         return real(manager, ahead)
 

@@ -75,7 +75,7 @@ def test_what_only_dead_code_uses_is_an_argument(mgr, needs):
     with pytest.raises(kp.InvalidArgumentError, match="dead: missing push constant scale"):
         kernel(live, dead, table, at=(1, 2))
     # What runs decides what is waited for: no dispatch writes `dead`.
-    assert {b["binding"]: b["access"] for b in kernel._native.reflection["bindings"]} == {
+    assert {b["binding"]: b["access"] for b in kernel._version.native.reflection["bindings"]} == {
         0: "read_write", 1: "none", 5: "none",
     }  # fmt: skip
 

@@ -1,0 +1,233 @@
+"""Call: the arguments of one call of a kernel, resolved to memory and a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of
+from .._launches.code import Launch
+from .._launches.outputs import Output
+from .._memory.memory import Memory, memory_list
+from .._memory.sampler import Bindable, SampledImage
+from .._memory.tensor import Tensor
+from .._recording.binding import check_argument, check_owner, indirect_groups, made_by
+from .._shaders.signature import MISSING, Parameter
+from .arrays import array_for
+from .calls import flat, is_number_for_array, refuse_number, several
+from .scratch import Lent, Scratch
+from .version import Version
+
+if TYPE_CHECKING:
+    from .._manager.manager import Manager
+
+_EMPTY: Mapping[str, Any] = {}
+
+
+class Call:
+    """A call of a kernel: what each parameter is given, the memory for it, and the launch.
+
+    With `scratch`, arrays get memory that stands for them, and outputs that are left out are made; without,
+    both are refused. Raises all that `Kernel.__call__` lists.
+    """
+
+    __slots__ = (
+        "args",
+        "bound",
+        "keywords",
+        "launch",
+        "lent",
+        "outputs",
+        "results",
+        "values",
+        "version",
+    )
+
+    def __init__(
+        self,
+        version: Version,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        scratch: Scratch | None = None,
+    ) -> None:
+        self.version = version
+        self.args = args
+        self.keywords = keywords
+        self.lent: list[Lent] = []
+        """The memory that stands for arrays."""
+        self.results: dict[int, Any] = {}
+        """What the call returns, by parameter."""
+        self.outputs: list[Output] = []
+        """Those that the call leaves out."""
+        how, members, uses = self._resolve(scratch is not None)
+        launches = version.launches
+        fixed: Launch | None = None
+        memories = [
+            self._memory(place, parameter, value, scratch)
+            for place, (parameter, value) in enumerate(
+                zip(version.signature.parameters, self.values, strict=True)
+            )
+        ]
+        left_out = [place for place, each in enumerate(memories) if self._is_left_out(place, each)]
+        if any(each is not None for each in how):
+            if how[2] is not None and left_out:
+                names = ", ".join(version.signature.parameters[i].name for i in left_out)
+                raise InvalidArgumentError(
+                    f"{version.name}: with indirect=, outputs cannot be left out, because the host does not "
+                    f"know how many groups run: give {names}"
+                )
+            fixed = version.launch((), *how, members, uses)
+        if left_out and scratch is not None:
+            bound = self._checked(memories)
+            self.outputs = launches.outputs.shapes(version.name, left_out, bound, fixed)
+            self._make_outputs(memories, scratch)
+        self.bound: tuple[Any, ...] = self._checked(memories)
+        self.launch: Launch = (
+            version.launch(self.bound, None, None, None, members, uses) if fixed is None else fixed
+        )
+        version.check(self.bound, self.launch, tuple(left_out))
+        if self.outputs:
+            launches.outputs.check(version.name, self.outputs, self.bound, self.launch)
+
+    @property
+    def result(self) -> Any:
+        """What the call returns: the results in the order of the bindings."""
+        found = tuple([self.results[place] for place in sorted(self.results)])
+        return found[0] if len(found) == 1 else found or None
+
+    # -- arguments -------------------------------------------------------------------------------------------
+
+    def _resolve(
+        self, outputs: bool
+    ) -> tuple[tuple[Any, Any, Tensor | None], dict[str, Any], tuple[Memory, ...]]:
+        """((grid, groups, indirect), push constants, `uses`); the values by parameter are noted."""
+        version = self.version
+        name, manager = version.name, version.manager
+        rest = dict(self.keywords)
+        grid, groups = rest.pop("grid", None), rest.pop("groups", None)
+        if isinstance(groups, Tensor):
+            raise ArgumentTypeError(
+                f"{name}: groups is a Tensor; give it as indirect= for groups that the device reads"
+            )
+        if (indirect := rest.pop("indirect", None)) is not None:
+            if grid is not None or groups is not None:
+                raise InvalidArgumentError(
+                    f"{name}: give grid or groups if the host knows them, or indirect if the device "
+                    "computes the groups, not both"
+                )
+            indirect = indirect_groups(indirect, 0, manager, name)
+        uses: tuple[Memory, ...] = ()
+        if (given := rest.pop("uses", None)) is not None:
+            uses = tuple(memory_list(given, f"{name}(uses=...)", manager=manager, one=True, empty=True))
+        bind, push = rest.pop("bind", None), rest.pop("push", None)
+        bind, push = (_EMPTY if mapping is None else mapping for mapping in (bind, push))
+        for title, mapping in (("bind", bind), ("push", push)):
+            if not isinstance(mapping, Mapping):
+                raise ArgumentTypeError(f"{name}: {title} is {kind_of(mapping)}; give {{name: value}}")
+        self.values, members = version.signature.resolve(name, self.args, rest, bind, push, outputs)
+        return (grid, groups, indirect), members, uses
+
+    def _is_left_out(self, place: int, memory: Any) -> bool:
+        return memory is MISSING and self.version.signature.parameters[place].used
+
+    def _memory(self, place: int, parameter: Parameter, value: Any, scratch: Scratch | None) -> Any:
+        """The memory for a parameter; MISSING if there is none yet."""
+        if value is MISSING:
+            if scratch is None or not (parameter.counts and parameter.used):
+                return MISSING
+            return self._lend(place, parameter, self._counter(parameter), scratch)
+        if parameter.descriptors != 1:
+            return several(self.version.name, parameter, value)
+        if isinstance(value, (Memory, Bindable)):
+            return value
+        if scratch is None:
+            raise ArgumentTypeError(
+                f"{self.version.name}: {parameter.name!r} is {kind_of(value)}; give a Tensor or Image: bind "
+                "and submit copy nothing in or back"
+            )
+        if parameter.written:
+            self.results[place] = value
+        return self._lend(place, parameter, value, scratch)
+
+    def _lend(self, place: int, parameter: Parameter, value: Any, scratch: Scratch) -> Tensor:
+        """Memory for an argument that is not a Tensor."""
+        what = f"{self.version.name}: {parameter.name!r}"
+        if parameter.is_image or parameter.kind == "sampler":
+            raise ArgumentTypeError(
+                f"{what} is a {parameter.kind} ({parameter.type}), not {type(value).__name__}: make it with "
+                f"{made_by(parameter)}"
+            )
+        if type(value) is not np.ndarray and is_number_for_array(parameter, value):
+            refuse_number(parameter, value, what, self._beside(place))
+        array = array_for(parameter, value, what)
+        memory = scratch.tensor(place, array)
+        self._check(parameter, memory, array)
+        self.lent.append(Lent(array, memory, place in self.results))
+        return memory
+
+    def _make_outputs(self, memories: list[Any], scratch: Scratch) -> None:
+        """Makes the outputs: Tensors if a Tensor or an Image is among the arguments, else arrays."""
+        in_place = any(isinstance(each, (Memory, SampledImage)) for each in flat(self.values))
+        for output in self.outputs:
+            place = output.position
+            if in_place or output.format is not None:
+                memories[place] = self.results[place] = output.made(self.version.manager)
+                continue
+            fresh = self.results[place] = np.zeros(output.shape, output.dtype)
+            memories[place] = self._lend(place, self.version.signature.parameters[place], fresh, scratch)
+
+    def _counter(self, parameter: Parameter) -> np.ndarray[Any, Any]:
+        """The first value of a hidden counter that was left out: 0, or the number of elements to consume."""
+        if not parameter.consumed:
+            return np.zeros(1, np.uint32)
+        version = self.version
+        place = version.signature.position(parameter.counts)
+        value = MISSING if place is None else self.values[place]
+        if place is None or value is MISSING:
+            raise InvalidArgumentError(
+                f"{version.name}: give {parameter.name}=, the number of elements to consume"
+            )
+        given = version.signature.parameters[place]
+        if not hasattr(value, "nbytes"):
+            value = array_for(given, value, f"{version.name}: {given.name!r}")
+        stride = given.layout["members"][0]["array_strides"][-1]
+        return np.array([value.nbytes // stride], np.uint32)
+
+    def _beside(self, place: int) -> list[tuple[Parameter, Any]]:
+        """The other parameters with what they are given, those first that have to agree in size with
+        parameter `place`.
+        """
+        tied = self.version.launches.sizes.tied_to(place)
+        given = enumerate(zip(self.version.signature.parameters, self.values, strict=True))
+        return [pair for i, pair in sorted(given, key=lambda each: each[0] not in tied) if i != place]
+
+    # -- checks ----------------------------------------------------------------------------------------------
+
+    def _checked(self, memories: Iterable[Any]) -> tuple[Any, ...]:
+        """The memory of each parameter, once it fits."""
+        signature, manager = self.version.signature, self.version.manager
+        bound = tuple(memories)
+        for parameter, dtype, value in zip(signature.parameters, signature.plain, bound, strict=True):
+            if (
+                type(value) is Tensor
+                and value._dtype is dtype
+                and value._manager is manager
+                and value._is_init()
+            ):
+                continue
+            if value is not MISSING:
+                for each in value if parameter.descriptors != 1 else (value,):
+                    self._check(parameter, each)
+        return bound
+
+    def _check(self, parameter: Parameter, memory: Any, array: np.ndarray[Any, Any] | None = None) -> None:
+        """Raises if `memory` does not fit `parameter`. `array` is the array that it holds, if that was
+        given.
+        """
+        version = self.version
+        manager: Manager = version.manager
+        if memory._manager is not manager or not memory._is_init():
+            check_owner(memory, manager, f"{parameter.name!r} of {version.name}")
+        check_argument(parameter, memory, f"{version.name}: {parameter.name!r}", array=array)
