@@ -834,7 +834,7 @@ class CallEntry(_Object):
     def algorithm(self) -> Algorithm: ...
 
 class CallTable(_Object):
-    """The prepared calls of a kernel: see native/bindings/call_table.hpp."""
+    """The prepared calls of a kernel or a function: see native/bindings/call_table.hpp."""
 
     name: str
     scratch: Any
@@ -855,8 +855,11 @@ class CallTable(_Object):
         missing: object,
         name: str,
         most_entries: int,
+        values: bool = False,
     ) -> None:
-        """`bindings`, `counts` and `constants` are the names of keywords: of memory, of the grid, of push
+        """`values`: a function's table, in which numbers and texts count by their values.
+
+        `bindings`, `counts` and `constants` are the names of keywords: of memory, of the grid, of push
         constants. `fields`: (code of `struct`, offset) of each push constant, none if `pack` packs them all.
         `missing` stands for parameters that are not given in what `bind` returns.
         """
@@ -900,6 +903,35 @@ class CallTable(_Object):
         family: tuple[int, int, int, int, list[list[tuple[int, int, int]]]] | None,
     ) -> None:
         """Prepares calls like this one."""
+
+    def repeats(self, args: tuple[Any, ...], keywords: dict[str, Any], marked: bool, first: object) -> bool:
+        """Of a function: whether a call like this one was made before, over the same first tensor, and there
+        is room for it. `marked`: it is submitted.
+        """
+
+    def repeat(
+        self,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        marked: bool,
+        stream: Stream | None,
+        make: object,
+        after: Callable[[], None] | None,
+        results: list[tuple[int, int]],
+        single: bool,
+        owners: list[Any],
+        form: object,
+    ) -> None:
+        """Prepares the very same call of a function, which `stream` runs, or `make`, which returns its new
+        results. `results`: (number of the value that it is, or -1 for a new one; its place in the tuple, or
+        among the new ones).
+        """
+
+    def recorded(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """The (stream, `make`) of a call that is submitted, or NotImplemented."""
+
+    def drop_of(self, form: object) -> None:
+        """Drops the calls that were made from `form`."""
 
     def clear(self) -> None: ...
     def __len__(self) -> int:

@@ -70,7 +70,7 @@ from .library import OpLibrary, Recipe, recalled
 from .notes import unchanged
 from .op_custom import CacheInfo, OpCustom
 from .program import Program, compile_program, written
-from .repeated import RepeatedCalls, at_place, exactly_key
+from .repeated import table_for, teach
 from .selection import KernelSelection
 from .tuning import Tuning, check_variants, choices_of
 
@@ -301,8 +301,7 @@ class Operation:
         self.__signature__: inspect.Signature = python_signature(declaration)
         self._calls: dict[int, Calls] = {}
         """By the Manager's id."""
-        self._kept = RepeatedCalls()
-        self._repeated = self._kept.calls
+        self._table = table_for(declaration.name, self._names)
         self._hits = 0
         self._misses = 0
         self._lock = threading.RLock()
@@ -331,26 +330,23 @@ class Operation:
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         try:
-            key = exactly_key(args, named)
-            if key is not None:
-                found = self._repeated.get(key)
-                if found is not None:
-                    if not found.busy.acquire(False):  # another thread waits for it
-                        return self._general(None, args, **named)
-                    try:
-                        fresh = found.evaluate()
-                    except FailedPreconditionError:
-                        require_alive((*args, *named.values()))
-                        raise
-                    finally:
-                        found.busy.release()
-                    if self._declaration.single:
-                        return at_place(found.places[0], args, named, fresh)
-                    return tuple([at_place(place, args, named, fresh) for place in found.places])
-            return self._general(key, args, **named)
+            result = self._table.call(args, named)
+            if result is NotImplemented:
+                return self._general(True, args, **named)
+            return result
         except KomputeError as error:
+            if isinstance(error, FailedPreconditionError):
+                self._explain(error, (*args, *named.values()))
             begun(error, self.__name__)
             raise
+
+    def _explain(self, error: KomputeError, given: Sequence[Any]) -> None:
+        """Raises the error that names the tensor instead, if one is destroyed or donated."""
+        try:
+            require_alive(given)
+        except KomputeError as better:
+            begun(better, self.__name__)
+            raise better from None
 
     def _general(
         self, exactly: Any, args: tuple[Any, ...], /, out: Any = None, donate: Any = (), **named: Any
@@ -426,9 +422,9 @@ class Operation:
             raise
         if built:
             report_built(self.__name__, built, time.perf_counter() - began - built)
-        if exactly is not None and not self._eager:
-            with self._lock:
-                self._kept.note(exactly, form, push, given, manager, (args, {**named, "out": out}))
+        if exactly and not self._eager:
+            call = args, named if out is None else {**named, "out": out}
+            teach(self._table, form, push, given, manager, call, self._declaration.single)
         return results[0] if self._declaration.single else tuple(results)
 
     def _form(self, values: list[Any], outs: tuple[Any, ...]) -> tuple[Form, list[bytes], Manager]:
@@ -617,7 +613,7 @@ class Operation:
             manager = default_manager()
             made = self._select(values, self._calls_of(manager).facts).results
             outs = tuple(manager.empty(each.shape, each.dtype) for each in made)
-        form, parts, results, _ = self._recorded(values, outs, title)
+        form, _, parts, results, _ = self._recorded(values, outs, title)
         written = results if any(not each.alias for each in self._declaration.results) else ()
         again = functools.partial(self._over_copies, values, written, results, title)
         return OpCustom(self._declaration.name, form, parts, results, again)
@@ -649,29 +645,27 @@ class Operation:
         `wait` and `signal` are as in `Sequence.eval_async`. Raises what a call raises, and
         InvalidArgumentError if a new result is not given by `out`.
         """
-        named["out"] = out
+        if out is not None:
+            named["out"] = out
         try:
-            key = exactly_key(args, named)
-            if key is not None:
-                key = (*key, "submit")  # with a recording of its own, because calls may wait for theirs
-                found = self._repeated.get(key)
-                if found is not None and found.stream is not None and found.busy.acquire(False):
+            found = self._table.recorded(args, named)
+            if found is not NotImplemented:
+                stream, (free, manager) = found
+                if free.acquire(False):
                     try:
-                        if not found.stream.is_running() or found.stream.due() is True:
-                            owner = at_place(found.places[0], args, named)._manager
-                            return submit_stream(owner, found.stream, wait, signal)
-                    except FailedPreconditionError:
-                        require_alive((*args, *named.values()))
-                        raise
+                        if not stream.is_running() or stream.due() is True:
+                            return submit_stream(manager(), stream, wait, signal)
                     finally:
-                        found.busy.release()
-            return self._submitted(key, args, wait, signal, **named)
+                        free.release()
+            return self._submitted(args, wait, signal, **named)
         except KomputeError as error:
+            if isinstance(error, FailedPreconditionError):
+                self._explain(error, (*args, *named.values()))
             begun(error, self.__name__)
             raise
 
     def _submitted(
-        self, exactly: Any, args: tuple[Any, ...], wait: Any, signal: Any, /, out: Any, **named: Any
+        self, args: tuple[Any, ...], wait: Any, signal: Any, /, out: Any = None, **named: Any
     ) -> Fence:
         values = self._bind(args, named)
         outs = outs_of(self._declaration, out)
@@ -681,19 +675,16 @@ class Operation:
                 f"{self.__name__}.submit returns a Fence, so it needs the memory of its results: "
                 f"out={'tensor' if len(fresh) == 1 else '(' + ', '.join(fresh) + ')'}"
             )
-        form, parts, _, manager = self._recorded(values, outs)
-        if exactly is not None and form.line is not None:
-            with self._lock:
-                push = form.pushes(values)
-                self._kept.note(
-                    exactly, form, push, self._memory(values, outs), manager, (args, {**named, "out": out})
-                )
+        form, push, parts, _, manager = self._recorded(values, outs)
+        call = args, named if out is None else {**named, "out": out}
+        given = self._memory(values, outs)
+        teach(self._table, form, push, given, manager, call, self._declaration.single, True)
         return submit_stream(manager, stream_of(manager, parts), wait, signal)
 
     def _recorded(
         self, values: list[Any], outs: tuple[Any, ...], title: str = ""
-    ) -> tuple[Form, list[Any], tuple[Tensor, ...], Manager]:
-        """The form of a call over Tensors, its native operations, and its results."""
+    ) -> tuple[Form, list[bytes], list[Any], tuple[Tensor, ...], Manager]:
+        """The form of a call over Tensors, its push constants, native operations and results."""
         for value in flat((*values, *outs)):
             if isinstance(value, np.ndarray):
                 raise ArgumentTypeError(
@@ -717,7 +708,7 @@ class Operation:
             fresh = [each.made(manager) for each in form.fresh]
             parts = form.operations(given, fresh, push, title)
         results = tuple(given[number] if what == GIVEN else fresh[number] for what, number in form.results)
-        return form, parts, results, manager
+        return form, push, parts, results, manager
 
     @_beginning
     def preload(self, /, *args: Any, out: Any = None, **named: Any) -> None:
@@ -818,13 +809,13 @@ class Operation:
         # Without the lock: another thread may have it and wait for the memory.
         for calls in list(self._calls.values()):
             calls.forget()
-        self._kept.clear()
+        self._table.clear()
 
     def cache_clear(self) -> None:
         """Drops compiled specializations and prepared calls, and counts from zero."""
         with self._lock:
             self._calls.clear()
-            self._kept.clear()
+            self._table.clear()
             self._hits = self._misses = 0
 
     # -- inside ----------------------------------------------------------------------------------------------
@@ -869,7 +860,7 @@ class Operation:
             def dropped(form: Form) -> None:
                 operation = this()
                 if operation is not None:
-                    operation._kept.end_with(form)
+                    operation._table.drop_of(form)
 
             found = self._calls[id(manager)] = Calls(manager, ended, dropped)
         return found

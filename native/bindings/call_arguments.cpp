@@ -1,10 +1,27 @@
 #include "call_arguments.hpp"
 
+#include <algorithm>
+#include <cstring>
+
 namespace kp {
 namespace {
 
 // The first word of each argument.
-enum Token : uint64_t { array_token = 1, object_token, shape_token, name_token, counts_token, none_token };
+enum Token : uint64_t {
+    array_token = 1,
+    object_token,
+    shape_token,
+    name_token,
+    counts_token,
+    none_token,
+    bool_token,
+    int_token,
+    float_token,
+    text_token,
+    tuple_token,
+    scalar_token,
+    mark_token
+};
 
 }  // namespace
 
@@ -69,6 +86,7 @@ bool CallArguments::write_key(const CallVocabulary& vocabulary, Detail detail) {
 bool CallArguments::add_object(const CallVocabulary& vocabulary, PyObject* value, Detail detail) {
     static PyObject* const array_type = reinterpret_cast<PyObject*>(py::detail::npy_api::get().PyArray_Type_);
     PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(value));
+    if (vocabulary.values) return add_value(vocabulary, value);
     if (type == array_type) {
         const auto* array = py::detail::array_proxy(value);
         constexpr int needed =
@@ -119,6 +137,58 @@ bool CallArguments::add_counts(PyObject* value) {
     for (Py_ssize_t i = 0; i < size; ++i)
         if (!add_int(PySequence_Fast_GET_ITEM(value, i))) return false;
     return true;
+}
+
+bool CallArguments::mark() noexcept { return add(mark_token); }
+
+bool CallArguments::add_bytes(const void* bytes, size_t size) {
+    if (!add(uint64_t{size})) return false;
+    for (size_t at = 0; at < size; at += sizeof(uint64_t)) {
+        uint64_t word = 0;
+        std::memcpy(&word, static_cast<const char*>(bytes) + at, std::min(size - at, sizeof word));
+        if (!add(word)) return false;
+    }
+    return true;
+}
+
+bool CallArguments::add_value(const CallVocabulary& vocabulary, PyObject* value) {
+    static PyObject* const generic = py::object(py::module_::import("numpy").attr("generic")).release().ptr();
+    PyTypeObject* type = Py_TYPE(value);
+    if (reinterpret_cast<PyObject*>(type) == vocabulary.tensor_type.ptr())
+        return add(object_token) && add(value);
+    if (value == Py_None) return add(none_token);
+    if (type == &PyBool_Type) return add(bool_token) && add(uint64_t{value == Py_True});
+    if (type == &PyLong_Type) {
+        int overflow = 0;
+        const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+        return !overflow && add(int_token) && add(static_cast<uint64_t>(number));
+    }
+    if (type == &PyFloat_Type) {  // by its bits: 0.0 equals -0.0
+        const double number = PyFloat_AS_DOUBLE(value);
+        return add(float_token) && add_bytes(&number, sizeof number);
+    }
+    if (type == &PyUnicode_Type) {
+        Py_ssize_t size = 0;
+        const char* text = PyUnicode_AsUTF8AndSize(value, &size);
+        if (!text) PyErr_Clear();  // of lone surrogates
+        return text && add(text_token) && add_bytes(text, static_cast<size_t>(size));
+    }
+    if (type == &PyTuple_Type) {
+        const Py_ssize_t size = PyTuple_GET_SIZE(value);
+        if (!add(tuple_token) || !add(static_cast<uint64_t>(size))) return false;
+        for (Py_ssize_t i = 0; i < size; ++i) {
+            PyObject* item = PyTuple_GET_ITEM(value, i);
+            if (Py_TYPE(item) != &PyLong_Type &&
+                reinterpret_cast<PyObject*>(Py_TYPE(item)) != vocabulary.tensor_type.ptr())
+                return false;
+            if (!add_value(vocabulary, item)) return false;
+        }
+        return true;
+    }
+    if (!PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(generic))) return false;
+    const py::bytes bytes = py::reinterpret_borrow<py::object>(value).attr("tobytes")();
+    const std::string_view view = bytes;
+    return add(scalar_token) && add(type) && add_bytes(view.data(), view.size());
 }
 
 }  // namespace kp

@@ -1,11 +1,13 @@
-// The arguments of a kernel's call as a key: a list of words that is equal for calls that need the same
-// preparation. Values of push constants are not part of it.
+// The arguments of a call as a key: a list of words that is equal for calls that need the same preparation.
+// Values of a kernel's push constants are not part of it; those of a function's numbers are.
 //
 // - A tensor or image counts by its identity, so its words are only valid as long as the object lives.
 //   A key by shapes takes a tensor's shape and dtype instead.
 // - A NumPy array counts by its shape, dtype and whether it is writable.
 // - A key by dtypes leaves out all shapes.
 // - Names of keywords count in the order in which they are given, and grid= and groups= by their numbers.
+// - Numbers, texts and tuples of ints or tensors count by their values, if the vocabulary has values. Arrays
+//   then have no key.
 //
 // A call with anything else, such as a list in the place of an array, has no key.
 #pragma once
@@ -17,7 +19,7 @@
 
 namespace kp {
 
-// The types and names that keys are made of; one for each kernel. Names are interned.
+// The types and names that keys are made of; one for each kernel or function. Names are interned.
 struct CallVocabulary {
     enum class Role : uint8_t { binding, counts, push_constant };
     struct Name {
@@ -29,6 +31,7 @@ struct CallVocabulary {
     py::object tensor_type;
     std::vector<Name> names;
     uint32_t push_constants = 0;
+    bool values = false;  // a function's: arguments may be numbers and texts
 
     [[nodiscard]] const Name* find(PyObject* name) const noexcept;
 };
@@ -52,6 +55,8 @@ public:
     // The positional arguments, and after them the keywords' values, in order.
     [[nodiscard]] PyObject* value(size_t i) const noexcept { return values_[i]; }
     [[nodiscard]] size_t values() const noexcept { return given_; }
+    // Marks the key as that of another kind of call with the same arguments.
+    [[nodiscard]] bool mark() noexcept;
     [[nodiscard]] PyObject* push_constant(size_t field) const noexcept { return push_constants_[field]; }
 
 private:
@@ -68,6 +73,8 @@ private:
     [[nodiscard]] bool add_object(const CallVocabulary& vocabulary, PyObject* value, Detail detail);
     [[nodiscard]] bool add_shape(PyObject* tensor, Detail detail);
     [[nodiscard]] bool add_counts(PyObject* value);
+    [[nodiscard]] bool add_value(const CallVocabulary& vocabulary, PyObject* value);
+    [[nodiscard]] bool add_bytes(const void* bytes, size_t size);
     [[nodiscard]] bool write_key(const CallVocabulary& vocabulary, Detail detail);
 
     std::array<uint64_t, most_words> words_;

@@ -6,9 +6,20 @@
 
 namespace kp {
 
+// A function's call.
+struct Repetition {
+    std::shared_ptr<Stream> stream;
+    py::object make, after;
+    std::vector<std::pair<int64_t, int64_t>> results;
+    bool single = true;
+    const PyObject* form = nullptr;
+    bool busy = false;
+};
+
 struct CallEntry {
     std::shared_ptr<Algorithm> algorithm;
     DispatchMemory memory;
+    std::optional<Repetition> repetition;
     std::vector<uint64_t> key;
     std::vector<std::vector<uint64_t>> plans;
     std::vector<py::object> watchers;
@@ -197,6 +208,7 @@ py::object CallTable::call(const py::object& args, const py::object& keywords) {
     CallArguments given;
     const Prepared found = find(given, args.ptr(), keywords.ptr(), true);
     if (!found.found) return unknown();
+    if (found.entry->repetition) return run_again(found.entry, given);
     const CallForm& form = *found.form;
     std::vector<py::object> made;
     if (form.copies) {
@@ -255,6 +267,12 @@ CallTable::Prepared CallTable::find(CallArguments& given, PyObject* args, PyObje
     if (!given.read(vocabulary_, args, keywords)) return found;
     if (const auto plan = plans_.find(given.key()); plan != plans_.end()) {
         static_cast<Plan&>(found) = plan->second;
+        if (found.entry->repetition) {
+            found.found = true;
+            return found;
+        }
+    } else if (vocabulary_.values) {
+        return found;
     } else {
         const Key own(given.key().begin(), given.key().end());
         if (!given.read_shapes(vocabulary_)) return found;
@@ -497,6 +515,7 @@ void CallTable::drop(CallEntry& entry) noexcept {
 void CallTable::clear() {
     while (!all_.empty()) drop(*all_.back());
     plans_.clear();
+    once_.clear();
     forms_.clear();
     families_.clear();
 }
@@ -536,6 +555,87 @@ std::shared_ptr<Fence> CallTable::submit(const CallEntry& entry, const std::arra
         submitting_.back().prepare(entry.algorithm, groups, push, entry.memory);
     stream->submit();
     return Fence::of({stream});
+}
+
+// -- a function's calls -------------------------------------------------------------------------------------
+
+py::object CallTable::run_again(const std::shared_ptr<CallEntry>& entry, const CallArguments& given) {
+    Repetition& call = *entry->repetition;
+    if (call.busy) return unknown();  // another thread waits for it
+    struct Busy {
+        bool& flag;
+        explicit Busy(bool& busy) : flag(busy) { flag = true; }
+        ~Busy() { flag = false; }
+        Busy(const Busy&) = delete;
+        Busy& operator=(const Busy&) = delete;
+    } const busy(call.busy);
+    py::object fresh;
+    if (call.stream)
+        run(call.stream);
+    else
+        fresh = call.make();
+    if (!call.after.is_none()) call.after();
+    const auto result = [&](const std::pair<int64_t, int64_t>& place) {
+        const auto [value, item] = place;
+        if (value < 0) return py::reinterpret_borrow<py::object>(fresh[py::int_(item)]);
+        PyObject* found = given.value(static_cast<size_t>(value));
+        return py::reinterpret_borrow<py::object>(item < 0 ? found : PyTuple_GET_ITEM(found, item));
+    };
+    if (call.single) return result(call.results.front());
+    py::tuple all(call.results.size());
+    for (size_t i = 0; i < call.results.size(); ++i) all[i] = result(call.results[i]);
+    return all;
+}
+
+py::object CallTable::recorded(const py::object& args, const py::object& keywords) {
+    CallArguments given;
+    if (!given.read(vocabulary_, args.ptr(), keywords.ptr()) || !given.mark()) return unknown();
+    const auto found = plans_.find(given.key());
+    if (found == plans_.end()) return unknown();
+    const Repetition& call = *found->second.entry->repetition;
+    return py::make_tuple(call.stream, call.make);
+}
+
+bool CallTable::repeats(const py::object& args, const py::object& keywords, bool marked,
+                        const py::object& first) {
+    CallArguments given;
+    if (!given.read(vocabulary_, args.ptr(), keywords.ptr()) || (marked && !given.mark())) return false;
+    // Of a tensor always the same, while it lives.
+    const auto seen = py::reinterpret_steal<py::object>(PyWeakref_NewRef(first.ptr(), nullptr));
+    if (!seen) throw py::error_already_set();
+    const auto found = once_.find(given.key());
+    if (found == once_.end() || !found->second.is(seen)) {
+        if (once_.size() >= 4 * most_entries_) once_.clear();
+        once_.insert_or_assign(Key(given.key().begin(), given.key().end()), seen);
+        return false;
+    }
+    // Of more calls in turn than are kept few are prepared.
+    return all_.size() < most_entries_ || random_() % 64 == 0;
+}
+
+void CallTable::repeat(const py::object& args, const py::object& keywords, bool marked,
+                       std::shared_ptr<Stream> stream, py::object make, py::object after,
+                       const py::list& results, bool single, const py::list& owners, const py::object& form) {
+    CallArguments given;
+    if (!given.read(vocabulary_, args.ptr(), keywords.ptr()) || (marked && !given.mark())) return;
+    if (plans_.contains(given.key())) return;  // another thread was first, or runs it
+    std::vector<py::object> all;
+    for (const py::handle each : owners) all.push_back(py::reinterpret_borrow<py::object>(each));
+    const auto made = add_entry(Key(given.key().begin(), given.key().end()), nullptr, {}, all);
+    auto& call = made->repetition.emplace();
+    call.stream = std::move(stream);
+    call.make = std::move(make);
+    call.after = std::move(after);
+    for (const py::handle each : results) call.results.push_back(each.cast<std::pair<int64_t, int64_t>>());
+    call.single = single;
+    call.form = form.ptr();
+    add_plan(given.key(), {nullptr, made});
+}
+
+void CallTable::drop_of(const py::object& form) {
+    for (size_t i = all_.size(); i-- > 0;)
+        // Other entries may end with what one holds.
+        if (i < all_.size() && all_[i]->repetition && all_[i]->repetition->form == form.ptr()) drop(*all_[i]);
 }
 
 // -- learning -----------------------------------------------------------------------------------------------
@@ -633,9 +733,10 @@ void bind_call_table(py::module_& m) {
                          const py::object& manager,
                          const std::vector<std::pair<std::string, uint32_t>>& fields, size_t push_size,
                          py::object pack, size_t parameters, py::object missing, std::string name,
-                         size_t most_entries) {
+                         size_t most_entries, bool values) {
                  CallVocabulary vocabulary;
                  vocabulary.tensor_type = tensor_type;
+                 vocabulary.values = values;
                  const auto add = [&](const std::string& text, CallVocabulary::Role role, uint32_t field) {
                      vocabulary.names.push_back(
                          {py::reinterpret_steal<py::object>(interned(text.c_str())), role, field});
@@ -653,7 +754,7 @@ void bind_call_table(py::module_& m) {
              py::kw_only(), py::arg("tensor_type"), py::arg("bindings"), py::arg("counts"),
              py::arg("constants"), py::arg("manager"), py::arg("fields"), py::arg("push_size"),
              py::arg("pack"), py::arg("parameters"), py::arg("missing"), py::arg("name"),
-             py::arg("most_entries"))
+             py::arg("most_entries"), py::arg("values") = false)
         .def("call", &CallTable::call)
         .def("submit", py::overload_cast<const py::object&, const py::object&>(&CallTable::submit))
         .def("bind", &CallTable::bind)
@@ -662,6 +763,10 @@ void bind_call_table(py::module_& m) {
         .def("evaluate", &CallTable::evaluate)
         .def("submit_entry", &CallTable::submit_entry)
         .def("learn", &CallTable::learn)
+        .def("repeats", &CallTable::repeats)
+        .def("repeat", &CallTable::repeat)
+        .def("recorded", &CallTable::recorded)
+        .def("drop_of", &CallTable::drop_of)
         .def("clear", &CallTable::clear)
         .def("__len__", &CallTable::size)
         .def_readwrite("name", &CallTable::name)

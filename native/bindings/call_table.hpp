@@ -1,7 +1,8 @@
-// The calls that a kernel has prepared. Python prepares a call the first time (kompute_py/_kernels) and
-// describes it here; from then on a call of the same kind needs no Python code.
+// The calls that a kernel or a function has prepared. Python prepares a call the first time (kompute_py/_kernels,
+// kompute_py/_custom) and describes it here; from then on a call of the same kind needs no Python code.
 //
-// Four tables, from the most to the least specific:
+// Four tables, from the most to the least specific. A function's calls are in the first; its forms are those
+// of Python.
 // - plans: calls with the very same tensors. One look-up, then the submission.
 // - forms: calls with tensors of the same shapes and dtypes, so that everything but the memory is checked.
 // The
@@ -14,7 +15,7 @@
 // No table is ordered by use, so cyclic use does not thrash. A table that is full drops an entry at random.
 // Entries keep their memory alive, so they must not outlive the Python objects that own it: weak references
 // tell their end. All of this runs under the interpreter lock and, except for those ends, under the kernel's
-// lock.
+// lock. A function has no lock: a call of it that runs is busy, and a second one goes the longer way.
 #pragma once
 
 #include "call_arguments.hpp"
@@ -28,7 +29,7 @@
 
 namespace kp {
 
-// The descriptor sets for certain memory.
+// What is prepared for certain memory: a kernel's descriptor sets, or a function's recording.
 struct CallEntry;
 struct CallForm;
 struct CallFamily;
@@ -75,6 +76,22 @@ public:
                const Algorithm& algorithm, const py::list& slots, const py::list& results,
                const std::array<int64_t, 3>& groups, const py::bytes& push, py::object check, py::object info,
                bool general, const py::object& family);
+
+    // Of a function: whether a call like this one was made before, over the same `first` tensor, and there is
+    // room for it. `marked`: the call is submitted, not waited for.
+    [[nodiscard]] bool repeats(const py::object& args, const py::object& keywords, bool marked,
+                               const py::object& first);
+    // Prepares the very same call of a function. `stream` runs it, or else the function `make`, which returns
+    // its new results; `after` is called then, unless it is None. `results`: for each (number of the value
+    // that it is, or -1 for a new one; its place in the tuple, or among the new ones; else -1). `single`: the
+    // call returns the only result. `owners`: the tensors with which it ends. `form`: what it was made from.
+    void repeat(const py::object& args, const py::object& keywords, bool marked,
+                std::shared_ptr<Stream> stream, py::object make, py::object after, const py::list& results,
+                bool single, const py::list& owners, const py::object& form);
+    // The (stream, `make`) of a call that is submitted, or NotImplemented.
+    [[nodiscard]] py::object recorded(const py::object& args, const py::object& keywords);
+    // Drops the calls that were made from `form`.
+    void drop_of(const py::object& form);
 
     [[nodiscard]] size_t size() const noexcept { return all_.size(); }
     void clear();
@@ -127,6 +144,8 @@ private:
                                          const std::vector<py::object>& owners);
     void add_plan(std::span<const uint64_t> key, Plan plan);
     void drop(CallEntry& entry) noexcept;
+    [[nodiscard]] static py::object run_again(const std::shared_ptr<CallEntry>& entry,
+                                              const CallArguments& given);
     [[nodiscard]] CallLine& line_of(const CallEntry& entry);
     [[nodiscard]] std::shared_ptr<Fence> submit(const CallEntry& entry, const std::array<uint32_t, 3>& groups,
                                                 std::string_view push);
@@ -145,6 +164,7 @@ private:
     Table<std::shared_ptr<CallForm>> forms_;
     Table<std::shared_ptr<CallFamily>> families_;
     Table<Plan> plans_;
+    Table<py::object> once_;  // weak references to the first tensors of a function's calls
     std::unordered_map<PyObject*, CallEntry*> watched_;  // by weak reference
     std::vector<CallEntry*> all_;
     std::minstd_rand random_;

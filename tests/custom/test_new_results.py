@@ -25,7 +25,7 @@ class Doubler:
         self.op = kp.ops.elementwise("2 * x + 1", dtype="int32")
         for n in range(3):
             assert int(self(n)[0]) == 2 * n + 1
-        assert len(self.op._repeated) == 1, "the calls below take another way"
+        assert len(self.op._table) == 1, "the calls below take another way"
 
     def __call__(self, n):
         self.x.write(np.full(COUNT, n, np.int32))
@@ -243,7 +243,7 @@ def test_another_tensor_with_the_id_of_an_earlier_one(mgr):
         for _ in range(n % 4 + 1):
             assert op(x).tolist() == [n + 1] * (n % 3 + 1)
         del x
-    assert not op._repeated
+    assert not op._table
 
 
 @kp.CustomOp.register
@@ -330,7 +330,7 @@ def test_results_after_what_was_kept_is_given_back(double):
         kept.append(double(n))
         if n % 2:
             double.mgr.memory.trim()
-            assert not double.op._repeated
+            assert not double.op._table
         else:
             double.op.cache_clear()
         for _ in range(3):
@@ -364,4 +364,22 @@ def test_a_manager_that_ends():
     assert all(each.tolist() == [1, 2, 3, 4] for each in arrays)
     del own, x, results
     gc.collect()
-    assert ended() is None and not op._repeated
+    assert ended() is None and not op._table
+
+
+def test_repeated_calls_are_told_apart_by_all_that_they_are_given(mgr):
+    x, y = mgr.tensor_t(np.arange(4, dtype=np.int32)), mgr.tensor_t(np.arange(4, dtype=np.int32)[::-1].copy())
+    where = mgr.tensor_t(np.array([5, -1], np.int32))
+    times = kp.ops.elementwise("x * number")
+    numbers = [0.0, -0.0, 2, 2.0, np.float32(2), np.int16(2), True, 2**31 - 1]
+    calls = [lambda each=each: times(x, each) for each in numbers]
+    calls += [lambda mode=mode: kp.ops.take(x, where, mode=mode) for mode in ("wrap", "clip")]
+    calls += [lambda axis=axis: kp.ops.transpose(x.reshape(2, 2), axis) for axis in ((0, 1), (1, 0))]
+    calls += [lambda pair=pair: kp.ops.concatenate(pair) for pair in ((x, y), (y, x), (x, x))]
+    first = [call().read() for call in calls]
+    for number, found in zip(numbers, first, strict=False):
+        assert np.array_equal(found, x.read() * number) and np.signbit(found[0]) == np.signbit(number * 0.0)
+    for _ in range(3):
+        for call, expected in zip(calls, first, strict=True):
+            found = call().read()
+            assert found.dtype == expected.dtype and found.tobytes() == expected.tobytes()
