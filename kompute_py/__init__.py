@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from ._compilers.compile import Shader, compile
     from ._custom.builder import KernelBuilder
     from ._custom.custom_op import CustomOp, Operation
+    from ._custom.function import Function
     from ._custom.library import OpLibrary, op_library
     from ._custom.op_custom import OpCustom
     from ._custom.selection import KernelSelection
@@ -133,6 +134,7 @@ __all__ = [
     "Fence",
     "Finding",
     "FrameStream",
+    "Function",
     "HostBufferSemantics",
     "Image",
     "InternalError",
@@ -217,6 +219,7 @@ _LATER = {
     "_compilers.compile": ("Shader", "compile"),
     "_custom.builder": ("KernelBuilder",),
     "_custom.custom_op": ("CustomOp", "Operation"),
+    "_custom.function": ("Function",),
     "_builders.elementwise": ("Elementwise",),
     "_custom.op_custom": ("OpCustom",),
     "_custom.library": ("OpLibrary", "op_library"),

@@ -251,7 +251,7 @@ class Elementwise(ElementsInParts):
     >>> line = kp.ops.elementwise("a * x + y")
     >>> root = kp.ops.elementwise("sqrt(abs(z))")(line)
     >>> root
-    <kp.Operation elementwise(Tensor|Scalar a, Tensor|Scalar x, Tensor|Scalar y) -> Tensor>
+    <kp.Function elementwise(Tensor|Scalar a, Tensor|Scalar x, Tensor|Scalar y) -> Tensor>
     >>> root(2, mgr.tensor([1, 4]), -6.0).tolist()
     [2.0, 1.4142135381698608]
     """

@@ -1,4 +1,4 @@
-"""Operations bound to their arguments for recording, and cache statistics."""
+"""Functions bound to their arguments for recording, and cache statistics."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ CacheInfo.__module__ = "kompute_py.typing"  # where users find it
 
 
 class OpCustom(OpBase):
-    """A custom operation with its arguments bound, to be recorded: made by ``my_op.op(...)``.
+    """A function with its arguments bound, to be recorded: made by ``f.bind(...)``.
 
-    `results` are the tensors that it writes. Raises ArgumentTypeError if it is called: operations create it.
+    `results` are the tensors that it writes. Raises ArgumentTypeError if it is called: functions create it.
 
     >>> @kp.CustomOp.register
     ... class negative(kp.CustomOp):
@@ -40,7 +40,7 @@ class OpCustom(OpBase):
     ...         ksel.return_new_tensor(x.shape, x.dtype)
     ...     def generate(self, ksel, kb):
     ...         kb.yield_results("-x_load(i)")
-    >>> operation = negative.op(mgr.tensor([1, 2]))
+    >>> operation = negative.bind(mgr.tensor([1, 2]))
     >>> mgr.sequence().record(operation).eval()
     <kp.Sequence ...>
     >>> operation.results[0].tolist()
@@ -67,7 +67,7 @@ class OpCustom(OpBase):
         again: Callable[[], OpCustom] | None = None,
     ) -> None:
         if not isinstance(form, Form):
-            raise ArgumentTypeError("An OpCustom is made by a custom operation: my_op.op(...)")
+            raise ArgumentTypeError("An OpCustom is made by a function: f.bind(...)")
         self._again = again
         self._name = name
         self._kept = form

@@ -113,7 +113,9 @@ def _items(given: Any, what: str) -> list[Any]:
 def _parts_of(operation: Any) -> list[Any]:
     """The native operations."""
     if not isinstance(operation, OpBase):
-        hint = "; make one: kernel.bind(...)" if type(operation).__name__ == "Kernel" else ""
+        hint = ""
+        if hasattr(type(operation), "bind"):
+            hint = f"; make one: {getattr(operation, '__name__', 'kernel')}.bind(...)"
         raise ArgumentTypeError(f"OpRepeat repeats operations (kp.OpBase), not {kind_of(operation)}{hint}")
     parts = getattr(operation, "_parts", None)
     if parts is not None:

@@ -648,8 +648,8 @@ def _require_operation(op: Any) -> None:
         hint = ""
         if isinstance(op, type) and issubclass(op, OpBase):
             hint = f"; make one: kp.{op.__name__}(...)"
-        elif type(op).__name__ == "Kernel":
-            hint = "; make one: kernel.bind(...)"
+        elif hasattr(type(op), "bind"):
+            hint = f"; make one: {getattr(op, '__name__', 'kernel')}.bind(...)"
         raise ArgumentTypeError(f"A sequence records operations (kp.OpBase), not {type(op).__name__}{hint}")
 
 

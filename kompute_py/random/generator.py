@@ -416,7 +416,7 @@ class Generator(Distributions):
         drawn = self._recorded("order", order)
         if not x.size():
             return drawn
-        return OpCustom._joined("shuffle", (drawn, take.op(x, order, axis, "clip", out=x)), (x,))
+        return OpCustom._joined("shuffle", (drawn, take.bind(x, order, axis, "clip", out=x)), (x,))
 
     def choice_op(
         self, out: Tensor, a: int | Tensor, replace: bool = True, p: Any = None, axis: int = 0
@@ -464,9 +464,9 @@ class Generator(Distributions):
             operations = [self._recorded(name, order, *(() if sums is None else (sums,)))]
             rows = order[:wanted].reshape(shape)
         if isinstance(a, Tensor):
-            operations.append(take.op(a, rows, axis, "clip", out=numbers))
+            operations.append(take.bind(a, rows, axis, "clip", out=numbers))
         elif not again and wanted:
-            operations.append(ascontiguousarray.op(rows, out=numbers))
+            operations.append(ascontiguousarray.bind(rows, out=numbers))
         return OpCustom._joined("choice", operations, (numbers,))
 
     # -- inside ----------------------------------------------------------------------------------------------
@@ -514,7 +514,7 @@ class Generator(Distributions):
     def _recorded(self, kind: str, numbers: Tensor | StridedView, *parameters: Any) -> OpCustom:
         own = self.spawn(1)[0]
         state = numbers.manager.zeros(2, np.uint32)
-        return _RECORDED[kind].op(numbers, state, *map(_signed, (*own._key, 0)), *parameters)
+        return _RECORDED[kind].bind(numbers, state, *map(_signed, (*own._key, 0)), *parameters)
 
     def _order(self, count: int, owner: Manager) -> Tensor:
         """A random order of the numbers below `count`."""

@@ -356,11 +356,12 @@ def test_it_looks_like_a_function():
     signature = inspect.signature(softmax)
     assert list(signature.parameters) == ["x", "axis", "out", "donate"]
     assert signature.parameters["axis"].default == -1
-    assert repr(softmax) == "<kp.Operation softmax(Tensor x, int axis=-1) -> Tensor>"
+    assert repr(softmax) == "<kp.Function softmax(Tensor x, int axis=-1) -> Tensor>"
 
 
 def test_meta_needs_no_device(monkeypatch):
-    monkeypatch.setattr("kompute_py._custom.custom_op.default_manager", None)
+    monkeypatch.setattr("kompute_py._custom.function.default_manager", None)
+    monkeypatch.setattr("kompute_py._custom.preparing.default_manager", None)
     spec = kp.TensorSpec((3, 4), "float16")
     assert softmax.meta(spec) == spec and softmax.meta(np.zeros((2, 2), np.float32)).shape == (2, 2)
     assert compact.meta(kp.TensorSpec(5), kp.TensorSpec(5, bool)) == (
@@ -445,10 +446,10 @@ def test_prepared_calls_keep_no_memory_and_no_manager(mgr):
     assert mgr.memory.used == before
     other = kp.Manager(0)
     softmax(other.zeros(4))
-    assert len(softmax._calls) == 2
+    assert len(softmax._prepared.calls) == 2
     del other
     gc.collect()
-    assert len(softmax._calls) == 1
+    assert len(softmax._prepared.calls) == 1
     out = mgr.zeros(4)
     softmax(x, out=out)
     x.destroy()
@@ -767,3 +768,33 @@ def test_only_classes_are_registered(given):
 def test_a_class_without_a_signature_is_refused():
     with pytest.raises(kp.ArgumentTypeError, match="nothing has no signature"):
         kp.CustomOp.register(type("nothing", (kp.CustomOp,), {}))
+
+
+def test_kernels_and_functions_have_the_same_verbs(mgr):
+    x, y = mgr.tensor([1, 2, 3]), mgr.zeros(3)
+    kernel = mgr.kernel("""
+        layout(binding = 0) readonly buffer X { float x[]; };
+        layout(binding = 1) writeonly buffer Y { float y[]; };
+        layout(local_size_x = 64) in;
+        void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) y[i] = 2.0 * x[i]; }
+    """)
+    function = kp.ops.elementwise("2 * x")
+    composed = kp.ops.quantile
+    assert kp.Operation is kp.Function is type(kp.ops.roll) and kp.Function.op is kp.Function.bind
+    assert composed.bind(x, 0.5).results[0].shape == ()
+    function.preload(x, out=y)
+    kernel.preload()
+    for called in (kernel, function):
+        done = mgr.semaphore()
+        y.fill(0.0)
+        assert called(x, out=y) in (None, y) and y.tolist() == [2, 4, 6]
+        y.fill(0.0)
+        mgr.sequence().record(called.bind(x, out=y)).eval()
+        assert y.tolist() == [2, 4, 6]
+        for _ in range(3):
+            y.fill(0.0)
+            called.submit(x, out=y, wait=called.submit(x, out=y), signal=(done, done.query() + 1)).wait()
+            assert y.tolist() == [2, 4, 6]
+        assert done.query() == 3
+        with pytest.raises(kp.ArgumentTypeError, match=r"not \w+; make one: \w+\.bind"):
+            mgr.sequence().record(called)

@@ -1,7 +1,7 @@
 """Functions of several operations, to call and to record.
 
 A body is written once, with `run` for each operation that it needs: a call runs them one after the other, and
-``.op`` records them as one.
+``.bind`` records them as one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Recorder:
 
 
 class Composed:
-    """A function of several operations: ``f(...)`` runs them, ``f.op(...)`` is one to record. `name` is the
+    """A function of several operations: ``f(...)`` runs them, ``f.bind(...)`` is one to record. `name` is the
     body's own, unless it is a part of another operation."""
 
     def __init__(self, body: Callable[..., Any], name: str = "") -> None:
@@ -78,12 +78,14 @@ class Composed:
         except (KomputeError, TypeError) as error:
             raise explained(error, self.__name__, self.__signature__, args, named)  # noqa: B904
 
-    def op(self, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
+    def bind(self, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
         """The operations for these arguments, as one to record. Tensors only; raises what a call raises."""
         return self._titled("", *args, out=out, **named)
 
+    op = bind  # its older name
+
     def _titled(self, title: str, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
-        """`op` for a function that records it among others; that one's name comes first."""
+        """`bind` for a function that records it among others; that one's name comes first."""
         recorder = _Recorder(f"{title}.{self.__name__}" if title else self.__name__)
         try:
             found = self._body(recorder, *args, **named)

@@ -1,0 +1,516 @@
+"""Function: what a custom operation becomes, to be called, bound, submitted and prepared."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from .._base.called import begun, unknown
+from .._base.errors import (
+    ArgumentTypeError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    KomputeError,
+    kind_of,
+    shown,
+)
+from .._compilers.settings import of_process
+from .._manager.default import manager as default_manager
+from .._memory.donation import Donated, end, give_back, take
+from .._memory.image import Image
+from .._memory.strided import StridedView
+from .._memory.tensor import Tensor
+from .._recording.preload import report_built
+from .._recording.streams import stream_of, submit_stream
+from .._shaders.signature import MISSING
+from .._sync.fence import Fence
+from .arguments import answered, checked, donated, features_for, outs_of, plain_types, python_signature
+from .declaration import Declaration
+from .files import write_files
+from .forming import made_of_specs
+from .forms import (
+    GIVEN,
+    Facts,
+    Form,
+    flat,
+    look,
+    places_of,
+    refuse_donated,
+    require_alive,
+    with_taken,
+)
+from .library import Recipe, recalled
+from .op_custom import CacheInfo, OpCustom
+from .preparing import Preparing
+from .program import compile_program, written
+from .repeated import table_for, teach
+from .selection import KernelSelection
+from .tuning import Tuning
+
+if TYPE_CHECKING:
+    import os
+
+    from typing_extensions import Self
+
+    from .._manager.manager import Manager
+    from .._sync.semaphore import Semaphore, Waitable
+    from .custom_op import CustomOp
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _beginning(method: _Method) -> _Method:
+    """A method of Function with errors that begin with its name."""
+
+    @functools.wraps(method)
+    def call(self: Any, /, *args: Any, **named: Any) -> Any:
+        try:
+            return method(self, *args, **named)
+        except KomputeError as error:
+            begun(error, self.__name__)
+            raise
+
+    return call  # type: ignore[return-value]
+
+
+class Function:
+    """A custom operation: a callable.
+
+    A call runs it now, and waits. Its results are where the arguments are: Tensors if one of them is a
+    Tensor, else arrays. ``out=`` gives the memory of the results, a tuple if there are several: Tensors,
+    parts of them such as ``t[:, 1]`` and ``t[::-1]``, Images, or arrays. ``donate=`` (names or positions of
+    tensors, or True for all) destroys these arguments after the call.
+
+    Raises ArgumentTypeError and InvalidArgumentError for arguments that do not fit the signature, and the
+    errors of `select`, `generate` and `kp.Algorithm`.
+
+    >>> @kp.CustomOp.register
+    ... class negative(kp.CustomOp):
+    ...     signature = "negative(Tensor x) -> Tensor"
+    ...     def select(self, ksel):
+    ...         x = ksel.arg_tensor("x")
+    ...         ksel.return_new_tensor(x.shape, x.dtype)
+    ...     def generate(self, ksel, kb):
+    ...         kb.yield_results("-x_load(i)")
+    >>> negative(mgr.tensor([1, 2])).tolist()
+    [-1.0, -2.0]
+    """
+
+    __module__ = "kompute_py"
+
+    def __init__(self, op: CustomOp, declaration: Declaration, forced: str = "") -> None:
+        if not hasattr(op, "_has_variants") or not isinstance(declaration, Declaration):
+            raise ArgumentTypeError("A Function is made by kp.CustomOp.register")
+        self._op = op
+        self._declaration = declaration
+        self._names = tuple(each.name for each in declaration.parameters)
+        self._at = {name: place for place, name in enumerate(self._names)}
+        self._defaults = [
+            None if each.type in ("Tensor?", "Tensor|Scalar?") and each.default is MISSING else each.default
+            for each in declaration.parameters
+        ]
+        self._plain = [plain_types(each) for each in declaration.parameters]
+        self._one_fresh = len(declaration.results) == 1 and not declaration.results[0].alias
+        self._most_by_position = sum(not each.by_name for each in declaration.parameters)
+        self._eager: bool = op._eager
+        self.__name__: str = declaration.name
+        self.__qualname__: str = declaration.name
+        self.__doc__: str | None = inspect.getdoc(type(op)) if type(op).__doc__ else None
+        self.__wrapped__: type[CustomOp] = type(op)
+        self.__signature__: inspect.Signature = python_signature(declaration)
+        table = self._table = table_for(declaration.name, self._names)
+        self._prepared = Preparing(op, declaration, forced, table.drop_of)
+        self._recipe: Recipe | None = None
+        """A call that makes such an operation, for pickle."""
+
+    def _made_by(self, make: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]) -> Self:
+        """Itself, with the call that made it."""
+        self._recipe = make, args, named
+        return self
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """An operation is pickled by its name, or by the texts that it was made of."""
+        return recalled(self, type(self._op).__module__, self._recipe)
+
+    def __repr__(self) -> str:
+        return f"<kp.Function {self._declaration.text}>"
+
+    # -- calling ---------------------------------------------------------------------------------------------
+
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
+        try:
+            result = self._table.call(args, named)
+            if result is NotImplemented:
+                return self._general(True, args, **named)
+            return result
+        except KomputeError as error:
+            if isinstance(error, FailedPreconditionError):
+                self._explain(error, (*args, *named.values()))
+            begun(error, self.__name__)
+            raise
+
+    def _explain(self, error: KomputeError, given: Sequence[Any]) -> None:
+        """Raises the error that names the tensor instead, if one is destroyed or donated."""
+        try:
+            require_alive(given)
+        except KomputeError as better:
+            begun(better, self.__name__)
+            raise better from None
+
+    def _general(
+        self, exactly: Any, args: tuple[Any, ...], /, out: Any = None, donate: Any = (), **named: Any
+    ) -> Any:
+        values = self._bind(args, named)
+        if donate is None or donate is False or (type(donate) is tuple and not donate):
+            return self._evaluated(exactly, args, named, values, out)
+        # Refused before anything runs.
+        given_away = donated(self._declaration, values, donate)
+        outs = outs_of(self._declaration, out)
+        refuse_donated(self.__name__, given_away, (*outs, *(values[n] for n in self._prepared.written)))
+        taken = take(given_away, self.__name__)
+        reused: list[Tensor] = []
+        try:
+            results = self._evaluated(None, (), {}, with_taken(values, taken), out, taken, reused)
+        except BaseException as error:
+            if reused and not isinstance(error, Exception):
+                end(taken, self.__name__, ())  # Ctrl-C: what runs on writes there
+            else:
+                give_back(taken)
+            raise
+        end(taken, self.__name__, reused)
+        return results
+
+    def _evaluated(
+        self,
+        exactly: Any,
+        args: tuple[Any, ...],
+        named: dict[str, Any],
+        values: list[Any],
+        out: Any,
+        taken: Sequence[Donated] = (),
+        reused: list[Tensor] | None = None,
+    ) -> Any:
+        """The results of a call, once it has run. `taken` are tensors that may give them their memory; those
+        that do are added to `reused`.
+        """
+        answer = NotImplemented
+        if self._eager:
+            require_alive(values)
+            answer = self._op.eager_execute(*values)
+        if answer is not NotImplemented:
+            results = answered(self._declaration, answer, outs_of(self._declaration, out))
+            if taken:
+                answers = (results,) if self._declaration.single else results
+                refuse_donated(self.__name__, [each.taken for each in taken], answers)
+            return results
+        if out is None:
+            outs: tuple[Any, ...] = ()
+        elif self._one_fresh and type(out) is Tensor:
+            out._require_init("be written")
+            outs = (out,)
+        else:
+            outs = outs_of(self._declaration, out)
+        given = self._prepared.memory(values, outs)
+        try:
+            with self._prepared.lock:
+                known, began = self._prepared.misses, time.perf_counter()
+                form, push, manager = self._prepared.form(values, outs)
+                built = time.perf_counter() - began if self._prepared.misses > known else 0.0
+            try:  # without the lock: other threads may have to signal what this call waits for
+                memory = None
+                if reused is not None:
+                    memory = form.reused(
+                        given, places_of(given, [each.taken for each in taken if each.alone])
+                    )
+                    reused += [given[place] for place in memory.values()]
+                results = form.run(given, manager, push, memory)
+            finally:
+                form.busy.release()
+        except FailedPreconditionError:
+            require_alive(given)
+            raise
+        if built:
+            report_built(self.__name__, built, time.perf_counter() - began - built)
+        if exactly and not self._eager:
+            call = args, named if out is None else {**named, "out": out}
+            teach(self._table, form, push, given, manager, call, self._declaration.single)
+        return results[0] if self._declaration.single else tuple(results)
+
+    def variant(self, name: str) -> Function:
+        """The operation with one of its variants, without a measurement.
+
+        Raises InvalidArgumentError if it declares no variants, ArgumentTypeError if the name is not a str. A
+        call raises InvalidArgumentError if `variants` does not return the name.
+        """
+        if not self._prepared.has_variants:
+            raise InvalidArgumentError(f"{self.__name__} declares no variants")
+        if not isinstance(name, str) or not name:
+            raise ArgumentTypeError(f"{self.__name__}: a variant is a name, not {shown(name)}")
+        return Function(self._op, self._declaration, name)._made_by(Function.variant, (self, name), {})
+
+    # -- other ways to use it -------------------------------------------------------------------------------
+
+    @_beginning
+    def bind(self, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
+        """The function with these arguments as an operation: ``seq.record(f.bind(x))``. Its attribute
+        `results` has the tensors.
+
+        Tensors only: record OpSyncDevice and OpSyncLocal for arrays. Results that `out` does not give are
+        made now, of the first tensor's memory type; those of an operation without tensors by the current
+        Manager. Raises what a call raises.
+        """
+        return self._titled("", *args, out=out, **named)
+
+    op = bind  # its older name
+
+    def _titled(self, title: str, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
+        """`bind` for a function that records it among others: names of dispatches begin with that one's."""
+        values, outs = self._bind(args, named), outs_of(self._declaration, out)
+        if not outs and not any(
+            isinstance(each, (np.ndarray, Tensor, StridedView, Image)) for each in flat(values)
+        ):
+            manager = default_manager()
+            made = self._prepared.select(values, self._prepared.calls_of(manager).facts).results
+            outs = tuple(manager.empty(each.shape, each.dtype) for each in made)
+        form, _, parts, results, _ = self._recorded(values, outs, title)
+        written = results if any(not each.alias for each in self._declaration.results) else ()
+        again = functools.partial(self._over_copies, values, written, results, title)
+        return OpCustom(self._declaration.name, form, parts, results, again)
+
+    def _over_copies(
+        self, values: list[Any], outs: tuple[Any, ...], results: tuple[Tensor, ...], title: str
+    ) -> OpCustom:
+        """See `OpCustom._over_any_memory`."""
+        given = flat((*values, *outs))
+        with self._prepared.lock:
+            _, manager = look(self.__name__, given, self._op.reads_parts)
+            assert manager is not None  # it has the results
+            places = tuple([place for place, each in enumerate(given) if isinstance(each, Tensor)])
+            form, _ = self._prepared.made(values, outs, places, manager, self._prepared.calls_of(manager))
+            parts = form.operations(self._prepared.memory(values, outs), (), form.pushes(values), title)
+        return OpCustom(self._declaration.name, form, parts, results)
+
+    def submit(
+        self,
+        /,
+        *args: Any,
+        out: Any = None,
+        wait: Waitable | Iterable[Waitable] = (),
+        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+        **named: Any,
+    ) -> Fence:
+        """Runs it without waiting and returns a Fence. Tensors only; `out` gives the memory of the results.
+
+        `wait` and `signal` are as in `Sequence.eval_async`. Raises what a call raises, and
+        InvalidArgumentError if a new result is not given by `out`.
+        """
+        if out is not None:
+            named["out"] = out
+        try:
+            found = self._table.recorded(args, named)
+            if found is not NotImplemented:
+                stream, (free, manager) = found
+                if free.acquire(False):
+                    try:
+                        if not stream.is_running() or stream.due() is True:
+                            return submit_stream(manager(), stream, wait, signal)
+                    finally:
+                        free.release()
+            return self._submitted(args, wait, signal, **named)
+        except KomputeError as error:
+            if isinstance(error, FailedPreconditionError):
+                self._explain(error, (*args, *named.values()))
+            begun(error, self.__name__)
+            raise
+
+    def _submitted(
+        self, args: tuple[Any, ...], wait: Any, signal: Any, /, out: Any = None, **named: Any
+    ) -> Fence:
+        values = self._bind(args, named)
+        outs = outs_of(self._declaration, out)
+        fresh = [result.name for result in self._declaration.results if not result.alias]
+        if fresh and not outs:
+            raise InvalidArgumentError(
+                f"{self.__name__}.submit returns a Fence, so it needs the memory of its results: "
+                f"out={'tensor' if len(fresh) == 1 else '(' + ', '.join(fresh) + ')'}"
+            )
+        form, push, parts, _, manager = self._recorded(values, outs)
+        call = args, named if out is None else {**named, "out": out}
+        given = self._prepared.memory(values, outs)
+        teach(self._table, form, push, given, manager, call, self._declaration.single, True)
+        return submit_stream(manager, stream_of(manager, parts), wait, signal)
+
+    def _recorded(
+        self, values: list[Any], outs: tuple[Any, ...], title: str = ""
+    ) -> tuple[Form, list[bytes], list[Any], tuple[Tensor, ...], Manager]:
+        """The form of a call over Tensors, its push constants, native operations and results."""
+        for value in flat((*values, *outs)):
+            if isinstance(value, np.ndarray):
+                raise ArgumentTypeError(
+                    f"{self.__name__}: what is recorded works on Tensors, and this is {kind_of(value)}: "
+                    "make one, mgr.tensor_t(array)"
+                )
+        gathers = not self._op.reads_parts and StridedView in map(type, flat(values))
+        given = self._prepared.memory(values, outs)
+        with self._prepared.lock:
+            require_alive(given)
+            known, began = self._prepared.misses, time.perf_counter()
+            form, push, manager = self._prepared.form(values, outs)
+            form.busy.release()  # what is recorded needs what it has in common with others
+            if self._prepared.misses > known:
+                report_built(self.__name__, time.perf_counter() - began)
+            if form.private or gathers:
+                # Recordings run beside calls, so they have memory of their own.
+                shared = self._prepared.shared(values, outs)
+                form, _ = self._prepared.made(
+                    values, outs, shared, manager, self._prepared.calls_of(manager), gathers
+                )
+                push = form.pushes(values)
+            fresh = [each.made(manager) for each in form.fresh]
+            parts = form.operations(given, fresh, push, title)
+        results = tuple(given[number] if what == GIVEN else fresh[number] for what, number in form.results)
+        return form, push, parts, results, manager
+
+    @_beginning
+    def preload(self, /, *args: Any, out: Any = None, **named: Any) -> None:
+        """Prepares calls with arguments like these: chooses the kernels, generates, compiles and builds them,
+        and dispatches each with no groups. The first such call then takes no longer than later ones.
+
+        The arguments are those of a call; a `kp.TensorSpec` may stand for a Tensor. Nothing is computed, and
+        no memory of theirs is touched. A call that builds its kernels first says so in the log "kompute_py"
+        (level INFO), with the time. Raises what a call raises.
+
+        >>> kp.ops.exp.preload(kp.TensorSpec((1000,)))
+        """
+        values, outs = made_of_specs(self._bind(args, named, meta=True)), outs_of(self._declaration, out)
+        given = self._prepared.memory(values, outs)
+        require_alive(given)
+        with self._prepared.lock:
+            form, _, manager = self._prepared.form(values, outs)
+        try:
+            form.warm_up(given, manager)
+        finally:
+            form.busy.release()
+
+    @_beginning
+    def meta(self, /, *args: Any, **named: Any) -> Any:
+        """The specs of the results for arguments of these specs; needs no device.
+
+        A tensor is given as a `kp.TensorSpec`, or as an array or Tensor; only its shape and dtype count.
+        Returns a TensorSpec, or a tuple of them. Raises what `select` raises, and the errors of arguments
+        that do not fit the signature.
+
+        >>> @kp.CustomOp.register
+        ... class flat(kp.CustomOp):
+        ...     signature = "flat(Tensor x) -> Tensor"
+        ...     def select(self, ksel):
+        ...         x = ksel.arg_tensor("x")
+        ...         ksel.return_new_tensor((x.size,), x.dtype)
+        >>> flat.meta(kp.TensorSpec((2, 3)))
+        kp.TensorSpec((6,), 'float32')
+        """
+        selection = self._prepared.select(self._bind(args, named, meta=True), None)
+        specs = tuple(result.t for result in selection.results)
+        return specs[0] if self._declaration.single else specs
+
+    @_beginning
+    def sources(self, /, *args: Any, **named: Any) -> tuple[str, ...]:
+        """The GLSL of each dispatch for arguments of these specs, as for `aot`: whole shaders, to be read or
+        compiled elsewhere. "" stands for a module of SPIR-V. Needs no device.
+
+        Raises what `meta` and `generate` raise.
+
+        >>> @kp.CustomOp.register
+        ... class negative(kp.CustomOp):
+        ...     signature = "negative(Tensor x) -> Tensor"
+        ...     def select(self, ksel):
+        ...         x = ksel.arg_tensor("x")
+        ...         ksel.return_new_tensor(x.shape, x.dtype)
+        ...     def generate(self, ksel, kb):
+        ...         kb.yield_results("-x_load(i)")
+        >>> (text,) = negative.sources(kp.TensorSpec((3,)))
+        >>> text.splitlines()[0], "result_store(i, -x_load(i));" in text
+        ('#version 450', True)
+        """
+        return written(self._op, self._for_any_device(args, named))
+
+    def _for_any_device(self, args: tuple[Any, ...], named: dict[str, Any]) -> KernelSelection:
+        values = self._bind(args, named, meta=True)
+        selection = self._prepared.select(values, Facts(None, features_for(self._declaration, values), 0))
+        if self._prepared.has_variants:
+            selection.variant = self._prepared.variants(selection)[0]
+        return selection
+
+    @_beginning
+    def aot(self, path: str | os.PathLike[str], /, *args: Any, **named: Any) -> Path:
+        """Writes what a program needs to run it for arguments of these specs, into the folder `path`.
+
+        The folder gets ``NAME.json``, which describes tensors, scratch memory and dispatches (bindings,
+        groups, the block of run-time values), and a SPIR-V module for each dispatch, ``NAME-0.spv``. They run
+        on any device that has the arguments' dtypes: elements of 8 and 16 bits are bound as words, and
+        results have the dtypes that they have on a device with nothing else, so a sum of int32 is of int32
+        unless ``dtype="int64"`` is given. The arguments are those of `meta`.
+        Returns the path of the JSON file. Needs no device.
+
+        Raises what `meta`, `generate` and `kp.compile` raise, InvalidArgumentError if the path is a file's,
+        and OSError if the files cannot be written.
+        """
+        selection = self._for_any_device(args, named)
+        return write_files(path, compile_program(self._op, selection, of_process), selection)
+
+    def cache_info(self) -> CacheInfo:
+        """The size and use of its caches."""
+        return self._prepared.info()
+
+    def cache_clear(self) -> None:
+        """Drops compiled specializations and prepared calls, and counts from zero."""
+        self._prepared.clear()
+        self._table.clear()
+
+    def _tuned(self, args: tuple[Any, ...], named: dict[str, Any]) -> Tuning:
+        """See `kp.tune`."""
+        named = {name: each for name, each in named.items() if name not in ("out", "donate")}
+        tuning = self._prepared.tuned(self._bind(args, named))
+        self._table.clear()  # prepared calls have made their choice
+        return tuning
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def _bind(self, args: tuple[Any, ...], named: Mapping[str, Any], meta: bool = False) -> list[Any]:
+        """A value for each parameter, of the type that the signature says."""
+        count = len(args)
+        if count > self._most_by_position:
+            raise ArgumentTypeError(
+                f"{self.__name__} takes {self._most_by_position} arguments by position; {count} were given: "
+                f"{self._declaration.text}"
+            )
+        values: list[Any] = [*args, *self._defaults[count:]]
+        for name, value in named.items():
+            place = self._at.get(name, -1)
+            if place < 0:
+                raise unknown(self.__name__, name, self._names, self._declaration.text)
+            if place < count:
+                raise ArgumentTypeError(f"{self.__name__}: the argument {shown(name)} is given twice")
+            values[place] = value
+        for place, (value, plain) in enumerate(zip(values, self._plain, strict=True)):
+            if type(value) in plain:
+                continue
+            parameter = self._declaration.parameters[place]
+            if value is MISSING:
+                raise ArgumentTypeError(
+                    f"{self.__name__} lacks the argument {parameter.name!r}: {self._declaration.text}"
+                )
+            values[place] = checked(f"{self.__name__}: {parameter.name}", parameter, value, meta)
+        return values

@@ -1,0 +1,300 @@
+"""From the arguments of a function's call to the form that runs it: select, generate, compile, prepare."""
+
+from __future__ import annotations
+
+import struct
+import threading
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._base.errors import InvalidArgumentError, shown
+from .._manager.default import manager as default_manager
+from .._memory.strided import StridedView
+from .._memory.tensor import Tensor
+from .arguments import check_outs, checked, spec_of
+from .declaration import Declaration
+from .forming import make_form, tried_out
+from .forms import (
+    Calls,
+    Facts,
+    Form,
+    bases,
+    flat,
+    look,
+    look_at_parts,
+    overlapping,
+    surely_apart,
+)
+from .notes import unchanged
+from .op_custom import CacheInfo
+from .program import Program, compile_program
+from .selection import KernelSelection
+from .tuning import Tuning, check_variants, choices_of
+
+if TYPE_CHECKING:
+    from .._manager.manager import Manager
+    from .custom_op import CustomOp
+
+_MOST_PROGRAMS = 256
+"""Specializations that a function keeps for each Manager."""
+
+
+class Preparing:
+    """The forms and programs of a function, for each Manager."""
+
+    def __init__(
+        self,
+        op: CustomOp,
+        declaration: Declaration,
+        forced: str,
+        dropped: Callable[[Form], None],
+    ) -> None:
+        """`forced` is the only variant, "" for a choice. `dropped` is told of forms that end; it must not
+        keep this object alive.
+        """
+        self.op = op
+        self.name = declaration.name
+        self.declaration = declaration
+        self.written = [n for n, each in enumerate(declaration.parameters) if each.alias]
+        """The places of the parameters that the function writes."""
+        self.has_variants: bool = op._has_variants
+        self.forced = forced
+        self.calls: dict[int, Calls] = {}
+        """By the Manager's id."""
+        self.hits = self.misses = 0
+        self.lock = threading.RLock()
+        self._dropped = dropped
+        self._tensors = [
+            (place, each.type == "Tensor[]")
+            for place, each in enumerate(declaration.parameters)
+            if each.is_tensor
+        ]
+        """The places of the parameters that take tensors, and whether they take lists."""
+
+    def form(self, values: list[Any], outs: tuple[Any, ...]) -> tuple[Form, list[bytes], Manager]:
+        """A form for a call, with the push constants of its dispatches, and the Manager.
+
+        It is the caller's alone until ``form.busy`` is released. The lock is held.
+        """
+        given = (*values, *outs)
+        key, manager = look(self.name, given, self.op.reads_parts)
+        if manager is None:
+            manager = default_manager()
+        shared: tuple[int, ...] = ()
+        if len(outs) + len(self.written) == 1 and surely_apart(values, outs):
+            key = (*key, shared)
+        elif outs or self.written:
+            shared = self.shared(values, outs)
+            key = (*key, shared, *look_at_parts((*outs, *[values[place] for place in self.written])))
+        calls = self.calls_of(manager)
+        found = calls.find(key, given)
+        free = None if found is None else found.free()
+        if free is not None:
+            try:
+                return free, free.pushes(values), manager
+            except struct.error:  # a number of another dtype
+                free.busy.release()
+                found = None
+            except BaseException:
+                free.busy.release()
+                raise
+        form, decisive = self.made(values, outs, shared, manager, calls)
+        push = form.pushes(values)
+        form.busy.acquire()
+        if found is None:
+            calls.keep(manager, key, given, decisive, form)
+        else:
+            calls.keep_beside(manager, found, form)
+        return form, push, manager
+
+    def made(
+        self,
+        values: list[Any],
+        outs: tuple[Any, ...],
+        shared: tuple[int, ...],
+        manager: Manager,
+        calls: Calls,
+        gathers: bool = False,
+    ) -> tuple[Form, set[int]]:
+        """A new form for a call, and the places of the numbers that it depends on. `shared` is what the
+        method of this name found. `gathers`: the device copies parts that are only read, too; in calls the
+        host does.
+        """
+        for parameter, value in zip(self.declaration.parameters, values, strict=True):
+            if isinstance(value, (Tensor, np.ndarray)):  # `_bind` did not check its dtype
+                checked(f"{self.name}: {parameter.name}", parameter, value, False)
+        selection = self.select(values, calls.facts)
+        check_outs(self.name, selection.results, outs)
+        if self.has_variants:
+            selection.variant = self._choice(selection, values, manager, calls)
+        if selection._writes_nothing():
+            program = Program(self.name, (), ())  # nothing to compute, so generators need not think of it
+        else:
+            program = self.program(selection, manager, calls)
+        if self.op.reads_parts:
+            values = bases(values, self.written)
+        form = make_form(program, selection, manager, calls.facts, values, outs, shared, gathers)
+        return form, selection._decisive() | program.decisive(selection)
+
+    def shared(self, values: list[Any], outs: tuple[Any, ...]) -> tuple[int, ...]:
+        """The places of arguments to copy, because they share memory with what is written."""
+        written: list[int] = []
+        if self.written:
+            place = 0
+            for number, value in enumerate(values):
+                count = len(value) if type(value) is list else 1
+                written += range(place, place + count) if number in self.written else ()
+                place += count
+        return overlapping(self.name, values, outs, self.op.in_place, written)
+
+    def memory(self, values: list[Any], outs: tuple[Any, ...]) -> list[Any]:
+        """All that a form is given, lists one by one; of parts that kernels read, the tensors."""
+        if self.op.reads_parts and StridedView in map(type, values):
+            values = bases(values, self.written)
+        return flat((*values, *outs))
+
+    # -- variants -------------------------------------------------------------------------------------------
+
+    def variants(self, selection: KernelSelection) -> list[str]:
+        """The variants for a call. Raises InvalidArgumentError if the forced one is not among them."""
+        found = check_variants(self.name, self.op.variants(selection))
+        if not self.forced:
+            return found
+        if self.forced not in found:
+            raise InvalidArgumentError(
+                f"{self.name} has no variant {shown(self.forced)} for this call on this device; it has "
+                f"{', '.join(found)}"
+            )
+        return [self.forced]
+
+    def _choice(self, selection: KernelSelection, values: list[Any], manager: Manager, calls: Calls) -> str:
+        found = self.variants(selection)
+        if len(found) == 1:
+            return found[0]
+        mode = manager._setting("tuning")
+        tried = [each for each in self.op.trials(selection) if each in found]
+        if mode == "off" or len(tried) < 2:
+            return (tried or found)[0]
+        choices = choices_of(calls.facts.properties, manager._setting("tuning_dir"))
+        key = self._tuning_key(selection)
+        kept = choices.find(key, found)
+        if kept is None and mode == "auto" and all(each.size for each in selection._tensors()):
+            kept = self._measured(selection, tried, values, manager, calls, False).variant
+            choices.keep(key, kept)
+        return kept or found[0]
+
+    def _tuning_key(self, selection: KernelSelection) -> str:
+        """The calls that share a choice: those of one specialization and about one size."""
+        owner = type(self.op)
+        size = sum(each.size for each in selection._tensors()).bit_length()
+        return f"{owner.__module__}.{owner.__qualname__}: {selection.spec_key} 2^{size}"
+
+    def _measured(
+        self,
+        selection: KernelSelection,
+        variants: list[str],
+        values: list[Any],
+        manager: Manager,
+        calls: Calls,
+        thorough: bool,
+    ) -> Tuning:
+        def program_of(chosen: KernelSelection) -> Program:
+            return self.program(chosen, manager, calls)
+
+        return tried_out(program_of, selection, variants, values, manager, calls.facts, thorough)
+
+    def tuned(self, values: list[Any]) -> Tuning:
+        """Measures all variants for a call, and keeps the choice."""
+        if not self.has_variants or self.forced:
+            raise InvalidArgumentError(
+                f"{self.name} is bound to the variant {self.forced!r}"
+                if self.forced
+                else f"{self.name} declares no variants"
+            )
+        with self.lock:
+            _, manager = look(self.name, values)
+            manager = default_manager() if manager is None else manager
+            calls = self.calls_of(manager)
+            selection = self.select(values, calls.facts)
+            found = self.variants(selection)
+            if not all(each.size for each in selection._tensors()):
+                raise InvalidArgumentError(f"{self.name}: tune measures nothing for an empty tensor")
+            tuning = self._measured(selection, found, values, manager, calls, True)
+            choices = choices_of(calls.facts.properties, manager._setting("tuning_dir"))
+            choices.keep(self._tuning_key(selection), tuning.variant)
+            self.forget()  # prepared calls have made their choice
+        return tuning
+
+    # -- kernels --------------------------------------------------------------------------------------------
+
+    def calls_of(self, manager: Manager) -> Calls:
+        """What is kept for a Manager."""
+        found = self.calls.get(id(manager))
+        if found is None:
+            this = weakref.ref(self)
+
+            def ended(number: int) -> None:
+                preparing = this()
+                if preparing is not None:
+                    preparing.calls.pop(number, None)
+
+            found = self.calls[id(manager)] = Calls(manager, ended, self._dropped)
+        return found
+
+    def select(self, values: list[Any], facts: Facts | None) -> KernelSelection:
+        """What `select` decides for a call; without `facts` for no device."""
+        parts = self.op.reads_parts
+        specs: list[Any] = list(values)
+        for place, several in self._tensors:
+            value = values[place]
+            if several:
+                specs[place] = [spec_of(each, parts) for each in value]
+            elif hasattr(value, "shape") and not isinstance(value, np.generic):
+                specs[place] = spec_of(value, parts and place not in self.written)
+        device, features = (None, None) if facts is None else facts[:2]
+        selection = KernelSelection(self.op, self.declaration, specs, device, features)
+        with unchanged(self.name, "select", self.op):
+            self.op.select(selection)
+        selection._finish()
+        return selection
+
+    def program(self, selection: KernelSelection, manager: Manager, calls: Calls) -> Program:
+        """The compiled kernels of a selection."""
+        programs = calls.programs
+        key = selection.spec_key
+        found = programs.get(key)
+        if found is not None:
+            self.hits += 1
+            if programs.pop(key, None) is not None:
+                programs[key] = found  # the newest is the last
+            return found
+        self.misses += 1
+        found = compile_program(self.op, selection, manager._setting)
+        while len(programs) >= _MOST_PROGRAMS:
+            calls.drop_program(next(iter(programs)))
+        calls.keep_program(manager, key, found)
+        return found
+
+    # -- what is kept ---------------------------------------------------------------------------------------
+
+    def info(self) -> CacheInfo:
+        """The size and use of its caches."""
+        with self.lock:
+            kept = sum(len(calls.programs) for calls in self.calls.values())
+            prepared = sum(len(calls.forms) for calls in self.calls.values())
+            return CacheInfo(self.hits, self.misses, kept, prepared)
+
+    def forget(self) -> None:
+        """Drops prepared calls, and their memory."""
+        # Without the lock: another thread may have it and wait for the memory.
+        for calls in list(self.calls.values()):
+            calls.forget()
+
+    def clear(self) -> None:
+        """Drops compiled specializations and prepared calls, and counts from zero."""
+        with self.lock:
+            self.calls.clear()
+            self.hits = self.misses = 0
