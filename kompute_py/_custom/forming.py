@@ -13,17 +13,20 @@ import numpy as np
 from .. import _native
 from .._base.errors import InvalidArgumentError
 from .._base.types import is_small_float
-from .._formulas.elements import element_of, whole_words
+from .._formulas.elements import element_of
 from .._manager.default import manager as default_manager
 from .._memory.image import Image
+from .._memory.reach import bytes_of, reach_of, whole_words
 from .._memory.scratch import is_shared
+from .._memory.stand_ins import Copied, Fresh, Host, Spread, StandIn
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor, buffer_tensor
 from .._recording.preload import unreported
 from .._shaders.constants import NO_SPECIALIZATION
 from .arg_descs import TensorArg, TensorListArg
-from .forms import FRESH, GIVEN, HOST, Copied, Facts, Form, Fresh, Host, Spread, flat
-from .parts import bytes_of, copying, reach_of
+from .forms import FRESH, GIVEN, HOST, Facts, Form
+from .given import flat
+from .parts import copying
 from .pictures import first_image, picture_like, tensor_of
 from .program import Block, Program, Step, check_indirect, check_numbers, groups_of, numbers_of, scratch_of
 from .selection import KernelSelection
@@ -164,8 +167,8 @@ class _Maker:
         self.common: set[str] = set()
         """Those of them that recordings can share."""
         self.fresh: list[str] = []
-        self.hosted: list[str] = []
-        """The names of `form.outputs`."""
+        self.hosted: dict[str, Host] = {}
+        """What stands for arrays that are written."""
         self.gathered: set[str] = set()
         """The names of dense copies that the device makes before the dispatches."""
         self.uploads: list[Tensor] = []
@@ -194,6 +197,11 @@ class _Maker:
             if result.is_result and number < len(outs):
                 found[result.name] = at + number
         return found
+
+    def _stand_in(self, made: StandIn) -> None:
+        self.form.stand_ins.append(made)
+        if made.moves:
+            self.form.moving.append(made)
 
     # -- memory ----------------------------------------------------------------------------------------------
 
@@ -241,7 +249,7 @@ class _Maker:
         whole = self.used[name] = self.manager.empty(whole_words(arg.size), arg.dtype, "storage")
         self.own.add(name)
         copy = whole[: arg.size]._native
-        self.form.copied.append(Copied(place, copy, name not in self.results, name in self.written))
+        self._stand_in(Copied(place, copy, name not in self.results, name in self.written))
 
     def _spread(self, name: str, place: int, arg: TensorArg, view: StridedView) -> None:
         """Dense memory for a part."""
@@ -275,7 +283,7 @@ class _Maker:
             values = [*given, len(reach.axes), spreads]
             return make_form(program, selection, self.manager, self.facts, values, ())
 
-        self.form.spreads.append(
+        self._stand_in(
             Spread(
                 place,
                 reach,
@@ -292,14 +300,14 @@ class _Maker:
         self.own.add(name)
         native = tensor._native
         array = native.host_array(native, tensor.dtype, tensor.size()).reshape(arg.shape)
-        host = Host(place, native, array)
-        if name not in self.results:
-            self.form.inputs.append(host)
+        host = Host(place, array, name not in self.results, name in self.written)
+        if host.read:
             self.uploads.append(tensor)
-        if name in self.written:
-            self.form.outputs.append(host)
-            self.hosted.append(name)
+        if host.written:
+            self.hosted[name] = host
             self.downloads.append(tensor)
+        self._stand_in(host)
+        self.form.own_bytes += array.nbytes
 
     def _name_results(self) -> None:
         for result in self.selection.results:
@@ -309,7 +317,7 @@ class _Maker:
             elif name in self.fresh:
                 self.form.results.append((FRESH, self.fresh.index(name)))
             else:
-                self.form.results.append((HOST, self.hosted.index(name)))
+                self.form.results.append((HOST, self.hosted[name]))
 
     def _make_bindable(self) -> None:
         """Replaces tensors that shaders cannot bind by other memory."""
@@ -334,7 +342,7 @@ class _Maker:
                         self.copies_out.append(_native.op_copy([copy, tensor._native]))
                 else:
                     place = self.places[name] if name in self.places else -1 - self.fresh.index(name)
-                    self.form.copied.append(Copied(place, copy, place >= 0, name in self.written))
+                    self._stand_in(Copied(place, copy, place >= 0, name in self.written))
                 self.used[name] = whole
                 self.own.add(name)
 
@@ -446,8 +454,7 @@ class _Maker:
         form.after += self.copies_out
         if self.downloads:
             form.after.append(_native.op_sync_local([each._native for each in self.downloads]))
-        hosted = sum({id(each.array): each.array.nbytes for each in (*form.inputs, *form.outputs)}.values())
-        form.own_bytes += hosted + sum(self.used[name].nbytes for name in self.own - self.common)
+        form.own_bytes += sum(self.used[name].nbytes for name in self.own - self.common)
         form.own_bytes += self.program.table_bytes  # the program has them, too, and may be dropped first
         form.private = not self.own <= self.common
 

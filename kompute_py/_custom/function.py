@@ -34,22 +34,13 @@ from .arguments import answered, checked, donated, features_for, outs_of, plain_
 from .declaration import Declaration
 from .files import write_files
 from .forming import made_of_specs
-from .forms import (
-    GIVEN,
-    Facts,
-    Form,
-    flat,
-    look,
-    places_of,
-    refuse_donated,
-    require_alive,
-    with_taken,
-)
+from .forms import GIVEN, Facts, Form
+from .given import flat, look, places_of, refuse_donated, require_alive, with_taken
 from .library import Recipe, recalled
 from .op_custom import CacheInfo, OpCustom
+from .prepared import table_for, teach
 from .preparing import Preparing
 from .program import compile_program, written
-from .repeated import table_for, teach
 from .selection import KernelSelection
 from .tuning import Tuning
 

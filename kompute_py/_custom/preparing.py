@@ -17,17 +17,8 @@ from .._memory.tensor import Tensor
 from .arguments import check_outs, checked, spec_of
 from .declaration import Declaration
 from .forming import make_form, tried_out
-from .forms import (
-    Calls,
-    Facts,
-    Form,
-    bases,
-    flat,
-    look,
-    look_at_parts,
-    overlapping,
-    surely_apart,
-)
+from .forms import Calls, Facts, Form
+from .given import bases, flat, look, look_at_parts, overlapping, surely_apart
 from .notes import unchanged
 from .op_custom import CacheInfo
 from .program import Program, compile_program

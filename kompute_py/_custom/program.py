@@ -16,7 +16,7 @@ from .._base.errors import (
     shown,
 )
 from .._base.types import MemoryTypes
-from .._formulas.elements import whole_words
+from .._memory.reach import whole_words
 from .._memory.scratch import parts_of
 from .._memory.tensor import Tensor, buffer_tensor
 from .._shaders.module import ShaderModule

@@ -110,13 +110,6 @@ def need_of(dtype: np.dtype[Any]) -> Need | None:
     return _NEEDS.get(dtype.name)
 
 
-def whole_words(count: int) -> int:
-    """The least number of elements from `count` on that fills whole words, whatever bytes an element has:
-    shaders of some devices bind words only.
-    """
-    return -(-count // 4) * 4
-
-
 @functools.lru_cache(256)
 def name_of(dtype: np.dtype[Any]) -> str:
     """``dtype.name``, which NumPy computes in Python."""

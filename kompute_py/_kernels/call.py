@@ -12,12 +12,13 @@ from .._launches.code import Launch
 from .._launches.outputs import Output
 from .._memory.memory import Memory, memory_list
 from .._memory.sampler import Bindable, SampledImage
+from .._memory.stand_ins import Lent
 from .._memory.tensor import Tensor
 from .._recording.binding import check_argument, check_owner, indirect_groups, made_by
 from .._shaders.signature import MISSING, Parameter
 from .arrays import array_for
 from .calls import flat, is_number_for_array, refuse_number, several
-from .scratch import Lent, Scratch
+from .scratch import Scratch
 from .version import Version
 
 if TYPE_CHECKING:
@@ -35,12 +36,13 @@ class Call:
 
     __slots__ = (
         "args",
+        "arrays",
         "bound",
         "keywords",
         "launch",
-        "lent",
         "outputs",
         "results",
+        "stand_ins",
         "values",
         "version",
     )
@@ -55,8 +57,10 @@ class Call:
         self.version = version
         self.args = args
         self.keywords = keywords
-        self.lent: list[Lent] = []
-        """The memory that stands for arrays."""
+        self.arrays: dict[int, np.ndarray[Any, Any]] = {}
+        """Those that are given, and those that the call makes, by parameter."""
+        self.stand_ins: list[Lent] = []
+        """The memory that stands for them."""
         self.results: dict[int, Any] = {}
         """What the call returns, by parameter."""
         self.outputs: list[Output] = []
@@ -164,7 +168,8 @@ class Call:
         array = array_for(parameter, value, what)
         memory = scratch.tensor(place, array)
         self._check(parameter, memory, array)
-        self.lent.append(Lent(array, memory, place in self.results))
+        self.arrays[place] = array
+        self.stand_ins.append(Lent(place, memory, place in self.results))
         return memory
 
     def _make_outputs(self, memories: list[Any], scratch: Scratch) -> None:

@@ -279,8 +279,8 @@ class Kernel:
         if not all(launch.groups):  # nothing runs, nothing is bound
             return call.result
         entry, built = self._entry(call)
-        for each in call.lent:  # only now that nothing is left to refuse
-            each.bring()
+        for each in call.stand_ins:  # only now that nothing is left to refuse
+            each.bring(call.arrays)
         began = perf_counter()
         self._table.evaluate(entry, launch.groups, launch.push)
         if built is not None:
@@ -289,8 +289,8 @@ class Kernel:
             self._watch()
         if not self._scratch.beyond:
             teach(self._table, call, entry.algorithm, entry)
-        for each in call.lent:
-            each.give_back()
+        for each in call.stand_ins:
+            each.give_back(call.arrays)
         return call.result
 
     def _entry(self, call: Call) -> tuple[_native.CallEntry, float | None]:

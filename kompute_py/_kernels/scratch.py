@@ -7,7 +7,7 @@ with a new shape each time make no buffers, and the memory does not grow with th
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,24 +30,6 @@ def capacity(nbytes: int) -> int:
         return _LEAST_BYTES
     step = 1 << ((nbytes - 1).bit_length() - 3)
     return -(-nbytes // step) * step
-
-
-class Lent(NamedTuple):
-    """Memory that stands for an array in one call."""
-
-    array: np.ndarray[Any, Any]
-    tensor: Tensor
-    returned: bool
-    """Whether the array gets what the shader wrote."""
-
-    def bring(self) -> None:
-        """Copies the array in: also what the shader only writes, because it may leave parts as they were."""
-        self.tensor.write(self.array)
-
-    def give_back(self) -> None:
-        """Copies the results out."""
-        if self.returned:
-            self.tensor.read(self.array)
 
 
 class Scratch:

@@ -10,7 +10,7 @@ import numpy as np
 
 import kompute_py as kp
 from kompute_py import _native
-from kompute_py._custom import custom_op, selection
+from kompute_py._custom import function, selection
 from kompute_py._memory import donation
 
 from .program import Array, Program
@@ -45,8 +45,8 @@ class TakenAtTheEnd(Program):
                 taken = donation.take([given], taker)
                 donation.end(taken, taker, [each.taken for each in taken if id(given) in kept])
 
-        custom_op.take, custom_op.end = take, end
-        custom_op.give_back = lambda donated: None
+        function.take, function.end = take, end
+        function.give_back = lambda donated: None
 
 
 class GivenTwice(Program):

@@ -54,7 +54,7 @@ def teach(
     arguments are looked at. Calls that are submitted have recordings of their own, because others may wait
     for theirs.
     """
-    if form.copied or form.spreads or form.line is None or not form.kept:
+    if form.moving or form.line is None or not form.kept:
         return
     for first in given:
         if isinstance(first, Tensor):
