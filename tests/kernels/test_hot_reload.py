@@ -150,6 +150,26 @@ def test_an_edit_of_the_bindings_is_refused(mgr, shader, old, new, said):
     assert scale.error is None
 
 
+@pytest.mark.parametrize("given", [{"groups": 3}, {"grid": 192}])
+@pytest.mark.parametrize("bounds", ["check", "zero"])
+def test_an_edit_is_judged_as_a_call_is(mgr, shader, bounds, given):
+    if bounds == "zero" and "robustBufferAccess2" not in mgr.enabled_features:
+        pytest.skip("the device does not promise zeros")
+    edit(shader, "i < y.length()", "i < 100u")
+    x, y = mgr.tensor(np.arange(100, dtype=np.float32)), mgr.zeros(192)
+    scale = mgr.kernel(shader, bounds=bounds)
+    recorded = scale.bind(x, y, factor=2.0, **given)
+    sequence = mgr.sequence().record(recorded)
+    edit(shader, "i < 100u", "i < 192u")  # x ends before
+    if bounds == "check":
+        with pytest.raises(kp.InvalidArgumentError, match="'x'"):
+            scale.reload()
+    else:
+        assert scale.reload()
+    sequence.eval()
+    assert y.read()[:100].tolist() == (2 * x.read()).tolist() and not y.read()[100:].any()
+
+
 def test_what_a_shader_does_with_a_binding_may_change(mgr, shader):
     x, y = mgr.tensor(np.ones(100, np.float32)), mgr.zeros(100)
     scale = mgr.kernel(shader, watch=True)
