@@ -53,8 +53,8 @@ public:
     // submitted.
     uint64_t submit(PreparedSubmit& submission);
 
-    // All submissions have passed: returns when the driver is done with their semaphores, too. Mesa's software
-    // queues give back those that a submission waited for after they have signalled its end.
+    // All submissions have passed: returns when the driver is done with their semaphores, too. Mesa's
+    // software queues give back those that a submission waited for after they have signalled its end.
     void let_finish() noexcept;
 
     [[nodiscard]] uint64_t submitted() const noexcept { return promised(); }
