@@ -14,11 +14,12 @@ from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, sho
 from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import CustomOp
 from .._custom.declaration import parse
+from .._custom.formula_calls import declare_values, declared_args, types_of
 from .._custom.selection import KernelSelection
 from .._formulas.formula import Formula
 from .._formulas.typed import Typed, declarations_of
 from .in_parts import ElementsInParts
-from .walks import check_sizes, declare_values, group_of
+from .walks import broadcast, check_sizes, group_of
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -39,10 +40,20 @@ class Layout(NamedTuple):
     strides: dict[str, tuple[int, ...]]
     """For each argument the elements from one to the next on each axis."""
     offsets: dict[str, int]
-    dense: frozenset[str]
+    dense: tuple[str, ...]
     """The arguments with element i at i."""
-    pattern: str
-    """As text, all that the kernel depends on."""
+
+    @property
+    def pattern(self) -> Layout:
+        """What kernels depend on: a layout with 2 for other lengths, steps and offsets."""
+        if len(self.dense) == len(self.strides):
+            return Layout((), {}, {}, self.dense)
+        return Layout(
+            (2,) * len(self.lengths),
+            {name: tuple(s if s in (0, 1) else 2 for s in steps) for name, steps in self.strides.items()},
+            {name: 2 if offset else 0 for name, offset in self.offsets.items()},
+            self.dense,
+        )
 
 
 def layout_of(shape: tuple[int, ...], tensors: list[TensorArg]) -> Layout:
@@ -63,19 +74,13 @@ def layout_of(shape: tuple[int, ...], tensors: list[TensorArg]) -> Layout:
             axes.append((length, moves))
     lengths = [length for length, _ in axes]
     dense_steps = tuple(math.prod(lengths[n + 1 :]) for n in range(len(lengths)))
-    strides, offsets, dense, pattern = {}, {}, set(), [str(len(axes))]
+    strides, offsets, dense = {}, {}, []
     for number, each in enumerate(tensors):
         along = tuple(part[number] for _, part in axes)
         strides[each.name], offsets[each.name] = along, each.offset
         if along == dense_steps and each.offset == 0:
-            dense.add(each.name)
-            pattern.append("i")
-        else:
-            kinds = "".join("0" if step == 0 else "1" if step == 1 else "s" for step in along)
-            pattern.append(kinds + ("+" if each.offset else ""))
-    if len(dense) == len(tensors):
-        pattern[0] = ""
-    return Layout(tuple(lengths[1:]), strides, offsets, frozenset(dense), ",".join(pattern))
+            dense.append(each.name)
+    return Layout(tuple(lengths[1:]), strides, offsets, tuple(dense))
 
 
 def strides_of(tensor: TensorArg) -> tuple[int, ...]:
@@ -101,10 +106,8 @@ class ElementwiseOp(CustomOp):
     def select(self, ksel: KernelSelection) -> None:
         """Finds the results' shape and dtypes, and where the arguments' elements are."""
         formula = self.formula_of(ksel)
-        args = [ksel._part_of_formula(name) for name in formula.names]
-        tensors = [each for each in args if isinstance(each, TensorArg)]
-        shape = _broadcast(ksel, tensors)
-        types = {a.name: a.dtype if isinstance(a, TensorArg) else a.weak or a.dtype for a in args}
+        tensors, types = declared_args(ksel, formula.names)
+        shape = broadcast(ksel, tensors)
         typed = declare_values(ksel, lambda: self.typed(ksel, types))
         layout = layout_of(shape, tensors)
         if len(layout.dense) < len(tensors):
@@ -118,8 +121,7 @@ class ElementwiseOp(CustomOp):
                         ksel.value(f"kp_s{place}_{number}", step % 2**32, "uint32")
                 if tensor.offset:
                     ksel.value(f"kp_o{place}", tensor.offset, "uint32")
-        ksel.variant = layout.pattern
-        ksel.notes["typed"], ksel.notes["layout"] = typed, layout
+        ksel.specialize(layout=layout.pattern)
         for name in formula.results:
             ksel.return_new_tensor(shape, typed.dtypes[name])
         check_sizes(ksel)
@@ -130,13 +132,13 @@ class ElementwiseOp(CustomOp):
 
     def typed(self, ksel: KernelSelection, types: dict[str, Any]) -> Typed:
         """The formula for arguments of these types."""
-        beyond = ksel.notes.get("beyond", False)
-        return self.formula_of(ksel).typed(types, ksel._features, self.dtype, beyond)
+        beyond = ksel.special.get("beyond", False)
+        return self.formula_of(ksel).typed(types, ksel.features, self.dtype, beyond)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes one kernel: each invocation computes some elements."""
-        typed: Typed = ksel.notes["typed"]
-        layout: Layout = ksel.notes["layout"]
+        typed = self.typed(ksel, types_of(ksel, self.formula_of(ksel).names))
+        layout: Layout = ksel.special["layout"]
         for extension in typed.extensions:
             kb.extension(extension)
         kb.declare(declarations_of(typed))
@@ -228,16 +230,6 @@ def _index(place: int, name: str, layout: Layout) -> str:
         elif step:
             parts.append(f"kp_c{number} * kp_s{place}_{number}")
     return " + ".join(parts) or "0u"
-
-
-def _broadcast(ksel: KernelSelection, tensors: list[TensorArg]) -> tuple[int, ...]:
-    try:
-        return np.broadcast_shapes(*(each.shape for each in tensors))
-    except ValueError:
-        shapes = ", ".join(f"{each.name} {each.shape}" for each in tensors)
-        raise InvalidArgumentError(
-            f"{ksel._who()}: the shapes do not broadcast, as NumPy's rule wants: {shapes}"
-        ) from None
 
 
 class Elementwise(ElementsInParts):

@@ -15,10 +15,11 @@ from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._base.text import nearest
 from .._base.types import is_small_float
 from .._base.warn import warn_once
-from .._custom.arg_descs import TensorArg, ValueArg
+from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import CustomOp, Operation
 from .._custom.declaration import parse
 from .._custom.expressions import IntOrSize
+from .._custom.formula_calls import declare_values, declared_args, types_of
 from .._custom.selection import KernelSelection
 from .._formulas.conversions import conversion
 from .._formulas.dtypes import FLOAT32, FLOAT64, literal
@@ -39,11 +40,10 @@ from .walks import (
     axes_of,
     broadcast,
     check_sizes,
-    declare_values,
-    declared_args,
     element_made,
     group_of,
     named,
+    number_of,
     spread,
     tell,
     values_of,
@@ -138,21 +138,13 @@ class CombiningOp(CustomOp):
                 dtype = np.dtype(("u" if dtype.kind == "u" else "i") + ("8" if wide else "4"))
         return (FLOAT32 if element_of(dtype).type == "float" else dtype), dtype
 
-    def types(self, ksel: KernelSelection) -> dict[str, Any]:
-        """The types of the formula's arguments, which are declared."""
-        return {
-            a.name: (a.weak or a.dtype) if isinstance(a, ValueArg) else a.dtype
-            for a in ksel.arg_descs
-            if isinstance(a, (TensorArg, ValueArg)) and a.name in self.formula.names
-        }
-
     def parts(self, ksel: KernelSelection) -> tuple[Typed, Reducer, Any]:
         """The typed map, what combines, and the dtype for that, or those of several values."""
-        types = self.types(ksel)
+        types = types_of(ksel, self.formula.names)
         wanted = self.wanted(ksel)
-        acc, _ = self.acc_of(types, ksel._features, wanted)
-        map_ = self.mapped(types, wanted).typed(types, ksel._features, acc, ksel.notes.get("beyond", False))
-        both = self.reduce.typed(self.named(self.reduce, acc), ksel._features, acc)
+        acc, _ = self.acc_of(types, ksel.features, wanted)
+        map_ = self.mapped(types, wanted).typed(types, ksel.features, acc, ksel.special.get("beyond", False))
+        both = self.reduce.typed(self.named(self.reduce, acc), ksel.features, acc)
         return map_, Reducer(both, acc, map_), acc
 
     def named(self, formula: Formula, dtype: Any, count: Any = None) -> dict[str, Any]:
@@ -167,15 +159,15 @@ class CombiningOp(CustomOp):
         """Declares the arguments: the tensors, their common shape, the dtypes as in `acc_of`."""
         tensors, types = declared_args(ksel, self.formula.names)
         shape = broadcast(ksel, tensors)
-        _, dtype = self.acc_of(types, ksel._features, self.wanted(ksel))
+        _, dtype = self.acc_of(types, ksel.features, self.wanted(ksel))
         declare_values(ksel, lambda: self.parts(ksel)[0])
         return tensors, shape, dtype
 
     def tell_of_wraps(self, ksel: KernelSelection, dtype: np.dtype[Any], count: int) -> None:
         """Warns if results of `count` elements may wrap because the device has no longer ints."""
-        if not self.wide or dtype.kind not in "iu" or ksel._may_use("shaderInt64") or self.wanted(ksel):
+        if not self.wide or dtype.kind not in "iu" or ksel.may_have("shaderInt64") or self.wanted(ksel):
             return
-        (given,) = self.formula.typed(self.types(ksel), ksel._features).dtypes.values()
+        (given,) = self.formula.typed(types_of(ksel, self.formula.names), ksel.features).dtypes.values()
         if given == np.bool_:
             return
         limits = np.iinfo(given)
@@ -183,7 +175,7 @@ class CombiningOp(CustomOp):
         if (most * count if "+" in self.reduce.text else most ** min(count, 64)) > np.iinfo(dtype).max:
             name = ksel.device["device_name"] if ksel.device is not None else "the device"
             warn_once(
-                f"{ksel._who()}: {given} is combined in {dtype}, because {name} lacks shaderInt64, ints of "
+                f"{ksel.name}: {given} is combined in {dtype}, because {name} lacks shaderInt64, ints of "
                 '64 bits: results beyond 32 bits wrap. Give dtype="float32", or '
                 f'dtype="{dtype}" if that is meant'
             )
@@ -204,7 +196,7 @@ class CombiningOp(CustomOp):
 
     def trials(self, ksel: KernelSelection) -> list[str]:
         """On processors only runs, but for few and short lines: barriers take too long there."""
-        lines, total = ksel.notes.get("runs", (1, 0))
+        lines, total = number_of(ksel, "kp_lines"), number_of(ksel, "kp_n")
         many = lines > _FEW_LINES or lines * total > _FEW_ELEMENTS
         if many and ksel.device is not None and ksel.device["type"] == "cpu":
             return ["run"]
@@ -242,7 +234,7 @@ class ReductionOp(CombiningOp):
         """Finds the result's shape and dtype, and the runs of each variant."""
         tensors, shape, dtype = self.first_facts(ksel)
         axis, keep = self.axes(ksel)
-        axes = axes_of(ksel._who(), axis, len(shape))
+        axes = axes_of(ksel.name, axis, len(shape))
         walk = walk_of(shape, tensors, axes)
         if keep:
             result = tuple(1 if axis in axes else n for axis, n in enumerate(shape))
@@ -250,11 +242,11 @@ class ReductionOp(CombiningOp):
             result = walk.rest
         if not walk.total and self.neutral is None and self.empty is None and walk.lines:
             raise InvalidArgumentError(
-                f"{ksel._who()}: no elements have no such value; give elements, or make a reduction with a "
+                f"{ksel.name}: no elements have no such value; give elements, or make a reduction with a "
                 "value for none: kp.ops.reduction(..., neutral=...)"
             )
         self.tell_of_wraps(ksel, dtype, walk.total)
-        for each in self.result_dtypes(dtype, ksel._features):
+        for each in self.result_dtypes(dtype, ksel.features):
             ksel.return_new_tensor(result, each)
         tell_runs(ksel, walk)
         check_sizes(ksel)
@@ -325,14 +317,14 @@ class ReductionOp(CombiningOp):
 
     def finished(self, kb: KernelBuilder, acc: Any) -> str:
         """Statements that keep ``kp_s`` as the results of the line ``kp_line``."""
-        features, results = kb.selection._features, kb.selection.results
+        features, results = kb.selection.features, kb.selection.results
         names = (f"{each.name}_store" for each in results)
         values = values_of("kp_s", acc)
         ending = self.ending(acc)
         if ending is None:
             return " ".join(f"{store}(kp_line, {text});" for store, text in zip(names, values, strict=True))
         count = _count_dtype(acc, features)
-        dtypes = tuple(np.dtype(each.t.dtype) for each in results)
+        dtypes = tuple(each.dtype for each in results)
         typed = ending.typed(self.named(ending, acc, count), features, dtypes)
         for extension in typed.extensions:
             kb.extension(extension)
@@ -346,12 +338,12 @@ class ReductionOp(CombiningOp):
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes one kernel, or two: one for runs, one that combines what they found."""
         map_, reducer, acc = self.parts(ksel)
-        walk = self.walk(ksel)
+        walk: Walk = ksel.special["walk"]
         if not walk.total:
             self._of_nothing(kb, reducer, acc)
             return
         elements = Elements(ksel, map_, acc, walk)
-        lines = Lines(kb, ksel.variant, walk, reducer, acc)
+        lines = Lines(kb, reducer, acc)
         lines.write(
             elements.declare,
             elements.find(),
@@ -360,18 +352,12 @@ class ReductionOp(CombiningOp):
             lambda: self.finished(kb, acc),
         )
 
-    def walk(self, ksel: KernelSelection) -> Walk:
-        """The elements of the arguments: along the axes that are reduced, and over the others."""
-        tensors = [a for a in ksel.arg_descs if isinstance(a, TensorArg)]
-        shape = broadcast(ksel, tensors)
-        return walk_of(shape, tensors, axes_of(ksel._who(), ksel.attribute("axis"), len(shape)))
-
     def _of_nothing(self, kb: KernelBuilder, reducer: Reducer, acc: Any) -> None:
         """A kernel that writes the results of no elements."""
         if self.empty is not None or self.finish is None:
             given = self.neutral if self.empty is None else self.empty
             values = given if isinstance(acc, tuple) else (given,)
-            dtypes = (np.dtype(each.t.dtype) for each in kb.selection.results)
+            dtypes = (each.dtype for each in kb.selection.results)
             kb.yield_results(
                 *(neutral_text(kb.selection, *each) for each in zip(values, dtypes, strict=True))
             )
@@ -406,7 +392,7 @@ def neutral_text(ksel: KernelSelection, value: Any, dtype: Accs) -> str:
         return literal(number, dtype)
     except (OverflowError, ValueError):
         raise InvalidArgumentError(
-            f"{ksel._who()}: neutral is {shown(value)}, and {dtype} has no such number; give another one, or "
+            f"{ksel.name}: neutral is {shown(value)}, and {dtype} has no such number; give another one, or "
             "dtype="
         ) from None
 
@@ -425,18 +411,10 @@ class Lines:
     The second dispatch combines the runs' values, which scratch memory has.
     """
 
-    def __init__(
-        self,
-        kb: KernelBuilder,
-        variant: str,
-        walk: Walk,
-        reducer: Reducer,
-        acc: Accs,
-        parts: str = "parts",
-    ) -> None:
-        self.kb, self.variant, self.walk, self.reducer, self.parts = kb, variant, walk, reducer, parts
-        self.way = "run" if variant == "run" else "group"
-        self.several = _plans(walk)[self.way].runs > 1
+    def __init__(self, kb: KernelBuilder, reducer: Reducer, acc: Accs, parts: str = "parts") -> None:
+        self.kb, self.reducer, self.parts, self.variant = kb, reducer, parts, kb.selection.variant
+        self.way = way_of(kb.selection)
+        self.several = self.way in kb.selection.special["several"]
         if self.several:
             # The number of parts and its product with the lines are not constants of the kernels.
             reducer.keep(kb, parts, named(f"kp_runs_{self.way}") * named("kp_lines"), acc)
@@ -568,19 +546,20 @@ def group_combine(kb: KernelBuilder, reducer: Reducer, variant: str) -> None:
     """)
 
 
-def tell_runs(ksel: KernelSelection, walk: Walk) -> None:
-    """Declares the numbers of a walk and of its runs."""
+def way_of(ksel: KernelSelection) -> str:
+    """Who takes a run by the chosen variant: an invocation, "run", or a workgroup, "group"."""
+    return "run" if ksel.variant == "run" else "group"
+
+
+def tell_runs(ksel: KernelSelection, walk: Walk, group: Plan | None = None) -> None:
+    """Declares the numbers of a walk and of its runs; `group` is the plan of those of workgroups."""
     tell(ksel, walk)
-    plans = _plans(walk)
+    group = group or plan_of(walk, 1024, 4096, MOST_RUN)
+    plans = {"run": plan_of(walk, 1024, 1024, MOST_RUN), "group": group}
     for name, plan in plans.items():
         ksel.value(f"kp_runs_{name}", plan.runs, "uint32")
         ksel.value(f"kp_each_{name}", plan.each, "uint32")
-    split = "".join("s" if plan.runs > 1 else "d" for plan in plans.values())
-    ksel.value(f"kp_split_{split}{'' if walk.total else 'e'}", 0, "uint32")
-
-
-def _plans(walk: Walk) -> dict[str, Plan]:
-    return {"run": plan_of(walk, 1024, 1024, MOST_RUN), "group": plan_of(walk, 1024, 4096, MOST_RUN)}
+    ksel.specialize(several=[name for name, plan in plans.items() if plan.runs > 1])
 
 
 def combination(

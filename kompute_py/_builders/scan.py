@@ -15,9 +15,8 @@ from .._custom.selection import KernelSelection
 from .._formulas.elements import element_of
 from .elementwise import elementwise_of
 from .in_parts import LinesInParts, arrays_of
-from .reduction import CombiningOp, Plan, combination, made, neutral_text, plan_of, try_samples
+from .reduction import CombiningOp, Plan, combination, made, neutral_text, tell_runs, try_samples, way_of
 from .walks import (
-    MOST_RUN,
     QUADS,
     Accs,
     Axis,
@@ -26,12 +25,10 @@ from .walks import (
     TooLargeError,
     Walk,
     axes_of,
-    broadcast,
     check_sizes,
     group_of,
     named,
     spread,
-    tell,
     values_of,
     walk_of,
     walk_run,
@@ -66,14 +63,9 @@ class ScanOp(CombiningOp):
         for each in dtype if isinstance(dtype, tuple) else (dtype,):
             result = ksel.return_new_tensor(given, each)
         walk = self._walk(ksel, shape, [*tensors, *([marks] if marks else []), result], axis)
-        tell(ksel, walk)
         self.tell_of_wraps(ksel, dtype, walk.total)
-        plans = _plans(walk, ksel)
-        for name, plan in plans.items():
-            ksel.value(f"kp_runs_{name}", plan.runs, "uint32")
-            ksel.value(f"kp_each_{name}", plan.each, "uint32")
-        split = "".join("s" if plan.runs > 1 else "d" for plan in plans.values())
-        ksel.value(f"kp_split_{split}", 0, "uint32")
+        short = group_of(ksel) * _SHORT
+        tell_runs(ksel, walk, Plan(-(-max(walk.total, 1) // short), short))
         check_sizes(ksel)
 
     def goes_along_first(self, named: dict[str, Any], ndim: int) -> bool:
@@ -113,10 +105,6 @@ class ScanOp(CombiningOp):
         """Declares the axis; None scans all elements of dense tensors of one shape in a row."""
         return int(ksel.attr_int("axis").v)
 
-    def axis_of(self, ksel: KernelSelection) -> int | None:
-        """The axis as it was declared."""
-        return int(ksel.attribute("axis"))
-
     def _walk(
         self, ksel: KernelSelection, shape: tuple[int, ...], tensors: list[TensorArg], axis: int | None
     ) -> Walk:
@@ -124,33 +112,27 @@ class ScanOp(CombiningOp):
             count = math.prod(shape)
             return Walk((), (Axis(count, (1,) * len(tensors)),) if count != 1 else (), ())
         if not shape:
-            raise InvalidArgumentError(
-                f"{ksel._who()}: a scan goes along an axis, and the arguments have none"
-            )
-        return walk_of(shape, tensors, axes_of(ksel._who(), [axis], len(shape)))
+            raise InvalidArgumentError(f"{ksel.name}: a scan goes along an axis, and the arguments have none")
+        return walk_of(shape, tensors, axes_of(ksel.name, [axis], len(shape)))
 
     def _check_marks(self, ksel: KernelSelection, marks: TensorArg, shape: tuple[int, ...]) -> None:
         if marks.dtype.kind not in "biu":
-            raise ArgumentTypeError(f"{ksel._who()}: {marks.name} is of {marks.dtype}; give bools or ints")
+            raise ArgumentTypeError(f"{ksel.name}: {marks.name} is of {marks.dtype}; give bools or ints")
         try:
             fits = np.broadcast_shapes(marks.shape, shape) == shape
         except ValueError:
             fits = False
         if not fits:
             raise InvalidArgumentError(
-                f"{ksel._who()}: {marks.name} has the shape {marks.shape}, which does not broadcast to "
-                f"{shape}"
+                f"{ksel.name}: {marks.name} has the shape {marks.shape}, which does not broadcast to {shape}"
             )
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes one kernel, or three: what each run amounts to, what stands before it, the scan of each."""
         map_, reducer, acc = self.parts(ksel)
-        args = [a for a in ksel.arg_descs if isinstance(a, TensorArg)]
-        shape = broadcast(ksel, [a for a in args if a.name in self.formula.names])
-        walk = self._walk(ksel, shape, [*args, ksel.results[0]], self.axis_of(ksel))
-        way = "run" if ksel.variant == "run" else "group"
-        writer = _Writer(self, kb, ksel, Elements(ksel, map_, acc, walk), reducer, acc, way)
-        if _plans(walk, ksel)[way].runs == 1:
+        way = way_of(ksel)
+        writer = _Writer(self, kb, ksel, Elements(ksel, map_, acc, ksel.special["walk"]), reducer, acc, way)
+        if way not in ksel.special["several"]:
             writer.scans(False)
             return
         count = named(f"kp_runs_{way}") * named("kp_lines")
@@ -160,12 +142,6 @@ class ScanOp(CombiningOp):
         writer.runs()
         writer.carries()
         writer.scans(True)
-
-
-def _plans(walk: Walk, ksel: KernelSelection) -> dict[str, Plan]:
-    short = group_of(ksel) * _SHORT
-    count = max(walk.total, 1)
-    return {"run": plan_of(walk, 1024, 1024, MOST_RUN), "group": Plan(-(-count // short), short)}
 
 
 class _Writer:
@@ -189,7 +165,7 @@ class _Writer:
         self.group = group_of(ksel) if way == "group" else 0
         """The invocations of a workgroup that scans together; 0 for runs."""
         self.neutral = neutral_text(ksel, op.neutral, acc) if op.exclusive else reducer.zero
-        self.marks = next((a for a in ksel.arg_descs if a is not None and a.name == op.segments), None)
+        self.marks = next((a for a in ksel.tensors if a.name == op.segments), None)
         every = [a for a in ksel.arg_descs if isinstance(a, TensorArg)]
         self.places = {a.name: number for number, a in enumerate([*every, ksel.results[0]])}
         self.result = ksel.results[0].name
@@ -217,7 +193,7 @@ class _Writer:
         if self.op.segments == "ids":
             before = f"{self.marks.name}_load({self.index(self.marks.name, f'({k}) - 1u')})"
             return f"({k} == 0u || {here} != {before})"
-        return here if self.marks.maybe_tensor_value.dtype == np.bool_ else f"({here} != 0)"  # type: ignore[union-attr]
+        return here if self.marks.dtype == np.bool_ else f"({here} != 0)"
 
     def begin(self, name: str) -> None:
         """A dispatch over all runs, with the bounds ``kp_k`` and ``kp_e`` of each invocation."""

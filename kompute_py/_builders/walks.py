@@ -9,13 +9,13 @@ would compile twenty logarithms in a loop for minutes, and as many complex quoti
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
-from .._custom.arg_descs import BOUNDS, TensorArg, ValueArg
+from .._custom.arg_descs import TensorArg
 from .._custom.builder import KernelBuilder
 from .._custom.expressions import IntOrSize, Size
 from .._custom.selection import KernelSelection
@@ -74,6 +74,15 @@ class Walk(NamedTuple):
         """The number of those runs."""
         return math.prod(axis.length for axis in self.kept)
 
+    @property
+    def pattern(self) -> Walk:
+        """What kernels depend on: a walk with 2 for longer lengths and steps."""
+        kept, along = (
+            tuple(Axis(min(axis.length, 2), tuple(min(step, 2) for step in axis.steps)) for axis in axes)
+            for axes in (self.kept, self.along)
+        )
+        return Walk(kept, along, ())
+
 
 def broadcast(ksel: KernelSelection, tensors: Sequence[TensorArg]) -> tuple[int, ...]:
     """The common shape. Raises InvalidArgumentError if there is none."""
@@ -82,7 +91,7 @@ def broadcast(ksel: KernelSelection, tensors: Sequence[TensorArg]) -> tuple[int,
     except ValueError:
         shapes = ", ".join(f"{each.name} {each.shape}" for each in tensors)
         raise InvalidArgumentError(
-            f"{ksel._who()}: the shapes do not broadcast, as NumPy's rule wants: {shapes}"
+            f"{ksel.name}: the shapes do not broadcast, as NumPy's rule wants: {shapes}"
         ) from None
 
 
@@ -158,11 +167,11 @@ def check_sizes(ksel: KernelSelection, way: str = IN_PARTS) -> None:
     what to do about it.
     """
     most = _reach(ksel)
-    for each in ksel._tensors():
+    for each in ksel.tensors:
         size = each.t.reach if isinstance(each.t, PartSpec) else each.t.nbytes
         if each.size and size > most:
             raise TooLargeError(
-                f"{ksel._who()}: the memory of {each.name} has {size} bytes; shaders of this device reach "
+                f"{ksel.name}: the memory of {each.name} has {size} bytes; shaders of this device reach "
                 f"{most} through one binding (maxStorageBufferRange). "
                 f"{way}, or on the host, from t.read()",
                 tuple(result.t for result in ksel.results),
@@ -171,9 +180,8 @@ def check_sizes(ksel: KernelSelection, way: str = IN_PARTS) -> None:
 
 
 def tell(ksel: KernelSelection, walk: Walk) -> None:
-    """Declares the walk's numbers as run-time values, and what the kernels depend on."""
-    ksel.notes["runs"] = walk.lines, walk.total
-    pattern = []
+    """Declares the walk's numbers as run-time values, and what the kernels depend on: `Walk.pattern`."""
+    ksel.specialize(walk=walk.pattern)
     for letter, axes in (("k", walk.kept), ("a", walk.along)):
         for number, axis in enumerate(axes):
             if number:
@@ -181,10 +189,8 @@ def tell(ksel: KernelSelection, walk: Walk) -> None:
             for place, step in enumerate(axis.steps):
                 if step > 1:
                     ksel.value(f"kp_{letter}{number}_{place}", step, "uint32")
-            pattern.append(letter + "".join("01s"[min(step, 2)] for step in axis.steps))
     ksel.value("kp_n", walk.total, "uint32")
     ksel.value("kp_lines", walk.lines, "uint32")
-    ksel.value(f"kp_walk_{'_'.join(pattern)}", 0, "uint32")  # part of the specialization
 
 
 Accs = np.dtype[Any] | tuple[np.dtype[Any], ...]
@@ -234,7 +240,7 @@ class Elements:
         # Loads of run-time values in a loop take llvmpipe as long as those of elements: once is enough.
         self.values = [
             (element_of(a.dtype).type, a.name)
-            for a in ksel._value_args()
+            for a in ksel.values
             if element_of(a.dtype).type != "bool" and (a.name in map_.names or a.name in _names(map_))
         ]
         self.inline = [base for base, step in zip(self.bases, steps, strict=True) if step == 1]
@@ -446,6 +452,11 @@ def named(name: str) -> Size:
     return Size.named(name)
 
 
+def number_of(ksel: KernelSelection, name: str) -> int:
+    """A run-time value of this call: for `variants` and `trials`."""
+    return int(next(each.v for each in ksel.values if each.name == name))
+
+
 def as_formula(
     what: str, given: Any, preamble: str = "", members: tuple[str, ...] = (), *, several: bool = False
 ) -> Formula:
@@ -468,28 +479,3 @@ def as_formula(
     if len(found.results) != 1 and not several:
         raise InvalidArgumentError(f"{what} has {len(found.results)} results; give one: {found.text!r}")
     return found
-
-
-def declare_values(ksel: KernelSelection, make: Callable[[], Typed]) -> Typed:
-    """Declares the run-time values of the formula that `make` types. If a number that it compares is out of
-    the bounds of the dtype, it is typed again, for such: the note "beyond" says so.
-    """
-    typed = make()
-    for value in typed.values:
-        least, most = BOUNDS.get(value.dtype, (0, 0))
-        if value.compared:
-            number = value.compute(*(ksel._values[ksel._place(name)] for name in value.names))
-            if not least <= number <= most:
-                ksel.notes["beyond"] = True
-                typed = make()
-                break
-    for value in typed.values:
-        ksel.value(value.name, value.compute, value.dtype, of=value.names)
-    return typed
-
-
-def declared_args(ksel: KernelSelection, names: Iterable[str]) -> tuple[list[TensorArg], dict[str, Any]]:
-    """Declares the arguments of a formula: the tensors, and the type of each name."""
-    args = [ksel._part_of_formula(name) for name in names]
-    types = {a.name: (a.weak or a.dtype) if isinstance(a, ValueArg) else a.dtype for a in args}
-    return [a for a in args if isinstance(a, TensorArg)], types

@@ -203,11 +203,11 @@ class KernelBuilder:
         """Results whose elements one expression each yields: they have the same number of elements."""
         self._calls: dict[str, int] = {}
         """The functions of `call`, with their numbers."""
-        for tensor in selection._tensors():
+        for tensor in selection.tensors:
             self._tensors[tensor.name] = TensorValue(
-                tensor.name, tensor.dtype, tensor._dims(), selection._features
+                tensor.name, tensor.dtype, tensor._dims(), selection.features
             )
-        for desc in selection._value_args():
+        for desc in selection.values:
             self._values[desc.name] = desc
         self._results = [self._tensors[result.name] for result in selection.results]
 
@@ -261,7 +261,7 @@ class KernelBuilder:
         """
         self._check_name(name, "scratch memory")
         _check_size(size, "The size of scratch memory")
-        made = ScratchValue(name, to_dtype(dtype), (size,), self.selection._features)
+        made = ScratchValue(name, to_dtype(dtype), (size,), self.selection.features)
         self._tensors[name] = made
         self._scratch[name] = made, size
         return made
@@ -325,7 +325,7 @@ class KernelBuilder:
             count, element = contents.size, to_dtype(contents.dtype)
         if not count:
             raise InvalidArgumentError(f"{self._who()}: the table {name!r} has no elements")
-        made = TensorValue(name, element, (count,), self.selection._features)
+        made = TensorValue(name, element, (count,), self.selection.features)
         self._tensors[name] = made
         self._constants[name] = contents, count
         return made
@@ -654,7 +654,7 @@ class KernelBuilder:
             ) from None
 
     def _who(self) -> str:
-        return self.selection._who()
+        return self.selection.name
 
     def _desc(self, argument: int | str) -> ArgDesc:
         descs = [desc for desc in self.selection.arg_descs if desc is not None]

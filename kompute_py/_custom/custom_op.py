@@ -115,8 +115,7 @@ class CustomOp:
         and processes; `kp.tune` measures at leisure. ``my_op.variant("run")`` is the operation with one
         variant. `ksel.device` is None for `aot`: return what any device can run.
 
-        By default there is one, with the name that `select` gave to ``ksel.variant``. Raises
-        ArgumentTypeError unless `ksel` is a KernelSelection.
+        By default there is one, "". Raises ArgumentTypeError unless `ksel` is a KernelSelection.
         """
         if not isinstance(ksel, KernelSelection):
             raise ArgumentTypeError(f"variants takes a KernelSelection, not {kind_of(ksel)}")

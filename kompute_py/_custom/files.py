@@ -82,7 +82,7 @@ def _as_files(program: Program, selection: KernelSelection) -> tuple[dict[str, A
             "bound_as": "uint32" if any(t.name in s.source.words for s in program.steps) else t.dtype.name,
             "result": t.is_result,
         }
-        for t in selection._tensors()
+        for t in selection.tensors
     ]
     scratch = [
         {"name": name, "elements": numbers[f"{name}_size"], "dtype": dtype.name}

@@ -104,7 +104,7 @@ def tried_out(
 
     def prepare(name: str) -> Callable[[], None]:
         chosen = copy.copy(selection)
-        chosen.variant = name
+        chosen._variant = name
         form = make_form(program_of(chosen), chosen, manager, facts, given, outs)
         push = form.pushes(given)
 
@@ -115,7 +115,7 @@ def tried_out(
 
     seconds, _ = measured({name: functools.partial(prepare, name) for name in variants}, thorough)
     best = min(seconds, key=lambda name: seconds[name])
-    report(selection._who(), seconds, best, time.perf_counter() - began)
+    report(selection.name, seconds, best, time.perf_counter() - began)
     return Tuning(best, seconds)
 
 
@@ -210,14 +210,14 @@ class _Maker:
         kind = None if self.arrays else _memory_type(self.given)
         in_place = self.selection.op.in_place
         image = first_image(self.given) if self.selection.op.makes_images else None
-        for arg in self.selection._tensors():
+        for arg in self.selection.tensors:
             name = arg.name
             place = self.places.get(name, -1)
             value = self.given[place] if place >= 0 else None
             if place < 0 and not self.arrays:
                 reusable = tuple(
                     self.places[each.name]
-                    for each in self.selection._tensors()
+                    for each in self.selection.tensors
                     if each.name in self.places
                     and (
                         each.name in arg._may_reuse

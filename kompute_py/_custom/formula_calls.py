@@ -1,9 +1,9 @@
-"""Elementwise operations as functions in the kernels of others."""
+"""Formulas in kernels: their arguments and numbers, and elementwise operations as functions of others."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._base.arrays import to_dtype
@@ -11,10 +11,13 @@ from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, sho
 from .._base.text import nearest
 from .._formulas.elements import element_of
 from .._formulas.formula import Formula
+from .arg_descs import BOUNDS, TensorArg, ValueArg
 
 if TYPE_CHECKING:
     from .._formulas.dtypes import Dtype
+    from .._formulas.typed import Typed
     from .builder import KernelBuilder
+    from .selection import KernelSelection
 
 _LOAD = re.compile(r"\s*([A-Za-z]\w*)_load\s*\(")
 
@@ -43,7 +46,7 @@ def called(
             texts[name], types[name] = _typed(builder, f"{operation.__name__}: {name}", given)
     if numbers:
         formula = formula.of(**numbers)
-    typed = formula.typed(types, builder.selection._features, operation._dtype)
+    typed = formula.typed(types, builder.selection.features, operation._dtype)
     parameters = ", ".join(f"{element_of(types[name]).type} {name}" for name in typed.names)
     given_texts = ", ".join(texts[name] for name in typed.names)
     statements, results = typed.glsl({name: name for name in typed.names})
@@ -86,3 +89,36 @@ def _closes(text: str, start: int) -> bool:
         if not depth:
             return not text[place + 1 :].strip()
     return False
+
+
+def declared_args(ksel: KernelSelection, names: Iterable[str]) -> tuple[list[TensorArg], dict[str, Any]]:
+    """Declares the arguments of a formula: the tensors, and the type of each name."""
+    args = [ksel._tensor_or_value(*ksel._parameter(name), any_int=True) for name in names]
+    return [a for a in args if isinstance(a, TensorArg)], types_of(ksel, [a.name for a in args])
+
+
+def types_of(ksel: KernelSelection, names: Sequence[str]) -> dict[str, Any]:
+    """The types of a formula's arguments, which are declared."""
+    return {
+        a.name: (a.weak or a.dtype) if isinstance(a, ValueArg) else a.dtype
+        for a in ksel.arg_descs
+        if isinstance(a, (TensorArg, ValueArg)) and a.name in names
+    }
+
+
+def declare_values(ksel: KernelSelection, make: Callable[[], Typed]) -> Typed:
+    """Declares the run-time values of the formula that `make` types. If a number that it compares is out of
+    the bounds of the dtype, it is typed again, for such: `special` has "beyond".
+    """
+    typed = make()
+    for value in typed.values:
+        least, most = BOUNDS.get(value.dtype, (0, 0))
+        if value.compared:
+            number = value.compute(*(ksel._given[ksel._place(name)] for name in value.names))
+            if not least <= number <= most:
+                ksel.specialize(beyond=True)
+                typed = make()
+                break
+    for value in typed.values:
+        ksel.value(value.name, value.compute, value.dtype, of=value.names)
+    return typed

@@ -441,7 +441,7 @@ class Function:
         values = self._bind(args, named, meta=True)
         selection = self._prepared.select(values, Facts(None, features_for(self._declaration, values), 0))
         if self._prepared.has_variants:
-            selection.variant = self._prepared.variants(selection)[0]
+            selection._variant = self._prepared.variants(selection)[0]
         return selection
 
     @_beginning

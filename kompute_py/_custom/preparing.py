@@ -19,10 +19,10 @@ from .declaration import Declaration
 from .forming import make_form, tried_out
 from .forms import Calls, Facts, Form
 from .given import bases, flat, look, look_at_parts, overlapping, surely_apart
-from .notes import unchanged
 from .op_custom import CacheInfo
 from .program import Program, compile_program
 from .selection import KernelSelection
+from .special import unchanged
 from .tuning import Tuning, check_variants, choices_of
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Preparing:
         selection = self.select(values, calls.facts)
         check_outs(self.name, selection.results, outs)
         if self.has_variants:
-            selection.variant = self._choice(selection, values, manager, calls)
+            selection._variant = self._choice(selection, values, manager, calls)
         if selection._writes_nothing():
             program = Program(self.name, (), ())  # nothing to compute, so generators need not think of it
         else:
@@ -172,7 +172,7 @@ class Preparing:
         choices = choices_of(calls.facts.properties, manager._setting("tuning_dir"))
         key = self._tuning_key(selection)
         kept = choices.find(key, found)
-        if kept is None and mode == "auto" and all(each.size for each in selection._tensors()):
+        if kept is None and mode == "auto" and all(each.size for each in selection.tensors):
             kept = self._measured(selection, tried, values, manager, calls, False).variant
             choices.keep(key, kept)
         return kept or found[0]
@@ -180,7 +180,7 @@ class Preparing:
     def _tuning_key(self, selection: KernelSelection) -> str:
         """The calls that share a choice: those of one specialization and about one size."""
         owner = type(self.op)
-        size = sum(each.size for each in selection._tensors()).bit_length()
+        size = sum(each.size for each in selection.tensors).bit_length()
         return f"{owner.__module__}.{owner.__qualname__}: {selection.spec_key} 2^{size}"
 
     def _measured(
@@ -211,7 +211,7 @@ class Preparing:
             calls = self.calls_of(manager)
             selection = self.select(values, calls.facts)
             found = self.variants(selection)
-            if not all(each.size for each in selection._tensors()):
+            if not all(each.size for each in selection.tensors):
                 raise InvalidArgumentError(f"{self.name}: tune measures nothing for an empty tensor")
             tuning = self._measured(selection, found, values, manager, calls, True)
             choices = choices_of(calls.facts.properties, manager._setting("tuning_dir"))

@@ -12,7 +12,6 @@ from .._base.errors import (
     Diagnostic,
     InvalidArgumentError,
     ShaderCompileError,
-    UnimplementedError,
     shown,
 )
 from .._base.types import MemoryTypes
@@ -23,9 +22,9 @@ from .._shaders.module import ShaderModule
 from .arg_descs import TensorListArg, ValueArg
 from .builder import Dispatch, Indirect, KernelBuilder
 from .expressions import IntOrSize, Size, evaluate
-from .notes import unchanged
 from .selection import KernelSelection
 from .source import VALUES, Source, alike, source_of
+from .special import unchanged
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -119,7 +118,7 @@ def compile_program(op: Any, selection: KernelSelection, setting: Any) -> Progra
     which names the generator's lines.
     """
     builder, dispatches = _generated(op, selection)
-    name = selection._who()
+    name = selection.name
     steps = []
     for number, dispatch in enumerate(dispatches):
         part = dispatch.name or (str(number) if len(dispatches) > 1 else "")
@@ -143,7 +142,7 @@ def _generated(op: Any, selection: KernelSelection) -> tuple[KernelBuilder, list
     builder = KernelBuilder(selection, op.single_dispatch)
     selection._guard(True)
     try:
-        with unchanged(selection._who(), "generate", op):
+        with unchanged(selection.name, "generate", op):
             op.generate(selection, builder)
     finally:
         selection._guard(False)
@@ -183,16 +182,10 @@ def _check_dtypes(builder: KernelBuilder, source: Source) -> None:
     selection = builder.selection
     for name in source.tensors:
         dtype = builder._tensors[name].dtype
-        need = selection._lacking(dtype)
-        if need is None:
-            continue
-        title, advice = f"{name} is", f"convert it: {name}.astype(np.{need.instead})"
+        title, advice = f"{name} is of", f"convert it: {name}.astype(np.{{}})"
         if any(name == result.name for result in selection.results):
-            title, advice = "the result would be", "give arguments of 32 bits"
-        raise UnimplementedError(
-            f"{selection._who()}: {title} of {dtype}, which this device does not have ({need.feature}); "
-            f"{advice}, or use another device (kp.list_devices())"
-        )
+            title, advice = "the result would be of", "give arguments of 32 bits"
+        selection.require(dtype, title, f"{advice}, or use another device (kp.list_devices())")
 
 
 def _at_the_generator(error: ShaderCompileError, source: Source, title: str) -> ShaderCompileError:
@@ -222,7 +215,7 @@ class Block:
     """
 
     def __init__(self, source: Source, numbers: Mapping[str, int], selection: KernelSelection) -> None:
-        values = {d.name: d for d in selection._value_args()}
+        values = {d.name: d for d in selection.values}
         block = bytearray()
         self.fields: list[tuple[int, struct.Struct, ValueArg, bool]] = []
         """(offset, format, argument, whether floats of Python are packed as they are) of calls' numbers."""
@@ -305,7 +298,7 @@ def check_indirect(program: Program, selection: KernelSelection) -> None:
     """Raises InvalidArgumentError for an argument that is too small for numbers of workgroups."""
     if all(step.indirect is None for step in program.steps):
         return
-    sizes = {tensor.name: tensor.size for tensor in selection._tensors()}
+    sizes = {tensor.name: tensor.size for tensor in selection.tensors}
     for step in program.steps:
         if step.indirect is None or step.indirect.tensor not in sizes:
             continue
@@ -329,7 +322,7 @@ def check_numbers(program: Program, selection: KernelSelection) -> None:
                 f"{', '.join(f'{size} ({name})' for name, size in sizes.items())} elements. Store them by "
                 "kb.emit"
             )
-    for tensor in selection._tensors():
+    for tensor in selection.tensors:
         if tensor.size > _MOST_ELEMENTS:
             raise InvalidArgumentError(
                 f"{program.name}: {tensor.name} has {tensor.size} elements; generated kernels count elements "

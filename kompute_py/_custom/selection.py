@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -19,11 +20,12 @@ from .._base.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     NumberRangeError,
+    UnimplementedError,
     kind_of,
     shown,
 )
 from .._base.text import nearest
-from .._formulas.elements import Need, need_of
+from .._formulas.elements import need_of
 from .._formulas.words import GLSL_WORDS
 from .arg_descs import (
     BOUNDS,
@@ -40,7 +42,7 @@ from .arg_descs import (
 from .arguments import dtype_named
 from .declaration import Declaration, Parameter
 from .names import tensor_of_name
-from .notes import in_full, known, refuse_others
+from .special import in_full, known, refuse_others
 from .specs import TensorSpec
 
 if TYPE_CHECKING:
@@ -90,9 +92,8 @@ class KernelSelection:
         """The operation."""
         self.device: DeviceInfo | None = device
         """The device that will run it; None in `meta`, whose results do not depend on a device, and `aot`."""
-        self.variant: str = ""
-        """Free text that tells several ways to generate the kernels apart, such as "subgroups". Part of
-        `spec_key`. If the operation declares `variants`, the one that was chosen."""
+        self.features: frozenset[str] | None = features
+        """The features of the device, by Vulkan's names; None in `meta`. `has` asks for some."""
         self.arg_descs: list[ArgDesc | None] = [None] * len(values)
         """The declared arguments, in the signature's order; None for those not declared yet."""
         self.inplace_tied_arg_descs: list[TensorArg] = []
@@ -100,18 +101,23 @@ class KernelSelection:
         self.results: list[TensorArg] = []
         """The results, in the order of their declaration."""
         self._declaration = declaration
-        self._values = values
-        self._features = features
-        self.notes: dict[str, Any] = {}
-        """Notes that `select` leaves for `generate`: numbers, texts, arrays, dtypes, lists, tuples, dicts,
-        dataclasses, and objects with a ``__repr__`` of their own, which are part of `spec_key`."""
-        # The library's own operations take care themselves of what their kernels depend on.
-        self._guarded: bool = not type(op).__module__.startswith("kompute_py.")
-        self._made = 0
+        self._given = values
+        self._variant = ""
+        self._special: dict[str, Any] = {}
         self._computed: list[ComputedArg] = []
-        self._finished: list[TensorArg] | None = None  # what `_tensors` finds, once `select` has ended
-        self._finished_values: list[ValueArg] | None = None  # and what `_value_args` does
+        self._finished: list[TensorArg] | None = None  # what `tensors` finds, once `select` has ended
+        self._finished_values: list[ValueArg] | None = None  # and what `values` does
         known(self)
+
+    @property
+    def name(self) -> str:
+        """The operation's name, with which its errors begin."""
+        return self._declaration.name
+
+    @property
+    def variant(self) -> str:
+        """The one of the operation's `variants` that was chosen; "" if it declares none."""
+        return self._variant
 
     # -- arguments -------------------------------------------------------------------------------------------
 
@@ -124,11 +130,11 @@ class KernelSelection:
         self._expect(parameter, ("Tensor",), "arg_tensor")
         if inplace_tied is not bool(parameter.alias):
             raise InvalidArgumentError(
-                f"{self._who()}: the signature says {parameter}, so it is "
+                f"{self.name}: the signature says {parameter}, so it is "
                 f"{'' if parameter.alias else 'not '}written: arg_tensor({shown(argument)}, "
                 f"inplace_tied={bool(parameter.alias)})"
             )
-        arg = self._keep(TensorArg(index, parameter, self._values[index]))
+        arg = self._keep(TensorArg(index, parameter, self._given[index]))
         if inplace_tied:
             self.inplace_tied_arg_descs.append(arg)
         return arg
@@ -140,16 +146,16 @@ class KernelSelection:
         """
         index, parameter = self._parameter(argument)
         self._expect(parameter, ("Tensor?",), "arg_optional_tensor")
-        if self._values[index] is None:
+        if self._given[index] is None:
             self._keep(EmptyOptionalTensorArg(index, parameter, None))
             return None
-        return self._keep(TensorArg(index, parameter, self._values[index]))
+        return self._keep(TensorArg(index, parameter, self._given[index]))
 
     def arg_tensor_list(self, argument: int | str) -> TensorListArg:
         """Tensors of type ``Tensor[]``. Raises InvalidArgumentError if the signature says otherwise."""
         index, parameter = self._parameter(argument)
         self._expect(parameter, ("Tensor[]",), "arg_tensor_list")
-        return self._keep(TensorListArg(index, parameter, self._values[index]))
+        return self._keep(TensorListArg(index, parameter, self._given[index]))
 
     def arg_int(self, argument: int | str) -> ValueArg:
         """An int that the kernels get when they run, as an int of 32 bits.
@@ -158,10 +164,10 @@ class KernelSelection:
         """
         index, parameter = self._parameter(argument)
         self._expect(parameter, ("int",), "arg_int")
-        value = self._values[index]
+        value = self._given[index]
         if not -(2**31) <= value < 2**31:
             raise InvalidArgumentError(
-                f"{self._who()}: {parameter.name} is {shown(value)}; the kernels take ints of 32 bits"
+                f"{self.name}: {parameter.name} is {shown(value)}; the kernels take ints of 32 bits"
             )
         return self._keep(ValueArg(index, parameter, value, INT, "int"))
 
@@ -172,7 +178,7 @@ class KernelSelection:
         """
         index, parameter = self._parameter(argument)
         self._expect(parameter, ("float",), "arg_float")
-        return self._keep(ValueArg(index, parameter, self._values[index], _FLOAT, "float"))
+        return self._keep(ValueArg(index, parameter, self._given[index], _FLOAT, "float"))
 
     def arg_tensor_or_value(self, argument: int | str) -> TensorArg | ValueArg:
         """A tensor or a number, of type ``Tensor|Scalar``: a `TensorArg`, or a `ValueArg`, which the kernels
@@ -212,21 +218,15 @@ class KernelSelection:
         """
         index, parameter = self._parameter(argument)
         self._expect(parameter, ("Tensor|Scalar?",), "arg_optional_tensor_or_value")
-        if self._values[index] is None:
+        if self._given[index] is None:
             self._keep(EmptyOptionalTensorArg(index, parameter, None))
             return None
         return self._tensor_or_value(index, parameter)
 
-    def _part_of_formula(self, argument: int | str) -> TensorArg | ValueArg:
-        """A tensor or a number of a formula, which tells itself which ints it takes."""
-        index, parameter = self._parameter(argument)
-        self._expect(parameter, ("Tensor|Scalar", "Tensor|Scalar?"), "arg_tensor_or_value")
-        return self._tensor_or_value(index, parameter, True)
-
     def _tensor_or_value(
         self, index: int, parameter: Parameter, any_int: bool = False
     ) -> TensorArg | ValueArg:
-        value = self._values[index]
+        value = self._given[index]
         if isinstance(value, TensorSpec):
             return self._keep(TensorArg(index, parameter, value))
         if isinstance(value, np.generic):
@@ -241,7 +241,7 @@ class KernelSelection:
             arg = ValueArg(index, parameter, value, _FLOAT, "int")
             arg._decides = True
             return self._keep(arg)
-        raise NumberRangeError(f"{self._who()}: {parameter.name} is {shown(value)}; no dtype has it")
+        raise NumberRangeError(f"{self.name}: {parameter.name} is {shown(value)}; no dtype has it")
 
     def attr_int(self, argument: int | str) -> AttrArg:
         """An int that decides what the kernels are; `v` is its value."""
@@ -266,7 +266,7 @@ class KernelSelection:
         """
         found = self._attribute(argument, ("dtype", "dtype?"), "attr_dtype")
         if found.v is not None:
-            found.v = dtype_named(f"{self._who()}: {found.name}", found.v)
+            found.v = dtype_named(f"{self.name}: {found.name}", found.v)
         return found
 
     def attr_list_int(self, argument: int | str) -> AttrArg:
@@ -284,7 +284,7 @@ class KernelSelection:
         name is a str.
         """
         if not isinstance(name, str):
-            raise ArgumentTypeError(f"{self._who()}: an attribute is named by a str, not by {kind_of(name)}")
+            raise ArgumentTypeError(f"{self.name}: an attribute is named by a str, not by {kind_of(name)}")
         attributes = (a for a in self.arg_descs if isinstance(a, AttrArg))
         return next((a.v for a in attributes if a.name == name), default)
 
@@ -317,23 +317,86 @@ class KernelSelection:
             or name in GLSL_WORDS
             or name.startswith(("gl_", "_"))
         ):
-            raise InvalidArgumentError(f"{self._who()}: {shown(name)} cannot name a value in GLSL")
+            raise InvalidArgumentError(f"{self.name}: {shown(name)} cannot name a value in GLSL")
         declared = self._declaration
         taken = [p.name for p in declared.parameters] + [r.name for r in declared.results]
         taken += [each.name for each in self._computed]
-        if name in taken or tensor_of_name(name, [each.name for each in self._tensors()]) is not None:
-            raise InvalidArgumentError(f"{self._who()}: {shown(name)} names something else already")
+        if name in taken or tensor_of_name(name, [each.name for each in self.tensors]) is not None:
+            raise InvalidArgumentError(f"{self.name}: {shown(name)} names something else already")
         if isinstance(of, (str, bytes)) or not isinstance(of, Iterable):
             raise ArgumentTypeError(
-                f"{self._who()}: of is {kind_of(of)}; give a list of arguments, by name or position"
+                f"{self.name}: of is {kind_of(of)}; give a list of arguments, by name or position"
             )
         places = [self._place(each) for each in of]
         function = number if callable(number) else lambda: number
-        made = ComputedArg(Parameter(name, "Tensor|Scalar", "", None, False), function, places, self._values)
+        made = ComputedArg(Parameter(name, "Tensor|Scalar", "", None, False), function, places, self._given)
         made._fixed = not callable(number)
         made.cast(dtype)
         self._computed.append(known(made))
         return made
+
+    def is_given(self, argument: int | str) -> bool:
+        """Whether the call has a value for an argument: not None. Raises InvalidArgumentError for an unknown
+        one, ArgumentTypeError unless it is named by a str or an int.
+        """
+        return self._given[self._place(argument)] is not None
+
+    def spec_of(self, argument: int | str) -> TensorSpec | None:
+        """The shape and dtype of a tensor, or of a number of NumPy, before it is declared; None for others.
+
+        Raises InvalidArgumentError for an unknown argument, ArgumentTypeError unless it is named by a str or
+        an int.
+        """
+        value = self._given[self._place(argument)]
+        if isinstance(value, np.generic):
+            return TensorSpec((), value.dtype)
+        return value if isinstance(value, TensorSpec) else None
+
+    def specialize(self, **values: Any) -> None:
+        """Makes values part of the specialization: `generate` reads them in `special`. Calls for which they
+        differ have kernels of their own.
+
+        They are numbers, texts, arrays, dtypes, lists, tuples, dicts, dataclasses, and objects with a
+        ``__repr__`` of their own. Another value of a name replaces the one before.
+
+        >>> @kp.CustomOp.register
+        ... class columns(kp.CustomOp):
+        ...     signature = "columns(Tensor x) -> Tensor"
+        ...     def select(self, ksel):
+        ...         x = ksel.arg_tensor("x")
+        ...         ksel.specialize(even=x.shape[-1] % 2 == 0)
+        ...         ksel.return_new_tensor(x.shape, x.dtype)
+        ...     def generate(self, ksel, kb):
+        ...         kb.yield_results("x_load(i)" if ksel.special["even"] else "-x_load(i)")
+        >>> columns(mgr.tensor([1, 2])).tolist(), columns(mgr.tensor([1, 2, 3])).tolist()
+        ([1.0, 2.0], [-1.0, -2.0, -3.0])
+        """
+        self._special.update(values)
+
+    @property
+    def special(self) -> Mapping[str, Any]:
+        """What `select` has given to `specialize`, by name. It cannot be changed."""
+        return MappingProxyType(self._special)
+
+    @property
+    def values(self) -> list[ValueArg]:
+        """The numbers when the kernels run: arguments, and what `value` has made."""
+        if self._finished_values is not None:
+            return self._finished_values
+        return [each for each in self.arg_descs if isinstance(each, ValueArg)] + self._computed
+
+    @property
+    def tensors(self) -> list[TensorArg]:
+        """The tensors that the kernels may use: arguments, with those of lists, then new results."""
+        if self._finished is not None:
+            return self._finished
+        found: list[TensorArg] = []
+        for desc in self.arg_descs:
+            if isinstance(desc, TensorArg):
+                found.append(desc)
+            elif isinstance(desc, TensorListArg):
+                found.extend(desc.items)
+        return [*found, *(result for result in self.results if result.is_result)]
 
     # -- results ---------------------------------------------------------------------------------------------
 
@@ -357,7 +420,7 @@ class KernelSelection:
         name = declared[position].name
         parameter = Parameter(name, "Tensor", "", None, False)
         size = as_shape(shape)
-        result = TensorArg(len(self._values) + position, parameter, TensorSpec(size, to_dtype(dtype)))
+        result = TensorArg(len(self._given) + position, parameter, TensorSpec(size, to_dtype(dtype)))
         result.is_result = True
         result._may_reuse = self._reusable((may_reuse,) if isinstance(may_reuse, str) else may_reuse)
         self.results.append(known(result))
@@ -367,12 +430,12 @@ class KernelSelection:
         if type(names) is tuple and not names:
             return names
         if not isinstance(names, (list, tuple, set, frozenset)) or not all(isinstance(n, str) for n in names):
-            raise ArgumentTypeError(f"{self._who()}: may_reuse is a name or names, not {shown(names)}")
+            raise ArgumentTypeError(f"{self.name}: may_reuse is a name or names, not {shown(names)}")
         known = [d.name for d in self.arg_descs if isinstance(d, TensorArg) and not d.parameter.alias]
         for name in names:
             if name not in known:
                 raise InvalidArgumentError(
-                    f"{self._who()}: may_reuse names {shown(name)}{nearest(name, known)} It takes tensor "
+                    f"{self.name}: may_reuse names {shown(name)}{nearest(name, known)} It takes tensor "
                     "arguments that select declared before and that the kernels do not write"
                 )
         return tuple(names)
@@ -403,17 +466,23 @@ class KernelSelection:
         """
         for feature in features:
             if not isinstance(feature, str):
-                raise ArgumentTypeError(f"{self._who()}: a feature is a name, not {shown(feature)}")
-        return self._features is not None and self._features.issuperset(features)
+                raise ArgumentTypeError(f"{self.name}: a feature is a name, not {shown(feature)}")
+        return self.features is not None and self.features.issuperset(features)
 
-    def _may_use(self, feature: str) -> bool:
+    def may_have(self, feature: str) -> bool:
         """As `has`, but true in `meta`: its results are those of devices with all features."""
-        return self._features is None or feature in self._features
+        return self.features is None or self.has(feature)
 
-    def _lacking(self, dtype: np.dtype[Any]) -> Need | None:
-        """The need of this dtype that the device does not meet; None if it meets all, or is not known."""
-        need = need_of(dtype)
-        return None if need is None or self.device is None or self.has(need.feature) else need
+    def require(self, dtype: DTypeLike, what: str, advice: str = "convert to {}") -> None:
+        """Raises UnimplementedError if the device does not have `dtype` in kernels: "`what` float64, which
+        this device does not have (shaderFloat64); `advice`", with a dtype that it has for ``{}``.
+        """
+        need = need_of(to_dtype(dtype))
+        if need is not None and self.device is not None and not self.has(need.feature):
+            raise UnimplementedError(
+                f"{self.name}: {what} {dtype}, which this device does not have ({need.feature}); "
+                + advice.format(need.instead)
+            )
 
     def get_provided_arg_descs(self) -> list[ArgDesc]:
         """The arguments without the tensors that were not given."""
@@ -426,8 +495,8 @@ class KernelSelection:
         results = ",".join([result.spec_key for result in self.results])
         variant = f"/{self.variant}" if self.variant else ""
         computed = "".join([f",{a.name}={a.spec_key}" for a in self._computed])
-        notes = in_full(self.notes) if self.notes and self._guarded else ""
-        return f"{self._declaration.name}({arguments}{computed})->{results}{variant}{notes}"
+        special = f"{{{in_full(self._special)}}}" if self._special else ""
+        return f"{self.name}({arguments}{computed})->{results}{variant}{special}"
 
     @property
     def digest(self) -> str:
@@ -436,22 +505,13 @@ class KernelSelection:
 
     # -- inside ----------------------------------------------------------------------------------------------
 
-    def _value_args(self) -> list[ValueArg]:
-        """The run-time values: arguments, and what `select` computed."""
-        if self._finished_values is not None:
-            return self._finished_values
-        return [each for each in self.arg_descs if isinstance(each, ValueArg)] + self._computed
-
-    def _who(self) -> str:
-        return self._declaration.name
-
     def _parameter(self, argument: int | str) -> tuple[int, Parameter]:
         """An argument that is not declared yet."""
         index = self._place(argument)
         parameter = self._declaration.parameters[index]
         if self.arg_descs[index] is not None:
             raise FailedPreconditionError(
-                f"{self._who()}: select declares the argument {parameter.name!r} twice"
+                f"{self.name}: select declares the argument {parameter.name!r} twice"
             )
         return index, parameter
 
@@ -463,28 +523,28 @@ class KernelSelection:
                     return index
             names = [each.name for each in parameters]
             raise InvalidArgumentError(
-                f"{self._who()} has no parameter {shown(argument)}{nearest(argument, names)}"
+                f"{self.name} has no parameter {shown(argument)}{nearest(argument, names)}"
             )
         if type(argument) is int and 0 <= argument < len(parameters):
             return argument
         if type(argument) is int:
             raise InvalidArgumentError(
-                f"{self._who()} has {len(parameters)} parameters; select asked for number {shown(argument)}"
+                f"{self.name} has {len(parameters)} parameters; select asked for number {shown(argument)}"
             )
         raise ArgumentTypeError(
-            f"{self._who()}: an argument is named by its position or name, not by {shown(argument)}"
+            f"{self.name}: an argument is named by its position or name, not by {shown(argument)}"
         )
 
     def _expect(self, parameter: Parameter, types: tuple[str, ...], call: str) -> None:
         if parameter.type not in types:
             raise InvalidArgumentError(
-                f"{self._who()}: the signature says {parameter}, and {call} is for {' or '.join(types)}"
+                f"{self.name}: the signature says {parameter}, and {call} is for {' or '.join(types)}"
             )
 
     def _attribute(self, argument: int | str, kind: str | tuple[str, ...], call: str) -> AttrArg:
         index, parameter = self._parameter(argument)
         self._expect(parameter, (kind,) if isinstance(kind, str) else kind, call)
-        return self._keep(AttrArg(index, parameter, self._values[index]))
+        return self._keep(AttrArg(index, parameter, self._given[index]))
 
     def _keep(self, desc: _Arg) -> _Arg:
         self.arg_descs[desc.index] = desc
@@ -494,7 +554,7 @@ class KernelSelection:
         declared = self._declaration.results
         if position >= len(declared):
             raise InvalidArgumentError(
-                f"{self._who()}: select declares {position + 1} results; the signature has {len(declared)}"
+                f"{self.name}: select declares {position + 1} results; the signature has {len(declared)}"
             )
         expected = declared[position]
         way = (
@@ -503,24 +563,25 @@ class KernelSelection:
             else "return_new_tensor(shape, dtype)"
         )
         raise InvalidArgumentError(
-            f"{self._who()}: by the signature, result {position} ({expected.name!r}) is declared by {way}"
+            f"{self.name}: by the signature, result {position} ({expected.name!r}) is declared by {way}"
         )
 
     def _guard(self, generating: bool) -> None:
         """While `generate` writes kernels, what differs between the calls that they serve is out of reach."""
-        if self._guarded:
-            for tensor in self._tensors():
-                tensor._generating = generating
-            for value in self._value_args():
-                value._generating = generating
+        for tensor in self.tensors:
+            tensor._generating = generating
+        for value in self.values:
+            value._generating = generating
 
     def _decisive(self) -> set[int]:
         """The places of the numbers that `select` looked at: the others may differ between its calls."""
-        return {
-            desc.index
+        places = [
+            [desc.index]
             for desc in self.arg_descs
             if isinstance(desc, AttrArg) or (isinstance(desc, ValueArg) and desc._decides)
-        }
+        ]
+        places += [each._places for each in self._computed if each._decides]
+        return {place for each in places for place in each}
 
     def _finish(self) -> None:
         """Raises InvalidArgumentError if `select` left out an argument or a result, or added attributes."""
@@ -540,31 +601,19 @@ class KernelSelection:
                     else f"attr_{kind}"
                 )
                 raise InvalidArgumentError(
-                    f"{self._who()}: select does not declare the argument {parameter.name!r}: "
+                    f"{self.name}: select does not declare the argument {parameter.name!r}: "
                     f"ksel.{call}({parameter.name!r})"
                 )
         if len(self.results) < len(self._declaration.results):
             missing = self._declaration.results[len(self.results)]
             raise InvalidArgumentError(
-                f"{self._who()}: select does not declare the result {missing.name!r}: "
+                f"{self.name}: select does not declare the result {missing.name!r}: "
                 f"{'ksel.return_tensor(arg)' if missing.alias else 'ksel.return_new_tensor(shape, dtype)'}"
             )
         for each in (self, *self.arg_descs, *self.results, *self._computed):
-            refuse_others(self._who(), each)
-        self._finished = self._tensors()
-        self._finished_values = self._value_args()
-
-    def _tensors(self) -> list[TensorArg]:
-        """The tensors that the kernels may use: arguments, then new results."""
-        if self._finished is not None:
-            return self._finished
-        found: list[TensorArg] = []
-        for desc in self.arg_descs:
-            if isinstance(desc, TensorArg):
-                found.append(desc)
-            elif isinstance(desc, TensorListArg):
-                found.extend(desc.items)
-        return [*found, *(result for result in self.results if result.is_result)]
+            refuse_others(self.name, each)
+        self._finished = self.tensors
+        self._finished_values = self.values
 
     def _writes_nothing(self) -> bool:
         """Whether all that the kernels write is empty: new results and arguments."""
@@ -574,7 +623,7 @@ class KernelSelection:
     def _numbers(self) -> Mapping[str, int]:
         """The lengths of all axes and the run-time ints, by their names in the kernels."""
         numbers: dict[str, int] = {}
-        for tensor in self._tensors():
+        for tensor in self.tensors:
             name, shape = tensor._name, tensor._spec.shape
             numbers[f"{name}_size"] = math.prod(shape)
             for axis, length in enumerate(shape):

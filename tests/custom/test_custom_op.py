@@ -416,7 +416,7 @@ def test_specialized_axes_are_constants():
 
         def select(self, ksel):
             x = ksel.arg_tensor("x").specialize_dims(-1)
-            ksel.variant = "plain"
+            ksel.specialize(way="plain")
             ksel.return_new_tensor(x.shape[:1], x.dtype)
 
         def generate(self, ksel, kb):
@@ -428,7 +428,7 @@ def test_specialized_axes_are_constants():
         x = np.random.default_rng(0).integers(0, 9, shape).astype(np.float32)
         np.testing.assert_array_equal(rows(x), x.sum(1))
     assert seen == [
-        ("rows(x=float32[?,3])->float32[?]/plain", 3), ("rows(x=float32[?,4])->float32[?]/plain", 4),
+        ("rows(x=float32[?,3])->float32[?]{way='plain'}", 3), ("rows(x=float32[?,4])->float32[?]{way='plain'}", 4),
     ]  # fmt: skip
 
 

@@ -36,7 +36,7 @@ def operation_of(text, preamble=""):
 
         def typed(self, ksel):
             types = {a.name: getattr(a, "weak", "") or a.dtype for a in ksel.arg_descs}
-            return formula.typed(types, ksel._features)
+            return formula.typed(types, ksel.features)
 
         def select(self, ksel):
             args = [ksel.arg_tensor_or_value(name) for name in formula.names]

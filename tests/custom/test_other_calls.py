@@ -85,9 +85,9 @@ def test_shapes_in_generate_are_sizes(mgr: kp.Manager) -> None:
 
 def test_notes_are_part_of_the_specialization(mgr: kp.Manager) -> None:
     def select(ksel: kp.KernelSelection, x: kp.typing.TensorArg) -> None:
-        ksel.notes["n"] = x.size
+        ksel.specialize(n=x.size)
 
-    operation = _operation(select, lambda ksel, kb: kb.yield_results(f"{ksel.notes['n']}.0"))
+    operation = _operation(select, lambda ksel, kb: kb.yield_results(f"{ksel.special['n']}.0"))
     for n in (3, 70, 3):
         assert operation(mgr.zeros(n)).read().tolist() == [n] * n
 

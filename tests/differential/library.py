@@ -41,11 +41,11 @@ class columns(kp.CustomOp):
 
     def select(self, ksel: Any) -> None:
         x = ksel.arg_tensor("x")
-        ksel.notes["columns"] = x.shape[-1]
+        ksel.specialize(columns=x.shape[-1])
         ksel.return_new_tensor(x.shape, x.dtype)
 
     def generate(self, ksel: Any, kb: Any) -> None:
-        kb.yield_results(f"x_load(i) + uint(i % {ksel.notes['columns']})")
+        kb.yield_results(f"x_load(i) + uint(i % {ksel.special['columns']})")
 
 
 @kp.CustomOp.register

@@ -79,7 +79,7 @@ class _Sum(ReductionOp):
         args = self.arguments(ksel)
         labels = self.labels(ksel, args)
         dtype = dtype_of(ksel, args[0], args[-1])
-        lengths = _lengths(ksel._who(), args, labels)
+        lengths = _lengths(ksel.name, args, labels)
         steps = [_steps(arg, each) for arg, each in zip(args, labels.args, strict=True)]
         ksel.return_new_tensor([lengths[each] for each in labels.result], dtype)
         check_sizes(ksel)
@@ -87,11 +87,11 @@ class _Sum(ReductionOp):
         product = _product(labels, lengths, steps, summed) if len(args) == 2 else None
         if product is not None:
             turned, found = product
-            ksel.notes["walk"] = None
+            ksel.specialize(walk=None)
             tell_product(ksel, (args[1], args[0]) if turned else (args[0], args[1]), found)
             return
         every = {each: Axis(n, tuple(s.get(each, 0) for s in steps)) for each, n in lengths.items()}
-        walk = ksel.notes["walk"] = Walk(
+        walk = Walk(
             merged(every[each] for each in labels.result),
             merged(every[each] for each in summed),
             tuple(lengths[each] for each in labels.result),
@@ -108,12 +108,12 @@ class _Sum(ReductionOp):
             text, reduce = " and ".join(types), "a or b"
         else:
             text, reduce = " * ".join(f"{acc.name}({each})" for each in types), "a + b"
-        map_ = Formula(text).typed(types, ksel._features, acc)
-        both = Formula(reduce).typed({"a": acc, "b": acc}, ksel._features, acc)
+        map_ = Formula(text).typed(types, ksel.features, acc)
+        both = Formula(reduce).typed({"a": acc, "b": acc}, ksel.features, acc)
         return map_, Reducer(both, acc), acc
 
     def variants(self, ksel: KernelSelection) -> list[str]:
-        walk = ksel.notes["walk"]
+        walk = ksel.special["walk"]
         if walk is not None and not walk.along:
             return ["run"]
         if walk is None:
@@ -121,11 +121,11 @@ class _Sum(ReductionOp):
         return super().variants(ksel)
 
     def trials(self, ksel: KernelSelection) -> list[str]:
-        return trials_of(ksel) if ksel.notes["walk"] is None else super().trials(ksel)
+        return trials_of(ksel) if ksel.special["walk"] is None else super().trials(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes the kernels of a product of matrices, or of a reduction."""
-        walk = ksel.notes["walk"]
+        walk = ksel.special["walk"]
         if walk is None:
             Product(ksel, kb).write()
         elif walk.along or not walk.total:
@@ -145,10 +145,6 @@ class _Sum(ReductionOp):
         kb.emit("if (kp_line >= kp_lines) return;")
         kb.emit(elements.find())
         kb.emit(f"result_store(kp_line, {elements.get('0u')});")
-
-    def walk(self, ksel: KernelSelection) -> Walk:
-        found: Walk = ksel.notes["walk"]
-        return found
 
 
 def _lengths(who: str, args: Sequence[Any], labels: Labels) -> dict[str | int, int]:
@@ -260,7 +256,7 @@ class _Einsum(_Sum):
 
     def labels(self, ksel: KernelSelection, args: Sequence[TensorArg]) -> Labels:
         text = ksel.attr_str("subscripts").v
-        return _read(ksel._who(), text, args)
+        return _read(ksel.name, text, args)
 
 
 def _read(who: str, text: str, args: Sequence[Any]) -> Labels:
@@ -335,8 +331,7 @@ class _Outer(_Sum):
         ksel.return_new_tensor((a.size, b.size), dtype)
         check_sizes(ksel)
         kept = merged([Axis(a.size, (1, 0)), Axis(b.size, (0, 1))])
-        walk = ksel.notes["walk"] = Walk(kept, (), (a.size, b.size))
-        tell_runs(ksel, walk)
+        tell_runs(ksel, Walk(kept, (), (a.size, b.size)))
 
 
 class _Inner(_Sum):
@@ -360,7 +355,7 @@ class _Inner(_Sum):
         a, b = args
         if a.ndim and b.ndim and a.shape[-1] != b.shape[-1]:
             raise InvalidArgumentError(
-                f"{ksel._who()}: the last axes have the lengths {a.shape[-1]} and {b.shape[-1]}: a "
+                f"{ksel.name}: the last axes have the lengths {a.shape[-1]} and {b.shape[-1]}: a "
                 f"{a.shape}, b {b.shape}"
             )
         shared = 1 if a.ndim and b.ndim else 0

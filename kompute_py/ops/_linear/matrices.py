@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..._base.errors import InvalidArgumentError, UnimplementedError
+from ..._base.errors import InvalidArgumentError
 from ..._builders.elementwise import strides_of
 from ..._builders.walks import check_sizes, group_of, named, spread
 from ..._custom.arg_descs import TensorArg
@@ -141,11 +141,11 @@ class _Matmul(CustomOp):
         for each, turn in ((a, turned[0]), (b, turned[1])):
             if not each.ndim:
                 raise InvalidArgumentError(
-                    f"{ksel._who()}: {each.name} is a scalar; give one axis or more, or multiply: a * b"
+                    f"{ksel.name}: {each.name} is a scalar; give one axis or more, or multiply: a * b"
                 )
             if turn and each.ndim == 1:
                 raise InvalidArgumentError(
-                    f"{ksel._who()}: {each.name} has one axis; transpose_{each.name} exchanges two"
+                    f"{ksel.name}: {each.name} has one axis; transpose_{each.name} exchanges two"
                 )
 
     def _sides(
@@ -161,7 +161,7 @@ class _Matmul(CustomOp):
             shape_b, steps_b = _exchanged(shape_b), _exchanged(steps_b)
         if shape_a[-1] != shape_b[-2]:
             raise InvalidArgumentError(
-                f"{ksel._who()}: a has the shape {a.shape}{', transposed' * turned[0]}, and b "
+                f"{ksel.name}: a has the shape {a.shape}{', transposed' * turned[0]}, and b "
                 f"{b.shape}{', transposed' * turned[1]}: {shape_a[-1]} columns and {shape_b[-2]} rows; these "
                 "must be as many"
             )
@@ -169,7 +169,7 @@ class _Matmul(CustomOp):
             shape = np.broadcast_shapes(shape_a[:-2], shape_b[:-2])
         except ValueError:
             raise InvalidArgumentError(
-                f"{ksel._who()}: the axes before the last two do not broadcast: a {a.shape}, b {b.shape}"
+                f"{ksel.name}: the axes before the last two do not broadcast: a {a.shape}, b {b.shape}"
             ) from None
 
         def side(lengths: tuple[int, ...], steps: tuple[int, ...]) -> Side:
@@ -194,15 +194,12 @@ def dtype_of(
     if wanted is not None:
         if not np.can_cast(found, wanted, "same_kind") or wanted.itemsize < found.itemsize:
             raise InvalidArgumentError(
-                f"{ksel._who()}: dtype is {wanted}, and the product of {a.dtype} and {b.dtype} is "
+                f"{ksel.name}: dtype is {wanted}, and the product of {a.dtype} and {b.dtype} is "
                 f"{found}; give a dtype of that kind with as many bits or more"
             )
         found = wanted
-    if need := ksel._lacking(found):
-        raise UnimplementedError(
-            f"{ksel._who()}: the product of {a.dtype} and {b.dtype} is {found}, which this device does "
-            f"not have ({need.feature}); convert the arguments to a dtype of 32 bits"
-        )
+    product = f"the product of {a.dtype} and {b.dtype} is"
+    ksel.require(found, product, "convert the arguments to a dtype of 32 bits")
     return found
 
 
@@ -244,7 +241,7 @@ def tell_product(ksel: KernelSelection, args: tuple[TensorArg, TensorArg], produ
         sums = parts * (_LANES if block.shared and way == "run" else 1)
         if sums * batch * rows * columns >= 2**32:
             raise InvalidArgumentError(
-                f"{ksel._who()}: the sums are computed in {sums} parts of {batch * rows * columns} "
+                f"{ksel.name}: the sums are computed in {sums} parts of {batch * rows * columns} "
                 "elements, together 2**32 or more; compute it in parts, a[:n] and a[n:]"
             )
         steps |= {f"across_{way}": across, f"down_{way}": down, f"groups_{way}": groups * parts}
@@ -252,14 +249,12 @@ def tell_product(ksel: KernelSelection, args: tuple[TensorArg, TensorArg], produ
         several[way] = sums > 1
     for name, number in steps.items():
         ksel.value(f"kp_{name}", number % 2**32, "uint32")
-    kinds = "".join("p" if each else "w" for each in several.values())
-    kinds += f"{names[0]}{int(left.columns == 1)}{int(right.columns == 1)}"
-    kinds += f"_{block.rows}x{block.columns}{'s' * block.shared}{'t' * (min(rows, columns) <= _THIN)}"
-    ksel.value(f"kp_kind_{kinds}_{len(shape)}", 0, "uint32")  # part of the specialization
-    ksel.notes["kind"] = several, names, left.columns == 1, right.columns == 1, len(shape)
-    ksel.notes["block"] = block
-    ksel.notes["together"] = together
-    ksel.notes["thin"] = min(rows, columns) <= _THIN
+    ksel.specialize(
+        kind=(several, names, left.columns == 1, right.columns == 1, len(shape)),
+        block=block,
+        together=together,
+        thin=min(rows, columns) <= _THIN,
+    )
 
 
 class Block(NamedTuple):
@@ -282,10 +277,10 @@ def _block(rows: int, columns: int, n: int, batch: int) -> Block:
 
 def ways_of(ksel: KernelSelection) -> list[str]:
     """The variants of a product."""
-    together = ["matrix"] if ksel.notes["together"] else []
+    together = ["matrix"] if ksel.special["together"] else []
     if ksel.device is None or ksel.device["type"] == "cpu" or group_of(ksel) < _TILE_GROUP:
         return ["run", *together]
-    return ["run", "tile"] if ksel.notes["thin"] else [*together, "tile"]
+    return ["run", "tile"] if ksel.special["thin"] else [*together, "tile"]
 
 
 def trials_of(ksel: KernelSelection) -> list[str]:
@@ -315,13 +310,13 @@ class Product:
     def __init__(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         self.kb = kb
         self.way = ksel.variant or "run"
-        several, self.names, self.left_in_line, self.right_in_line, self.axes = ksel.notes["kind"]
-        self.block: Block = ksel.notes["block"]
+        several, self.names, self.left_in_line, self.right_in_line, self.axes = ksel.special["kind"]
+        self.block: Block = ksel.special["block"]
         self.shared = self.block.shared and self.way == "run"
         self.several = several[self.way]
         result = ksel.results[0].dtype
         acc = self.acc = summed(result)
-        self.together = ksel.notes["together"]
+        self.together = ksel.special["together"]
         self.type = element_of(acc).type
         self.result = result
         self.dtypes = {a.name: a.dtype for a in ksel.arg_descs if isinstance(a, TensorArg)}

@@ -54,32 +54,30 @@ class LineOp(CustomOp):
     def lines(self, ksel: KernelSelection, axis: Sequence[int] | None) -> tuple[TensorArg, tuple[int, ...]]:
         """Declares `x` and the numbers of its lines along the axes; gives it, and the axes from 0 on."""
         x = ksel.arg_tensor("x")
-        kind = element_of(x.dtype, ksel._features).type
+        kind = element_of(x.dtype, ksel.features).type
         if kind not in ("float", "double"):
-            raise ArgumentTypeError(f"{ksel._who()}: x is of {x.dtype}; give floats: x.astype(np.float32)")
-        axes = axes_of(ksel._who(), axis, x.ndim)
+            raise ArgumentTypeError(f"{ksel.name}: x is of {x.dtype}; give floats: x.astype(np.float32)")
+        axes = axes_of(ksel.name, axis, x.ndim)
         if axes and axes != tuple(range(axes[0], axes[-1] + 1)):
             raise InvalidArgumentError(
-                f"{ksel._who()}: axis is {list(axis or ())}; give axes that follow each other, or transpose x"
+                f"{ksel.name}: axis is {list(axis or ())}; give axes that follow each other, or transpose x"
             )
         n = math.prod(x.shape[each] for each in axes)
         step = math.prod(x.shape[axes[-1] + 1 :]) if axes else 1
         lines = math.prod(length for each, length in enumerate(x.shape) if each not in axes)
         if n > _MOST:
             raise InvalidArgumentError(
-                f"{ksel._who()}: a line of x has {n} elements; lines have up to 2**26. Compute it in parts"
+                f"{ksel.name}: a line of x has {n} elements; lines have up to 2**26. Compute it in parts"
             )
         for name, number in (("n", n), ("step", step), ("lines", lines)):
             ksel.value(f"kp_{name}", number, "uint32")
-        # Part of the specialization.
-        ksel.value(f"kp_{'long' if n > _LONG or (lines < 64 and n > 1024) else 'short'}", 0, "uint32")
+        ksel.specialize(long=n > _LONG or (lines < 64 and n > 1024))
         check_sizes(ksel)
         return x, axes
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         kind = kb.arg_value("x").type
-        long = any(each.name == "kp_long" for each in ksel._value_args())
-        walk = _Walk(kb, kind, ksel.variant == "group" or long)
+        walk = _Walk(kb, kind, ksel.variant == "group" or ksel.special["long"])
         kb.declare(f"{kind} kp_get(uint k, uint kp_first) {{ return x_load(kp_first + k * kp_step); }}")
         self.body(walk, ksel, kb)
 
@@ -276,9 +274,9 @@ class _Norm(LineOp):
         x, axes = self.lines(ksel, ksel.attr_list_int("axis").v)
         if axes and axes[-1] != x.ndim - 1:
             raise InvalidArgumentError(
-                f"{ksel._who()}: axis is {list(axes)} of {x.ndim} axes; give the last axes, or transpose x"
+                f"{ksel.name}: axis is {list(axes)} of {x.ndim} axes; give the last axes, or transpose x"
             )
-        kind = element_of(x.dtype, ksel._features).type
+        kind = element_of(x.dtype, ksel.features).type
         shape = tuple(x.shape[each] for each in axes)
         for name in self.optional:
             given = ksel.arg_optional_tensor(name)
@@ -286,10 +284,10 @@ class _Norm(LineOp):
                 continue
             if given.shape != shape:
                 raise InvalidArgumentError(
-                    f"{ksel._who()}: {name} has the shape {given.shape}; give that of the axes, {shape}"
+                    f"{ksel.name}: {name} has the shape {given.shape}; give that of the axes, {shape}"
                 )
-            if element_of(given.dtype, ksel._features).type not in ("float", kind):
-                raise ArgumentTypeError(f"{ksel._who()}: {name} is of {given.dtype}; give {x.dtype}")
+            if element_of(given.dtype, ksel.features).type not in ("float", kind):
+                raise ArgumentTypeError(f"{ksel.name}: {name} is of {given.dtype}; give {x.dtype}")
         eps = ksel.arg_float("eps")
         if kind == "double":
             eps.cast("float64")
@@ -382,8 +380,8 @@ class ActivationOp(CustomOp):
 
     def select(self, ksel: KernelSelection) -> None:
         x = ksel.arg_tensor("x")
-        if element_of(x.dtype, ksel._features).type not in ("float", "double"):
-            raise ArgumentTypeError(f"{ksel._who()}: x is of {x.dtype}; give floats: x.astype(np.float32)")
+        if element_of(x.dtype, ksel.features).type not in ("float", "double"):
+            raise ArgumentTypeError(f"{ksel.name}: x is of {x.dtype}; give floats: x.astype(np.float32)")
         ksel.return_new_tensor(x.shape, x.dtype, may_reuse="x")
         check_sizes(ksel)
 

@@ -114,7 +114,7 @@ def declare_weights(ksel: KernelSelection, x: TensorArg) -> TensorArg | None:
     if weights is None:
         return None
     if weights.dtype.kind == "c":
-        raise ArgumentTypeError(f"{ksel._who()}: weights is of {weights.dtype}; give real numbers")
+        raise ArgumentTypeError(f"{ksel.name}: weights is of {weights.dtype}; give real numbers")
     if is_float(weights):
         ksel.value("kp_digits", max(x.size, 1).bit_length(), "int32")
         ksel.value("kp_finders", max(-(-x.size // _RUN), 1), "uint32")

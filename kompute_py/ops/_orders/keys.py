@@ -110,7 +110,7 @@ def key_of(ksel: KernelSelection, dtype: np.dtype[Any]) -> Key:
     bits = dtype.itemsize * 8
     if dtype.kind == "c":
         raise UnimplementedError(
-            f"{ksel._who()}: {name} has no order here; give real numbers: kp.ops.absolute(x), kp.ops.real(x)"
+            f"{ksel.name}: {name} has no order here; give real numbers: kp.ops.absolute(x), kp.ops.real(x)"
         )
     if dtype == np.bool_:
         return Key(8, "({} ? 1u : 0u)", "({} != 0u)", "return r;")
@@ -120,7 +120,7 @@ def key_of(ksel: KernelSelection, dtype: np.dtype[Any]) -> Key:
     if name == "float64":
         if ksel.device is not None and not ksel.has("shaderInt64"):
             raise UnimplementedError(
-                f"{ksel._who()}: float64 is sorted by ints of 64 bits, which this device lacks "
+                f"{ksel.name}: float64 is sorted by ints of 64 bits, which this device lacks "
                 "(shaderInt64); convert to float32"
             )
         return Key(

@@ -65,9 +65,9 @@ class SortOp(CustomOp):
         x = ksel.arg_tensor(self.keys)
         if not x.ndim:
             raise InvalidArgumentError(
-                f"{ksel._who()}: {x.name} has no axes; a sort goes along an axis: give x.reshape(1)"
+                f"{ksel.name}: {x.name} has no axes; a sort goes along an axis: give x.reshape(1)"
             )
-        (axis,) = axes_of(ksel._who(), [axis], x.ndim)
+        (axis,) = axes_of(ksel.name, [axis], x.ndim)
         key_of(ksel, x.dtype)
         return x, axis
 
@@ -79,21 +79,21 @@ class SortOp(CustomOp):
         lines = x.size // n if n else 0
         if x.size >= 2**31:
             raise InvalidArgumentError(
-                f"{ksel._who()}: {x.name} has {x.size} elements; a sort takes fewer than 2**31"
+                f"{ksel.name}: {x.name} has {x.size} elements; a sort takes fewer than 2**31"
             )
         most = 2**32 if ksel.device is None else ksel.device["limits"]["maxStorageBufferRange"]
         wanted = x.size * max(key_of(ksel, x.dtype).bits // 8, 4)
         short = n <= _SHORT and not way
         merged = self.merges and lines >= _MANY and n <= MOST_MERGED and 2 * wanted <= most
-        way = way or f"{'merge_' * merged}{'rank' if short else 'radix'}"
-        ksel.value(f"kp_{way}", 0, "uint32")  # part of the specialization
+        way = way or f"{'merge or ' * merged}{'rank' if short else 'radix'}"
+        ksel.specialize(sort=way)
         self.tell_runs(ksel, n, lines)
         for name, number in (("n", n), ("step", step), ("lines", lines), ("stored", stored)):
             ksel.value(f"kp_{name}", number, "uint32")
         check_sizes(ksel)
         if wanted > most and not short:
             raise InvalidArgumentError(
-                f"{ksel._who()}: {x.name} has {x.size} elements; their keys take {wanted} bytes, and "
+                f"{ksel.name}: {x.name} has {x.size} elements; their keys take {wanted} bytes, and "
                 f"shaders of this device reach {most} through one binding (maxStorageBufferRange). "
                 f"{IN_PARTS}, or on the host, from t.read()"
             )
@@ -137,10 +137,10 @@ class SortOp(CustomOp):
     def write(self, ksel: KernelSelection, kb: KernelBuilder, key: Key) -> None:
         """As `generate`. The keys may be scratch memory that earlier dispatches fill. Where `store` follows
         an even number of digits, the sorted bits are ``keys0`` and the elements' places ``places0``."""
-        ways = {each.name for each in ksel._value_args()}
-        if ksel.variant != "subgroup" and ways & {"kp_merge_rank", "kp_merge_radix"}:
+        way = ksel.special["sort"]
+        if ksel.variant != "subgroup" and "merge" in way:
             self._by_merge(ksel, kb, key)
-        elif ways & {"kp_rank", "kp_merge_rank"}:
+        elif "rank" in way:
             self._by_rank(ksel, kb, key)
         else:
             Radix(self, ksel, kb, key, self.moves_places).write()

@@ -36,7 +36,7 @@ _LEAST = 256
 
 def index_dtype(ksel: KernelSelection) -> str:
     """The dtype of places and counts: NumPy's, if the device has it."""
-    return "int64" if ksel._may_use("shaderInt64") else "int32"
+    return "int64" if ksel.may_have("shaderInt64") else "int32"
 
 
 def _index(tensor: TensorArg) -> str:
@@ -46,7 +46,7 @@ def _index(tensor: TensorArg) -> str:
 def _same_dtypes(ksel: KernelSelection, a: TensorArg, b: TensorArg) -> None:
     if a.dtype != b.dtype:
         raise ArgumentTypeError(
-            f"{ksel._who()}: {a.name} is of {a.dtype}, and {b.name} of {b.dtype}; convert one to the "
+            f"{ksel.name}: {a.name} is of {a.dtype}, and {b.name} of {b.dtype}; convert one to the "
             "other's dtype"
         )
     key_of(ksel, b.dtype)
@@ -54,7 +54,7 @@ def _same_dtypes(ksel: KernelSelection, a: TensorArg, b: TensorArg) -> None:
 
 def _one_axis(ksel: KernelSelection, x: TensorArg) -> None:
     if x.ndim != 1:
-        raise InvalidArgumentError(f"{ksel._who()}: {x.name} has the shape {x.shape}; give one axis")
+        raise InvalidArgumentError(f"{ksel.name}: {x.name} has the shape {x.shape}; give one axis")
 
 
 def _bound(sorted_name: str, count: str, above: bool) -> str:
@@ -107,7 +107,7 @@ class _Searchsorted(CustomOp):
         _one_axis(ksel, a)
         _same_dtypes(ksel, a, v)
         if side not in ("left", "right"):
-            raise InvalidArgumentError(f"{ksel._who()}: side is {side!r}; give 'left' or 'right'")
+            raise InvalidArgumentError(f"{ksel.name}: side is {side!r}; give 'left' or 'right'")
         ksel.return_new_tensor(v.shape, index_dtype(ksel))
         check_sizes(ksel)
 
@@ -139,7 +139,7 @@ class _Counts(CustomOp):
         else:
             if weights.shape != x.shape:
                 raise InvalidArgumentError(
-                    f"{ksel._who()}: weights has the shape {weights.shape}, and x {x.shape}; give a weight "
+                    f"{ksel.name}: weights has the shape {weights.shape}, and x {x.shape}; give a weight "
                     "for each element"
                 )
             ksel.return_new_tensor((length,), weights.dtype if dtype is None else dtype)
@@ -207,10 +207,10 @@ class _IntCounts(_Counts):
         x = ksel.arg_tensor("x")
         length = ksel.arg_int("length").v
         if x.dtype.kind not in "biu":
-            raise ArgumentTypeError(f"{ksel._who()}: x is of {x.dtype}; give ints")
+            raise ArgumentTypeError(f"{ksel.name}: x is of {x.dtype}; give ints")
         if length < 0:
-            raise InvalidArgumentError(f"{ksel._who()}: length is {length}; give 0 or more")
-        wide = ksel._may_use("shaderFloat64")
+            raise InvalidArgumentError(f"{ksel.name}: length is {length}; give 0 or more")
+        wide = ksel.may_have("shaderFloat64")
         self.finish(ksel, length, np.dtype(np.float64 if wide else np.float32))
 
     def bin(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
@@ -251,13 +251,11 @@ class _BinCounts(_Counts):
         _one_axis(ksel, edges)
         _same_dtypes(ksel, x, edges)
         if edges.size < 2:
-            raise InvalidArgumentError(f"{ksel._who()}: edges has {edges.size} elements; give two or more")
+            raise InvalidArgumentError(f"{ksel.name}: edges has {edges.size} elements; give two or more")
         self.finish(ksel, edges.size - 1)
         weights = ksel.arg_descs[2]
         if isinstance(weights, TensorArg) and weights.dtype == np.bool_:
-            raise ArgumentTypeError(
-                f"{ksel._who()}: weights is of bool; convert it: weights.astype(np.int32)"
-            )
+            raise ArgumentTypeError(f"{ksel.name}: weights is of bool; convert it: weights.astype(np.int32)")
 
     def bin(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
         """By a binary search."""
@@ -280,7 +278,7 @@ class _Selection(CustomOp):
         """Declares the condition, and the numbers of the kernels."""
         x = ksel.arg_tensor(self.condition)
         if x.dtype.kind == "c":
-            raise ArgumentTypeError(f"{ksel._who()}: {x.name} is of {x.dtype}; compare it: x != 0")
+            raise ArgumentTypeError(f"{ksel.name}: {x.name} is of {x.dtype}; compare it: x != 0")
         each = max(_LEAST, -(-x.size // _RUNS))
         ksel.value("kp_each", each, "uint32")
         ksel.value("kp_runs", max(-(-x.size // each), 1), "uint32")
@@ -402,7 +400,7 @@ class _Selected(_Selection):
         x = ksel.arg_tensor("x")
         if condition.size > x.size:
             raise InvalidArgumentError(
-                f"{ksel._who()}: condition has {condition.size} elements, and x only {x.size}"
+                f"{ksel.name}: condition has {condition.size} elements, and x only {x.size}"
             )
         ksel.return_new_tensor((condition.size,), x.dtype)
         ksel.return_new_tensor((), index_dtype(ksel))

@@ -47,11 +47,10 @@ class SegmentOp(SortOp):
         offsets = ksel.arg_tensor("offsets")
         if x.ndim != 1 or offsets.ndim != 1:
             raise InvalidArgumentError(
-                f"{ksel._who()}: keys has the shape {x.shape}, and offsets {offsets.shape}; give one axis "
-                "each"
+                f"{ksel.name}: keys has the shape {x.shape}, and offsets {offsets.shape}; give one axis each"
             )
         if offsets.dtype.kind not in "iu":
-            raise ArgumentTypeError(f"{ksel._who()}: offsets is of {offsets.dtype}; give ints")
+            raise ArgumentTypeError(f"{ksel.name}: offsets is of {offsets.dtype}; give ints")
         ksel.attr_bool("descending")
         ksel.return_new_tensor(x.shape, x.dtype)
         count = offsets.size + 1
@@ -61,15 +60,15 @@ class SegmentOp(SortOp):
             most = max(1, min(count, x.size // (short + 1)))  # of long segments
             ksel.value(f"kp_most_{way}", most, "uint32")
             kinds.append(f"{-(-(most - 1).bit_length() // 8)}" if x.size > short else "none")
-        ksel.notes["digits"] = kinds
-        self.tell(ksel, x, axis, x.size, f"segments_{'_'.join(kinds)}")
+        ksel.specialize(digits=kinds)
+        self.tell(ksel, x, axis, x.size, "segments")
         ksel.value("kp_chunk", chunk, "uint32")
         ksel.value("kp_chunks", -(-count // chunk), "uint32")
         return x
 
     def write(self, ksel: KernelSelection, kb: KernelBuilder, key: Key) -> None:
         way = ksel.variant or "run"
-        digits = dict(zip(_SHORT, ksel.notes["digits"], strict=True))[way]
+        digits = dict(zip(_SHORT, ksel.special["digits"], strict=True))[way]
         kb.scratch("chunks", named("kp_chunks") * 3, "uint32")
         kb.scratch("facts", 4, "uint32")
         groups = kb.scratch("groups", 12, "uint32")

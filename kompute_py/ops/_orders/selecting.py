@@ -44,15 +44,14 @@ class SelectOp(SortOp):
             merged = way == "run" and lines >= 16 and n <= MOST_MERGED
             if worth and count and not merged:
                 ways.append(way if count <= most or not self.sorts else f"{way}_many")
-        ksel.notes["selects"] = ways
-        ksel.value(f"kp_selects_{'_'.join(ways) or 'none'}", 0, "uint32")  # part of the specialization
+        ksel.specialize(selects=ways)
         self.tell(ksel, x, axis, stored)
         ksel.value("kp_count", count, "uint32")
         self.tell_runs(ksel, count, lines, "found_")
 
     def write(self, ksel: KernelSelection, kb: KernelBuilder, key: Key) -> None:
         way = ksel.variant or "run"
-        if {way, f"{way}_many"} & set(ksel.notes["selects"]):
+        if {way, f"{way}_many"} & set(ksel.special["selects"]):
             _Selection(self, ksel, kb, key).write()
         else:
             super().write(ksel, kb, key)
@@ -99,7 +98,7 @@ class _Selection:
             self.collect_run()
         else:
             self.collect_group()
-        if f"{self.way}_many" in self.ksel.notes["selects"]:
+        if f"{self.way}_many" in self.ksel.special["selects"]:
             _OfFound(self.op, self.ksel, kb, key, True).write()
         elif self.op.sorts:
             self.sort()

@@ -30,7 +30,7 @@ __all__ = [
 
 
 def _index_dtype(ksel: KernelSelection) -> str:
-    return "int64" if ksel._may_use("shaderInt64") else "int32"
+    return "int64" if ksel.may_have("shaderInt64") else "int32"
 
 
 def _place(ksel: KernelSelection, at: str, place: str) -> str:
@@ -155,7 +155,7 @@ class _SortByKey(SortOp):
         values = ksel.arg_tensor("values")
         if values.shape != x.shape:
             raise InvalidArgumentError(
-                f"{ksel._who()}: keys has the shape {x.shape}, and values {values.shape}; give one shape"
+                f"{ksel.name}: keys has the shape {x.shape}, and values {values.shape}; give one shape"
             )
         ksel.attr_bool("descending")
         ksel.return_new_tensor(x.shape, x.dtype)
@@ -226,8 +226,7 @@ class _Topk(SelectOp):
         ksel.attr_bool("largest")
         if not 0 <= k <= x.shape[axis]:
             raise InvalidArgumentError(
-                f"{ksel._who()}: k is {k}, and the axis has {x.shape[axis]} elements; give 0 to "
-                f"{x.shape[axis]}"
+                f"{ksel.name}: k is {k}, and the axis has {x.shape[axis]} elements; give 0 to {x.shape[axis]}"
             )
         shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
         ksel.return_new_tensor(shape, x.dtype)
@@ -274,9 +273,9 @@ class _Partition(SelectOp):
         kth, n = ksel.arg_int("kth").v, x.shape[axis]
         if not -n <= kth < n:
             raise InvalidArgumentError(
-                f"{ksel._who()}: kth is {kth}, and the axis has {n} elements; give {-n} to {n - 1}"
+                f"{ksel.name}: kth is {kth}, and the axis has {n} elements; give {-n} to {n - 1}"
                 if n
-                else f"{ksel._who()}: kth is {kth}, and the axis has no elements"
+                else f"{ksel.name}: kth is {kth}, and the axis has no elements"
             )
         ksel.return_new_tensor(x.shape, _index_dtype(ksel) if self.results_are_places else x.dtype)
         self.tell_selection(ksel, x, axis, kth % n + 1, n)

@@ -45,7 +45,7 @@ class _Indexed(CustomOp):
 
     def find_axis(self, ksel: KernelSelection, x: TensorArg, indices: TensorArg) -> int:
         """Declares the axis and what kernels need to find places. Returns the axis from 0 on."""
-        (axis,) = axes_of(ksel._who(), [ksel.attr_int("axis").v], x.ndim)
+        (axis,) = axes_of(ksel.name, [ksel.attr_int("axis").v], x.ndim)
         check_indices(ksel, indices, x.shape[axis], f"axis {axis} of x")
         ksel.value("kp_n", x.shape[axis], "uint32")
         ksel.value("kp_step", math.prod(x.shape[axis + 1 :]), "uint32")
@@ -74,7 +74,7 @@ def _same_lines(ksel: KernelSelection, x: TensorArg, indices: TensorArg, axis: i
     others = [each.shape[:axis] + each.shape[axis + 1 :] for each in (x, indices)]
     if x.ndim != indices.ndim or others[0] != others[1]:
         raise InvalidArgumentError(
-            f"{ksel._who()}: indices has the shape {indices.shape}, and x {x.shape}; they may differ on axis "
+            f"{ksel.name}: indices has the shape {indices.shape}, and x {x.shape}; they may differ on axis "
             f"{axis} only"
         )
 
@@ -147,13 +147,11 @@ class _Put(_Indexed):
         """Raises InvalidArgumentError for values that do not become elements of `x`, or for none."""
         if not castable(values.dtype, x.dtype):
             raise InvalidArgumentError(
-                f"{ksel._who()}: values is of {values.dtype}, and x of {x.dtype}; convert them: "
+                f"{ksel.name}: values is of {values.dtype}, and x of {x.dtype}; convert them: "
                 f"kp.ops.astype(values, {x.dtype.name!r})"
             )
         if count and not values.size:
-            raise InvalidArgumentError(
-                f"{ksel._who()}: values has no elements, and there are {count} indices"
-            )
+            raise InvalidArgumentError(f"{ksel.name}: values has no elements, and there are {count} indices")
 
 
 class _PutFlat(_Put):
@@ -219,7 +217,7 @@ class _PutAlongAxis(_Put):
         _same_lines(ksel, x, indices, axis)
         if values.shape != indices.shape and values.size != 1:
             raise InvalidArgumentError(
-                f"{ksel._who()}: values has the shape {values.shape}, and indices {indices.shape}; give as "
+                f"{ksel.name}: values has the shape {values.shape}, and indices {indices.shape}; give as "
                 "many, or one"
             )
         self.check_values(ksel, x, values, indices.size)
@@ -264,17 +262,17 @@ class _ScatterAdd(_Indexed):
         axis = self.find_axis(ksel, x, indices)
         if element_of(x.dtype).type not in _ADDED:
             raise UnimplementedError(
-                f"{ksel._who()}: x is of {x.dtype}; it adds ints, and floats of up to 32 bits: kp.ops.astype"
+                f"{ksel.name}: x is of {x.dtype}; it adds ints, and floats of up to 32 bits: kp.ops.astype"
             )
         wanted = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
         if values.shape != wanted:
             raise InvalidArgumentError(
-                f"{ksel._who()}: values has the shape {values.shape}; with x {x.shape}, indices "
+                f"{ksel.name}: values has the shape {values.shape}; with x {x.shape}, indices "
                 f"{indices.shape} and axis {axis} it is {wanted}"
             )
         if not castable(values.dtype, x.dtype):
             raise InvalidArgumentError(
-                f"{ksel._who()}: values is of {values.dtype}, and x of {x.dtype}; convert them: "
+                f"{ksel.name}: values is of {values.dtype}, and x of {x.dtype}; convert them: "
                 f"kp.ops.astype(values, {x.dtype.name!r})"
             )
         ksel.value("kp_lines", max(indices.size, 1), "uint32")
@@ -332,7 +330,7 @@ class _Triangle(CustomOp):
         x = ksel.arg_tensor("x")
         k = ksel.arg_int("k").v
         if x.ndim < 2:
-            raise InvalidArgumentError(f"{ksel._who()}: x has the shape {x.shape}; a matrix has two axes")
+            raise InvalidArgumentError(f"{ksel.name}: x has the shape {x.shape}; a matrix has two axes")
         ksel.value("kp_rows", x.shape[-2], "uint32")
         ksel.value("kp_columns", x.shape[-1], "uint32")
         # All diagonals beyond the matrix are one, so that differences fit an int.
@@ -421,14 +419,13 @@ class _Pad(CustomOp):
         value = ksel.arg_float("constant_values").v
         widths = self._widths(ksel, x.ndim)
         if mode not in _MODES:
-            raise InvalidArgumentError(f"{ksel._who()}: mode is {mode!r}; the modes are {', '.join(_MODES)}")
+            raise InvalidArgumentError(f"{ksel.name}: mode is {mode!r}; the modes are {', '.join(_MODES)}")
         if x.dtype.kind in "iub" and mode == "constant":
             limits = (0, 1) if x.dtype.kind == "b" else (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max)
             whole = math.isfinite(value) and value == int(value)
             if not whole or not limits[0] <= value <= limits[1]:
                 raise InvalidArgumentError(
-                    f"{ksel._who()}: constant_values is {value}, and x is of {x.dtype}; give an int that it "
-                    "has"
+                    f"{ksel.name}: constant_values is {value}, and x is of {x.dtype}; give an int that it has"
                 )
         if mode == "constant":
             if x.dtype.kind in "iub":
@@ -441,12 +438,12 @@ class _Pad(CustomOp):
         for axis, (n, (before, after)) in enumerate(zip(x.shape, widths, strict=True)):
             if mode != "constant" and not n and before + after:
                 raise InvalidArgumentError(
-                    f"{ksel._who()}: axis {axis} of x has no elements to take; use mode='constant'"
+                    f"{ksel.name}: axis {axis} of x has no elements to take; use mode='constant'"
                 )
             shape.append(before + n + after)
             if max(shape[-1], before + n) >= 2**30:
                 raise InvalidArgumentError(
-                    f"{ksel._who()}: axis {axis} gets {shape[-1]} elements, 2**30 or more"
+                    f"{ksel.name}: axis {axis} gets {shape[-1]} elements, 2**30 or more"
                 )
             ksel.value(f"kp_n{axis}", n, "int32")
             ksel.value(f"kp_b{axis}", before, "int32")
@@ -463,7 +460,7 @@ class _Pad(CustomOp):
             widths = widths * ndim
         if len(widths) != 2 * ndim or any(each < 0 for each in widths):
             raise InvalidArgumentError(
-                f"{ksel._who()}: pad_width is {given}, and x has {ndim} axes; give two ints of 0 or more for "
+                f"{ksel.name}: pad_width is {given}, and x has {ndim} axes; give two ints of 0 or more for "
                 "each axis, two for all, or one"
             )
         return list(zip(widths[::2], widths[1::2], strict=True))

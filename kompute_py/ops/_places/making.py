@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError, kind_of
+from ..._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of
 from ..._base.types import is_small_float
 from ..._builders.elementwise import elementwise
 from ..._builders.walks import check_sizes
@@ -40,14 +40,8 @@ class _Making(CustomOp):
         """The dtype of the result. Raises UnimplementedError if the device lacks it."""
         found: np.dtype[Any] = ksel.attr_dtype("dtype").v
         if found.kind == "c":
-            raise InvalidArgumentError(
-                f"{ksel._who()}: dtype is {found}; make real numbers, and kp.ops.astype"
-            )
-        if need := ksel._lacking(found):
-            raise UnimplementedError(
-                f"{ksel._who()}: dtype is {found}, which this device does not have ({need.feature}); "
-                "use one of 32 bits"
-            )
+            raise InvalidArgumentError(f"{ksel.name}: dtype is {found}; make real numbers, and kp.ops.astype")
+        ksel.require(found, "dtype is", "use one of 32 bits")
         return found
 
     def number(self, ksel: KernelSelection, name: str, value: float, dtype: np.dtype[Any]) -> None:
@@ -60,11 +54,11 @@ class _Making(CustomOp):
             return
         whole = int(value) if math.isfinite(value) else None
         if whole is None or whole != value:
-            raise InvalidArgumentError(f"{ksel._who()}: {name} is {value}, and dtype is {dtype}; give an int")
+            raise InvalidArgumentError(f"{ksel.name}: {name} is {value}, and dtype is {dtype}; give an int")
         limits = np.iinfo(dtype)
         if not limits.min <= value <= limits.max and name != "step":
             raise InvalidArgumentError(
-                f"{ksel._who()}: {name} is {whole}, and {dtype} has {limits.min} to {limits.max}"
+                f"{ksel.name}: {name} is {whole}, and {dtype} has {limits.min} to {limits.max}"
             )
         wide = dtype.itemsize == 8
         bits = 64 if wide else 32
@@ -116,7 +110,7 @@ def _shape(ksel: KernelSelection, given: Any) -> tuple[int, ...]:
     shape = (given,) if isinstance(given, int) else tuple(given or ())
     for n in shape:
         if n < 0:
-            raise InvalidArgumentError(f"{ksel._who()}: the shape {shape} has a negative length")
+            raise InvalidArgumentError(f"{ksel.name}: the shape {shape} has a negative length")
     return shape
 
 
@@ -149,7 +143,7 @@ class _Arange(_Making):
             start, stop = 0.0, start
         if dtype.kind == "b" or step == 0 or not all(map(math.isfinite, (start, stop, step))):
             raise InvalidArgumentError(
-                f"{ksel._who()}: start is {start}, stop {stop}, step {step}, dtype {dtype}; give finite "
+                f"{ksel.name}: start is {start}, stop {stop}, step {step}, dtype {dtype}; give finite "
                 "numbers, a step that is not 0, and a dtype of numbers"
             )
         if start == int(start) and stop == int(stop) and step == int(step):
@@ -158,9 +152,7 @@ class _Arange(_Making):
         else:
             count = max(0, math.ceil((stop - start) / step))
         if count >= 2**32:
-            raise InvalidArgumentError(
-                f"{ksel._who()}: {count} elements; generated kernels count with 32 bits"
-            )
+            raise InvalidArgumentError(f"{ksel.name}: {count} elements; generated kernels count with 32 bits")
         self.number(ksel, "start", start, dtype)
         self.number(ksel, "step", step, dtype)
         if dtype.kind in "iu" and count:
@@ -168,7 +160,7 @@ class _Arange(_Making):
             limits = np.iinfo(dtype)
             if not limits.min <= last <= limits.max:
                 raise InvalidArgumentError(
-                    f"{ksel._who()}: the last number is {last:.0f}, and {dtype} has {limits.min} to "
+                    f"{ksel.name}: the last number is {last:.0f}, and {dtype} has {limits.min} to "
                     f"{limits.max}"
                 )
         ksel.return_new_tensor(count, dtype)
@@ -209,11 +201,11 @@ class _Linspace(_Making):
         dtype = self.dtype(ksel)
         if dtype.kind in "iub":
             raise InvalidArgumentError(
-                f"{ksel._who()}: dtype is {dtype}; it gives floats: use kp.ops.astype after"
+                f"{ksel.name}: dtype is {dtype}; it gives floats: use kp.ops.astype after"
             )
         if num < 0 or not math.isfinite(start) or not math.isfinite(stop):
             raise InvalidArgumentError(
-                f"{ksel._who()}: start is {start}, stop {stop} and num {num}; give finite numbers, and a num "
+                f"{ksel.name}: start is {start}, stop {stop} and num {num}; give finite numbers, and a num "
                 "of 0 or more"
             )
         self.number(ksel, "start", start, dtype)
@@ -257,7 +249,7 @@ class _Eye(_Making):
         ksel.arg_int("k")
         dtype = self.dtype(ksel)
         if given is not None and len(given) != 1:
-            raise InvalidArgumentError(f"{ksel._who()}: M is {given}; give one int, the number of columns")
+            raise InvalidArgumentError(f"{ksel.name}: M is {given}; give one int, the number of columns")
         columns = rows if given is None else given[0]
         ksel.value("kp_columns", max(columns, 0), np.uint32)
         ksel.return_new_tensor(_shape(ksel, (rows, columns)), dtype)

@@ -64,7 +64,7 @@ def _merged(axes: Sequence[_Axis]) -> list[_Axis]:
 
 def _axis(ksel: KernelSelection, axis: int, ndim: int) -> int:
     """The axis from 0 on."""
-    return axes_of(ksel._who(), [axis], ndim)[0]
+    return axes_of(ksel.name, [axis], ndim)[0]
 
 
 class _Places(CustomOp):
@@ -91,20 +91,18 @@ class _Places(CustomOp):
                 ksel.value(f"kp_l{number}", axis.length, "uint32")
                 ksel.value(f"kp_r{number}", axis.roll, "uint32")
         ksel.value("kp_first", (x.offset + first) % 2**32, "uint32")
-        ksel.notes["axes"] = [bool(axis.roll) for axis in kept]
-        if line := ksel.notes.setdefault("line", 0):
-            ksel.value("kp_line", line, "uint32")
+        ksel.specialize(rolled=[bool(axis.roll) for axis in kept])
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes one kernel: an element for each invocation."""
-        rolled = ksel.notes["axes"]
+        rolled = ksel.special["rolled"]
         group = group_of(ksel)
         kb.workgroup(group)
         spread(kb, kb.ceil_div(kb.result(0).size, group))
         kb.emit(f"uint i = kp_group * {group}u + gl_LocalInvocationID.x;")
         kb.emit("if (i >= result_size) return;")
         kb.emit("uint rest = i, place = kp_first, c;")
-        if ksel.notes["line"]:  # the number of places by which all elements are rolled as one line
+        if ksel.special.get("line"):  # the number of places by which all elements are rolled as one line
             kb.emit("rest = i < kp_line ? i + (result_size - kp_line) : i - kp_line;")
         for number in reversed(range(len(rolled))):
             kb.emit(f"c = rest % kp_n{number}; rest /= kp_n{number};" if number else "c = rest;")
@@ -160,8 +158,8 @@ class _Transpose(_Places):
     def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         given = ksel.attr_list_int("axes").v
         order = list(reversed(range(x.ndim))) if given is None else [int(each) for each in given]
-        if len(axes_of(ksel._who(), order, x.ndim)) != x.ndim:
-            raise InvalidArgumentError(f"{ksel._who()}: axes is {order}; give each of the {x.ndim} axes once")
+        if len(axes_of(ksel.name, order, x.ndim)) != x.ndim:
+            raise InvalidArgumentError(f"{ksel.name}: axes is {order}; give each of the {x.ndim} axes once")
         every = _of(x)
         axes = [every[each] for each in order]
         return _shape(axes), axes, 0
@@ -188,13 +186,12 @@ class _Moveaxis(_Places):
         sides = []
         for name in ("source", "destination"):
             given = ksel.attr_list_int(name).v or []
-            axes_of(f"{ksel._who()}: {name}", given, x.ndim)
+            axes_of(f"{ksel.name}: {name}", given, x.ndim)
             sides.append([int(each) % x.ndim for each in given])
         source, destination = sides
         if len(source) != len(destination):
             raise InvalidArgumentError(
-                f"{ksel._who()}: source has {len(source)} axes and destination {len(destination)}; give as "
-                "many"
+                f"{ksel.name}: source has {len(source)} axes and destination {len(destination)}; give as many"
             )
         order = [each for each in range(x.ndim) if each not in source]
         for to, each in sorted(zip(destination, source, strict=True)):
@@ -222,9 +219,9 @@ class _Rot90(_Places):
 
     def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         turns, given = ksel.attr_int("k").v % 4, ksel.attr_list_int("axes").v
-        axes_of(ksel._who(), given, x.ndim)
+        axes_of(ksel.name, given, x.ndim)
         if len(given) != 2:
-            raise InvalidArgumentError(f"{ksel._who()}: axes is {given}; give two axes")
+            raise InvalidArgumentError(f"{ksel.name}: axes is {given}; give two axes")
         a, b = (int(each) % x.ndim for each in given)
         axes, first = _of(x), 0
         back = {0: (), 1: (b,), 2: (a, b), 3: (a,)}[turns]
@@ -277,7 +274,7 @@ class _Flip(_Places):
     def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         """Negative steps, from the last element on."""
         axes, first = _of(x), 0
-        for each in axes_of(ksel._who(), ksel.attr_list_int("axis").v, x.ndim):
+        for each in axes_of(ksel.name, ksel.attr_list_int("axis").v, x.ndim):
             first += (x.shape[each] - 1) * axes[each].step
             axes[each] = _Axis(x.shape[each], -axes[each].step)
         return x.shape, axes, first
@@ -304,14 +301,14 @@ class _Roll(_Places):
     def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         shift, given = ksel.attr_list_int("shift").v, ksel.attr_list_int("axis").v
         if shift is None:
-            raise InvalidArgumentError(f"{ksel._who()}: shift is None; give an int or several")
+            raise InvalidArgumentError(f"{ksel.name}: shift is None; give an int or several")
         if given is None:
             return self.as_one_line(ksel, x, shift)
-        axes_of(ksel._who(), given, x.ndim)  # checked
+        axes_of(ksel.name, given, x.ndim)  # checked
         shifts = list(shift) * len(given) if len(shift) == 1 else list(shift)
         if len(shifts) != len(given):
             raise InvalidArgumentError(
-                f"{ksel._who()}: {len(shifts)} shifts, and {len(given)} axes; give one for each"
+                f"{ksel.name}: {len(shifts)} shifts, and {len(given)} axes; give one for each"
             )
         axes = _of(x)
         for each, by in zip(given, shifts, strict=True):
@@ -324,8 +321,10 @@ class _Roll(_Places):
     ) -> tuple[tuple[int, ...], list[_Axis], int]:
         """All elements as one axis."""
         if len(shift) != 1:
-            raise InvalidArgumentError(f"{ksel._who()}: {len(shift)} shifts and no axis; give one for each")
-        ksel.notes["line"] = shift[0] % max(x.size, 1)
+            raise InvalidArgumentError(f"{ksel.name}: {len(shift)} shifts and no axis; give one for each")
+        line = shift[0] % max(x.size, 1)
+        ksel.specialize(line=line > 0)
+        ksel.value("kp_line", line, "uint32")
         return x.shape, _of(x), 0
 
 
@@ -348,7 +347,7 @@ class _Tile(_Places):
         """For each axis one of the repetitions, which does not move, before it."""
         given = ksel.attr_list_int("reps").v
         if given is None or any(each < 0 for each in given):
-            raise InvalidArgumentError(f"{ksel._who()}: reps is {given}; give ints from 0 on")
+            raise InvalidArgumentError(f"{ksel.name}: reps is {given}; give ints from 0 on")
         reps = [1] * (x.ndim - len(given)) + [int(each) for each in given]
         every = [_Axis(1, 0)] * (len(reps) - x.ndim) + _of(x)
         axes: list[_Axis] = []
@@ -379,7 +378,7 @@ class _BroadcastTo(_Places):
         wide = (1,) * (len(shape) - x.ndim) + x.shape
         fits = len(wide) == len(shape) and all(a in (1, b) for a, b in zip(wide, shape, strict=True))
         if given is None or not fits or any(n < 0 for n in shape):
-            raise InvalidArgumentError(f"{ksel._who()}: {x.shape} does not broadcast to {shown(given)}")
+            raise InvalidArgumentError(f"{ksel.name}: {x.shape} does not broadcast to {shown(given)}")
         steps = (0,) * (len(shape) - x.ndim) + strides_of(x)
         axes = [_Axis(n, 0 if a == 1 else step) for n, a, step in zip(shape, wide, steps, strict=True)]
         return shape, axes, 0
@@ -404,7 +403,7 @@ class _Diagonal(_Places):
     def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         offset = ksel.attr_int("offset").v
         one, two = ksel.attr_int("axis1").v, ksel.attr_int("axis2").v
-        axes_of(ksel._who(), [one, two], x.ndim)  # checked
+        axes_of(ksel.name, [one, two], x.ndim)  # checked
         one, two = one % x.ndim, two % x.ndim
         every = _of(x)
         rows, columns = every[one], every[two]
@@ -423,7 +422,7 @@ class _Joined(CustomOp):
         given = ksel.arg_tensor_list("arrays").items
         axis = ksel.attr_int("axis").v
         if not given:
-            raise InvalidArgumentError(f"{ksel._who()}: arrays is empty; give one or more")
+            raise InvalidArgumentError(f"{ksel.name}: arrays is empty; give one or more")
         first = given[0]
         axis = _axis(ksel, axis, first.ndim + stacked)
         for each in given:
@@ -432,7 +431,7 @@ class _Joined(CustomOp):
             if rest != own or each.ndim != first.ndim:
                 along = "" if stacked else f", but along axis {axis}"
                 raise InvalidArgumentError(
-                    f"{ksel._who()}: {first.name} has the shape {first.shape}, and {each.name} {each.shape}; "
+                    f"{ksel.name}: {first.name} has the shape {first.shape}, and {each.name} {each.shape}; "
                     f"they must be the same{along}"
                 )
         lengths = [1 if stacked else each.shape[axis] for each in given]
@@ -512,15 +511,15 @@ def check_indices(ksel: KernelSelection, indices: TensorArg, n: int, title: str)
     mode = ksel.attr_str("mode").v
     if mode == "raise":
         raise InvalidArgumentError(
-            f"{ksel._who()}: mode is 'raise', and kernels cannot raise errors: what is recorded or submitted "
+            f"{ksel.name}: mode is 'raise', and kernels cannot raise errors: what is recorded or submitted "
             "needs 'clip' or 'wrap'"
         )
     if mode not in ("clip", "wrap"):
-        raise InvalidArgumentError(f'{ksel._who()}: mode is {mode!r}; give "raise", "clip" or "wrap"')
+        raise InvalidArgumentError(f'{ksel.name}: mode is {mode!r}; give "raise", "clip" or "wrap"')
     if indices.dtype.kind not in "iu":
-        raise ArgumentTypeError(f"{ksel._who()}: indices is of {indices.dtype}; give ints")
+        raise ArgumentTypeError(f"{ksel.name}: indices is of {indices.dtype}; give ints")
     if n >= 2**31 or (not n and indices.size):
-        raise InvalidArgumentError(f"{ksel._who()}: {title} has {n} elements; it must have 1 to 2**31 - 1")
+        raise InvalidArgumentError(f"{ksel.name}: {title} has {n} elements; it must have 1 to 2**31 - 1")
 
 
 def within(kind: str, mode: str) -> str:
@@ -558,7 +557,7 @@ class _Take(CustomOp):
         x, indices = ksel.arg_tensor("x"), ksel.arg_tensor("indices")
         given = ksel.attr_list_int("axis").v
         if given is not None and len(given) != 1:
-            raise InvalidArgumentError(f"{ksel._who()}: axis is {given}; give one axis, or None")
+            raise InvalidArgumentError(f"{ksel.name}: axis is {given}; give one axis, or None")
         shape, axis = ((x.size,), 0) if given is None else (x.shape, _axis(ksel, given[0], x.ndim))
         n = shape[axis]
         check_indices(ksel, indices, n, "x" if given is None else f"axis {axis} of x")

@@ -28,8 +28,8 @@ def _lengths(ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], int,
     if axis is None:
         return (), x.size, ()
     if len(axis) != 1:
-        raise InvalidArgumentError(f"{ksel._who()}: axis is {axis}; give one")
-    (place,) = axes_of(ksel._who(), axis, x.ndim)
+        raise InvalidArgumentError(f"{ksel.name}: axis is {axis}; give one")
+    (place,) = axes_of(ksel.name, axis, x.ndim)
     return x.shape[:place], x.shape[place], x.shape[place + 1 :]
 
 
@@ -47,7 +47,7 @@ class _Packing(CustomOp):
         """Whether the first number has the highest bits. Raises InvalidArgumentError for another order."""
         order = ksel.attr_str("bitorder").v
         if order not in ("big", "little"):
-            raise InvalidArgumentError(f'{ksel._who()}: bitorder is {order!r}; give "big" or "little"')
+            raise InvalidArgumentError(f'{ksel.name}: bitorder is {order!r}; give "big" or "little"')
         return order == "big"
 
     def lay_out(
@@ -66,7 +66,7 @@ class _Packing(CustomOp):
         lines["kp_bytes"] = math.prod(before) * packed * lines["kp_inner"]
         for name, length in {**lines, "kp_n": lengths[0], "kp_made": lengths[1]}.items():
             ksel.value(name, length, "uint32")
-        ksel.notes["big"] = self.big(ksel)
+        ksel.specialize(big=self.big(ksel))
 
     def begin(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
         """A byte for each invocation: its line and its place there. Returns how far the number ``k`` of
@@ -81,7 +81,7 @@ class _Packing(CustomOp):
             uint outer = rest / kp_packed, byte = rest - outer * kp_packed;
         """)
         each = 8 // self.bits
-        return f"({each - 1}u - k) * {self.bits}u" if ksel.notes["big"] else f"k * {self.bits}u"
+        return f"({each - 1}u - k) * {self.bits}u" if ksel.special["big"] else f"k * {self.bits}u"
 
 
 class _Pack(_Packing):
@@ -93,7 +93,7 @@ class _Pack(_Packing):
         """One byte for several elements along the axis."""
         x = ksel.arg_tensor("x")
         if x.dtype.kind not in "biu":
-            raise ArgumentTypeError(f"{ksel._who()}: x is of {x.dtype}; give ints or bools")
+            raise ArgumentTypeError(f"{ksel.name}: x is of {x.dtype}; give ints or bools")
         before, n, after = _lengths(ksel, x)
         self.lay_out(ksel, before, (n, self.bytes_of(n)), after, "uint8")
 
@@ -122,26 +122,26 @@ class _Unpack(_Packing):
         """Several elements for each byte along the axis, or as many as are asked for."""
         x = ksel.arg_tensor("x")
         if x.dtype != np.uint8:
-            raise ArgumentTypeError(f"{ksel._who()}: x is of {x.dtype}; give uint8")
+            raise ArgumentTypeError(f"{ksel.name}: x is of {x.dtype}; give uint8")
         before, n, after = _lengths(ksel, x)
         most = n * (8 // self.bits)
         count = ksel.attr_list_int("count").v
         if count is not None and len(count) != 1:
-            raise InvalidArgumentError(f"{ksel._who()}: count is {count}; give one")
+            raise InvalidArgumentError(f"{ksel.name}: count is {count}; give one")
         made = most if count is None else count[0] if count[0] >= 0 else most + count[0]
         if made < 0:
             raise InvalidArgumentError(
-                f"{ksel._who()}: count is {made - most}, and the axis has {most} elements to leave out"
+                f"{ksel.name}: count is {made - most}, and the axis has {most} elements to leave out"
             )
         signed = self.signed(ksel)
         self.lay_out(ksel, before, (n, made), after, "int8" if signed else "uint8")
-        ksel.notes["signed"] = signed
+        ksel.specialize(signed=signed)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes one kernel: the elements of a byte for each invocation; those behind the last byte are 0."""
         shift = self.begin(ksel, kb)
         each = 8 // self.bits
-        word = "int(bits)" if ksel.notes["signed"] else "bits"
+        word = "int(bits)" if ksel.special["signed"] else "bits"
         kb.emit(f"""
             uint bits = byte < kp_n ? uint(x_load((outer * kp_n + byte) * kp_inner + inner)) : 0u;
             for (uint k = 0u; k < {each}u; ++k) {{

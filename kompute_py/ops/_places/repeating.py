@@ -49,12 +49,12 @@ class _Repeat(_Places):
         repeats = ksel.attr_int("repeats").v
         given = ksel.attr_list_int("axis").v
         if repeats < 0:
-            raise InvalidArgumentError(f"{ksel._who()}: repeats is {repeats}; give an int from 0 on")
+            raise InvalidArgumentError(f"{ksel.name}: repeats is {repeats}; give an int from 0 on")
         axes = _of(x)
         if given is None:
             return (x.size * repeats,), [*axes, _Axis(repeats, 0)], 0
         if len(given) != 1:
-            raise InvalidArgumentError(f"{ksel._who()}: axis is {given}; give one axis, or None")
+            raise InvalidArgumentError(f"{ksel.name}: axis is {given}; give one axis, or None")
         axis = _axis(ksel, given[0], x.ndim)
         axes.insert(axis + 1, _Axis(repeats, 0))
         return (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]), axes, 0

@@ -40,23 +40,23 @@ MODES = """`mode` says how `x`, a b c, goes on beyond its ends: "reflect" (c b a
 
 def check_count(ksel: KernelSelection, name: str, count: int, most: int = MOST) -> None:
     if not 0 < count <= most:
-        raise InvalidArgumentError(f"{ksel._who()}: {name} has {count} elements; give 1 to {most}")
+        raise InvalidArgumentError(f"{ksel.name}: {name} has {count} elements; give 1 to {most}")
 
 
 def check_mode(ksel: KernelSelection) -> None:
     """Declares the attribute `mode`. Raises InvalidArgumentError for an unknown mode."""
     mode = ksel.attr_str("mode").v
     if mode not in BORDERS:
-        raise InvalidArgumentError(f"{ksel._who()}: mode is {mode!r}; give one of {', '.join(BORDERS)}")
+        raise InvalidArgumentError(f"{ksel.name}: mode is {mode!r}; give one of {', '.join(BORDERS)}")
 
 
 def float_filter(ksel: KernelSelection, x: TensorArg) -> np.dtype[Any]:
     """The dtype of filters that give floats. Raises ArgumentTypeError for ints of more than 16 bits."""
     kind = x.dtype.kind
-    small = element_of(x.dtype, ksel._features).type in ("float", "double")
+    small = element_of(x.dtype, ksel.features).type in ("float", "double")
     if not small and not (kind in "biu" and x.dtype.itemsize <= 2):
         raise ArgumentTypeError(
-            f"{ksel._who()}: x is of {x.dtype}; give floats or ints of up to 16 bits: x.astype(np.float32)"
+            f"{ksel.name}: x is of {x.dtype}; give floats or ints of up to 16 bits: x.astype(np.float32)"
         )
     return np.dtype(np.float32) if kind in "biu" else x.dtype
 
@@ -141,14 +141,14 @@ def declare_products(
     most = _MOST_TURNS // a.ndim
     if v.size > most:
         raise InvalidArgumentError(
-            f"{ksel._who()}: v has {v.size} elements; the most for {a.ndim} axes are {most}, and "
+            f"{ksel.name}: v has {v.size} elements; the most for {a.ndim} axes are {most}, and "
             "kp.ops.fftconvolve has no limit"
         )
     shape = []
     for n, m in zip(a.shape, v.shape, strict=True):
         if mode == "valid" and m > n:
             raise InvalidArgumentError(
-                f"{ksel._who()}: v {v.shape} is longer than a {a.shape}, so no part is valid; give the "
+                f"{ksel.name}: v {v.shape} is longer than a {a.shape}, so no part is valid; give the "
                 "longer one first"
             )
         shape.append(n + m - 1 if mode == "full" else n - m + 1 if mode == "valid" else n)
@@ -156,16 +156,15 @@ def declare_products(
         axis = len(shape) - 1
         ksel.value(f"kp_left{axis}", left.get(mode, m // 2 if turned else (m - 1) // 2), "int32")
     if math.prod(shape) >= 2**31 or a.size >= 2**31:
-        raise InvalidArgumentError(f"{ksel._who()}: the result has {math.prod(shape)} elements; give less")
+        raise InvalidArgumentError(f"{ksel.name}: the result has {math.prod(shape)} elements; give less")
     if mode == "constant":
         if dtype.kind in "iu":
             if border.v != border.v // 1:
-                raise InvalidArgumentError(f"{ksel._who()}: cval is {border.v}, and the result of {dtype}")
+                raise InvalidArgumentError(f"{ksel.name}: cval is {border.v}, and the result of {dtype}")
             ksel.value("kp_cval", int(border.v), dtype)
         else:
             wide = dtype in (np.float64, np.complex128)
             ksel.value("kp_cval", float(border.v), "float64" if wide else "float32")
-    ksel.variant = "windows"
     ksel.return_new_tensor(shape, dtype)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ..._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError
+from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.walks import axes_of, check_sizes, named, spread
 from ..._custom.custom_op import CustomOp, Operation
 from ..._custom.selection import KernelSelection
@@ -87,14 +87,14 @@ class FilterOp(CustomOp):
         x = ksel.arg_tensor("x")
         check_mode(ksel)
         if not x.ndim:
-            raise InvalidArgumentError(f"{ksel._who()}: x has no axes; give x.reshape(1)")
+            raise InvalidArgumentError(f"{ksel.name}: x has no axes; give x.reshape(1)")
         dtype = float_filter(ksel, x)
-        (axis,) = axes_of(ksel._who(), [ksel.attr_int("axis").v], x.ndim)
+        (axis,) = axes_of(ksel.name, [ksel.attr_int("axis").v], x.ndim)
         border = ksel.arg_float("cval")
         if dtype == np.float64:
             border.cast("float64")
         if x.size >= 2**31:
-            raise InvalidArgumentError(f"{ksel._who()}: x has {x.size} elements; give fewer than 2**31")
+            raise InvalidArgumentError(f"{ksel.name}: x has {x.size} elements; give fewer than 2**31")
         for name, number in (
             ("n", x.shape[axis]),
             ("step", math.prod(x.shape[axis + 1 :])),
@@ -107,16 +107,16 @@ class FilterOp(CustomOp):
         invocations = (x.size // x.shape[axis]) * blocks if x.size else 0
         ksel.value("kp_blocks", blocks, "int32")
         ksel.value("kp_invocations", invocations, "uint32")
-        ksel.value(f"kp_{'many' if count >= _MANY else 'few'}", 0, "uint32")  # for the specialization
+        ksel.specialize(many=count >= _MANY)
         check_sizes(ksel)
 
     def write(self, kb: KernelBuilder, weight: str) -> None:
         """Writes the dispatch; `weight` is the expression of weight "{}", a uint."""
         kb.begin_dispatch("filter")
-        kind = element_of(kb.result(0).dtype, kb.selection._features).type
+        kind = element_of(kb.result(0).dtype, kb.selection.features).type
         declare_border(kb, kb.selection.attribute("mode"))
         kb.workgroup(64)
-        if any(each.name == "kp_many" for each in kb.selection._value_args()):
+        if kb.selection.special["many"]:
             self._write_lines(kb, weight, kind)
             return
         weight = weight.format("uint(j)")
@@ -183,14 +183,14 @@ class _Weighted(FilterOp):
     def select(self, ksel: KernelSelection) -> None:
         weights = ksel.arg_tensor("weights")
         if weights.ndim != 1:
-            raise InvalidArgumentError(f"{ksel._who()}: weights has the shape {weights.shape}; give one axis")
-        if weights.dtype.kind not in "biuf" and element_of(weights.dtype, ksel._features).type != "float":
-            raise ArgumentTypeError(f"{ksel._who()}: weights is of {weights.dtype}; give floats")
+            raise InvalidArgumentError(f"{ksel.name}: weights has the shape {weights.shape}; give one axis")
+        if weights.dtype.kind not in "biuf" and element_of(weights.dtype, ksel.features).type != "float":
+            raise ArgumentTypeError(f"{ksel.name}: weights is of {weights.dtype}; give floats")
         check_count(ksel, "weights", weights.size)
         self.lines(ksel, weights.size, (weights.size - 1 if self.turned else weights.size) // 2)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        kind = element_of(kb.result(0).dtype, ksel._features).type
+        kind = element_of(kb.result(0).dtype, ksel.features).type
         place = "uint(kp_count) - 1u - ({})" if self.turned else "{}"
         self.write(kb, f"{kind}(weights_load({place}))")
 
@@ -264,7 +264,7 @@ class _UniformFilter1d(FilterOp):
         self.lines(ksel, size, size // 2)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        kind = element_of(kb.result(0).dtype, ksel._features).type
+        kind = element_of(kb.result(0).dtype, ksel.features).type
         self.write(kb, f"({kind}(1) / {kind}(kp_count))")
 
 
@@ -295,7 +295,7 @@ class _GaussianFilter1d(FilterOp):
         sigma = deviation.v
         if not (0 < sigma < math.inf and 0 < truncate < math.inf):
             raise InvalidArgumentError(
-                f"{ksel._who()}: sigma is {sigma}, and truncate {truncate}; give positive, finite numbers"
+                f"{ksel.name}: sigma is {sigma}, and truncate {truncate}; give positive, finite numbers"
             )
         radius = int(min(truncate * sigma + 0.5, MOST))
         check_count(ksel, "the filter", 2 * radius + 1)
@@ -305,7 +305,7 @@ class _GaussianFilter1d(FilterOp):
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Computes the weights, then writes the filter."""
-        gaussian_weights(kb, "", element_of(kb.result(0).dtype, ksel._features).type, "sigma")
+        gaussian_weights(kb, "", element_of(kb.result(0).dtype, ksel.features).type, "sigma")
         self.write(kb, "weights_load({})")
 
 
@@ -321,32 +321,27 @@ class ConvolveOp(CustomOp):
         mode, border = ksel.attr_str("mode").v, ksel.arg_float("cval")
         if a.ndim != v.ndim or not a.ndim or not v.size or (not a.size and mode not in BORDERS):
             raise InvalidArgumentError(
-                f"{ksel._who()}: a has the shape {a.shape}, and v {v.shape}; give both as many axes, and "
+                f"{ksel.name}: a has the shape {a.shape}, and v {v.shape}; give both as many axes, and "
                 "elements"
             )
         if mode not in (*LENGTHS, *BORDERS):
             raise InvalidArgumentError(
-                f"{ksel._who()}: mode is {mode!r}; give full, same or valid, or a border: "
-                + ", ".join(BORDERS)
+                f"{ksel.name}: mode is {mode!r}; give full, same or valid, or a border: " + ", ".join(BORDERS)
             )
         for each in (a, v):
             if each.dtype.kind == "b":
-                raise ArgumentTypeError(f"{ksel._who()}: {each.name} is of {each.dtype}; give numbers")
+                raise ArgumentTypeError(f"{ksel.name}: {each.name} is of {each.dtype}; give numbers")
         try:
             dtype = np.result_type(a.dtype, v.dtype)
         except TypeError:
             raise ArgumentTypeError(
-                f"{ksel._who()}: {a.dtype} and {v.dtype} have no common dtype; convert one"
+                f"{ksel.name}: {a.dtype} and {v.dtype} have no common dtype; convert one"
             ) from None
-        element_of(dtype, ksel._features)
-        if need := ksel._lacking(dtype):
-            raise UnimplementedError(
-                f"{ksel._who()}: {a.dtype} and {v.dtype} give {dtype}, and this device has no "
-                f"{need.feature}; convert both to {need.instead}"
-            )
+        element_of(dtype, ksel.features)
+        ksel.require(dtype, f"{a.dtype} and {v.dtype} give", "convert both to {}")
         if a.ndim > 1 or mode in BORDERS:
             declare_products(ksel, a, v, mode, dtype, border, self.turned)
-            ksel.variant = "windows"
+            ksel.specialize(windows=True)
             return
         short, long = sorted((a.size, v.size))
         check_count(ksel, "the shorter one", short, _MOST_SHORT)
@@ -357,27 +352,24 @@ class ConvolveOp(CustomOp):
         }
         start, length = lengths[mode]
         if length >= 2**31:
-            raise InvalidArgumentError(f"{ksel._who()}: the result has {length} elements; give less")
+            raise InvalidArgumentError(f"{ksel.name}: the result has {length} elements; give less")
         ksel.value("kp_start", start, "uint32")
-        kinds = f"{'a' if a.size < v.size else 'v'}_is_{'long_and_' * (short >= _MANY)}short"
-        ksel.value(f"kp_{kinds}", 0, "uint32")  # for the specialization
+        ksel.specialize(windows=False, swapped=a.size < v.size, many=short >= _MANY)
         ksel.return_new_tensor(length, dtype)
         check_sizes(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
-        if ksel.variant == "windows":
+        if ksel.special["windows"]:
             write_products(ksel, kb, self.turned)
             return
         kind = kb.result(0).type
-        names = {each.name for each in ksel._value_args()}
-        swapped = bool(names & {"kp_a_is_short", "kp_a_is_long_and_short"})
         loads = dict(zip("av", loads_of(ksel, kb, self.turned), strict=True))
         if self.turned:
             loads["v"] = loads["v"].format("v_size - 1u - ({})")
-        short, long = ("a", "v") if swapped else ("v", "a")
+        short, long = ("a", "v") if ksel.special["swapped"] else ("v", "a")
         one, other = loads[short], loads[long]
         kb.workgroup(64)
-        if names & {"kp_a_is_long_and_short", "kp_v_is_long_and_short"}:
+        if ksel.special["many"]:
             self._in_lines(kb, kind, (short, long), (one, other))
             return
         spread(kb, kb.ceil_div(kb.result(0).size, 64))

@@ -63,8 +63,8 @@ class _Transform(CustomOp):
         shape = _geometry(ksel, self, x.shape, lengths, axes, norm)
         if self.real_in and x.dtype.kind == "c":
             raise InvalidArgumentError(
-                f"{ksel._who()}: x is {x.dtype}, and {ksel._who()} transforms real numbers; call "
-                f"{ksel._who().lstrip('r')}, or give x.real"
+                f"{ksel.name}: x is {x.dtype}, and {ksel.name} transforms real numbers; call "
+                f"{ksel.name.lstrip('r')}, or give x.real"
             )
         dtype = _complex_of(ksel, x.dtype)
         if self.real_out:
@@ -90,11 +90,11 @@ class _Transform(CustomOp):
 
 def _complex_of(ksel: KernelSelection, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype that the transform computes in, by NumPy's rule."""
-    doubles = ksel._may_use("shaderFloat64")
+    doubles = ksel.may_have("shaderFloat64")
     if dtype in (np.float64, np.complex128):
         if not doubles:
             raise UnimplementedError(
-                f"{ksel._who()}: x is {dtype}, and the device has no float64; convert it: "
+                f"{ksel.name}: x is {dtype}, and the device has no float64; convert it: "
                 f"x.astype(np.{'complex64' if dtype.kind == 'c' else 'float32'})"
             )
         return np.dtype(np.complex128)
@@ -109,7 +109,7 @@ def _geometry(
     axes: Sequence[int] | None,
     norm: str,
 ) -> Geometry:
-    who = ksel._who()
+    who = ksel.name
     if norm not in _NORMS:
         raise InvalidArgumentError(f"{who}: norm is {norm!r}; it is one of {', '.join(_NORMS)}")
     ndim = len(given)
@@ -284,7 +284,7 @@ class _Fftconvolve(CustomOp):
 
     def select(self, ksel: KernelSelection) -> None:
         a, b = (ksel.arg_tensor(name).specialize_all_dims() for name in ("in1", "in2"))
-        who, mode = ksel._who(), ksel.attr_str("mode").v
+        who, mode = ksel.name, ksel.attr_str("mode").v
         if a.ndim != b.ndim:
             raise InvalidArgumentError(f"{who}: in1 has {a.ndim} axes, and in2 {b.ndim}; give as many")
         axes = axes_of(who, ksel.attr_list_int("axes").v, a.ndim)
@@ -309,7 +309,7 @@ class _Fftconvolve(CustomOp):
             first[axis] = {"full": 0, "same": (m - 1) // 2, "valid": min(n, m) - 1}[mode]
         half = list(full)
         half[axes[-1]] = full[axes[-1]] // 2 + 1
-        ksel.notes["lengths"] = axes, tuple(full), tuple(half), tuple(first)
+        ksel.specialize(lengths=(axes, tuple(full), tuple(half), tuple(first)))
         dtype = max((_complex_of(ksel, each.dtype) for each in (a, b)), key=lambda kind: kind.itemsize)
         if "c" not in (a.dtype.kind, b.dtype.kind):
             dtype = np.dtype(np.float32 if dtype == np.complex64 else np.float64)
@@ -318,7 +318,7 @@ class _Fftconvolve(CustomOp):
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes three transforms, with a product before the last."""
-        axes, full, half, start = ksel.notes["lengths"]
+        axes, full, half, start = ksel.special["lengths"]
         result = kb.result(0)
         kept = tuple(int(n) for n in ksel.results[0].shape)
         if 0 in kept:
@@ -356,13 +356,13 @@ class _Frequencies(CustomOp):
     def select(self, ksel: KernelSelection) -> None:
         n, d, dtype = ksel.arg_int("n").v, ksel.arg_float("d").v, ksel.attr_dtype("dtype").v
         if n < 1:
-            raise InvalidArgumentError(f"{ksel._who()}: n is {n}; a transform has at least one number")
+            raise InvalidArgumentError(f"{ksel.name}: n is {n}; a transform has at least one number")
         if not math.isfinite(d) or d == 0:
-            raise InvalidArgumentError(f"{ksel._who()}: d is {d}; give the time between two numbers")
+            raise InvalidArgumentError(f"{ksel.name}: d is {d}; give the time between two numbers")
         if dtype not in (np.float32, np.float64):
-            raise InvalidArgumentError(f"{ksel._who()}: dtype is {dtype}; it is float32 or float64")
+            raise InvalidArgumentError(f"{ksel.name}: dtype is {dtype}; it is float32 or float64")
         if dtype == np.float64 and ksel.device is not None and not ksel.has("shaderFloat64"):
-            raise UnimplementedError(f"{ksel._who()}: the device has no float64; use float32")
+            raise UnimplementedError(f"{ksel.name}: the device has no float64; use float32")
         ksel.value("kp_step", 1 / (n * d), dtype)
         ksel.return_new_tensor(n // 2 + 1 if self.half else n, dtype)
         check_sizes(ksel)
@@ -419,7 +419,7 @@ class _Shift(_Places):
 
     def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         places = _of(x)
-        for each in axes_of(ksel._who(), ksel.attr_list_int("axes").v, x.ndim):
+        for each in axes_of(ksel.name, ksel.attr_list_int("axes").v, x.ndim):
             n, step, _ = places[each]
             places[each] = _Axis(n, step, (n + 1) // 2 % max(n, 1) if self.back else n // 2)
         return x.shape, places, 0

@@ -44,13 +44,12 @@ class PixelOp(CustomOp):
         x = ksel.arg_tensor("x")
         if not x.ndim or x.shape[-1] not in self.channels:
             raise InvalidArgumentError(
-                f"{ksel._who()}: x has the shape {x.shape}; its last axis has the channels: give "
+                f"{ksel.name}: x has the shape {x.shape}; its last axis has the channels: give "
                 f"{' or '.join(map(str, self.channels))} of them"
             )
-        if element_of(x.dtype, ksel._features).type != "float" and x.dtype != np.uint8:
+        if element_of(x.dtype, ksel.features).type != "float" and x.dtype != np.uint8:
             raise ArgumentTypeError(
-                f"{ksel._who()}: x is of {x.dtype}; give float32, uint8 or smaller floats: "
-                "x.astype(np.float32)"
+                f"{ksel.name}: x is of {x.dtype}; give float32, uint8 or smaller floats: x.astype(np.float32)"
             )
         x.specialize_dims(-1)
         ksel.value("kp_pixels", x.size // x.shape[-1], "uint32")
@@ -59,7 +58,7 @@ class PixelOp(CustomOp):
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         x = kb.arg_value("x")
-        whole, count = x.dtype == np.uint8, ksel.arg_descs[0].maybe_tensor_value.shape[-1]  # type: ignore[union-attr]
+        whole, count = x.dtype == np.uint8, x.shape[-1]
         load = "float(x_load({})) / 255.0" if whole else "x_load({})"
         store = "uint(clamp({}, 0.0, 1.0) * 255.0 + 0.5)" if whole else "{}"
         kb.workgroup(64)
@@ -109,7 +108,7 @@ class _RgbToGray(PixelOp):
     def select(self, ksel: KernelSelection) -> None:
         standard = ksel.attr_str("standard").v
         if standard not in _LUMA:
-            raise InvalidArgumentError(f'{ksel._who()}: standard is {standard!r}; give "601" or "709"')
+            raise InvalidArgumentError(f'{ksel.name}: standard is {standard!r}; give "601" or "709"')
         super().select(ksel)
 
     def pixel(self, ksel: KernelSelection, kb: KernelBuilder) -> None:

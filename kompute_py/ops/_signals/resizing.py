@@ -86,17 +86,17 @@ class _Resize(CustomOp):
         shape = tuple([given] if isinstance(given, int) else given or [])
         if method not in _METHODS:
             raise InvalidArgumentError(
-                f"{ksel._who()}: method is {method!r}; the methods are {', '.join(_METHODS)}"
+                f"{ksel.name}: method is {method!r}; the methods are {', '.join(_METHODS)}"
             )
         if len(shape) != x.ndim or min(shape, default=1) < 1 or not x.size:
             raise InvalidArgumentError(
-                f"{ksel._who()}: x has the shape {x.shape} and shape is {shape}; give a length of 1 or more "
+                f"{ksel.name}: x has the shape {x.shape} and shape is {shape}; give a length of 1 or more "
                 "for each axis, and an x with elements"
             )
         simple = x.dtype.kind == "f" or element_of(x.dtype).type == "float" or x.dtype.itemsize <= 2
         if method != "nearest" and (not simple or x.dtype.kind in "bc"):
             raise UnimplementedError(
-                f"{ksel._who()}: x is of {x.dtype}; {method!r} takes floats and ints of up to 16 bits: "
+                f"{ksel.name}: x is of {x.dtype}; {method!r} takes floats and ints of up to 16 bits: "
                 "kp.ops.astype(x, 'float32')"
             )
         changed = [axis for axis, (n, m) in enumerate(zip(x.shape, shape, strict=True)) if n != m]
@@ -106,24 +106,23 @@ class _Resize(CustomOp):
             n, m = lengths[axis], shape[axis]
             if 2 * n * m >= 2**32 or (method == "area" and n > _MOST_SHRINK * m):
                 raise InvalidArgumentError(
-                    f"{ksel._who()}: axis {axis} has {n} elements and gets {m}: resize it in several steps"
+                    f"{ksel.name}: axis {axis} has {n} elements and gets {m}: resize it in several steps"
                 )
             lengths[axis] = m
             step = int(np.prod(lengths[axis + 1 :], dtype=object))
             total = int(np.prod(lengths, dtype=object))
             if total >= 2**32:
-                raise InvalidArgumentError(f"{ksel._who()}: {total} elements; kernels count with 32 bits")
+                raise InvalidArgumentError(f"{ksel.name}: {total} elements; kernels count with 32 bits")
             for name, value in (("n", n), ("m", m), ("step", step), ("total", total)):
                 ksel.value(f"kp_{name}{number}", value, "uint32")
             passes.append(total)
-        ksel.value(f"kp_passes_{len(changed)}", 0, "uint32")  # part of the specialization
-        ksel.notes["passes"] = len(changed)
+        ksel.specialize(passes=len(changed))
         ksel.return_new_tensor(shape, x.dtype)
         check_sizes(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes a kernel for each axis; between them the elements are floats."""
-        method, dtype, passes = ksel.attribute("method"), ksel.results[0].dtype, ksel.notes["passes"]
+        method, dtype, passes = ksel.attribute("method"), ksel.results[0].dtype, ksel.special["passes"]
         if not passes:
             kb.yield_results("x_load(i)")
             return

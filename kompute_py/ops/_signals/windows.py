@@ -69,12 +69,12 @@ def per_axis(ksel: KernelSelection, what: str, given: Sequence[Any] | None, x: T
     The numbers decide no kernels: None takes their place in `axes`.
     """
     chosen = ksel.attr_list_int("axes")
-    axes = axes_of(ksel._who(), chosen.v, x.ndim)
+    axes = axes_of(ksel.name, chosen.v, x.ndim)
     if given is None or not given:
-        raise InvalidArgumentError(f"{ksel._who()}: {what} is missing; give a number, or one for each axis")
+        raise InvalidArgumentError(f"{ksel.name}: {what} is missing; give a number, or one for each axis")
     if len(given) not in (1, len(axes)):
         raise InvalidArgumentError(
-            f"{ksel._who()}: {what} has {len(given)} numbers for {len(axes)} axes; give one, or one for each"
+            f"{ksel.name}: {what} has {len(given)} numbers for {len(axes)} axes; give one, or one for each"
         )
     if chosen.v is not None and tuple(axis % x.ndim for axis in chosen.v) != axes:
         order = [axis % x.ndim for axis in chosen.v]
@@ -89,7 +89,7 @@ def per_axis(ksel: KernelSelection, what: str, given: Sequence[Any] | None, x: T
 def declare_passes(ksel: KernelSelection, x: TensorArg, passes: Sequence[Pass]) -> None:
     """Declares the numbers of the passes."""
     if x.size >= 2**31:
-        raise InvalidArgumentError(f"{ksel._who()}: x has {x.size} elements; give fewer than 2**31")
+        raise InvalidArgumentError(f"{ksel.name}: x has {x.size} elements; give fewer than 2**31")
     for number, each in enumerate(passes):
         check_count(ksel, "the filter", each.length)
         for name, value in (
@@ -99,7 +99,7 @@ def declare_passes(ksel: KernelSelection, x: TensorArg, passes: Sequence[Pass]) 
             ("left", each.left),
         ):
             ksel.value(f"kp_{name}{number}", value, "int32")
-    ksel.notes["passes"] = len(passes)
+    ksel.specialize(passes=len(passes))
 
 
 class PassesOp(CustomOp):
@@ -136,7 +136,7 @@ class PassesOp(CustomOp):
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes a dispatch for each pass, and what it needs."""
-        passes = sum(each.name.startswith("kp_step") for each in ksel._value_args())
+        passes = ksel.special["passes"]
         result = kb.result(0)
         kind = inner_kind(ksel, result.dtype)
         held = {"float": "float32", "double": "float64", "int": "int32", "uint": "uint32"}
@@ -179,7 +179,7 @@ def _step(text: str, as_kind: str, value: str) -> str:
 
 def inner_kind(ksel: KernelSelection, dtype: np.dtype[Any]) -> str:
     """The type in which elements are filtered."""
-    kind = element_of(dtype, ksel._features).type
+    kind = element_of(dtype, ksel.features).type
     return "uint" if kind == "bool" else kind
 
 
@@ -263,7 +263,7 @@ class _GaussianFilter(PassesOp):
                 continue
             if not (0 < each < math.inf and 0 < truncate.v < math.inf):
                 raise InvalidArgumentError(
-                    f"{ksel._who()}: sigma is {each}, and truncate {truncate.v}; give finite numbers, "
+                    f"{ksel.name}: sigma is {each}, and truncate {truncate.v}; give finite numbers, "
                     "none below 0"
                 )
             radius = int(min(truncate.v * each + 0.5, 2**30))
@@ -287,9 +287,9 @@ class EdgesOp(PassesOp):
 
     def passes(self, ksel: KernelSelection, x: TensorArg) -> list[Pass]:
         axis = ksel.attr_int("axis")
-        (first,) = axes_of(ksel._who(), [axis.v], x.ndim)
+        (first,) = axes_of(ksel.name, [axis.v], x.ndim)
         chosen = ksel.attr_list_int("axes")
-        others = [each for each in axes_of(ksel._who(), chosen.v, x.ndim) if each != first]
+        others = [each for each in axes_of(ksel.name, chosen.v, x.ndim) if each != first]
         axis.v, chosen.v = 0, None
         return [Pass(each, 3, 1) for each in (first, *others)]
 
@@ -350,14 +350,14 @@ def declare_own_border(ksel: KernelSelection, x: TensorArg) -> None:
     """Declares `cval` as a number of the dtype of `x`: ``kp_cval``."""
     cval = ksel.arg_float("cval").v
     if x.dtype.kind == "c":
-        raise ArgumentTypeError(f"{ksel._who()}: x is of {x.dtype}; complex numbers have no order")
-    element_of(x.dtype, ksel._features)
+        raise ArgumentTypeError(f"{ksel.name}: x is of {x.dtype}; complex numbers have no order")
+    element_of(x.dtype, ksel.features)
     if x.dtype.kind in "biu":
         if ksel.attribute("mode") != "constant":
             cval = 0
         limits = (0, 1) if x.dtype == np.bool_ else (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max)
         if cval != cval // 1 or not limits[0] <= cval <= limits[1]:
-            raise InvalidArgumentError(f"{ksel._who()}: cval is {cval}, and x of {x.dtype}, which lacks it")
+            raise InvalidArgumentError(f"{ksel.name}: cval is {cval}, and x of {x.dtype}, which lacks it")
         wide = {"i": "int", "u": "uint", "b": "uint"}[x.dtype.kind] + (
             "64" if x.dtype.itemsize == 8 else "32"
         )
@@ -470,17 +470,18 @@ class RankOp(CustomOp):
         sizes = [1 if n is None else n for n in per_axis(ksel, "size", size.v, x)]
         count = math.prod(sizes)
         if min(sizes, default=1) < 1:
-            raise InvalidArgumentError(f"{ksel._who()}: size has {min(sizes)}; give 1 or more")
+            raise InvalidArgumentError(f"{ksel.name}: size has {min(sizes)}; give 1 or more")
         most = _MOST_TURNS // ((key.bits + 1) * max(x.ndim, 1))
         if count > max(most, _MOST_SORTED):
             raise InvalidArgumentError(
-                f"{ksel._who()}: the window has {count} elements; the most for {x.dtype} and {x.ndim} axes "
+                f"{ksel.name}: the window has {count} elements; the most for {x.dtype} and {x.ndim} axes "
                 f"are {most}"
             )
         ksel.value("kp_rank", self.rank(ksel, count), "uint32")
         declare_passes(ksel, x, [Pass(axis, n, n // 2) for axis, n in enumerate(sizes)])
-        ksel.variant = "sorted" if count <= _MOST_SORTED else "kept" if count <= _MOST_KEPT else ""
-        size.v = sizes if ksel.variant else None
+        way = "sorted" if count <= _MOST_SORTED else "kept" if count <= _MOST_KEPT else "by bits"
+        ksel.specialize(way=way)
+        size.v = None if way == "by bits" else sizes
         ksel.return_new_tensor(x.shape, x.dtype)
         check_sizes(ksel)
 
@@ -514,10 +515,11 @@ class RankOp(CustomOp):
 
         order = f"kp_order({key.to_raw.format('value')})"
         count = math.prod(ksel.attribute("size") or ())
-        if ksel.variant == "kept":
+        way = ksel.special["way"]
+        if way == "kept":
             lines.append(f"{key.type} keys[{count}]; int at_ = 0;")
             lines.append(walk(f"keys[at_] = {order}; ++at_;"))
-        if ksel.variant == "sorted":
+        if way == "sorted":
             lines += [f"{key.type} q{number};" for number in range(count)]
             for number, place in enumerate(np.ndindex(*ksel.attribute("size"))):
                 at, inside = "base", ["true"]
@@ -538,7 +540,7 @@ class RankOp(CustomOp):
             lines.append(f"{key.type} found = {key.type}(0); uint rank = kp_rank;")
             test = f"if ((({{}} ^ found) >> bit) == {key.type}(0)) ++below;"
             lines.append(f"for (int bit = {key.bits - 1}; bit >= 0; --bit) {{ uint below = 0u;")
-            if ksel.variant:
+            if way == "kept":
                 lines.append(f"for (int k = 0; k < {count}; ++k) {test.format('keys[k]')}")
             else:
                 lines.append(walk(test.format(order)))
@@ -625,7 +627,7 @@ class _RankFilter(RankOp):
         given, rank.v = rank.v, 0
         if not -count <= given < count:
             raise InvalidArgumentError(
-                f"{ksel._who()}: rank is {given}, and the window has {count} elements; give {-count} to "
+                f"{ksel.name}: rank is {given}, and the window has {count} elements; give {-count} to "
                 f"{count - 1}"
             )
         return given % count

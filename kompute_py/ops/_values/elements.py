@@ -9,8 +9,6 @@ import builtins
 import re
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-import numpy as np
-
 from ..._base.errors import InvalidArgumentError
 from ..._builders.elementwise import Elementwise, ElementwiseOp, elementwise
 from ..._builders.in_parts import ElementsInParts
@@ -522,13 +520,13 @@ class ClipOp(ElementwiseOp):
 
     def select(self, ksel: KernelSelection) -> None:
         for place in (1, 2):
-            if ksel._values[place] is None:
+            if not ksel.is_given(place):
                 ksel.arg_optional_tensor_or_value(place)
         super().select(ksel)
 
     def formula_of(self, ksel: KernelSelection) -> Formula:
         """That of the bounds that are given."""
-        return self.formulas[ksel._values[1] is not None, ksel._values[2] is not None]
+        return self.formulas[ksel.is_given(1), ksel.is_given(2)]
 
 
 class AsTypeOp(ElementwiseOp):
@@ -537,9 +535,12 @@ class AsTypeOp(ElementwiseOp):
     formula = Formula("x")
     signature = "astype(Tensor|Scalar x, dtype dtype) -> Tensor"
 
+    def select(self, ksel: KernelSelection) -> None:
+        ksel.attr_dtype("dtype")
+        super().select(ksel)
+
     def typed(self, ksel: KernelSelection, types: dict[str, Any]) -> Typed:
-        dtype: np.dtype[Any] = ksel.attr_dtype("dtype").v
-        return conversion(types["x"], dtype, "x").typed(types, ksel._features)
+        return conversion(types["x"], ksel.attribute("dtype"), "x").typed(types, ksel.features)
 
 
 class RoundOp(ElementwiseOp):
@@ -548,23 +549,25 @@ class RoundOp(ElementwiseOp):
     formula = Formula("a")
     signature = "round(Tensor|Scalar a, int decimals=0) -> Tensor"
 
+    def select(self, ksel: KernelSelection) -> None:
+        ksel.attr_int("decimals")
+        super().select(ksel)
+
     def typed(self, ksel: KernelSelection, types: dict[str, Any]) -> Typed:
-        decimals, given = ksel.attr_int("decimals").v, types["a"]
+        decimals, given = ksel.attribute("decimals"), types["a"]
         whole = given in ("bool", "int") if isinstance(given, str) else given.kind in "biu"
         if whole and decimals < 0:
             raise InvalidArgumentError(
-                f"{ksel._who()}: decimals is {decimals}, and a is of ints; convert it: "
+                f"{ksel.name}: decimals is {decimals}, and a is of ints; convert it: "
                 'kp.ops.astype(a, "float32")'
             )
         if abs(decimals) > 10:
-            raise InvalidArgumentError(
-                f"{ksel._who()}: decimals is {decimals}; the most are 10, the least -10"
-            )
+            raise InvalidArgumentError(f"{ksel.name}: decimals is {decimals}; the most are 10, the least -10")
         scale = f"{10 ** abs(decimals)}.0"
         text = "rint(a)" if not decimals else f"rint(a * {scale}) / {scale}"
         if decimals < 0:
             text = f"rint(a / {scale}) * {scale}"
-        return Formula("positive(a)" if whole else text).typed(types, ksel._features)
+        return Formula("positive(a)" if whole else text).typed(types, ksel.features)
 
 
 def _operation(kind: type[ElementwiseOp], doc: str) -> Operation:

@@ -14,7 +14,7 @@ from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.elementwise import formula
 from ..._builders.in_parts import LinesInParts
 from ..._builders.reduction import Lines, ReductionOp, TakesDtype, combination, made
-from ..._builders.walks import Elements, Reducer, axes_of, broadcast, named, walk_of
+from ..._builders.walks import Elements, Reducer, axes_of, named
 from ..._custom.arg_descs import TensorArg
 from ..._custom.custom_op import Operation
 from ..._custom.declaration import parse
@@ -175,9 +175,9 @@ class ArgOp(ReductionOp):
         tensor = ksel.arg_tensor("a")
         if tensor.dtype.kind == "c":
             raise ArgumentTypeError(
-                f"{ksel._who()}: a is of {tensor.dtype}; complex numbers have no order here"
+                f"{ksel.name}: a is of {tensor.dtype}; complex numbers have no order here"
             )
-        wide = ksel._may_use("shaderInt64")
+        wide = ksel.may_have("shaderInt64")
         return [tensor], tensor.shape, np.dtype(np.int64 if wide else np.int32)
 
     def select(self, ksel: KernelSelection) -> None:
@@ -185,18 +185,14 @@ class ArgOp(ReductionOp):
         super().select(ksel)
         axis = ksel.attribute("axis")
         if axis is not None and len(axis) > 1:
-            raise InvalidArgumentError(f"{ksel._who()}: axis is {list(axis)}; give one axis, or None for all")
+            raise InvalidArgumentError(f"{ksel.name}: axis is {list(axis)}; give one axis, or None for all")
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes the kernels of a reduction of pairs."""
         map_, reducer, acc = self.parts(ksel)
-        tensor = ksel.arg_descs[0]
-        assert isinstance(tensor, TensorArg)
-        axes = axes_of(ksel._who(), ksel.attribute("axis"), tensor.ndim)
-        walk = walk_of(tensor.shape, [tensor], axes)
-        elements = Elements(ksel, map_, acc, walk)
-        result = element_of(np.dtype(ksel.results[0].t.dtype)).type
-        Lines(kb, ksel.variant, walk, reducer, acc).write(
+        elements = Elements(ksel, map_, acc, ksel.special["walk"])
+        result = element_of(ksel.results[0].dtype).type
+        Lines(kb, reducer, acc).write(
             elements.declare,
             elements.find(),
             lambda k: f"kp_pair({elements.get(k)}, {k})",
@@ -240,7 +236,7 @@ class MomentOp(_Typed):
         ksel.arg_float("ddof")
         tensors, shape, dtype = super().first_facts(ksel)
         if dtype.kind in "biu":
-            raise InvalidArgumentError(f"{ksel._who()}: dtype is {dtype}; give one of floats")
+            raise InvalidArgumentError(f"{ksel.name}: dtype is {dtype}; give one of floats")
         return tensors, shape, dtype
 
     def result_dtypes(self, dtype: Any, features: frozenset[str] | None) -> tuple[np.dtype[Any], ...]:
@@ -249,22 +245,20 @@ class MomentOp(_Typed):
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         """Writes the passes: the mean of each line, then the sum of squares."""
         map_, reducer, acc = self.parts(ksel)
-        tensors = [a for a in ksel.arg_descs if isinstance(a, TensorArg)]
-        shape = broadcast(ksel, tensors)
-        walk = walk_of(shape, tensors, axes_of(ksel._who(), ksel.attribute("axis"), len(shape)))
+        walk = ksel.special["walk"]
         if not walk.total:
             self._of_nothing(kb, reducer, acc)
             return
         elements = Elements(ksel, map_, acc, walk)
         kind = reducer.kind
-        lines = Lines(kb, ksel.variant, walk, reducer, acc)
+        lines = Lines(kb, reducer, acc)
         kb.scratch("means", named("kp_lines"), acc)
         part = PART_OF.get(acc, acc)
         real = element_of(part).type
         sums = lines
         if part != acc:
-            both = self.reduce.typed(dict.fromkeys("ab", part), ksel._features, part)
-            sums = Lines(kb, ksel.variant, walk, Reducer(both, part), part, "distances")
+            both = self.reduce.typed(dict.fromkeys("ab", part), ksel.features, part)
+            sums = Lines(kb, Reducer(both, part), part, "distances")
         find = elements.find()
         four = elements.four if elements.quads else None
         mean = f"means_store(kp_line, kp_s / {real}(kp_n));"
@@ -320,8 +314,9 @@ class NormOp(ReductionOp):
 
     def _of(self, ksel: KernelSelection, order: float) -> ReductionOp:
         if math.isnan(order):
-            raise InvalidArgumentError(f"{ksel._who()}: ord is {order}; give a number")
-        return _norm_of(order, getattr(ksel._values[0], "dtype", np.dtype(float)).kind == "c")
+            raise InvalidArgumentError(f"{ksel.name}: ord is {order}; give a number")
+        given = ksel.spec_of("a")
+        return _norm_of(order, given is not None and given.dtype.kind == "c")
 
 
 def _norm(map_: str, reduce: str, finish: str | None) -> ReductionOp:
@@ -356,10 +351,10 @@ class DotOp(ReductionOp):
 
     def first_facts(self, ksel: KernelSelection) -> tuple[list[TensorArg], tuple[int, ...], np.dtype[Any]]:
         """Declares the arguments: vectors of one length."""
-        shapes = {name: np.shape(ksel._values[place]) for place, name in enumerate("ab")}
+        shapes = {name: getattr(ksel.spec_of(name), "shape", ()) for name in "ab"}
         if len(set(shapes.values())) > 1 or len(shapes["a"]) != 1:
             raise InvalidArgumentError(
-                f"{ksel._who()}: the shapes are a {shapes['a']} and b {shapes['b']}; give vectors of one "
+                f"{ksel.name}: the shapes are a {shapes['a']} and b {shapes['b']}; give vectors of one "
                 "length. kp.ops.matmul multiplies matrices"
             )
         return super().first_facts(ksel)

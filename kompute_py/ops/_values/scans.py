@@ -22,11 +22,7 @@ class _AxisOrAll(ScanOp):
     def declare_axis(self, ksel: KernelSelection) -> int | None:
         given = ksel.attr_list_int("axis").v
         if given is not None and len(given) != 1:
-            raise InvalidArgumentError(f"{ksel._who()}: axis is {given}; give one int, or None")
-        return None if given is None else int(given[0])
-
-    def axis_of(self, ksel: KernelSelection) -> int | None:
-        given = ksel.attribute("axis")
+            raise InvalidArgumentError(f"{ksel.name}: axis is {given}; give one int, or None")
         return None if given is None else int(given[0])
 
 

@@ -1,5 +1,5 @@
-"""The notes that `select` passes on to `generate`, as text: calls with equal texts share their kernels. It
-passes on nothing else.
+"""What `select` gives to `specialize`, as text: calls with equal texts share their kernels. `generate` gets
+nothing else from it.
 """
 
 from __future__ import annotations
@@ -75,22 +75,22 @@ def unchanged(who: str, method: str, op: Any) -> Iterator[None]:
 def _not_found_by(who: str, method: str, what: str, name: str) -> InvalidArgumentError:
     return InvalidArgumentError(
         f"{who}: {method} sets the attribute {name!r} of {what}, which tells no kernels apart, so another "
-        f"call would get those generated for this one. In select, put it in ksel.notes[{name!r}], which "
-        "generate reads; what is the same for all calls belongs to __init__"
+        f"call would get those generated for this one. In select, call ksel.specialize({name}=...), and in "
+        f"generate read ksel.special[{name!r}]; what is the same for all calls belongs to __init__"
     )
 
 
-def in_full(notes: Mapping[str, Any]) -> str:
-    """A text that differs for notes that differ, and that is the same in each process.
+def in_full(special: Mapping[str, Any]) -> str:
+    """A text that differs for values that differ, and that is the same in each process.
 
     NumPy's ``repr`` rounds numbers and leaves out those in the middle of long arrays, as its print options
     say. That of a plain object is its address, which another one has later. Raises ArgumentTypeError for such
-    an object, InvalidArgumentError for notes that contain themselves.
+    an object, InvalidArgumentError for values that contain themselves.
     """
     try:
-        return _text(notes)
+        return ", ".join([f"{name}={_text(value)}" for name, value in special.items()])
     except RecursionError:
-        raise InvalidArgumentError("notes contains itself, or is nested too deeply") from None
+        raise InvalidArgumentError("specialize: a value contains itself, or is nested too deeply") from None
 
 
 def _text(value: Any) -> str:
@@ -115,7 +115,7 @@ def _text(value: Any) -> str:
     text = repr(value)
     if " at 0x" in text:
         raise ArgumentTypeError(
-            f"notes has {kind_of(value)}, {text}, which says nothing of its contents, so kernels for one "
+            f"specialize: {kind_of(value)}, {text}, says nothing of its contents, so kernels for one "
             "might serve another: keep its numbers, or give its class a __repr__ that has them"
         )
     return text

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from kompute_py._custom.notes import in_full
+from kompute_py._custom.special import in_full
 from kompute_py.errors import ArgumentTypeError, InvalidArgumentError
 
 
@@ -64,7 +64,7 @@ DIFFERENT = [
 ]  # fmt: skip
 
 
-def test_notes_that_differ_have_texts_that_differ() -> None:
+def test_values_that_differ_have_texts_that_differ() -> None:
     texts = [in_full({"n": each}) for each in DIFFERENT]
     for (one, text), (other, again) in itertools.combinations(zip(DIFFERENT, texts, strict=True), 2):
         assert text != again, (one, other)
@@ -76,20 +76,20 @@ def test_notes_that_differ_have_texts_that_differ() -> None:
 @pytest.mark.parametrize(
     "note", [Plain(), lambda: 1, Plain().__init__, (n for n in ()), [Plain()], {1: Plain()}]
 )
-def test_notes_without_contents_are_refused(note: Any) -> None:
+def test_values_without_contents_are_refused(note: Any) -> None:
     """Another object has its address later."""
     with pytest.raises(ArgumentTypeError, match="keep its numbers"):
         in_full({"n": note})
 
 
-def test_notes_that_contain_themselves_are_refused() -> None:
+def test_values_that_contain_themselves_are_refused() -> None:
     note: list[Any] = []
     note.append(note)
     with pytest.raises(InvalidArgumentError, match="contains itself"):
         in_full({"n": note})
 
 
-def test_tables_of_notes_are_those_of_the_call(mgr: kp.Manager) -> None:
+def test_tables_are_those_of_the_call(mgr: kp.Manager) -> None:
     @kp.CustomOp.register
     class weighted(kp.CustomOp):
         signature = "weighted(Tensor x, Tensor|Scalar w=1.0) -> Tensor"
@@ -99,11 +99,11 @@ def test_tables_of_notes_are_those_of_the_call(mgr: kp.Manager) -> None:
             assert isinstance(w, kp.typing.ValueArg)
             table = np.zeros(3000)
             table[1500] = w.v + x.shape[0]
-            ksel.notes["table"] = table
+            ksel.specialize(table=table)
             ksel.return_new_tensor(x.shape, x.dtype)
 
         def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
-            kb.constant("table", ksel.notes["table"].astype(np.float32))
+            kb.constant("table", ksel.special["table"].astype(np.float32))
             kb.yield_results("table_load(1500)")
 
     for n, w in itertools.product((2, 3), (0.5, 0.501, 0.5)):
@@ -126,8 +126,8 @@ def _columns(where: str) -> kp.typing.Operation | Any:
             x = ksel.arg_tensor(0)
             result = ksel.return_new_tensor(x.shape, x.dtype)
             n = x.shape[-1]
-            if where == "notes":
-                ksel.notes["n"] = n
+            if where == "special":
+                ksel.specialize(n=n)
             elif where == "value":
                 ksel.value("n", n, "uint32").cols = n
             elif where != "generate":
@@ -136,13 +136,13 @@ def _columns(where: str) -> kp.typing.Operation | Any:
         def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
             if where == "generate":
                 self.limit += 1
-            kb.yield_results(f"float(i % {ksel.notes.get('n', 3)})")
+            kb.yield_results(f"float(i % {ksel.special.get('n', 3)})")
 
     return kp.CustomOp.register(columns)
 
 
-def test_notes_tell_calls_apart(mgr: kp.Manager) -> None:
-    columns = _columns("notes")
+def test_specialize_tells_calls_apart(mgr: kp.Manager) -> None:
+    columns = _columns("special")
     for n in (3, 2, 3):
         assert columns(mgr.zeros((2, n))).tolist() == [list(range(n))] * 2
 
@@ -154,7 +154,7 @@ def test_state_that_does_not_tell_calls_apart_is_refused(mgr: kp.Manager, where:
     name = {"generate": "limit", "value": "cols"}.get(where, "n")
     for _ in range(2):
         with pytest.raises(
-            InvalidArgumentError, match=rf"sets the attribute '{name}'.*ksel\.notes\['{name}'\]"
+            InvalidArgumentError, match=rf"sets the attribute '{name}'.*ksel\.specialize\({name}=.*ksel\.special\['{name}'\]"
         ):
             columns(mgr.zeros((2, 3)))
     if where != "generate":
