@@ -377,7 +377,8 @@ class ComputedArg(ValueArg):
     def __init__(
         self, parameter: Parameter, function: Callable[..., Any], places: list[int], values: Sequence[Any]
     ) -> None:
-        self._function, self._places, self.parameter = function, places, parameter
+        self._function, self._places = function, places
+        self.parameter: Parameter = parameter
         super().__init__(-1, parameter, self._of(values), INT)
 
     def _of(self, given: Sequence[Any]) -> Any:

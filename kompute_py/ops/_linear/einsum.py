@@ -40,14 +40,6 @@ if TYPE_CHECKING:
 
     Array = Any
 
-__all__ = [
-    "einsum",
-    "inner",
-    "outer",
-    "tensordot",
-    "trace",
-]
-
 _SUMMED = {each: np.dtype(f"{each}32") for each in ("float", "int", "uint")}
 """The dtype of products and sums by the type of elements in kernels."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -30,10 +30,6 @@ from .cooperative import cooperation_of, write_cooperative
 if TYPE_CHECKING:
     from ..._custom.builder import KernelBuilder
 
-__all__ = [
-    "matmul",
-]
-
 _ROWS, _COLUMNS, _LANES = 8, 4, 32
 """The most elements of an invocation in the variant "run", and the invocations of its workgroups."""
 _FEW, _LONG = 16, 1024

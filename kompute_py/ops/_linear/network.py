@@ -23,19 +23,6 @@ from ..._formulas.glsl import functions_in
 if TYPE_CHECKING:
     from ..._custom.builder import KernelBuilder
 
-__all__ = [
-    "gelu",
-    "gelu_tanh",
-    "layer_norm",
-    "leaky_relu",
-    "log_softmax",
-    "logsumexp",
-    "relu",
-    "rms_norm",
-    "silu",
-    "softmax",
-]
-
 _LONG = 2**14
 """Elements of a line that one invocation takes: llvmpipe ends loops after 65,535 turns."""
 _MOST = 2**26

@@ -17,12 +17,6 @@ from .._values.reductions import min as min_of
 
 Array = Any
 
-__all__ = [
-    "kron",
-    "matrix_norm",
-    "vdot",
-]
-
 
 @Composed
 def kron(run: Run, a: Array, b: Array) -> Array:

@@ -28,16 +28,6 @@ from .sorting import argsort, sort, sort_by_key
 
 Array = Any
 
-__all__ = [
-    "bincount",
-    "compress",
-    "extract",
-    "flatnonzero",
-    "histogram",
-    "nonzero",
-    "unique",
-]
-
 
 _MOST_BINS = 2**24
 """NumPy makes their edges in a second."""

@@ -28,15 +28,6 @@ from .sorting import sort
 
 Array = Any
 
-__all__ = [
-    "median",
-    "nanmedian",
-    "nanpercentile",
-    "nanquantile",
-    "percentile",
-    "quantile",
-]
-
 
 def _fraction(places: Any) -> Any:
     return places - np.floor(places)

@@ -27,8 +27,6 @@ from .sorting import sort_by_key
 
 Array = Any
 
-__all__ = ["scatter_max", "scatter_min", "scatter_mul"]
-
 _SCANS = {name: scan("x", name, segments="ids", name=name) for name in ("max", "min", "prod")}
 _BOTH = {"max": "maximum(x, y)", "min": "minimum(x, y)", "prod": "x * y"}
 

@@ -19,15 +19,6 @@ from .keys import key_of
 if TYPE_CHECKING:
     from ..._custom.builder import KernelBuilder
 
-__all__ = [
-    "bin_counts",
-    "int_counts",
-    "nonzero_places",
-    "run_starts",
-    "searchsorted",
-    "selected",
-]
-
 _RUNS = 1024
 """Runs of elements, each for an invocation."""
 _LEAST = 256

@@ -21,8 +21,6 @@ from .sorting import sort
 
 Array = Any
 
-__all__ = ["isin"]
-
 
 @Composed
 def isin(

@@ -18,16 +18,6 @@ from .radix import SortOp
 from .segments import SegmentOp
 from .selecting import SelectOp
 
-__all__ = [
-    "argpartition",
-    "argsort",
-    "partition",
-    "segmented_sort",
-    "sort",
-    "sort_by_key",
-    "topk",
-]
-
 
 def _index_dtype(ksel: KernelSelection) -> str:
     return "int64" if ksel.may_have("shaderInt64") else "int32"

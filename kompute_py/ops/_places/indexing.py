@@ -26,16 +26,6 @@ if TYPE_CHECKING:
     from ..._custom.builder import KernelBuilder
     from ..._custom.custom_op import Operation
 
-__all__ = [
-    "pad",
-    "put",
-    "put_along_axis",
-    "scatter_add",
-    "take_along_axis",
-    "tril",
-    "triu",
-]
-
 
 class _Indexed(CustomOp):
     """Elements at indices along an axis: element j of `many` belongs to the index j of the same lines."""

@@ -25,13 +25,6 @@ if TYPE_CHECKING:
     from ..._custom.builder import KernelBuilder
     from ..._custom.custom_op import Operation
 
-__all__ = [
-    "arange",
-    "eye",
-    "full",
-    "linspace",
-]
-
 
 class _Making(CustomOp):
     """These operations have this in common."""

@@ -24,22 +24,6 @@ from .raising import raising
 if TYPE_CHECKING:
     from ..._custom.builder import KernelBuilder
 
-__all__ = [
-    "ascontiguousarray",
-    "broadcast_to",
-    "concatenate",
-    "diagonal",
-    "flip",
-    "moveaxis",
-    "roll",
-    "rot90",
-    "stack",
-    "swapaxes",
-    "take",
-    "tile",
-    "transpose",
-]
-
 
 class _Axis(NamedTuple):
     length: int

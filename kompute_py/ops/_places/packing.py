@@ -19,8 +19,6 @@ from ..._custom.selection import KernelSelection
 if TYPE_CHECKING:
     from ..._custom.builder import KernelBuilder
 
-__all__ = ["pack_int4", "packbits", "unpack_int4", "unpackbits"]
-
 
 def _lengths(ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], int, tuple[int, ...]]:
     """The axes before `axis`, its length, and the axes behind it; all elements if `axis` is None."""

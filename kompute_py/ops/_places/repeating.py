@@ -18,8 +18,6 @@ from .composed import Run, Widened, dense, records
 from .given import countable, host, shape_of
 from .moving import _Axis, _axis, _of, _Places, take
 
-__all__ = ["repeat"]
-
 
 class _Repeat(_Places):
     """Each element of `x` `repeats` times in a row along `axis`, as ``np.repeat``. Without an axis the result

@@ -15,13 +15,6 @@ from .given import given, shape_of
 
 Array = Any
 
-__all__ = [
-    "array_split",
-    "hsplit",
-    "split",
-    "vsplit",
-]
-
 _MOST = 2**20
 """The most parts: each one is an object."""
 

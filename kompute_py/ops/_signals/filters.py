@@ -36,15 +36,6 @@ from .borders import (
 if TYPE_CHECKING:
     from ..._custom.builder import KernelBuilder
 
-__all__ = [
-    "convolve",
-    "convolve1d",
-    "correlate",
-    "correlate1d",
-    "gaussian_filter1d",
-    "uniform_filter1d",
-]
-
 _MOST_SHORT = 2**18
 """Elements of the shorter argument of a convolution, eight of which take a turn."""
 _MANY = 32

@@ -20,26 +20,6 @@ from .transforms import Geometry, Writer
 if TYPE_CHECKING:
     from ..._custom.builder import KernelBuilder
 
-__all__ = [
-    "fft",
-    "fft2",
-    "fftconvolve",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "ifft",
-    "ifft2",
-    "ifftn",
-    "ifftshift",
-    "irfft",
-    "irfft2",
-    "irfftn",
-    "rfft",
-    "rfft2",
-    "rfftfreq",
-    "rfftn",
-]
-
 _NORMS = ("backward", "ortho", "forward")
 
 

@@ -17,17 +17,6 @@ from ..._formulas.elements import element_of
 if TYPE_CHECKING:
     from ..._custom.builder import KernelBuilder
 
-__all__ = [
-    "hsv_to_rgb",
-    "linear_to_srgb",
-    "premultiply_alpha",
-    "rgb_to_gray",
-    "rgb_to_hsv",
-    "rgb_to_ycbcr",
-    "srgb_to_linear",
-    "ycbcr_to_rgb",
-]
-
 _power = elementwise("x ** y")
 _LUMA = {"601": (0.299, 0.587, 0.114), "709": (0.2126, 0.7152, 0.0722)}
 

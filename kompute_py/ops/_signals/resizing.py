@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from ..._custom.builder import KernelBuilder
     from ..._custom.custom_op import Operation
 
-__all__ = [
-    "resize",
-]
-
 _METHODS = ("nearest", "linear", "area")
 _MOST_SHRINK = 2**15
 """Elements that one takes the mean of: llvmpipe ends loops after 65,535 turns."""

@@ -30,17 +30,6 @@ from .borders import (
 if TYPE_CHECKING:
     from ..._custom.builder import KernelBuilder
 
-__all__ = [
-    "gaussian_filter",
-    "maximum_filter",
-    "median_filter",
-    "minimum_filter",
-    "prewitt",
-    "rank_filter",
-    "sobel",
-    "uniform_filter",
-]
-
 _MOST_TURNS = 60000
 """Of an invocation's loops: llvmpipe ends them after 65,535."""
 _MOST_SORTED = 25

@@ -37,20 +37,6 @@ from .scans import _running
 
 Array = Any
 
-__all__ = [
-    "nanargmax",
-    "nanargmin",
-    "nancumprod",
-    "nancumsum",
-    "nanmax",
-    "nanmean",
-    "nanmin",
-    "nanprod",
-    "nanstd",
-    "nansum",
-    "nanvar",
-]
-
 numbers_of = reduction("not isnan(a)", "sum", name="numbers")
 """How many elements over axes are not NaN."""
 _all_nan = reduction("isnan(a)", "all")
@@ -251,7 +237,7 @@ def nanargmax(run: Run, a: Array, axis: Any = None, *, keepdims: bool = False) -
     return _placed(run, _nanargmax, a, axis, keepdims)
 
 
-nancumsum = _running(
+nancumsum: Operation = _running(
     "nancumsum",
     "sum",
     """The sums of each element and all before it along `axis`, with 0 for NaN, as ``np.nancumsum``.
@@ -268,7 +254,7 @@ nancumsum = _running(
     True,
     "where(isnan(x), 0, x)",
 )
-nancumprod = _running(
+nancumprod: Operation = _running(
     "nancumprod",
     "prod",
     """The products of each element and all before it along `axis`, with 1 for NaN, as ``np.nancumprod``.

@@ -28,23 +28,6 @@ from ..._formulas.formula import Formula
 if TYPE_CHECKING:
     from ..._custom.builder import KernelBuilder
 
-__all__ = [
-    "all",
-    "any",
-    "argmax",
-    "argmin",
-    "count_nonzero",
-    "dot",
-    "max",
-    "mean",
-    "min",
-    "norm",
-    "prod",
-    "std",
-    "sum",
-    "var",
-]
-
 _TAIL = "int[]? axis=None, *, bool keepdims=False"
 _TYPED_TAIL = "int[]? axis=None, dtype? dtype=None, *, bool keepdims=False"
 _ERRORS = """

@@ -8,13 +8,6 @@ from ..._builders.scan import ScanOp
 from ..._custom.custom_op import Operation
 from ..._custom.selection import KernelSelection
 
-__all__ = [
-    "cummax",
-    "cummin",
-    "cumprod",
-    "cumsum",
-]
-
 
 class _AxisOrAll(ScanOp):
     """A scan along an axis, or for None through all elements in a row, as NumPy's."""
@@ -39,7 +32,7 @@ def _running(name: str, reduce: str, doc: str, typed: bool = False, map_: str = 
     return made(kind, name, doc, tail, attributes, name)
 
 
-cumsum = _running(
+cumsum: Operation = _running(
     "cumsum",
     "sum",
     """The sums of each element and all before it along `axis`, as ``np.cumsum``; None goes through all
@@ -63,7 +56,7 @@ cumsum = _running(
     """,
     True,
 )
-cumprod = _running(
+cumprod: Operation = _running(
     "cumprod",
     "prod",
     """The products of each element and all before it along `axis`, as ``np.cumprod``; None goes through all
@@ -82,7 +75,7 @@ cumprod = _running(
     """,
     True,
 )
-cummax = _running(
+cummax: Operation = _running(
     "cummax",
     "max",
     """The highest of each element and all before it along `axis`, as ``np.maximum.accumulate``; None goes
@@ -98,7 +91,7 @@ cummax = _running(
     :error: exact
     """,
 )
-cummin = _running(
+cummin: Operation = _running(
     "cummin",
     "min",
     """The lowest of each element and all before it along `axis`, as ``np.minimum.accumulate``; None goes

@@ -24,12 +24,6 @@ from .reductions import sum as sum_of
 
 Array = Any
 
-__all__ = [
-    "average",
-    "diff",
-    "ptp",
-]
-
 
 @Composed
 def ptp(run: Run, a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
