@@ -9,6 +9,7 @@ would compile twenty logarithms in a loop for minutes, and as many complex quoti
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -445,6 +446,11 @@ def spread(kb: KernelBuilder, groups: IntOrSize) -> None:
     """Sets the grid to so many workgroups, in two axes; ``kp_group`` is the number of each."""
     kb.groups(kb.smallest(groups, _MOST_GROUPS), kb.ceil_div(groups, _MOST_GROUPS))
     kb.emit("uint kp_group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;")
+
+
+def filled(text: str, **words: object) -> str:
+    """A text of GLSL with `words` in the place of theirs: ``filled("T x = T(0);", T="float")``."""
+    return re.sub(rf"\b({'|'.join(words)})\b", lambda found: str(words[found[0]]), text)
 
 
 def named(name: str) -> Size:

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._base.arrays import refuse_mask
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
-from .._builders.walks import check_sizes, named
+from .._builders.walks import check_sizes, filled, named
 from .._custom.custom_op import CustomOp, Operation
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
@@ -42,11 +42,11 @@ uvec2 shifted(uvec2 m, int by) {
     return by > -64 ? uvec2(0u, m.x >> (-by - 32)) : uvec2(0u);
 }
 uvec2 multiple(uint k, inout bool wrong) {
-    KP_BITS
+    BITS
     if ((bits.x & 0x7fffffffu) == 0u && bits.y == 0u) return uvec2(0u);
-    if (bits.x >> 31 != 0u || exponent == KP_SPECIAL) { wrong = true; return uvec2(0u); }
-    if (exponent > KP_SPECIAL / 2) return uvec2(0xffffffffu);
-    uvec2 found = exponent == 0 ? uvec2(0u) : shifted(m, exponent - KP_SHIFT);
+    if (bits.x >> 31 != 0u || exponent == SPECIAL) { wrong = true; return uvec2(0u); }
+    if (exponent > SPECIAL / 2) return uvec2(0xffffffffu);
+    uvec2 found = exponent == 0 ? uvec2(0u) : shifted(m, exponent - SHIFT);
     return found == uvec2(0u) ? uvec2(0u, 1u) : found;
 }
 uvec2 plus(uvec2 a, uvec2 b) {
@@ -87,10 +87,8 @@ class _Sums(CustomOp):
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         double = kb.arg_value("p").dtype == np.float64
-        text = _MULTIPLE.replace("KP_BITS", _DOUBLE if double else _SINGLE)
-        text = text.replace("KP_SPECIAL", "2047" if double else "255").replace(
-            "KP_SHIFT", "1013" if double else "88"
-        )
+        bits, special, shift = (_DOUBLE, 2047, 1013) if double else (_SINGLE, 255, 88)
+        text = filled(_MULTIPLE, BITS=bits, SPECIAL=special, SHIFT=shift)
         kb.scratch("runs", named("kp_runs") * 4, np.uint32)
         self._each_run(kb, "sum", text)
         kb.emit("""

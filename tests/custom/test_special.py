@@ -160,3 +160,43 @@ def test_state_that_does_not_tell_calls_apart_is_refused(mgr: kp.Manager, where:
     if where != "generate":
         with pytest.raises(InvalidArgumentError, match="sets the attribute"):
             columns.meta(kp.TensorSpec((2, 3)))
+
+
+def test_select_may_look_at_a_value_that_it_computes(mgr: kp.Manager) -> None:
+    """A prepared call does not serve other numbers then."""
+
+    @kp.CustomOp.register
+    class stepped(kp.CustomOp):
+        signature = "stepped(Tensor x, float n) -> Tensor"
+
+        def select(self, ksel: kp.KernelSelection) -> None:
+            x = ksel.arg_tensor("x")
+            ksel.arg_float("n")
+            twice = ksel.value("twice", lambda n: 2 * n, "float32", of=["n"])
+            ksel.specialize(large=twice.v > 10)
+            ksel.return_new_tensor(x.shape, x.dtype)
+
+        def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+            kb.yield_results("twice" if ksel.special["large"] else "-twice")
+
+    assert [stepped(mgr.zeros(1), n).item() for n in (1.0, 50.0, 2.0, 50.0)] == [-2, 100, -4, 100]
+
+
+def test_what_was_chosen_cannot_be_set(mgr: kp.Manager) -> None:
+    @kp.CustomOp.register
+    class early(kp.CustomOp):
+        signature = "early(Tensor x) -> Tensor"
+
+        def select(self, ksel: kp.KernelSelection) -> None:
+            x = ksel.arg_tensor("x")
+            assert ksel.is_given("x") and ksel.spec_of("x") == kp.TensorSpec((1,)) and ksel.name == "early"
+            with pytest.raises(AttributeError, match="variant"):
+                ksel.variant = "other"  # type: ignore[misc]
+            with pytest.raises(TypeError):
+                ksel.special["n"] = 1  # type: ignore[index]
+            ksel.return_new_tensor(x.shape, x.dtype)
+
+        def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+            kb.yield_results("x_load(i)")
+
+    assert early(mgr.zeros(1)).item() == 0

@@ -242,7 +242,6 @@ class _Einsum(_Sum):
     signature = "einsum(str subscripts, Tensor a, Tensor? b=None) -> Tensor"
 
     def arguments(self, ksel: KernelSelection) -> list[TensorArg]:
-        """Declares the tensors."""
         a, b = ksel.arg_tensor("a"), ksel.arg_optional_tensor("b")
         return [a] if b is None else [a, b]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._base.errors import ArgumentTypeError
-from ..._builders.walks import named, spread
+from ..._builders.walks import filled, named, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import KernelSelection
 from ..._formulas.elements import element_of
@@ -80,7 +80,7 @@ _EXPONENT = {
 _TOTAL = """
 T kp_total(uint n) {
     uint at = 4u * n, w0 = counts[at], w1 = counts[at + 1u], w2 = counts[at + 2u], odd = counts[at + 3u];
-    if (odd != 0u) return odd == 1u ? kp_inf_T() : odd == 2u ? -kp_inf_T() : kp_nan_T();
+    if (odd != 0u) return odd == 1u ? INF : odd == 2u ? -INF : NAN;
     bool negative = (w2 >> 31) != 0u;
     if (negative) {
         w0 = ~w0 + 1u;
@@ -89,7 +89,7 @@ T kp_total(uint n) {
     }
     T y = (T(w2) * T(4294967296.0) + T(w1)) * T(4294967296.0) + T(w0);
     int k = SHIFT, half_ = k / 2;
-    y = y * POWER(half_) * POWER(k - half_);
+    y = y * HALF * REST;
     return negative ? -y : y;
 }"""
 _POWER = {
@@ -172,9 +172,7 @@ def total(kb: KernelBuilder, weights: TensorArg, dtype: np.dtype[Any]) -> str:
     if is_float(weights):
         least, room = _BITS[given]
         shift = f"int(counts[4u * result_size]) - {least} - 1 - {room} + kp_digits"
-    text = _TOTAL.replace("SHIFT", shift).replace("T(", f"{kind}(").replace("T ", f"{kind} ")
-    text = text.replace("kp_inf_T", f"kp_inf_{kind}").replace("kp_nan_T", f"kp_nan_{kind}")
-    text = text.replace("POWER(half_)", _POWER[kind].format("half_"))
-    text = text.replace("POWER(k - half_)", _POWER[kind].format("k - half_"))
+    powers = {"HALF": _POWER[kind].format("half_"), "REST": _POWER[kind].format("k - half_")}
+    text = filled(_TOTAL, T=kind, INF=f"kp_inf_{kind}()", NAN=f"kp_nan_{kind}()", SHIFT=shift, **powers)
     kb.declare("\n\n".join((*functions_in(text).values(), text)))
     return "kp_total(kp_i)"

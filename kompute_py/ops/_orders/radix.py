@@ -16,7 +16,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ..._base.errors import InvalidArgumentError
-from ..._builders.walks import IN_PARTS, axes_of, check_sizes, named, spread
+from ..._builders.walks import IN_PARTS, axes_of, check_sizes, filled, named, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.custom_op import CustomOp
 from ..._custom.selection import KernelSelection
@@ -39,6 +39,46 @@ _SEVERAL_SIZES = (0x8086, 0x5143)
 Intel and Qualcomm."""
 ITEMS = 16
 """Elements that an invocation of a workgroup takes."""
+
+
+def in_fours(load: str, use: str) -> str:
+    """Statements for the elements from ``kp_k`` to ``kp_e``: four are loaded, then used. In them ``K`` is
+    the element's number, and ``R`` and ``P`` are names of its own.
+    """
+    every = [{"K": f"kp_k + {n}u", "R": f"r{n}", "P": f"p{n}"} for n in range(4)]
+    return f"""
+        for (; kp_e - kp_k >= 4u; kp_k += 4u) {{
+            {" ".join(filled(load, **each) for each in every)}
+            {" ".join(filled(use, **each) for each in every)}
+        }}
+        for (; kp_k < kp_e; ++kp_k) {{ {filled(load, **every[0])} {filled(use, **every[0])} }}
+    """
+
+
+def add_digits(kb: KernelBuilder, counts: str, runs: str) -> None:
+    """Begins a dispatch with a workgroup for each line, an invocation for each digit ``d``: ``own`` is how
+    often its runs have the digit, and ``sum`` is that of all digits up to it.
+    """
+    kb.declare("shared uint kp_sums[256];")
+    kb.emit(filled(_DIGITS, COUNTS_load=f"{counts}_load", RUNS=runs))
+
+
+_DIGITS = """
+    if (kp_group >= kp_lines) return;
+    uint d = gl_LocalInvocationID.x, first = kp_group * RUNS * 256u + d, sum = 0u, run = 0u;
+    for (; RUNS - run >= 4u; run += 4u) {
+        uint at = first + run * 256u;
+        sum += COUNTS_load(at) + COUNTS_load(at + 256u) + COUNTS_load(at + 512u) + COUNTS_load(at + 768u);
+    }
+    for (; run < RUNS; ++run) sum += COUNTS_load(first + run * 256u);
+    uint own = sum;
+    for (uint step = 1u; step < 256u; step *= 2u) {
+        kp_sums[d] = sum;
+        barrier();
+        if (d >= step) sum += kp_sums[d - step];
+        barrier();
+    }
+"""
 
 
 class SortOp(CustomOp):
@@ -311,16 +351,14 @@ class Radix:
         """How often each digit is in a run."""
         kb = self.kb
         self.begin("count", False)
-        load = f"{self.key.type} r{{0}} = keys{source}_load(kp_first + kp_k + {{0}}u);"
-        place = self.place(source, "kp_first + kp_k + {0}u", "kp_k + {0}u")
-        digit = self.digit("r{0}", place)
-        add = f"{{{{ uint c = kp_counts + {digit}; counts_store(c, counts_load(c) + 1u); }}}}"
-        four = " ".join(load.format(n) for n in range(4)) + " ".join(add.format(n) for n in range(4))
-        kb.emit(f"""
-            for (uint d = 0u; d < 64u; ++d) counts_store4(kp_run * 64u + d, uvec4(0u));
-            for (; kp_e - kp_k >= 4u; kp_k += 4u) {{ {four} }}
-            for (; kp_k < kp_e; ++kp_k) {{ {load.format(0)} {add.format(0)} }}
-        """)
+        digit = self.digit("R", self.place(source, "kp_first + K", "K"))
+        kb.emit("for (uint d = 0u; d < 64u; ++d) counts_store4(kp_run * 64u + d, uvec4(0u));")
+        kb.emit(
+            in_fours(
+                f"{self.key.type} R = keys{source}_load(kp_first + K);",
+                f"{{ uint c = kp_counts + {digit}; counts_store(c, counts_load(c) + 1u); }}",
+            )
+        )
 
     def carry(self) -> None:
         """Where each run's elements with each digit go. Then the next digit's number is set."""
@@ -329,24 +367,9 @@ class Radix:
         kb.workgroup(256)
         self.over_lines()
         runs = self.line_runs
-        kb.declare("shared uint kp_sums[256];")
+        add_digits(kb, "counts", runs)
         kb.emit(f"""
-            if (kp_group >= kp_lines) return;
-            uint d = gl_LocalInvocationID.x, first = kp_group * {runs} * 256u + d, sum = 0u, run = 0u;
             if (kp_group == 0u && d == 0u) state_store(0u, state_load(0u) + 1u);
-            for (; {runs} - run >= 4u; run += 4u) {{
-                uint at = first + run * 256u;
-                sum += counts_load(at) + counts_load(at + 256u) + counts_load(at + 512u)
-                    + counts_load(at + 768u);
-            }}
-            for (; run < {runs}; ++run) sum += counts_load(first + run * 256u);
-            uint own = sum;
-            for (uint step = 1u; step < 256u; step *= 2u) {{
-                kp_sums[d] = sum;
-                barrier();
-                if (d >= step) sum += kp_sums[d - step];
-                barrier();
-            }}
             sum -= own;
             for (run = 0u; {runs} - run >= 4u; run += 4u) {{
                 uint at = first + run * 256u;
@@ -365,21 +388,13 @@ class Radix:
         """Each run moves its elements, in their order."""
         kb = self.kb
         self.begin("move", True)
-        at = "kp_first + kp_k + {0}u"
-        load = f"{self.key.type} r{{0}} = keys{source}_load({at});"
-        put = f"keys{target}_store(t, r{{0}});"
+        load = f"{self.key.type} R = keys{source}_load(kp_first + K);"
+        put = f"keys{target}_store(t, R);"
         if self.places:
-            load += f" uint p{{0}} = {self.place(source, at, 'kp_k + {0}u')};"
-            put += f" places{target}_store(t, p{{0}});"
-        one = (
-            f"{{{{ uint c = kp_counts + {self.digit('r{0}', 'p{0}')}; uint t = counts_load(c); "
-            f"counts_store(c, t + 1u); t += kp_first; {put} }}}}"
-        )
-        four = " ".join(load.format(n) for n in range(4)) + " ".join(one.format(n) for n in range(4))
-        kb.emit(f"""
-            for (; kp_e - kp_k >= 4u; kp_k += 4u) {{ {four} }}
-            for (; kp_k < kp_e; ++kp_k) {{ {load.format(0)} {one.format(0)} }}
-        """)
+            load += f" uint P = {self.place(source, 'kp_first + K', 'K')};"
+            put += f" places{target}_store(t, P);"
+        one = f"uint c = kp_counts + {self.digit('R', 'P')}; uint t = counts_load(c);"
+        kb.emit(in_fours(load, f"{{ {one} counts_store(c, t + 1u); t += kp_first; {put} }}"))
 
     def count_group(self, source: int) -> None:
         """As `count_run`, by a workgroup."""

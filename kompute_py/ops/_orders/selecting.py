@@ -16,7 +16,7 @@ from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import KernelSelection
 from .keys import Key
 from .merging import MOST_MERGED, merge, scratch_for_merge
-from .radix import ITEMS, Radix, SortOp
+from .radix import ITEMS, Radix, SortOp, add_digits, in_fours
 
 if TYPE_CHECKING:
     from ..._custom.builder import KernelBuilder
@@ -163,21 +163,16 @@ class _Selection:
                 for (uint d = kp_l; d < 256u; d += {self.size}u) digits_store(kp_counts + d, kp_sums[d]);
             """)
             return
-        load = f"{kind} r{{0}} = {self.load('kp_k + {0}u')};"
-        add = (
-            f"{{{{ {kind} o = kp_order(r{{0}}); if ({match}) {{{{ uint c = kp_counts + ({digit}); "
-            "digits_store(c, digits_load(c) + 1u); }} }}"
-        )
-        four = " ".join(load.format(n) for n in range(4)) + " ".join(add.format(n) for n in range(4))
-        kb.emit(f"""
+        add = f"uint c = kp_counts + ({digit}); digits_store(c, digits_load(c) + 1u);"
+        kb.emit("""
             uint below = kp_pass == 0u ? 0u : before_load(kp_run * 2u);
             uint last = kp_pass == 0u ? 0u : uint(kp_prefix) & 255u;
             for (uint d = 0u; d < last; ++d) below += digits_load(kp_counts + d);
             before_store(kp_run * 2u, below);
             for (uint d = 0u; d < 64u; ++d) digits_store4(kp_run * 64u + d, uvec4(0u));
-            for (; kp_e - kp_k >= 4u; kp_k += 4u) {{ {four} }}
-            for (; kp_k < kp_e; ++kp_k) {{ {load.format(0)} {add.format(0)} }}
         """)
+        use = f"{{ {kind} o = kp_order(R); if ({match}) {{ {add} }} }}"
+        kb.emit(in_fours(f"{kind} R = {self.load('K')};", use))
 
     def choose(self) -> None:
         """The digit of each line's sought element, and its number among those with that digit."""
@@ -187,25 +182,9 @@ class _Selection:
             kb.extension("GL_EXT_shader_explicit_arithmetic_types_int64")
         kb.workgroup(256)
         spread(kb, named("kp_lines"))
-        kb.declare("shared uint kp_sums[256];")
-        runs = f"kp_runs_{self.way}"
+        add_digits(kb, "digits", f"kp_runs_{self.way}")
         kb.emit(f"""
-            if (kp_group >= kp_lines) return;
-            uint d = gl_LocalInvocationID.x, first = kp_group * {runs} * 256u + d, sum = 0u, run = 0u;
             uint need = needs_load(kp_group * 2u);
-            for (; {runs} - run >= 4u; run += 4u) {{
-                uint at = first + run * 256u;
-                sum += digits_load(at) + digits_load(at + 256u) + digits_load(at + 512u)
-                    + digits_load(at + 768u);
-            }}
-            for (; run < {runs}; ++run) sum += digits_load(first + run * 256u);
-            uint own = sum;
-            for (uint step = 1u; step < 256u; step *= 2u) {{
-                kp_sums[d] = sum;
-                barrier();
-                if (d >= step) sum += kp_sums[d - step];
-                barrier();
-            }}
             if (kp_group == 0u && d == 0u) pass_store(0u, pass_load(0u) + 1u);
             if (sum >= need && sum - own < need) {{
                 needs_store(kp_group * 2u, need - (sum - own));
@@ -290,18 +269,8 @@ class _Selection:
         kb, kind = self.kb, self.key.type
         self.begin("collect")
         kb.emit(self.known())
-        load = f"{kind} r{{0}} = {self.load('kp_k + {0}u')};"
-        puts = [
-            f"{{ uint k = kp_k + {n}u; {kind} o = kp_order(r{n}); {self.put('k', f'r{n}')} }}"
-            for n in range(4)
-        ]
-        kb.emit(f"""
-            for (; kp_e - kp_k >= 4u; kp_k += 4u) {{
-                {" ".join(load.format(n) for n in range(4))}
-                {" ".join(puts)}
-            }}
-            for (; kp_k < kp_e; ++kp_k) {{ {load.format(0)} {puts[0]} }}
-        """)
+        put = f"{{ uint k = K; {kind} o = kp_order(R); {self.put('k', 'R')} }}"
+        kb.emit(in_fours(f"{kind} R = {self.load('K')};", put))
 
     def collect_group(self) -> None:
         """As `collect_run`, by a workgroup: each invocation has some of the run's elements in line."""

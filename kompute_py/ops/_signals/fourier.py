@@ -293,7 +293,7 @@ class _Fftconvolve(CustomOp):
         dtype = max((_complex_of(ksel, each.dtype) for each in (a, b)), key=lambda kind: kind.itemsize)
         if "c" not in (a.dtype.kind, b.dtype.kind):
             dtype = np.dtype(np.float32 if dtype == np.complex64 else np.float64)
-        ksel.return_new_tensor(kept, dtype)
+        ksel.return_new_tensor(kept, dtype).specialize_all_dims()
         check_sizes(ksel)
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:

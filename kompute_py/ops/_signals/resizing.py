@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._base.errors import InvalidArgumentError, UnimplementedError
-from ..._builders.walks import check_sizes, named, spread
+from ..._builders.walks import check_sizes, filled, named, spread
 from ..._custom.custom_op import CustomOp
 from ..._custom.selection import KernelSelection
 from ..._formulas.elements import element_of
@@ -146,7 +146,7 @@ class _Resize(CustomOp):
                     f"{number} kp_at(uint first, uint step, uint k) "
                     f"{{ return {number}({source}_load(first + k * step)); }}"
                 )
-                kb.emit((_LINEAR if method == "linear" else _AREA).replace("NUMBER", number))
+                kb.emit(filled(_LINEAR if method == "linear" else _AREA, NUMBER=number))
                 rounded = _rounded("v", dtype) if last else "v"
                 kb.declare("\n\n".join(functions_in(rounded).values()))
                 kb.emit(f"{target}_store(i, {rounded});")
