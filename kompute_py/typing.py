@@ -14,16 +14,34 @@ use `typing.cast`, to pass it to a call that takes only certain names.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypedDict
-from uuid import UUID
-
-import numpy as np
-
+from ._base.annotations import (
+    AddressMode,
+    Array,
+    BorderColor,
+    CompileOptions,
+    CompilerName,
+    CopyMode,
+    FilterName,
+    FormatName,
+    HasSpirv,
+    HostBufferSemanticsName,
+    ImageOptions,
+    KernelOptions,
+    Language,
+    MemoryTypeLike,
+    MemoryTypeName,
+    Optimization,
+    ResultOptions,
+    SamplerOptions,
+    ShaderSource,
+    SizeLike,
+    Target,
+    TextLanguage,
+    TuningMode,
+    WaitMode,
+)
 from ._base.public import publish
 from ._base.settings import Setting
-from ._base.types import MemoryTypes
 from ._custom.arg_descs import (
     ArgDesc,
     AttrArg,
@@ -37,7 +55,7 @@ from ._custom.builder import ScratchValue, TensorValue
 from ._custom.expressions import Size
 from ._custom.op_custom import CacheInfo
 from ._custom.tuning import Tuning
-from ._device.names import DeviceInfo
+from ._device.annotations import DeviceLike, ManagerOptions
 from ._shaders.signature import Binding, Parameter, PushConstants, Signature, SpecConstant
 
 __all__ = [
@@ -87,188 +105,7 @@ __all__ = [
     "WaitMode",
 ]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-"""An array of any shape and dtype."""
-
-MemoryTypeName = Literal["device", "host", "storage", "deviceAndHost"]
-"""The names of `kp.MemoryTypes`."""
-MemoryTypeLike = MemoryTypes | MemoryTypeName
-"""A memory type: a member of `kp.MemoryTypes`, or its name."""
-
-# fmt: off
-FormatName = Literal[
-    "r8", "r8_snorm", "r8ui", "r8i", "r16", "r16_snorm", "r16ui", "r16i", "r16f", "r32ui", "r32i", "r32f",
-    "rg8", "rg8_snorm", "rg8ui", "rg8i", "rg16", "rg16_snorm", "rg16ui", "rg16i", "rg16f", "rg32ui",
-    "rg32i", "rg32f", "rgba8", "rgba8_snorm", "rgba8ui", "rgba8i", "rgba16", "rgba16_snorm", "rgba16ui",
-    "rgba16i", "rgba16f", "rgba32ui", "rgba32i", "rgba32f", "r64ui", "r64i", "sr8", "srg8", "srgba8",
-    "bgra8", "sbgra8", "rgb10_a2", "rgb10_a2ui", "r11f_g11f_b10f", "rgb9_e5",
-    "R8_UNORM", "R8_SNORM", "R8_UINT", "R8_SINT", "R16_UNORM", "R16_SNORM", "R16_UINT", "R16_SINT",
-    "R16_SFLOAT", "R32_UINT", "R32_SINT", "R32_SFLOAT", "R8G8_UNORM", "R8G8_SNORM", "R8G8_UINT",
-    "R8G8_SINT", "R16G16_UNORM", "R16G16_SNORM", "R16G16_UINT", "R16G16_SINT", "R16G16_SFLOAT",
-    "R32G32_UINT", "R32G32_SINT", "R32G32_SFLOAT", "R8G8B8A8_UNORM", "R8G8B8A8_SNORM", "R8G8B8A8_UINT",
-    "R8G8B8A8_SINT", "R16G16B16A16_UNORM", "R16G16B16A16_SNORM", "R16G16B16A16_UINT", "R16G16B16A16_SINT",
-    "R16G16B16A16_SFLOAT", "R32G32B32A32_UINT", "R32G32B32A32_SINT", "R32G32B32A32_SFLOAT", "R64_UINT",
-    "R64_SINT", "R8_SRGB", "R8G8_SRGB", "R8G8B8A8_SRGB", "B8G8R8A8_UNORM", "B8G8R8A8_SRGB",
-    "A2B10G10R10_UNORM_PACK32", "A2B10G10R10_UINT_PACK32", "B10G11R11_UFLOAT_PACK32",
-    "E5B9G9R9_UFLOAT_PACK32",
-]
-# fmt: on
-"""The formats of images: GLSL's names, or names in the same style, and Vulkan's names."""
-FilterName = Literal["nearest", "linear"]
-"""How a sampler reads between texels."""
-AddressMode = Literal["clamp_to_edge", "clamp_to_border", "repeat", "mirrored_repeat"]
-"""How a sampler reads beyond the edge."""
-BorderColor = Literal["transparent_black", "opaque_black", "opaque_white"]
-"""The colour beyond the edge with the address mode "clamp_to_border"."""
-
-Language = Literal["glsl", "hlsl", "slang"]
-"""A language of shader sources."""
-TextLanguage = Literal["glsl", "hlsl"]
-"""A language that SPIR-V can be written in."""
-Target = Literal["vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3"]
-"""A version of Vulkan to compile for."""
-Optimization = Literal["none", "size", "performance"]
-"""The goal of the compiler's optimizations."""
-CompilerName = Literal["dxc", "slang"]
-"""A compiler of HLSL."""
-TuningMode = Literal["auto", "stored", "off"]
-"""When operations measure their variants."""
-WaitMode = Literal["auto", "spin", "block"]
-"""How short waits are done."""
-CopyMode = Literal["auto", "never", "always"]
-"""Whether `Manager.from_host` copies the array."""
-HostBufferSemanticsName = Literal[
-    "IMMUTABLE_ONLY_DURING_CALL",
-    "IMMUTABLE_UNTIL_TRANSFER_COMPLETES",
-    "IMMUTABLE_ZERO_COPY",
-    "MUTABLE_ZERO_COPY",
-]
-"""The names of `kp.HostBufferSemantics`."""
-
-SizeLike = int | str
-"""A size: an int of bytes, or text such as "128 MiB"."""
-DeviceLike = int | str | UUID | DeviceInfo
-"""A device: an index, a name, a vendor or a type, a UUID, or a `kp.DeviceInfo`."""
-
-
-class HasSpirv(Protocol):
-    """An object with a shader's SPIR-V, such as a `kp.ShaderModule` or a `kp.Kernel`."""
-
-    def to_spirv(self) -> bytes:
-        """The SPIR-V."""
-
-
-ShaderSource = (
-    str | os.PathLike[str] | bytes | bytearray | memoryview | np.ndarray[Any, Any] | Sequence[int] | HasSpirv
-)
-"""A shader: source text, SPIR-V assembly, a path, or SPIR-V."""
-
-
-class ManagerOptions(TypedDict, total=False):
-    """The options of `kp.Manager` and `kp.config_report`. None means not given."""
-
-    validation: bool | None
-    """Turns the validation layer on."""
-    strict: bool | None
-    """Raises validation errors."""
-    robust_access: bool | None
-    """Limits accesses beyond the end of memory."""
-    pipeline_cache_dir: str | os.PathLike[str] | None
-    """The folder of the pipeline cache, "" for none."""
-    required_extensions: str | Iterable[str] | None
-    """Device extensions without which opening fails."""
-    debug_layers: str | Iterable[str] | None
-    """Further instance layers."""
-    memory_block_size: SizeLike | None
-    """The size of the largest block taken from the driver."""
-    memory_limit: SizeLike | None
-    """The most memory to take from the driver."""
-    memory_debug: bool | None
-    """Puts guard bytes around memory."""
-    force_staging: bool | None
-    """Treats device memory as invisible to the host."""
-    force_non_coherent: bool | None
-    """Flushes and invalidates mapped memory."""
-    recent_pipelines: int | None
-    """The number of unused pipelines and shader modules that are kept."""
-    pipeline_timeout: float | None
-    """The seconds that a call waits for the driver to make a pipeline."""
-    wait_mode: WaitMode | None
-    """How short waits are done."""
-    tuning: TuningMode | None
-    """How operations choose among their variants."""
-    tuning_dir: str | os.PathLike[str] | None
-    """The folder of the choices among variants, "" for none."""
-    visible_devices: str | Iterable[DeviceLike] | None
-    """Hides and orders devices."""
-    shader_cache_dir: str | os.PathLike[str] | None
-    """The folder of compiled shaders, "" for none."""
-    shader_cache_size: SizeLike | None
-    """The most bytes in the cache of compiled shaders, 0 for none."""
-    compile_timeout: float | None
-    """The time limit of a compilation in seconds."""
-    compiler: CompilerName | None
-    """The compiler for HLSL."""
-    dxc_library: str | os.PathLike[str] | None
-    """DXC's library or its folder, "" for no DXC."""
-    slang_library: str | os.PathLike[str] | None
-    """Slang's library or its folder, "" for no Slang."""
-
-
-class ResultOptions(TypedDict, total=False):
-    """Options of `kp.compile` beside the source's language, macros and includes."""
-
-    optimize: bool | Optimization
-    debug_info: bool
-    target: Target
-    spirv_version: str | None
-    glsl_version: int | str | None
-    auto_bind: bool
-    register_bases: Mapping[str, int] | None
-    hlsl_offsets: bool
-    hlsl_16bit_types: bool
-    compiler: CompilerName | None
-    compiler_options: str | Iterable[str]
-    cache: bool
-    timeout: float | None
-    size_limit: SizeLike | None
-
-
-class CompileOptions(ResultOptions, total=False):
-    """The options of `kp.compile` but `entry`, as `kp.check` takes them for a source."""
-
-    language: Language | None
-    defines: Mapping[str, object] | None
-    include_dirs: Iterable[str | os.PathLike[str]]
-    includes: Mapping[str, str] | None
-
-
-class KernelOptions(CompileOptions, total=False):
-    """The options of `Manager.kernel` but `name` and `watch`."""
-
-    entry: str | None
-    subgroup_size: int | None
-    full_subgroups: bool
-
-
-class ImageOptions(TypedDict, total=False):
-    """The options of `Manager.image` and `Manager.image_t` but `format`."""
-
-    dims: Literal[1, 2, 3]
-    depth: int | None
-    layers: int | bool | None
-    tensor_type: MemoryTypeLike | None
-
-
-class SamplerOptions(TypedDict, total=False):
-    """The options of `Manager.sampler`."""
-
-    border: BorderColor
-    integer: bool
-    unnormalized: bool
-
-
 for _name in __all__:
-    if isinstance(globals()[_name], type) and globals()[_name].__module__ == __name__:
+    if isinstance(globals()[_name], type) and globals()[_name].__module__.endswith(".annotations"):
         publish(globals()[_name], __name__)
 del _name

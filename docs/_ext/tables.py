@@ -178,8 +178,10 @@ def types() -> str:
     from public import module_texts
 
     import kompute_py.typing as module
+    from kompute_py._base import annotations
+    from kompute_py._device import annotations as of_devices
 
-    texts = module_texts(module)
+    texts = {**module_texts(annotations), **module_texts(of_devices)}
     parts = []
     for name in module.__all__:
         thing = getattr(module, name)

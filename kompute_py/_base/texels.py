@@ -25,7 +25,7 @@ from .errors import (
 from .text import Told, told
 
 if TYPE_CHECKING:
-    from ..typing import FormatName
+    from .annotations import FormatName
 
 _HELP = (
     "Names are GLSL's (rgba8 is unorm, then rgba8_snorm, rgba8ui, rgba8i, r32f, ...) "

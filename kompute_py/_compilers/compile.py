@@ -34,7 +34,7 @@ from .spirv_words import is_spirv, module_bytes
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..typing import CompilerName, Language, Optimization, SizeLike, Target
+    from .._base.annotations import CompilerName, Language, Optimization, SizeLike, Target
 
 __all__ = ["Shader", "ShaderCompileWarning", "compile"]
 

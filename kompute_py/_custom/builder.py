@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, DTypeLike
 
+    from .._base.annotations import ShaderSource
     from .._manager.manager import Manager
     from .._memory.tensor import Tensor
-    from ..typing import ShaderSource
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _RESERVED = ("gl_", "kp_")

@@ -19,9 +19,9 @@ from .names import DeviceInfo
 from .options import options_of, preferred_devices, settings, string_tuple
 
 if TYPE_CHECKING:
+    from .._base.annotations import FormatName
     from .._native import Context, Shader
     from .._shaders.constants import Specialization
-    from ..typing import FormatName
     from .memory_use import DeviceMemory
 
 _AXES = "xyz"

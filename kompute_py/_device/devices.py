@@ -15,7 +15,7 @@ from .names import DeviceInfo, as_device_index, identity, is_number, name_of
 from .options import preferred_devices, settings
 
 if TYPE_CHECKING:
-    from ..typing import DeviceLike
+    from .annotations import DeviceLike
 
 
 def list_devices(visible_devices: str | Iterable[DeviceLike] | None = None) -> list[DeviceInfo]:

@@ -32,7 +32,7 @@ from .names import name_of
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ..typing import DeviceLike, ManagerOptions
+    from .annotations import DeviceLike, ManagerOptions
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"", "0", "false", "no", "off"})

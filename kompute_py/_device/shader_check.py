@@ -25,8 +25,8 @@ from .devices import list_devices, selection, visible_list
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from .._base.annotations import CompileOptions, ShaderSource
     from .._manager.manager import Manager
-    from ..typing import CompileOptions, ShaderSource
 
 
 _LARGE_LOCALS = 8192  # bytes; lavapipe takes 100 s for an array of twice that many

@@ -44,8 +44,8 @@ from .safetensors import PREFIX_BYTES, Header, TensorFileEntry, build_header, he
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
+    from .._base.annotations import MemoryTypeLike
     from .._manager.manager import Manager
-    from ..typing import MemoryTypeLike
 
 __all__ = [
     "TensorDict",

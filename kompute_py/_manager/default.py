@@ -13,8 +13,8 @@ from .manager import Manager
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from .._device.annotations import DeviceLike
     from .._device.names import DeviceInfo
-    from ..typing import DeviceLike
 
 
 def manager(device: DeviceLike | Iterable[DeviceLike] | None = None) -> Manager:

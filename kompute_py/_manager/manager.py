@@ -65,24 +65,23 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
     from typing_extensions import Unpack
 
-    from .._kernels.kernel import Kernel
-    from .._memory.scratch import Scratch
-    from .._sync.semaphore import Waitable
-    from ..typing import (
+    from .._base.annotations import (
         AddressMode,
         Array,
         CopyMode,
-        DeviceLike,
         FilterName,
         FormatName,
         HostBufferSemanticsName,
         ImageOptions,
         KernelOptions,
-        ManagerOptions,
         MemoryTypeLike,
         SamplerOptions,
         ShaderSource,
     )
+    from .._device.annotations import DeviceLike, ManagerOptions
+    from .._kernels.kernel import Kernel
+    from .._memory.scratch import Scratch
+    from .._sync.semaphore import Waitable
 
 _ndarray = np.ndarray
 _HOST_COPIES = ("auto", "never", "always")

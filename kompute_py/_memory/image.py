@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .. import _native as core
+    from .._base.annotations import AddressMode, FilterName, FormatName, MemoryTypeLike, SamplerOptions
     from .._base.types import MemoryTypes
     from .._manager.manager import Manager
-    from ..typing import AddressMode, FilterName, FormatName, MemoryTypeLike, SamplerOptions
 
 
 class Image(Memory):

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
     from .. import _native as core
+    from .._base.annotations import MemoryTypeLike
     from .._manager.manager import Manager
-    from ..typing import MemoryTypeLike
 
 # Compared by identity in the hot paths, because an enumeration's own hash and .value are Python functions.
 DEVICE = MemoryTypes.device

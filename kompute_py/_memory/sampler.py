@@ -16,8 +16,8 @@ from .._base.errors import (
 from .._base.plain_arguments import as_text
 
 if TYPE_CHECKING:
+    from .._base.annotations import AddressMode, BorderColor, FilterName
     from .._manager.manager import Manager
-    from ..typing import AddressMode, BorderColor, FilterName
     from .image import Image
 
 

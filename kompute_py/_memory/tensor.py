@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
     from .. import _native as core
+    from .._base.annotations import MemoryTypeLike
     from .._base.types import MemoryTypes
     from .._manager.manager import Manager
     from .._sync.fence import Fence
-    from ..typing import MemoryTypeLike
     from .mapping import Mapping
     from .strided import StridedView
 

@@ -27,9 +27,9 @@ from .binding import check_argument, texel_format
 from .preload import Ahead, is_reported, report_made
 
 if TYPE_CHECKING:
+    from .._base.annotations import ShaderSource
     from .._manager.manager import Manager
     from .._shaders.signature import Binding, PushConstants, Signature, SpecConstant
-    from ..typing import ShaderSource
 
 _AXES = "xyz"
 BOUND = "Tensor or Image, image.sampled(...) or Sampler"

@@ -31,8 +31,8 @@ from .algorithm import BOUND, Algorithm, pack_push
 from .binding import indirect_groups
 
 if TYPE_CHECKING:
+    from .._base.annotations import ShaderSource
     from .._manager.manager import Manager
-    from ..typing import ShaderSource
 
 _NOTHING: Any = ()
 _BEGIN = 0

@@ -33,9 +33,9 @@ from .streams import fence_of_streams, is_split, managers_of, submit_streams
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable, Generator, Iterable
 
+    from .._base.annotations import Array
     from .._manager.manager import Manager
     from .._sync.semaphore import Semaphore, Waitable
-    from ..typing import Array
     from .split_stream import SplitStream
     from .streaming import FrameStream
 

@@ -29,7 +29,7 @@ from .spirv import chosen_entry, to_spirv
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ..typing import Language, ResultOptions, ShaderSource, TextLanguage
+    from .._base.annotations import Language, ResultOptions, ShaderSource, TextLanguage
     from .constants import Specialization
 
 _ASSEMBLED = 2  # assembly becomes SPIR-V for Vulkan 1.2 unless a target is given

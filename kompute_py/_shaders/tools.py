@@ -15,7 +15,7 @@ from .._compilers.compile import TARGETS, check_target
 from .spirv import chosen_entry, to_spirv
 
 if TYPE_CHECKING:
-    from ..typing import ShaderSource, Target, TextLanguage
+    from .._base.annotations import ShaderSource, Target, TextLanguage
 
 
 def assemble(text: str, *, target: Target = "vulkan1.2") -> bytes:

@@ -17,7 +17,7 @@ from .._manager.default import manager
 from .._manager.manager import Manager
 
 if TYPE_CHECKING:
-    from ..typing import Language
+    from .._base.annotations import Language
 
 
 class CellCompileError(ShaderCompileError):

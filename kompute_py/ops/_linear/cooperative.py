@@ -15,7 +15,9 @@ from ..._compilers.compile import takes_extension
 from ..._custom.selection import KernelSelection
 
 if TYPE_CHECKING:
-    from .matrices import Product
+    from collections.abc import Callable
+
+    from ..._custom.builder import KernelBuilder
 
 EXTENSION = "GL_KHR_cooperative_matrix"
 _FEATURES = ("cooperativeMatrix", "vulkanMemoryModel", "subgroupSizeControl", "computeFullSubgroups")
@@ -109,9 +111,16 @@ def cooperation_of(
     return max(fit, key=lambda each: (each.rows * each.columns * each.depth, each.rows))
 
 
-def write_cooperative(product: Product, way: Cooperation) -> None:
-    """Writes the dispatch of the products; `product` has begun it."""
-    kb = product.kb
+def write_cooperative(
+    kb: KernelBuilder,
+    way: Cooperation,
+    in_line: tuple[bool, bool],
+    load: Callable[[int, str], str],
+    store: Callable[[str], str],
+) -> None:
+    """Writes the dispatch of the products, which has begun. `in_line` says of both sides whether the elements
+    of a sum follow each other; `load` gives an element of side 0 or 1, `store` keeps the sum of `i` and `j`.
+    """
     kind, extension, _ = _TYPES[way.dtype]
     sums = {"float32": "float", "int32": "int", "uint32": "uint"}[way.sums]
     m, n, depth, step, high, wide = way.rows, way.columns, way.depth, way.step, way.high, way.wide
@@ -122,12 +131,11 @@ def write_cooperative(product: Product, way: Cooperation) -> None:
     added = matrix.format(sums, m, n, "Accumulator")
     kb.declare(f"shared {kind} kp_x[{high * step}];\nshared {kind} kp_y[{step * wide}];")
     kb.declare(f"shared {sums} kp_sums[{_SUBGROUPS**2 * m * n}];")
-    in_line = "uint k = n % {1}u, m = n / {1}u;"
-    across = "uint m = n % {0}u, k = n / {0}u;"
-    x_place = (in_line if product.left_in_line else across).format(high, step)
-    y_place = (across if product.right_in_line else in_line).format(wide, step)
-    left = product.load(0, "left + (row + m) * kp_left_i + (first + k) * kp_left_k")
-    right = product.load(1, "right + (column + m) * kp_right_j + (first + k) * kp_right_k")
+    along, across = "uint k = n % {1}u, m = n / {1}u;", "uint m = n % {0}u, k = n / {0}u;"
+    x_place = (along if in_line[0] else across).format(high, step)
+    y_place = (across if in_line[1] else along).format(wide, step)
+    left = load(0, "left + (row + m) * kp_left_i + (first + k) * kp_left_k")
+    right = load(1, "right + (column + m) * kp_right_j + (first + k) * kp_right_k")
     places = [(i, j) for i in range(_EACH) for j in range(_EACH)]
     sides = [f"{matrix.format(kind, m, depth, 'A')} a{i};" for i in range(_EACH)]
     sides += [f"{matrix.format(kind, depth, n, 'B')} b{j};" for j in range(_EACH)]
@@ -158,14 +166,13 @@ def write_cooperative(product: Product, way: Cooperation) -> None:
         "}",
     ]
     for i, j in places:
-        store = product.store("i", "j", f"{product.type}(kp_sums[out_ + n])")
         lines.append(
             f"coopMatStore(c{i}_{j}, kp_sums, out_, {n}u, gl_CooperativeMatrixLayoutRowMajor);\n"
             "subgroupMemoryBarrierShared(); subgroupBarrier();\n"
             f"for (uint n = gl_SubgroupInvocationID; n < {m * n}u; n += gl_SubgroupSize) {{\n"
             f"uint i = row + (u * {_EACH}u + {i}u) * {m}u + n / {n}u;\n"
             f"uint j = column + (v * {_EACH}u + {j}u) * {n}u + n % {n}u;\n"
-            f"if (i < kp_rows && j < kp_columns) {store}\n}}\n"
+            f"if (i < kp_rows && j < kp_columns) {store('kp_sums[out_ + n]')}\n}}\n"
             "subgroupMemoryBarrierShared(); subgroupBarrier();"
         )
     kb.emit("\n".join(lines))

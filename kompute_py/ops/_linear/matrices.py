@@ -351,7 +351,13 @@ class Product:
             self.tile()
         elif self.way == "matrix":
             self.begin(self.together.size)
-            write_cooperative(self, self.together)
+            write_cooperative(
+                kb,
+                self.together,
+                (self.left_in_line, self.right_in_line),
+                self.load,
+                lambda value: self.store("i", "j", f"{self.type}({value})"),
+            )
         elif self.shared:
             self.share()
         else:

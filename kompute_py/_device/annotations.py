@@ -1,0 +1,68 @@
+"""Types for annotations, which `kompute_py.typing` shows to users: a device, and the options of a Manager.
+
+Only checkers of types and `kompute_py.typing` import this module.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TypedDict
+from uuid import UUID
+
+from .._base.annotations import CompilerName, SizeLike, TuningMode, WaitMode
+from .names import DeviceInfo
+
+DeviceLike = int | str | UUID | DeviceInfo
+"""A device: an index, a name, a vendor or a type, a UUID, or a `kp.DeviceInfo`."""
+
+
+class ManagerOptions(TypedDict, total=False):
+    """The options of `kp.Manager` and `kp.config_report`. None means not given."""
+
+    validation: bool | None
+    """Turns the validation layer on."""
+    strict: bool | None
+    """Raises validation errors."""
+    robust_access: bool | None
+    """Limits accesses beyond the end of memory."""
+    pipeline_cache_dir: str | os.PathLike[str] | None
+    """The folder of the pipeline cache, "" for none."""
+    required_extensions: str | Iterable[str] | None
+    """Device extensions without which opening fails."""
+    debug_layers: str | Iterable[str] | None
+    """Further instance layers."""
+    memory_block_size: SizeLike | None
+    """The size of the largest block taken from the driver."""
+    memory_limit: SizeLike | None
+    """The most memory to take from the driver."""
+    memory_debug: bool | None
+    """Puts guard bytes around memory."""
+    force_staging: bool | None
+    """Treats device memory as invisible to the host."""
+    force_non_coherent: bool | None
+    """Flushes and invalidates mapped memory."""
+    recent_pipelines: int | None
+    """The number of unused pipelines and shader modules that are kept."""
+    pipeline_timeout: float | None
+    """The seconds that a call waits for the driver to make a pipeline."""
+    wait_mode: WaitMode | None
+    """How short waits are done."""
+    tuning: TuningMode | None
+    """How operations choose among their variants."""
+    tuning_dir: str | os.PathLike[str] | None
+    """The folder of the choices among variants, "" for none."""
+    visible_devices: str | Iterable[DeviceLike] | None
+    """Hides and orders devices."""
+    shader_cache_dir: str | os.PathLike[str] | None
+    """The folder of compiled shaders, "" for none."""
+    shader_cache_size: SizeLike | None
+    """The most bytes in the cache of compiled shaders, 0 for none."""
+    compile_timeout: float | None
+    """The time limit of a compilation in seconds."""
+    compiler: CompilerName | None
+    """The compiler for HLSL."""
+    dxc_library: str | os.PathLike[str] | None
+    """DXC's library or its folder, "" for no DXC."""
+    slang_library: str | os.PathLike[str] | None
+    """Slang's library or its folder, "" for no Slang."""
