@@ -19,13 +19,13 @@ class scale(kp.CustomOp):
 
     signature = "scale(Tensor x, float factor=2.0, int number=0) -> Tensor"
 
-    def select(self, ksel: kp.KernelSelection) -> None:
+    def select(self, ksel: kp.FunctionSelection) -> None:
         x = ksel.arg_tensor("x")
         ksel.arg_float("factor")
         ksel.attr_int("number")
         ksel.return_new_tensor(x.shape, x.dtype)
 
-    def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+    def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
         kb.yield_results(f"x_load(i) * factor + {ksel.attribute('number')}.0")
 
 

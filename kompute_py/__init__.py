@@ -80,12 +80,12 @@ from .errors import (
 if TYPE_CHECKING:
     from ._builders.elementwise import Elementwise
     from ._compilers.compile import Shader, compile
-    from ._custom.builder import KernelBuilder
+    from ._custom.builder import FunctionBuilder, KernelBuilder
     from ._custom.custom_op import CustomOp, Operation
     from ._custom.function import Function
     from ._custom.library import OpLibrary, op_library
     from ._custom.op_custom import OpCustom
-    from ._custom.selection import KernelSelection
+    from ._custom.selection import FunctionSelection, KernelSelection
     from ._custom.specs import TensorSpec
     from ._custom.tuning import tune
     from ._device.devices import list_devices
@@ -135,6 +135,8 @@ __all__ = [
     "Finding",
     "FrameStream",
     "Function",
+    "FunctionBuilder",
+    "FunctionSelection",
     "HostBufferSemantics",
     "Image",
     "InternalError",
@@ -217,13 +219,13 @@ __all__ = [
 # Modules that a script may do without, loaded when one of their names is first used.
 _LATER = {
     "_compilers.compile": ("Shader", "compile"),
-    "_custom.builder": ("KernelBuilder",),
+    "_custom.builder": ("FunctionBuilder", "KernelBuilder"),
     "_custom.custom_op": ("CustomOp", "Operation"),
     "_custom.function": ("Function",),
     "_builders.elementwise": ("Elementwise",),
     "_custom.op_custom": ("OpCustom",),
     "_custom.library": ("OpLibrary", "op_library"),
-    "_custom.selection": ("KernelSelection",),
+    "_custom.selection": ("FunctionSelection", "KernelSelection"),
     "_custom.specs": ("TensorSpec",),
     "_custom.tuning": ("tune",),
     "_device.devices": ("list_devices",),

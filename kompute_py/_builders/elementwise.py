@@ -15,7 +15,7 @@ from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import CustomOp
 from .._custom.declaration import parse
 from .._custom.formula_calls import declare_values, declared_args, types_of
-from .._custom.selection import KernelSelection
+from .._custom.selection import FunctionSelection
 from .._formulas.formula import Formula
 from .._formulas.typed import Typed, declarations_of
 from .in_parts import ElementsInParts
@@ -24,7 +24,7 @@ from .walks import broadcast, check_sizes, group_of
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from .._custom.builder import KernelBuilder
+    from .._custom.builder import FunctionBuilder
 
 _MOST_GROUPS = 65535  # every device has as many
 _MOST_TEXT = 2000
@@ -103,7 +103,7 @@ class ElementwiseOp(CustomOp):
     formula: ClassVar[Formula]
     dtype: ClassVar[np.dtype[Any] | None] = None
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         """Finds the results' shape and dtypes, and where the arguments' elements are."""
         formula = self.formula_of(ksel)
         tensors, types = declared_args(ksel, formula.names)
@@ -126,16 +126,16 @@ class ElementwiseOp(CustomOp):
             ksel.return_new_tensor(shape, typed.dtypes[name])
         check_sizes(ksel)
 
-    def formula_of(self, ksel: KernelSelection) -> Formula:
+    def formula_of(self, ksel: FunctionSelection) -> Formula:
         """The formula for this call; its names are among those of `formula`."""
         return self.formula
 
-    def typed(self, ksel: KernelSelection, types: dict[str, Any]) -> Typed:
+    def typed(self, ksel: FunctionSelection, types: dict[str, Any]) -> Typed:
         """The formula for arguments of these types."""
         beyond = ksel.special.get("beyond", False)
         return self.formula_of(ksel).typed(types, ksel.features, self.dtype, beyond)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes one kernel: each invocation computes some elements."""
         typed = self.typed(ksel, types_of(ksel, self.formula_of(ksel).names))
         layout: Layout = ksel.special["layout"]

@@ -20,7 +20,7 @@ from .._custom.custom_op import CustomOp, Operation
 from .._custom.declaration import parse
 from .._custom.expressions import IntOrSize
 from .._custom.formula_calls import declare_values, declared_args, types_of
-from .._custom.selection import KernelSelection
+from .._custom.selection import FunctionSelection
 from .._formulas.conversions import conversion
 from .._formulas.dtypes import FLOAT32, FLOAT64, literal
 from .._formulas.elements import element_of
@@ -54,7 +54,7 @@ from .walks import (
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from .._custom.builder import KernelBuilder
+    from .._custom.builder import FunctionBuilder
     from .._formulas.typed import Typed
 
 _FEW_LINES = 256
@@ -116,7 +116,7 @@ class CombiningOp(CustomOp):
     empty: ClassVar[Any] = None
     """The result of no elements, if it is not `neutral`."""
 
-    def wanted(self, ksel: KernelSelection) -> np.dtype[Any] | None:
+    def wanted(self, ksel: FunctionSelection) -> np.dtype[Any] | None:
         """The dtype of the result that the call asks for; None for that of the elements."""
         return self.dtype
 
@@ -138,7 +138,7 @@ class CombiningOp(CustomOp):
                 dtype = np.dtype(("u" if dtype.kind == "u" else "i") + ("8" if wide else "4"))
         return (FLOAT32 if element_of(dtype).type == "float" else dtype), dtype
 
-    def parts(self, ksel: KernelSelection) -> tuple[Typed, Reducer, Any]:
+    def parts(self, ksel: FunctionSelection) -> tuple[Typed, Reducer, Any]:
         """The typed map, what combines, and the dtype for that, or those of several values."""
         types = types_of(ksel, self.formula.names)
         wanted = self.wanted(ksel)
@@ -155,7 +155,7 @@ class CombiningOp(CustomOp):
             kinds = {f"{side}.{m}": each for m, each in zip(members, dtype, strict=True) for side in "ab"}
         return {name: kinds[name] if name != "n" else count for name in formula.names}
 
-    def first_facts(self, ksel: KernelSelection) -> tuple[list[TensorArg], tuple[int, ...], Any]:
+    def first_facts(self, ksel: FunctionSelection) -> tuple[list[TensorArg], tuple[int, ...], Any]:
         """Declares the arguments: the tensors, their common shape, the dtypes as in `acc_of`."""
         tensors, types = declared_args(ksel, self.formula.names)
         shape = broadcast(ksel, tensors)
@@ -163,7 +163,7 @@ class CombiningOp(CustomOp):
         declare_values(ksel, lambda: self.parts(ksel)[0])
         return tensors, shape, dtype
 
-    def tell_of_wraps(self, ksel: KernelSelection, dtype: np.dtype[Any], count: int) -> None:
+    def tell_of_wraps(self, ksel: FunctionSelection, dtype: np.dtype[Any], count: int) -> None:
         """Warns if results of `count` elements may wrap because the device has no longer ints."""
         if not self.wide or dtype.kind not in "iu" or ksel.may_have("shaderInt64") or self.wanted(ksel):
             return
@@ -180,7 +180,7 @@ class CombiningOp(CustomOp):
                 f'dtype="{dtype}" if that is meant'
             )
 
-    def variants(self, ksel: KernelSelection) -> list[str]:
+    def variants(self, ksel: FunctionSelection) -> list[str]:
         """Long runs on processors, workgroups elsewhere."""
         found = ["run", "shared"]
         if ksel.device is None:
@@ -194,7 +194,7 @@ class CombiningOp(CustomOp):
             found.append("subgroup")
         return found if ksel.device["type"] == "cpu" else found[::-1]
 
-    def trials(self, ksel: KernelSelection) -> list[str]:
+    def trials(self, ksel: FunctionSelection) -> list[str]:
         """On processors only runs, but for few and short lines: barriers take too long there."""
         lines, total = number_of(ksel, "kp_lines"), number_of(ksel, "kp_n")
         many = lines > _FEW_LINES or lines * total > _FEW_ELEMENTS
@@ -209,11 +209,11 @@ class TakesDtype(CombiningOp):
     elements: ClassVar[Formula | None] = None
     """The part that is converted to a dtype that the call names; None: the formula."""
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         ksel.attr_dtype("dtype")
         super().select(ksel)
 
-    def wanted(self, ksel: KernelSelection) -> np.dtype[Any] | None:
+    def wanted(self, ksel: FunctionSelection) -> np.dtype[Any] | None:
         """The dtype that the call asks for."""
         found: np.dtype[Any] | None = ksel.attribute("dtype")
         return self.dtype if found is None else found
@@ -230,7 +230,7 @@ class TakesDtype(CombiningOp):
 class ReductionOp(CombiningOp):
     """The custom operation of a reduction."""
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         """Finds the result's shape and dtype, and the runs of each variant."""
         tensors, shape, dtype = self.first_facts(ksel)
         axis, keep = self.axes(ksel)
@@ -297,7 +297,7 @@ class ReductionOp(CombiningOp):
         end = elementwise_of(ending, "finish", None, np.dtype(result.dtype))
         end(**{name: both[name] for name in ending.names}, out=result)
 
-    def axes(self, ksel: KernelSelection) -> tuple[Sequence[int] | None, bool]:
+    def axes(self, ksel: FunctionSelection) -> tuple[Sequence[int] | None, bool]:
         """Declares the arguments `axis` and `keepdims`, and gives them."""
         return ksel.attr_list_int("axis").v, ksel.attr_bool("keepdims").v
 
@@ -315,7 +315,7 @@ class ReductionOp(CombiningOp):
             count = dtype
         return tuple(ending.typed(self.named(ending, dtype, count), features).dtypes.values())
 
-    def finished(self, kb: KernelBuilder, acc: Any) -> str:
+    def finished(self, kb: FunctionBuilder, acc: Any) -> str:
         """Statements that keep ``kp_s`` as the results of the line ``kp_line``."""
         features, results = kb.selection.features, kb.selection.results
         names = (f"{each.name}_store" for each in results)
@@ -335,7 +335,7 @@ class ReductionOp(CombiningOp):
         stores = (f"{store}(kp_line, {text});" for store, text in zip(names, found.values(), strict=True))
         return " ".join(("{", *statements, *stores, "}"))
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes one kernel, or two: one for runs, one that combines what they found."""
         map_, reducer, acc = self.parts(ksel)
         walk: Walk = ksel.special["walk"]
@@ -352,7 +352,7 @@ class ReductionOp(CombiningOp):
             lambda: self.finished(kb, acc),
         )
 
-    def _of_nothing(self, kb: KernelBuilder, reducer: Reducer, acc: Any) -> None:
+    def _of_nothing(self, kb: FunctionBuilder, reducer: Reducer, acc: Any) -> None:
         """A kernel that writes the results of no elements."""
         if self.empty is not None or self.finish is None:
             given = self.neutral if self.empty is None else self.empty
@@ -378,7 +378,7 @@ class ReductionOp(CombiningOp):
         kb.emit(self.finished(kb, acc))
 
 
-def neutral_text(ksel: KernelSelection, value: Any, dtype: Accs) -> str:
+def neutral_text(ksel: FunctionSelection, value: Any, dtype: Accs) -> str:
     """The element of nothing in GLSL. Raises InvalidArgumentError if a dtype has no such number."""
     if isinstance(dtype, tuple):
         numbers = (neutral_text(ksel, one, each) for one, each in zip(value, dtype, strict=True))
@@ -411,7 +411,7 @@ class Lines:
     The second dispatch combines the runs' values, which scratch memory has.
     """
 
-    def __init__(self, kb: KernelBuilder, reducer: Reducer, acc: Accs, parts: str = "parts") -> None:
+    def __init__(self, kb: FunctionBuilder, reducer: Reducer, acc: Accs, parts: str = "parts") -> None:
         self.kb, self.reducer, self.parts, self.variant = kb, reducer, parts, kb.selection.variant
         self.way = way_of(kb.selection)
         self.several = self.way in kb.selection.special["several"]
@@ -421,7 +421,7 @@ class Lines:
 
     def write(
         self,
-        declare: Callable[[KernelBuilder], None],
+        declare: Callable[[FunctionBuilder], None],
         find: str,
         get: Callable[[str], str],
         four: Callable[[str, str], str] | None,
@@ -504,7 +504,7 @@ def group_run(reducer: Reducer, get: Any, four: Any, group: int) -> str:
     return "\n".join(lines)
 
 
-def group_combine(kb: KernelBuilder, reducer: Reducer, variant: str) -> None:
+def group_combine(kb: FunctionBuilder, reducer: Reducer, variant: str) -> None:
     """Combines ``kp_s`` of the first ``kp_live`` invocations into that of invocation 0."""
     kind, group = reducer.kind, group_of(kb.selection)
     kb.declare(f"shared {kind} kp_shared[{group}];")
@@ -546,12 +546,12 @@ def group_combine(kb: KernelBuilder, reducer: Reducer, variant: str) -> None:
     """)
 
 
-def way_of(ksel: KernelSelection) -> str:
+def way_of(ksel: FunctionSelection) -> str:
     """Who takes a run by the chosen variant: an invocation, "run", or a workgroup, "group"."""
     return "run" if ksel.variant == "run" else "group"
 
 
-def tell_runs(ksel: KernelSelection, walk: Walk, group: Plan | None = None) -> None:
+def tell_runs(ksel: FunctionSelection, walk: Walk, group: Plan | None = None) -> None:
     """Declares the numbers of a walk and of its runs; `group` is the plan of those of workgroups."""
     tell(ksel, walk)
     group = group or plan_of(walk, 1024, 4096, MOST_RUN)

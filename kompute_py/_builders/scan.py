@@ -11,7 +11,7 @@ from .._base.called import called
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._custom.arg_descs import TensorArg
 from .._custom.custom_op import Operation
-from .._custom.selection import KernelSelection
+from .._custom.selection import FunctionSelection
 from .._formulas.elements import element_of
 from .elementwise import elementwise_of
 from .in_parts import LinesInParts, arrays_of
@@ -37,7 +37,7 @@ from .walks import (
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from .._custom.builder import KernelBuilder
+    from .._custom.builder import FunctionBuilder
 
 _SHORT = 16
 """Elements that each invocation of a workgroup takes."""
@@ -52,7 +52,7 @@ class ScanOp(CombiningOp):
     segments: ClassVar[str]
     """The parameter that marks segments, "starts" or "ids"; "" for none."""
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         """Finds the result's shape and dtype, and the runs of each variant."""
         tensors, shape, dtype = self.first_facts(ksel)
         marks = ksel.arg_tensor(self.segments) if self.segments else None
@@ -101,12 +101,12 @@ class ScanOp(CombiningOp):
                 join(a=before, b=piece, out=piece)
             before = result[start : start + 1] if self.reverse else result[end - 1 : end]
 
-    def declare_axis(self, ksel: KernelSelection) -> int | None:
+    def declare_axis(self, ksel: FunctionSelection) -> int | None:
         """Declares the axis; None scans all elements of dense tensors of one shape in a row."""
         return int(ksel.attr_int("axis").v)
 
     def _walk(
-        self, ksel: KernelSelection, shape: tuple[int, ...], tensors: list[TensorArg], axis: int | None
+        self, ksel: FunctionSelection, shape: tuple[int, ...], tensors: list[TensorArg], axis: int | None
     ) -> Walk:
         if axis is None:
             count = math.prod(shape)
@@ -115,7 +115,7 @@ class ScanOp(CombiningOp):
             raise InvalidArgumentError(f"{ksel.name}: a scan goes along an axis, and the arguments have none")
         return walk_of(shape, tensors, axes_of(ksel.name, [axis], len(shape)))
 
-    def _check_marks(self, ksel: KernelSelection, marks: TensorArg, shape: tuple[int, ...]) -> None:
+    def _check_marks(self, ksel: FunctionSelection, marks: TensorArg, shape: tuple[int, ...]) -> None:
         if marks.dtype.kind not in "biu":
             raise ArgumentTypeError(f"{ksel.name}: {marks.name} is of {marks.dtype}; give bools or ints")
         try:
@@ -127,7 +127,7 @@ class ScanOp(CombiningOp):
                 f"{ksel.name}: {marks.name} has the shape {marks.shape}, which does not broadcast to {shape}"
             )
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes one kernel, or three: what each run amounts to, what stands before it, the scan of each."""
         map_, reducer, acc = self.parts(ksel)
         way = way_of(ksel)
@@ -152,8 +152,8 @@ class _Writer:
     def __init__(
         self,
         op: ScanOp,
-        kb: KernelBuilder,
-        ksel: KernelSelection,
+        kb: FunctionBuilder,
+        ksel: FunctionSelection,
         elements: Elements,
         reducer: Reducer,
         acc: Accs,

@@ -17,9 +17,9 @@ import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._custom.arg_descs import TensorArg
-from .._custom.builder import KernelBuilder
+from .._custom.builder import FunctionBuilder
 from .._custom.expressions import IntOrSize, Size
-from .._custom.selection import KernelSelection
+from .._custom.selection import FunctionSelection
 from .._custom.specs import PartSpec, TensorSpec
 from .._formulas.elements import element_of
 from .._formulas.formula import Formula
@@ -48,7 +48,7 @@ class Axis(NamedTuple):
     """For each tensor the elements from one to the next."""
 
 
-def group_of(ksel: KernelSelection) -> int:
+def group_of(ksel: FunctionSelection) -> int:
     """The invocations of a workgroup, a power of two; without a device, those of any."""
     if ksel.device is None:
         return _LEAST_GROUP
@@ -85,7 +85,7 @@ class Walk(NamedTuple):
         return Walk(kept, along, ())
 
 
-def broadcast(ksel: KernelSelection, tensors: Sequence[TensorArg]) -> tuple[int, ...]:
+def broadcast(ksel: FunctionSelection, tensors: Sequence[TensorArg]) -> tuple[int, ...]:
     """The common shape. Raises InvalidArgumentError if there is none."""
     try:
         return np.broadcast_shapes(*(each.shape for each in tensors))
@@ -155,7 +155,7 @@ class TooLargeError(InvalidArgumentError):
         self.most = most
 
 
-def _reach(ksel: KernelSelection) -> int:
+def _reach(ksel: FunctionSelection) -> int:
     """Bytes that the device's shaders reach through one binding."""
     return 2**64 if ksel.device is None else int(ksel.device["limits"]["maxStorageBufferRange"])
 
@@ -163,7 +163,7 @@ def _reach(ksel: KernelSelection) -> int:
 IN_PARTS = "Compute it in parts, t[:n] and t[n:], if they do not depend on each other"
 
 
-def check_sizes(ksel: KernelSelection, way: str = IN_PARTS) -> None:
+def check_sizes(ksel: FunctionSelection, way: str = IN_PARTS) -> None:
     """Raises TooLargeError for memory beyond what the device's shaders reach through one binding; `way` says
     what to do about it.
     """
@@ -180,7 +180,7 @@ def check_sizes(ksel: KernelSelection, way: str = IN_PARTS) -> None:
             )
 
 
-def tell(ksel: KernelSelection, walk: Walk) -> None:
+def tell(ksel: FunctionSelection, walk: Walk) -> None:
     """Declares the walk's numbers as run-time values, and what the kernels depend on: `Walk.pattern`."""
     ksel.specialize(walk=walk.pattern)
     for letter, axes in (("k", walk.kept), ("a", walk.along)):
@@ -220,7 +220,7 @@ class Elements:
     That of the `Reducer` stands before it: it declares the type of elements with several values.
     """
 
-    def __init__(self, ksel: KernelSelection, map_: Typed, acc: Accs, walk: Walk) -> None:
+    def __init__(self, ksel: FunctionSelection, map_: Typed, acc: Accs, walk: Walk) -> None:
         self.acc = acc
         self.kind = kind_of_elements(acc)
         self.walk = walk
@@ -246,7 +246,7 @@ class Elements:
         ]
         self.inline = [base for base, step in zip(self.bases, steps, strict=True) if step == 1]
 
-    def declare(self, kb: KernelBuilder) -> None:
+    def declare(self, kb: FunctionBuilder) -> None:
         """Adds the functions to the dispatch."""
         for extension in self.map.extensions:
             kb.extension(extension)
@@ -354,7 +354,7 @@ class Reducer:
             return f"{self.kind}(0)"
         return element_made((f"{element_of(each).type}(0)" for each in self.acc), self.acc)
 
-    def declare(self, kb: KernelBuilder) -> None:
+    def declare(self, kb: FunctionBuilder) -> None:
         """Adds the type of elements with several values and the functions to the dispatch."""
         for extension in self.typed.extensions:
             kb.extension(extension)
@@ -381,7 +381,7 @@ class Reducer:
             kb.declare(f"{self.kind} {name}_load(uint i) {{ return {loaded}; }}")
             kb.declare(f"void {name}_store(uint i, {self.kind} v) {{ {stores} }}")
 
-    def keep(self, kb: KernelBuilder, name: str, count: IntOrSize, acc: Accs) -> None:
+    def keep(self, kb: FunctionBuilder, name: str, count: IntOrSize, acc: Accs) -> None:
         """Scratch memory for `count` elements: ``NAME_load`` and ``NAME_store``."""
         if not isinstance(acc, tuple):
             kb.scratch(name, count, acc)
@@ -442,7 +442,7 @@ def _blocks(condition: str, step: int, load: str, reducer: Reducer) -> list[str]
     ]
 
 
-def spread(kb: KernelBuilder, groups: IntOrSize) -> None:
+def spread(kb: FunctionBuilder, groups: IntOrSize) -> None:
     """Sets the grid to so many workgroups, in two axes; ``kp_group`` is the number of each."""
     kb.groups(kb.smallest(groups, _MOST_GROUPS), kb.ceil_div(groups, _MOST_GROUPS))
     kb.emit("uint kp_group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;")
@@ -458,7 +458,7 @@ def named(name: str) -> Size:
     return Size.named(name)
 
 
-def number_of(ksel: KernelSelection, name: str) -> int:
+def number_of(ksel: FunctionSelection, name: str) -> int:
     """A run-time value of this call: for `variants` and `trials`."""
     return int(next(each.v for each in ksel.values if each.name == name))
 

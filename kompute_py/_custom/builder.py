@@ -1,4 +1,4 @@
-"""KernelBuilder: the GLSL of an operation's dispatches, written by its `generate`."""
+"""FunctionBuilder: the GLSL of an operation's dispatches, written by its `generate`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .._shaders.module import ShaderModule, subgroups_of
 from .arg_descs import RANKS, ArgDesc, EmptyOptionalTensorArg, TensorArg, TensorListArg, ValueArg
 from .expressions import IntOrSize, Size, ceil_div, glsl, largest, product, smallest
 from .names import tensor_of_name
-from .selection import KernelSelection
+from .selection import FunctionSelection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -151,7 +151,7 @@ class Dispatch:
         """The names in the text, once it is complete."""
 
 
-class KernelBuilder:
+class FunctionBuilder:
     """The kernels of one specialization of an operation.
 
     ::
@@ -185,10 +185,10 @@ class KernelBuilder:
 
     __module__ = "kompute_py"
 
-    def __init__(self, selection: KernelSelection, single_dispatch: bool) -> None:
-        if not isinstance(selection, KernelSelection):
-            raise ArgumentTypeError("A KernelBuilder is made by an operation, for its generate")
-        self.selection: KernelSelection = selection
+    def __init__(self, selection: FunctionSelection, single_dispatch: bool) -> None:
+        if not isinstance(selection, FunctionSelection):
+            raise ArgumentTypeError("A FunctionBuilder is made by an operation, for its generate")
+        self.selection: FunctionSelection = selection
         """The decisions of `select`."""
         self._single = single_dispatch
         self._tensors: dict[str, TensorValue] = {}
@@ -700,6 +700,10 @@ class KernelBuilder:
                     f"{result.name}_store(i, value), or call kb.yield_results(value, ...)"
                 )
         return self._dispatches
+
+
+KernelBuilder = FunctionBuilder
+"""The older name."""
 
 
 def _check_size(size: Any, what: str) -> None:

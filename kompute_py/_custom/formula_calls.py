@@ -16,14 +16,14 @@ from .arg_descs import BOUNDS, TensorArg, ValueArg
 if TYPE_CHECKING:
     from .._formulas.dtypes import Dtype
     from .._formulas.typed import Typed
-    from .builder import KernelBuilder
-    from .selection import KernelSelection
+    from .builder import FunctionBuilder
+    from .selection import FunctionSelection
 
 _LOAD = re.compile(r"\s*([A-Za-z]\w*)_load\s*\(")
 
 
 def called(
-    builder: KernelBuilder, operation: Any, arguments: Mapping[str, Any]
+    builder: FunctionBuilder, operation: Any, arguments: Mapping[str, Any]
 ) -> tuple[list[str], list[str], tuple[str, ...]]:
     """The functions that stand before ``main``, the extensions, and an expression for each result."""
     formula = getattr(operation, "formula", None)
@@ -62,7 +62,7 @@ def called(
     return parts, list(typed.extensions), tuple(found)
 
 
-def _typed(builder: KernelBuilder, who: str, given: Any) -> tuple[str, Dtype]:
+def _typed(builder: FunctionBuilder, who: str, given: Any) -> tuple[str, Dtype]:
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str):
         dtype = to_dtype(given[1])
         element_of(dtype)
@@ -91,13 +91,13 @@ def _closes(text: str, start: int) -> bool:
     return False
 
 
-def declared_args(ksel: KernelSelection, names: Iterable[str]) -> tuple[list[TensorArg], dict[str, Any]]:
+def declared_args(ksel: FunctionSelection, names: Iterable[str]) -> tuple[list[TensorArg], dict[str, Any]]:
     """Declares the arguments of a formula: the tensors, and the type of each name."""
     args = [ksel._tensor_or_value(*ksel._parameter(name), any_int=True) for name in names]
     return [a for a in args if isinstance(a, TensorArg)], types_of(ksel, [a.name for a in args])
 
 
-def types_of(ksel: KernelSelection, names: Sequence[str]) -> dict[str, Any]:
+def types_of(ksel: FunctionSelection, names: Sequence[str]) -> dict[str, Any]:
     """The types of a formula's arguments, which are declared."""
     return {
         a.name: (a.weak or a.dtype) if isinstance(a, ValueArg) else a.dtype
@@ -106,7 +106,7 @@ def types_of(ksel: KernelSelection, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def declare_values(ksel: KernelSelection, make: Callable[[], Typed]) -> Typed:
+def declare_values(ksel: FunctionSelection, make: Callable[[], Typed]) -> Typed:
     """Declares the run-time values of the formula that `make` types. If a number that it compares is out of
     the bounds of the dtype, it is typed again, for such: `special` has "beyond".
     """

@@ -1,4 +1,4 @@
-"""KernelSelection: what an operation decides about a call before its kernels are generated.
+"""FunctionSelection: what an operation decides about a call before its kernels are generated.
 
 `select` of an operation says for each argument whether it specializes the kernels or is a value when they
 run, and what the results are. Two calls with the same `spec_key` run the same kernels.
@@ -54,7 +54,7 @@ _Arg = TypeVar("_Arg", bound="ArgDesc")
 _FLOAT = np.dtype(np.float32)
 
 
-class KernelSelection:
+class FunctionSelection:
     """One call of an operation, as its `select` sees it. Arguments are named by position or by name.
 
     Each argument must be declared once: as a tensor (`arg_tensor`, `arg_optional_tensor`, `arg_tensor_list`),
@@ -87,7 +87,7 @@ class KernelSelection:
         features: frozenset[str] | None = None,
     ) -> None:
         if not isinstance(declaration, Declaration) or not isinstance(values, list):
-            raise ArgumentTypeError("A KernelSelection is made by an operation, for its select")
+            raise ArgumentTypeError("A FunctionSelection is made by an operation, for its select")
         self.op = op
         """The operation."""
         self.device: DeviceInfo | None = device
@@ -635,3 +635,7 @@ class KernelSelection:
             if each.dtype.kind in "iu" and not each._places:  # shapes decide it
                 numbers[each.name] = each._value
         return numbers
+
+
+KernelSelection = FunctionSelection
+"""The older name."""

@@ -21,8 +21,8 @@ from ..ops._values.elements import astype
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._custom.builder import KernelBuilder
-    from .._custom.selection import KernelSelection
+    from .._custom.builder import FunctionBuilder
+    from .._custom.selection import FunctionSelection
     from .._manager.manager import Manager
 
 _ONE = 2**62
@@ -76,7 +76,7 @@ class _Sums(CustomOp):
 
     signature = "random_sums(Tensor p) -> (Tensor sums, Tensor found)"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         p = ksel.arg_tensor("p")
         ksel.return_new_tensor((p.size, 2), np.uint32)
         ksel.return_new_tensor(4, np.uint32)
@@ -85,7 +85,7 @@ class _Sums(CustomOp):
         ksel.value("kp_runs", -(-p.size // each), "uint32")
         check_sizes(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         double = kb.arg_value("p").dtype == np.float64
         bits, special, shift = (_DOUBLE, 2047, 1013) if double else (_SINGLE, 255, 88)
         text = filled(_MULTIPLE, BITS=bits, SPECIAL=special, SHIFT=shift)
@@ -118,7 +118,7 @@ class _Sums(CustomOp):
             }
         """)
 
-    def _each_run(self, kb: KernelBuilder, name: str, text: str) -> None:
+    def _each_run(self, kb: FunctionBuilder, name: str, text: str) -> None:
         kb.begin_dispatch(name)
         kb.declare(text)
         kb.grid(named("kp_runs"))
@@ -128,7 +128,7 @@ class _Sums(CustomOp):
             uint k = run * kp_each, end = min(p_size, k + kp_each);
         """)
 
-    def _carry(self, kb: KernelBuilder, text: str) -> None:
+    def _carry(self, kb: FunctionBuilder, text: str) -> None:
         """The sums before each run, and the whole."""
         kb.begin_dispatch("carry")
         kb.declare(text)

@@ -27,8 +27,8 @@ from ..ops._orders.radix import SortOp
 from .philox import KEYS, PHILOX
 
 if TYPE_CHECKING:
-    from .._custom.builder import KernelBuilder
-    from .._custom.selection import KernelSelection
+    from .._custom.builder import FunctionBuilder
+    from .._custom.selection import FunctionSelection
 
 # The state of a stream: the counter, and whether the second half of its words comes next. Each number has 64
 # bits, the upper word first.
@@ -111,7 +111,7 @@ class _Order(SortOp):
     weighted = False
     """Whether keys depend on probabilities. Elements without one come last, in their order."""
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         """Declares what the sort needs for one line."""
         numbers = ksel.arg_tensor("numbers", inplace_tied=True)
         if self.recorded:
@@ -124,11 +124,11 @@ class _Order(SortOp):
             ksel.return_tensor(each)
         self.tell(ksel, numbers, 0, numbers.size)
 
-    def descending(self, ksel: KernelSelection) -> bool:
+    def descending(self, ksel: FunctionSelection) -> bool:
         """The least keys come first."""
         return False
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         for name in ("upper", "lower"):
             kb.scratch(name, named("kp_n"), np.uint32)
         kb.begin_dispatch("draw")
@@ -180,7 +180,7 @@ class _Order(SortOp):
         self.write(ksel, kb, key_of(ksel, np.dtype(np.uint32)))
         kb.yield_results()
 
-    def _by_rank(self, ksel: KernelSelection, kb: KernelBuilder, key: Key) -> None:
+    def _by_rank(self, ksel: FunctionSelection, kb: FunctionBuilder, key: Key) -> None:
         kb.begin_dispatch("rank")
         kb.grid(named("kp_n"))
         kb.emit("""
@@ -194,7 +194,7 @@ class _Order(SortOp):
             numbers_store(rank, int(i));
         """)
 
-    def store(self, ksel: KernelSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
+    def store(self, ksel: FunctionSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
         """Stores the place: among equal upper words, where its lower word belongs. Elements without a
         probability have equal keys, and stay."""
         stays = " && a != 0xffffffffu" if self.weighted else ""

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from .._custom.custom_op import CustomOp, Operation
 
 if TYPE_CHECKING:
-    from .._custom.builder import KernelBuilder
-    from .._custom.selection import KernelSelection
+    from .._custom.builder import FunctionBuilder
+    from .._custom.selection import FunctionSelection
 
 PHILOX = """
 uvec4 philox(uvec4 c, uvec2 k) {
@@ -96,7 +96,7 @@ class _Draw(CustomOp):
     recorded = False
     """Whether the position is read from memory, and moved on, in each run."""
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         out = ksel.arg_tensor("numbers", inplace_tied=True)
         if self.recorded:
             ksel.arg_tensor("state", inplace_tied=True)
@@ -107,10 +107,10 @@ class _Draw(CustomOp):
         if self.recorded:
             ksel.return_tensor(ksel.inplace_tied_arg_descs[1])
 
-    def parameters(self, ksel: KernelSelection, dtype: str) -> None:
+    def parameters(self, ksel: FunctionSelection, dtype: str) -> None:
         """Declares the parameters of the distribution."""
 
-    def values(self, kb: KernelBuilder, dtype: str) -> list[str]:
+    def values(self, kb: FunctionBuilder, dtype: str) -> list[str]:
         """The elements of one counter in the kernels, from its words `w`."""
         raise NotImplementedError
 
@@ -118,12 +118,12 @@ class _Draw(CustomOp):
         """How many counters the numbers take, in the kernels: one for `count` elements."""
         return f"numbers_size / {count}u + (numbers_size % {count}u == 0u ? 0u : 1u)"
 
-    def stores(self, kb: KernelBuilder, values: list[str]) -> None:
+    def stores(self, kb: FunctionBuilder, values: list[str]) -> None:
         """Writes the elements of a counter."""
         for number, value in enumerate(values):
             kb.emit(f"if (first + {number}u < numbers_size) numbers_store(first + {number}u, {value});")
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         out = kb.arg_value("numbers")
         kb.begin_dispatch("draw")
         kb.declare(PHILOX)
@@ -158,20 +158,20 @@ class _Draw(CustomOp):
 class _Words(_Draw):
     """The words themselves, for tests."""
 
-    def values(self, kb: KernelBuilder, dtype: str) -> list[str]:
+    def values(self, kb: FunctionBuilder, dtype: str) -> list[str]:
         return ["w.x", "w.y", "w.z", "w.w"]
 
 
 class _Uniform(_Draw):
     """From `least` to `least` + `width`, and no further than `last` in its direction."""
 
-    def parameters(self, ksel: KernelSelection, dtype: str) -> None:
+    def parameters(self, ksel: FunctionSelection, dtype: str) -> None:
         for name in ("least", "width", "last"):
             value = ksel.arg_float(name)
             if dtype == "float64":
                 value.cast("float64")
 
-    def values(self, kb: KernelBuilder, dtype: str) -> list[str]:
+    def values(self, kb: FunctionBuilder, dtype: str) -> list[str]:
         kind = "double" if dtype == "float64" else "float"
         kb.declare(
             f"{kind} placed({kind} u) {{ precise {kind} r = least + width * u; "
@@ -194,13 +194,13 @@ class _Uniform(_Draw):
 class _Normal(_Draw):
     """`mean` + `deviation` * standard normal, by Box and Muller's transform (1958)."""
 
-    def parameters(self, ksel: KernelSelection, dtype: str) -> None:
+    def parameters(self, ksel: FunctionSelection, dtype: str) -> None:
         for name in ("mean", "deviation"):
             value = ksel.arg_float(name)
             if dtype == "float64":
                 value.cast("float64")
 
-    def values(self, kb: KernelBuilder, dtype: str) -> list[str]:
+    def values(self, kb: FunctionBuilder, dtype: str) -> list[str]:
         kind = "double" if dtype == "float64" else "float"
         kb.declare(_DOUBLE_NORMALS if dtype == "float64" else _NORMALS)
         kb.declare(f"{kind} placed({kind} n) {{ precise {kind} r = mean + deviation * n; return r; }}")
@@ -217,11 +217,11 @@ class _Integers(_Draw):
     drawing again until the number is in the span.
     """
 
-    def parameters(self, ksel: KernelSelection, dtype: str) -> None:
+    def parameters(self, ksel: FunctionSelection, dtype: str) -> None:
         for name in ("least0", "least1", "span0", "span1"):
             ksel.arg_int(name)
 
-    def values(self, kb: KernelBuilder, dtype: str) -> list[str]:
+    def values(self, kb: FunctionBuilder, dtype: str) -> list[str]:
         if dtype in ("int64", "uint64"):
             kb.declare("""
 uvec2 within(uvec4 counter, uvec2 key, uvec2 given, uint lane, uvec2 span) {
@@ -272,10 +272,10 @@ class _Categories(_Draw):
     `sums` has two words for each category, the lower one first.
     """
 
-    def parameters(self, ksel: KernelSelection, dtype: str) -> None:
+    def parameters(self, ksel: FunctionSelection, dtype: str) -> None:
         ksel.arg_tensor("sums")
 
-    def values(self, kb: KernelBuilder, dtype: str) -> list[str]:
+    def values(self, kb: FunctionBuilder, dtype: str) -> list[str]:
         kb.declare("""
 uvec2 below(uvec2 u, uvec2 end) {
     uint none, carry, more, a, b, c, d, e, f, middle;

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 from .philox import _DOUBLE_NORMALS, _NORMALS, _Draw, _operation
 
 if TYPE_CHECKING:
-    from .._custom.builder import KernelBuilder
+    from .._custom.builder import FunctionBuilder
     from .._custom.custom_op import Operation
-    from .._custom.selection import KernelSelection
+    from .._custom.selection import FunctionSelection
 
 MOST_COUNT = 2**24
 """The largest `lam` of poisson and `n` of binomial: their counts are computed with float32."""
@@ -253,11 +253,11 @@ class _Shaped(_Draw):
 
     kind = ""
 
-    def parameters(self, ksel: KernelSelection, dtype: str) -> None:
+    def parameters(self, ksel: FunctionSelection, dtype: str) -> None:
         for name in {**_CONTINUOUS, **_DISCRETE}[self.kind][1]:
             ksel.arg_tensor(name)
 
-    def values(self, kb: KernelBuilder, dtype: str) -> list[str]:
+    def values(self, kb: FunctionBuilder, dtype: str) -> list[str]:
         double = dtype == "float64"
         kb.declare(_DOUBLE_NORMALS if double else _NORMALS)
         for part in (_DOUBLE_WORDS if double else _FLOAT_WORDS, _NEXT, _real(_LOG1P, double)):
@@ -279,19 +279,19 @@ class _Multinomial(_Draw):
     what is left. `chances` has the probability of each column among those that follow it.
     """
 
-    def parameters(self, ksel: KernelSelection, dtype: str) -> None:
+    def parameters(self, ksel: FunctionSelection, dtype: str) -> None:
         ksel.arg_tensor("chances")
         ksel.arg_int("choices")
 
     def blocks(self, count: int) -> str:
         return "numbers_size / chances_size"
 
-    def values(self, kb: KernelBuilder, dtype: str) -> list[str]:
+    def values(self, kb: FunctionBuilder, dtype: str) -> list[str]:
         for part in (_NORMALS, _FLOAT_WORDS, _NEXT, _real(_LOG1P, False), _COUNTS):
             kb.declare(part)
         return []
 
-    def stores(self, kb: KernelBuilder, values: list[str]) -> None:
+    def stores(self, kb: FunctionBuilder, values: list[str]) -> None:
         dtype = kb.arg_value("numbers").dtype.name
         kind = {"int64": "int64_t(", "uint64": "uint64_t(", "uint32": "uint("}.get(dtype, "(")
         kb.emit(f"""

@@ -428,8 +428,9 @@ def test_specialized_axes_are_constants():
         x = np.random.default_rng(0).integers(0, 9, shape).astype(np.float32)
         np.testing.assert_array_equal(rows(x), x.sum(1))
     assert seen == [
-        ("rows(x=float32[?,3])->float32[?]{way='plain'}", 3), ("rows(x=float32[?,4])->float32[?]{way='plain'}", 4),
-    ]  # fmt: skip
+        ("rows(x=float32[?,3])->float32[?]{way='plain'}", 3),
+        ("rows(x=float32[?,4])->float32[?]{way='plain'}", 4),
+    ]
 
 
 def test_prepared_calls_keep_no_memory_and_no_manager(mgr):

@@ -32,10 +32,10 @@ def test_written_arguments_of_any_name_are_stored(mgr: kp.Manager, name: str) ->
     class Made(kp.CustomOp):
         signature = f"increased(Tensor(a!) {name}) -> Tensor(a!)"
 
-        def select(self, ksel: kp.KernelSelection) -> None:
+        def select(self, ksel: kp.FunctionSelection) -> None:
             ksel.return_tensor(ksel.arg_tensor(name, inplace_tied=True))
 
-        def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+        def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
             kb.yield_results(f"{name}_load(i) + 1")
 
     with warnings.catch_warnings():
@@ -109,10 +109,10 @@ def test_kernels_ask_for_the_float_modes_that_a_device_offers(kind: str, width: 
 
 def _in_place(signature: str, workgroup: tuple[int, int, int]) -> kp.Operation:
     class Made(kp.CustomOp):
-        def select(self, ksel: kp.KernelSelection) -> None:
+        def select(self, ksel: kp.FunctionSelection) -> None:
             ksel.return_tensor(ksel.arg_tensor("x", inplace_tied=True))
 
-        def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+        def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
             kb.workgroup(*workgroup)
             kb.yield_results("x_load(i) + float(i)")
 
@@ -134,12 +134,12 @@ def test_one_invocation_yields_each_element(
 class TwoResults(kp.CustomOp):
     signature = "two(Tensor x, int a, int b) -> (Tensor first, Tensor second)"
 
-    def select(self, ksel: kp.KernelSelection) -> None:
+    def select(self, ksel: kp.FunctionSelection) -> None:
         x = ksel.arg_tensor("x")
         for name in ("a", "b"):
             ksel.return_new_tensor(ksel.attr_int(name).v, x.dtype)
 
-    def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+    def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
         kb.yield_results("x_load(0)", "x_load(0) + 1")
 
 
@@ -160,26 +160,26 @@ def test_a_workgroup_after_its_count_is_refused(mgr: kp.Manager) -> None:
         class Made(kp.CustomOp):
             signature = "made(Tensor x) -> Tensor"
 
-            def select(self, ksel: kp.KernelSelection) -> None:
+            def select(self, ksel: kp.FunctionSelection) -> None:
                 x = ksel.arg_tensor("x")
                 ksel.return_new_tensor(x.shape, x.dtype)
 
         Made.generate = lambda self, ksel, kb: generate(kb)  # type: ignore[method-assign]
         return kp.CustomOp.register(Made)
 
-    def groups(kb: kp.KernelBuilder) -> None:
+    def groups(kb: kp.FunctionBuilder) -> None:
         kb.groups(10)
         kb.workgroup(128)
 
-    def results(kb: kp.KernelBuilder) -> None:
+    def results(kb: kp.FunctionBuilder) -> None:
         kb.yield_results("x_load(i)")
         kb.workgroup(128)
 
-    def same(kb: kp.KernelBuilder) -> None:
+    def same(kb: kp.FunctionBuilder) -> None:
         kb.yield_results("x_load(i)")
         kb.workgroup(64)
 
-    def grid(kb: kp.KernelBuilder) -> None:
+    def grid(kb: kp.FunctionBuilder) -> None:
         kb.grid(kb.arg_value("x").size)
         kb.workgroup(128)
         kb.emit("uint i = gl_GlobalInvocationID.x; if (i < x_size) result_store(i, x_load(i));")
@@ -197,12 +197,12 @@ def test_arguments_are_written_also_if_results_are_empty(mgr: kp.Manager, how: s
     class Counted(kp.CustomOp):
         signature = "counted(Tensor x, Tensor(a!) count) -> Tensor"
 
-        def select(self, ksel: kp.KernelSelection) -> None:
+        def select(self, ksel: kp.FunctionSelection) -> None:
             x = ksel.arg_tensor("x")
             ksel.arg_tensor("count", inplace_tied=True)
             ksel.return_new_tensor(x.shape, x.dtype)
 
-        def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+        def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
             kb.groups(1)
             kb.emit("if (gl_LocalInvocationIndex > 0) return; count_store(0, float(x_size));")
             kb.emit("for (uint k = 0; k < x_size; ++k) result_store(k, x_load(k));")
@@ -234,10 +234,10 @@ def _constant(dtype: str, value: Any) -> kp.Operation:
     class Made(kp.CustomOp):
         signature = "constant(Tensor x) -> Tensor"
 
-        def select(self, ksel: kp.KernelSelection) -> None:
+        def select(self, ksel: kp.FunctionSelection) -> None:
             ksel.return_new_tensor(ksel.arg_tensor("x").shape, dtype)
 
-        def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+        def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
             kb.yield_results(value)
 
     return kp.CustomOp.register(Made)

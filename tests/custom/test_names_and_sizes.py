@@ -18,13 +18,13 @@ def _operation(signature: str, select=None, generate=None) -> kp.Operation:
     name = f"made{next(numbers)}"
 
     class Made(kp.CustomOp):
-        def select(self, ksel: kp.KernelSelection) -> None:
+        def select(self, ksel: kp.FunctionSelection) -> None:
             x = ksel.arg_tensor("x")
             if select is not None:
                 select(ksel)
             ksel.return_new_tensor(x.shape, x.dtype)
 
-        def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+        def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
             generate(kb) if generate is not None else kb.yield_results("x_load(i)")
 
     Made.signature = name + signature
@@ -47,7 +47,7 @@ SIZES = {
 def test_kernels_get_the_size_that_was_allocated(mgr: kp.Manager, name: str) -> None:
     """The host counts exactly, uint wraps: the kernels get the host's number."""
 
-    def generate(kb: kp.KernelBuilder) -> None:
+    def generate(kb: kp.FunctionBuilder) -> None:
         n = kb.arg_value("x").size
         kb.scratch("memory", SIZES[name](kb, n))
         kb.grid(n)
@@ -57,7 +57,7 @@ def test_kernels_get_the_size_that_was_allocated(mgr: kp.Manager, name: str) -> 
     operation = _operation("(Tensor x) -> Tensor", None, generate)
     for n in (8, 30, 8, 17):
         x = mgr.zeros(n)
-        expected = SIZES[name](kp.KernelBuilder, n)
+        expected = SIZES[name](kp.FunctionBuilder, n)
         assert operation(x).read().tolist() == [expected] * n
         made = operation.op(x)
         mgr.sequence().eval(made)
@@ -65,13 +65,13 @@ def test_kernels_get_the_size_that_was_allocated(mgr: kp.Manager, name: str) -> 
 
 
 def test_ceil_div_does_not_wrap() -> None:
-    size = kp.KernelBuilder.ceil_div(kp.typing.Size.named("n"), 4096)
+    size = kp.FunctionBuilder.ceil_div(kp.typing.Size.named("n"), 4096)
     assert size.value({"n": 2**32 - 1}) == 2**20
     assert size.text == "(n / 4096u + uint(n % 4096u != 0u))"
 
 
 def test_a_size_that_is_negative_is_refused(mgr: kp.Manager) -> None:
-    def generate(kb: kp.KernelBuilder) -> None:
+    def generate(kb: kp.FunctionBuilder) -> None:
         kb.scratch("memory", kb.arg_value("x").size - 10)
         kb.yield_results("x_load(i) + float(memory_size)")
 
@@ -93,7 +93,7 @@ COMPARISONS = {
 def test_sizes_are_not_compared(mgr: kp.Manager, name: str) -> None:
     """What is false for each size would choose a wrong kernel."""
 
-    def generate(kb: kp.KernelBuilder) -> None:
+    def generate(kb: kp.FunctionBuilder) -> None:
         COMPARISONS[name](kb.arg_value("x").shape[0])
         kb.yield_results("x_load(i)")
 
@@ -158,7 +158,7 @@ def test_defaults_beyond_numbers_are_refused(text: str) -> None:
 def test_names_of_memory_are_checked(mgr: kp.Manager, name: object) -> None:
     for make in (lambda kb: kb.scratch(name, 4), lambda kb: kb.constant(name, [1.0])):
 
-        def generate(kb: kp.KernelBuilder, make=make) -> None:
+        def generate(kb: kp.FunctionBuilder, make=make) -> None:
             make(kb)
             kb.yield_results("x_load(i)")
 
@@ -167,7 +167,7 @@ def test_names_of_memory_are_checked(mgr: kp.Manager, name: object) -> None:
 
 
 def test_memory_brings_names_too(mgr: kp.Manager) -> None:
-    def generate(kb: kp.KernelBuilder) -> None:
+    def generate(kb: kp.FunctionBuilder) -> None:
         kb.scratch("a", 4)
         kb.scratch("a_size", 4)
         kb.yield_results("x_load(i)")
@@ -181,7 +181,7 @@ def test_memory_brings_names_too(mgr: kp.Manager) -> None:
 def test_a_division_by_zero_is_named(mgr: kp.Manager) -> None:
     for size in (lambda n: n // 0, lambda n: n // (n - 8), lambda n: n % (n - 8)):
 
-        def generate(kb: kp.KernelBuilder, size=size) -> None:
+        def generate(kb: kp.FunctionBuilder, size=size) -> None:
             kb.grid(size(kb.arg_value("x").size))
             kb.emit("result_store(gl_GlobalInvocationID.x, 1.0);")
 
@@ -190,7 +190,7 @@ def test_a_division_by_zero_is_named(mgr: kp.Manager) -> None:
 
 
 def test_nothing_is_generated_for_empty_results(mgr: kp.Manager) -> None:
-    def generate(kb: kp.KernelBuilder) -> None:
+    def generate(kb: kp.FunctionBuilder) -> None:
         raise AssertionError("it has nothing to write")
 
     operation = _operation("(Tensor x) -> Tensor", None, generate)
@@ -201,7 +201,7 @@ def test_nothing_is_generated_for_empty_results(mgr: kp.Manager) -> None:
 class _Eager(kp.CustomOp):
     signature = "eager@UNIQUE@(Tensor x, int count) -> (Tensor a, Tensor b)"
 
-    def select(self, ksel: kp.KernelSelection) -> None:
+    def select(self, ksel: kp.FunctionSelection) -> None:
         raise AssertionError
 
     def eager_execute(self, x, count: int):
@@ -229,7 +229,7 @@ def test_eager_answers_are_checked(mgr: kp.Manager) -> None:
 def test_names_that_only_comments_have_bind_nothing_else(mgr: kp.Manager) -> None:
     """The compiler drops the block of values and the buffers that no code uses."""
 
-    def generate(kb: kp.KernelBuilder) -> None:
+    def generate(kb: kp.FunctionBuilder) -> None:
         kb.constant("table", np.float32([1, 2]))
         kb.grid(8)
         kb.emit("// x_size, x_load and table_load")
@@ -243,7 +243,7 @@ def test_names_that_only_comments_have_bind_nothing_else(mgr: kp.Manager) -> Non
     ["layout(binding = 7) buffer Own { float own[]; };", "layout(constant_id = 0) const float own = 1.0;"],
 )
 def test_generators_that_declare_more_than_tensors(mgr: kp.Manager, line: str) -> None:
-    def generate(kb: kp.KernelBuilder) -> None:
+    def generate(kb: kp.FunctionBuilder) -> None:
         kb.declare(line)
         kb.yield_results("own[i]" if "own[]" in line else "own")
 
@@ -259,7 +259,7 @@ def test_generators_that_declare_more_than_tensors(mgr: kp.Manager, line: str) -
 def test_strides_and_lengths_of_every_axis(mgr: kp.Manager, axes: int) -> None:
     """``x_at`` and the strides use lengths that are named nowhere else."""
 
-    def generate(kb: kp.KernelBuilder) -> None:
+    def generate(kb: kp.FunctionBuilder) -> None:
         kb.grid(kb.result().size)
         places = ", ".join(f"(i / x_stride{axis}) % x_dim{axis}" for axis in range(axes))
         kb.emit("uint i = gl_GlobalInvocationID.x;")
@@ -271,7 +271,7 @@ def test_strides_and_lengths_of_every_axis(mgr: kp.Manager, axes: int) -> None:
 
 
 def test_a_dispatch_is_named_by_a_str(mgr: kp.Manager) -> None:
-    def generate(kb: kp.KernelBuilder) -> None:
+    def generate(kb: kp.FunctionBuilder) -> None:
         kb.begin_dispatch(3)  # type: ignore[arg-type]
         kb.yield_results("x_load(i)")
 

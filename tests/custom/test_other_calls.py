@@ -22,19 +22,19 @@ def _operation(
     class Made(kp.CustomOp):
         reads_parts = parts
 
-        def select(self, ksel: kp.KernelSelection) -> None:
+        def select(self, ksel: kp.FunctionSelection) -> None:
             x = ksel.arg_tensor("x")
             select(ksel, x)
             ksel.return_new_tensor(x.shape, x.dtype)
 
-        def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+        def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
             generate(ksel, kb)
 
     Made.signature = name + signature
     return kp.CustomOp.register(Made)
 
 
-def _nothing(ksel: kp.KernelSelection, x: object) -> None:
+def _nothing(ksel: kp.FunctionSelection, x: object) -> None:
     pass
 
 
@@ -46,7 +46,7 @@ OUT_OF_REACH = {
 
 @pytest.mark.parametrize("name", OUT_OF_REACH)
 def test_facts_of_one_call_are_out_of_reach(mgr: kp.Manager, name: str) -> None:
-    def generate(ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+    def generate(ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
         OUT_OF_REACH[name](ksel.arg_descs[0])
         kb.yield_results("x_load(i)")
 
@@ -84,7 +84,7 @@ def test_shapes_in_generate_are_sizes(mgr: kp.Manager) -> None:
 
 
 def test_notes_are_part_of_the_specialization(mgr: kp.Manager) -> None:
-    def select(ksel: kp.KernelSelection, x: kp.typing.TensorArg) -> None:
+    def select(ksel: kp.FunctionSelection, x: kp.typing.TensorArg) -> None:
         ksel.specialize(n=x.size)
 
     operation = _operation(select, lambda ksel, kb: kb.yield_results(f"{ksel.special['n']}.0"))
@@ -95,12 +95,12 @@ def test_notes_are_part_of_the_specialization(mgr: kp.Manager) -> None:
 def test_parts_of_tensors(mgr: kp.Manager) -> None:
     """As the guide says: `select` passes the numbers of a part on."""
 
-    def select(ksel: kp.KernelSelection, x: kp.typing.TensorArg) -> None:
+    def select(ksel: kp.FunctionSelection, x: kp.typing.TensorArg) -> None:
         if x.is_part:
             ksel.value("first", x.offset, "uint32")
             ksel.value("step", x.strides[0] % 2**32, "uint32")
 
-    def generate(ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+    def generate(ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
         kb.yield_results("x_load(first + i * step)" if ksel.arg_descs[0].is_part else "x_load(i)")
 
     operation = _operation(select, generate, parts=True)
@@ -117,7 +117,7 @@ def test_parts_of_tensors(mgr: kp.Manager) -> None:
 def test_tables_of_small_elements(mgr: kp.Manager, dtype: str, count: int, made: bool) -> None:
     table = (np.arange(count) % 2 + 1).astype(dtype)
 
-    def generate(ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+    def generate(ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
         if made:
             kb.constant("table", lambda manager: manager.tensor_t(table), size=count, dtype=dtype)
         else:
@@ -237,10 +237,10 @@ def test_errors_in_kernels_of_items_name_them(mgr: kp.Manager) -> None:
     class Wrong(kp.CustomOp):
         signature = "wrong@UNIQUE@(Tensor[] x) -> Tensor"
 
-        def select(self, ksel: kp.KernelSelection) -> None:
+        def select(self, ksel: kp.FunctionSelection) -> None:
             ksel.return_new_tensor(ksel.arg_tensor_list("x")[0].shape, "float32")
 
-        def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+        def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
             for number, each in enumerate(kb.arg_value("x")):
                 kb.begin_dispatch(f"part{number}")
                 kb.grid(each.size)

@@ -28,11 +28,11 @@ class same(kp.CustomOp):
 
     signature = "same(Tensor x) -> Tensor"
 
-    def select(self, ksel: kp.KernelSelection) -> None:
+    def select(self, ksel: kp.FunctionSelection) -> None:
         x = ksel.arg_tensor("x")
         ksel.return_new_tensor(x.shape, x.dtype)
 
-    def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+    def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
         kb.yield_results("x_load(i)")
 
 
@@ -42,12 +42,12 @@ class halves(kp.CustomOp):
 
     signature = "halves(Tensor x) -> (Tensor even, Tensor odd)"
 
-    def select(self, ksel: kp.KernelSelection) -> None:
+    def select(self, ksel: kp.FunctionSelection) -> None:
         x = ksel.arg_tensor("x")
         for _ in range(2):
             ksel.return_new_tensor(x.size // 2, x.dtype)
 
-    def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+    def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
         kb.yield_results("x_load(2 * i)", "x_load(2 * i + 1)")
 
 
@@ -57,10 +57,10 @@ class doubled(kp.CustomOp):
 
     signature = "doubled(Tensor(a!) x) -> Tensor(a!)"
 
-    def select(self, ksel: kp.KernelSelection) -> None:
+    def select(self, ksel: kp.FunctionSelection) -> None:
         ksel.return_tensor(ksel.arg_tensor("x", inplace_tied=True))
 
-    def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+    def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
         kb.yield_results("2 * x_load(i)")
 
 
@@ -202,11 +202,11 @@ class swapped(kp.CustomOp):
 
     signature = "swapped(Tensor(a!) x, Tensor(b!) y) -> (Tensor(a!), Tensor(b!))"
 
-    def select(self, ksel: kp.KernelSelection) -> None:
+    def select(self, ksel: kp.FunctionSelection) -> None:
         for name in ("x", "y"):
             ksel.return_tensor(ksel.arg_tensor(name, inplace_tied=True))
 
-    def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+    def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
         kb.grid(kb.result().size)
         kb.emit("uint i = gl_GlobalInvocationID.x; if (i >= x_size) return;")
         kb.emit("uint t = x_load(i); x_store(i, y_load(i)); y_store(i, t);")

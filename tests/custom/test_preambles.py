@@ -35,11 +35,11 @@ def _calling(*operations: kp.Elementwise, declared: str = "") -> kp.Operation:
     class calling(kp.CustomOp):
         signature = "calling(Tensor x) -> Tensor"
 
-        def select(self, ksel: kp.KernelSelection) -> None:
+        def select(self, ksel: kp.FunctionSelection) -> None:
             x = ksel.arg_tensor("x")
             ksel.return_new_tensor(x.shape, x.dtype)
 
-        def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+        def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
             if declared:
                 kb.declare(declared)
             parts = [kb.call(each, x="x_load(i)") for each in operations]

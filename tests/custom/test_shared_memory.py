@@ -42,11 +42,11 @@ class add_turned(kp.CustomOp):
 
     signature = "add_turned(Tensor(a!) x, Tensor y) -> Tensor(a!)"
 
-    def select(self, ksel: kp.KernelSelection) -> None:
+    def select(self, ksel: kp.FunctionSelection) -> None:
         ksel.return_tensor(ksel.arg_tensor("x", inplace_tied=True))
         ksel.arg_tensor("y")
 
-    def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+    def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
         kb.workgroup(64)
         kb.groups(kb.ceil_div(kb.arg_value("x").size, 64))
         kb.emit("""uint i = gl_GlobalInvocationID.x;
@@ -59,12 +59,12 @@ class turned(kp.CustomOp):
 
     signature = "turned(Tensor x) -> (Tensor back, Tensor twice)"
 
-    def select(self, ksel: kp.KernelSelection) -> None:
+    def select(self, ksel: kp.FunctionSelection) -> None:
         x = ksel.arg_tensor("x")
         ksel.return_new_tensor(x.shape, x.dtype)
         ksel.return_new_tensor(x.shape, x.dtype)
 
-    def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+    def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
         kb.workgroup(64)
         kb.groups(kb.ceil_div(kb.arg_value("x").size, 64))
         kb.emit("""uint i = gl_GlobalInvocationID.x;

@@ -94,7 +94,7 @@ def test_tables_are_those_of_the_call(mgr: kp.Manager) -> None:
     class weighted(kp.CustomOp):
         signature = "weighted(Tensor x, Tensor|Scalar w=1.0) -> Tensor"
 
-        def select(self, ksel: kp.KernelSelection) -> None:
+        def select(self, ksel: kp.FunctionSelection) -> None:
             x, w = ksel.arg_tensor("x"), ksel.arg_tensor_or_value("w")
             assert isinstance(w, kp.typing.ValueArg)
             table = np.zeros(3000)
@@ -102,7 +102,7 @@ def test_tables_are_those_of_the_call(mgr: kp.Manager) -> None:
             ksel.specialize(table=table)
             ksel.return_new_tensor(x.shape, x.dtype)
 
-        def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+        def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
             kb.constant("table", ksel.special["table"].astype(np.float32))
             kb.yield_results("table_load(1500)")
 
@@ -122,7 +122,7 @@ def _columns(where: str) -> kp.typing.Operation | Any:
         def __init__(self) -> None:
             self.limit = 100  # the same for all calls
 
-        def select(self, ksel: kp.KernelSelection) -> None:
+        def select(self, ksel: kp.FunctionSelection) -> None:
             x = ksel.arg_tensor(0)
             result = ksel.return_new_tensor(x.shape, x.dtype)
             n = x.shape[-1]
@@ -133,7 +133,7 @@ def _columns(where: str) -> kp.typing.Operation | Any:
             elif where != "generate":
                 {"selection": ksel, "argument": x, "result": result}.get(where, self).n = n
 
-        def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+        def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
             if where == "generate":
                 self.limit += 1
             kb.yield_results(f"float(i % {ksel.special.get('n', 3)})")
@@ -154,7 +154,8 @@ def test_state_that_does_not_tell_calls_apart_is_refused(mgr: kp.Manager, where:
     name = {"generate": "limit", "value": "cols"}.get(where, "n")
     for _ in range(2):
         with pytest.raises(
-            InvalidArgumentError, match=rf"sets the attribute '{name}'.*ksel\.specialize\({name}=.*ksel\.special\['{name}'\]"
+            InvalidArgumentError,
+            match=rf"sets the attribute '{name}'.*ksel\.specialize\({name}=.*ksel\.special\['{name}'\]",
         ):
             columns(mgr.zeros((2, 3)))
     if where != "generate":
@@ -169,14 +170,14 @@ def test_select_may_look_at_a_value_that_it_computes(mgr: kp.Manager) -> None:
     class stepped(kp.CustomOp):
         signature = "stepped(Tensor x, float n) -> Tensor"
 
-        def select(self, ksel: kp.KernelSelection) -> None:
+        def select(self, ksel: kp.FunctionSelection) -> None:
             x = ksel.arg_tensor("x")
             ksel.arg_float("n")
             twice = ksel.value("twice", lambda n: 2 * n, "float32", of=["n"])
             ksel.specialize(large=twice.v > 10)
             ksel.return_new_tensor(x.shape, x.dtype)
 
-        def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+        def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
             kb.yield_results("twice" if ksel.special["large"] else "-twice")
 
     assert [stepped(mgr.zeros(1), n).item() for n in (1.0, 50.0, 2.0, 50.0)] == [-2, 100, -4, 100]
@@ -187,7 +188,7 @@ def test_what_was_chosen_cannot_be_set(mgr: kp.Manager) -> None:
     class early(kp.CustomOp):
         signature = "early(Tensor x) -> Tensor"
 
-        def select(self, ksel: kp.KernelSelection) -> None:
+        def select(self, ksel: kp.FunctionSelection) -> None:
             x = ksel.arg_tensor("x")
             assert ksel.is_given("x") and ksel.spec_of("x") == kp.TensorSpec((1,)) and ksel.name == "early"
             with pytest.raises(AttributeError, match="variant"):
@@ -196,7 +197,7 @@ def test_what_was_chosen_cannot_be_set(mgr: kp.Manager) -> None:
                 ksel.special["n"] = 1  # type: ignore[index]
             ksel.return_new_tensor(x.shape, x.dtype)
 
-        def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+        def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
             kb.yield_results("x_load(i)")
 
     assert early(mgr.zeros(1)).item() == 0

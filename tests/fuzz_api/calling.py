@@ -70,8 +70,8 @@ _SIGNATURE = re.compile(r"^[\w.]+\(\) (got an unexpected keyword|missing \d|got 
 # shader ignores the rest.
 _KEEP = {
     "Algorithm", "CommandRecorder", "DeviceMemory", "Fence", "OpLibrary", "Manager.__exit__",
-    "Mapping.__exit__", "Mapping.__array__", "CustomOp.eager_execute", "KernelSelection.attribute",
-    "config_report", "Manager.algorithm", "KernelBuilder.constant", "Operation.aot", "Operation.meta",
+    "Mapping.__exit__", "Mapping.__array__", "CustomOp.eager_execute", "FunctionSelection.attribute",
+    "config_report", "Manager.algorithm", "FunctionBuilder.constant", "Operation.aot", "Operation.meta",
     "Operation.sources",
 }  # fmt: skip
 

@@ -134,8 +134,8 @@ class Objects:
         keep("OpCustom", lambda: negative.op(tensor))
         keep("OpLibrary", lambda: _library(negative))
         keep("Generator", lambda: kp.random.Generator(1, manager=mgr))
-        keep("KernelSelection", lambda: _looked_at(mgr)[0])
-        keep("KernelBuilder", lambda: _looked_at(mgr)[1])
+        keep("FunctionSelection", lambda: _looked_at(mgr)[0])
+        keep("FunctionBuilder", lambda: _looked_at(mgr)[1])
         for name, cls in classes().items():
             if name not in held and cls is not kp.Manager:
                 found = _attribute_of_class(held, cls)
@@ -154,14 +154,14 @@ class Negative(kp.CustomOp):
     signature = "negative(Tensor x, int n=1) -> Tensor"
     seen: ClassVar[list[Any]] = []
 
-    def select(self, ksel: kp.KernelSelection) -> None:
+    def select(self, ksel: kp.FunctionSelection) -> None:
         """Keeps the selection."""
         x = ksel.arg_tensor("x")
         ksel.attr_int("n")
         ksel.return_new_tensor(x.shape, x.dtype)
         self.seen.append(ksel)
 
-    def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+    def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
         """Keeps the builder."""
         kb.yield_results("-x_load(i)")
         self.seen.append(kb)

@@ -146,10 +146,10 @@ def test_out(mgr: kp.Manager) -> None:
 class count_up(kp.CustomOp):
     signature = "count_up(Tensor(a!) x) -> Tensor(a!)"
 
-    def select(self, ksel: kp.KernelSelection) -> None:
+    def select(self, ksel: kp.FunctionSelection) -> None:
         ksel.return_tensor(ksel.arg_tensor("x", inplace_tied=True))
 
-    def generate(self, ksel: kp.KernelSelection, kb: kp.KernelBuilder) -> None:
+    def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
         kb.workgroup(64)
         kb.groups(kb.ceil_div(kb.arg_value("x").size, 64))
         kb.emit("uint i = gl_GlobalInvocationID.x; if (i < x_size) x_store(i, x_load(i) + 1);")

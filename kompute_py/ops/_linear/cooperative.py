@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..._compilers.compile import takes_extension
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..._custom.builder import KernelBuilder
+    from ..._custom.builder import FunctionBuilder
 
 EXTENSION = "GL_KHR_cooperative_matrix"
 _FEATURES = ("cooperativeMatrix", "vulkanMemoryModel", "subgroupSizeControl", "computeFullSubgroups")
@@ -74,7 +74,7 @@ class Cooperation(NamedTuple):
 
 
 def cooperation_of(
-    ksel: KernelSelection, left: np.dtype[Any], right: np.dtype[Any], sums: np.dtype[Any]
+    ksel: FunctionSelection, left: np.dtype[Any], right: np.dtype[Any], sums: np.dtype[Any]
 ) -> Cooperation | None:
     """The matrices for a product, or None if the device or the compiler has none for its dtypes."""
     device, name = ksel.device, left.name
@@ -112,7 +112,7 @@ def cooperation_of(
 
 
 def write_cooperative(
-    kb: KernelBuilder,
+    kb: FunctionBuilder,
     way: Cooperation,
     in_line: tuple[bool, bool],
     load: Callable[[int, str], str],

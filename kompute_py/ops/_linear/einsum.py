@@ -24,7 +24,7 @@ from ..._builders.reduction import ReductionOp, tell_runs
 from ..._builders.walks import Axis, Elements, Reducer, Walk, check_sizes, merged, named, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.custom_op import CustomOp
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import promoted
 from ..._formulas.elements import element_of
 from ..._formulas.formula import Formula
@@ -35,7 +35,7 @@ from .._values.reductions import sum as sum_of
 from .matrices import Contraction, Product, Side, dtype_of, tell_product, trials_of, ways_of
 
 if TYPE_CHECKING:
-    from ..._custom.builder import KernelBuilder
+    from ..._custom.builder import FunctionBuilder
     from ..._custom.custom_op import Operation
 
     Array = Any
@@ -58,15 +58,15 @@ class _Sum(ReductionOp):
     neutral: ClassVar[Any] = 0
     reads_parts = False
 
-    def labels(self, ksel: KernelSelection, args: Sequence[TensorArg]) -> Labels:
+    def labels(self, ksel: FunctionSelection, args: Sequence[TensorArg]) -> Labels:
         """Declares the attributes, and gives the indices."""
         raise NotImplementedError
 
-    def arguments(self, ksel: KernelSelection) -> list[TensorArg]:
+    def arguments(self, ksel: FunctionSelection) -> list[TensorArg]:
         """Declares the tensors."""
         return [ksel.arg_tensor("a"), ksel.arg_tensor("b")]
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         """Finds the lengths and steps of all indices, and the way."""
         args = self.arguments(ksel)
         labels = self.labels(ksel, args)
@@ -90,7 +90,7 @@ class _Sum(ReductionOp):
         )
         tell_runs(ksel, walk)
 
-    def parts(self, ksel: KernelSelection) -> tuple[Any, Reducer, np.dtype[Any]]:
+    def parts(self, ksel: FunctionSelection) -> tuple[Any, Reducer, np.dtype[Any]]:
         """Products and sums in float32 or int32 for smaller dtypes, as `matmul` has them."""
         args = [each for each in ksel.arg_descs if isinstance(each, TensorArg)]
         dtype = promoted([each.dtype for each in args])
@@ -104,7 +104,7 @@ class _Sum(ReductionOp):
         both = Formula(reduce).typed({"a": acc, "b": acc}, ksel.features, acc)
         return map_, Reducer(both, acc), acc
 
-    def variants(self, ksel: KernelSelection) -> list[str]:
+    def variants(self, ksel: FunctionSelection) -> list[str]:
         walk = ksel.special["walk"]
         if walk is not None and not walk.along:
             return ["run"]
@@ -112,10 +112,10 @@ class _Sum(ReductionOp):
             return ways_of(ksel)
         return super().variants(ksel)
 
-    def trials(self, ksel: KernelSelection) -> list[str]:
+    def trials(self, ksel: FunctionSelection) -> list[str]:
         return trials_of(ksel) if ksel.special["walk"] is None else super().trials(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes the kernels of a product of matrices, or of a reduction."""
         walk = ksel.special["walk"]
         if walk is None:
@@ -125,7 +125,7 @@ class _Sum(ReductionOp):
         else:
             self._single(ksel, kb, walk)
 
-    def _single(self, ksel: KernelSelection, kb: KernelBuilder, walk: Walk) -> None:
+    def _single(self, ksel: FunctionSelection, kb: FunctionBuilder, walk: Walk) -> None:
         """A kernel of products that are not summed."""
         map_, _, acc = self.parts(ksel)
         elements = Elements(ksel, map_, acc, walk)
@@ -241,11 +241,11 @@ class _Einsum(_Sum):
 
     signature = "einsum(str subscripts, Tensor a, Tensor? b=None) -> Tensor"
 
-    def arguments(self, ksel: KernelSelection) -> list[TensorArg]:
+    def arguments(self, ksel: FunctionSelection) -> list[TensorArg]:
         a, b = ksel.arg_tensor("a"), ksel.arg_optional_tensor("b")
         return [a] if b is None else [a, b]
 
-    def labels(self, ksel: KernelSelection, args: Sequence[TensorArg]) -> Labels:
+    def labels(self, ksel: FunctionSelection, args: Sequence[TensorArg]) -> Labels:
         text = ksel.attr_str("subscripts").v
         return _read(ksel.name, text, args)
 
@@ -316,7 +316,7 @@ class _Outer(_Sum):
 
     signature = "outer(Tensor a, Tensor b) -> Tensor"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         a, b = self.arguments(ksel)
         dtype = dtype_of(ksel, a, b)
         ksel.return_new_tensor((a.size, b.size), dtype)
@@ -341,7 +341,7 @@ class _Inner(_Sum):
 
     signature = "inner(Tensor a, Tensor b) -> Tensor"
 
-    def labels(self, ksel: KernelSelection, args: Sequence[TensorArg]) -> Labels:
+    def labels(self, ksel: FunctionSelection, args: Sequence[TensorArg]) -> Labels:
         """All axes but the last ones have indices of their own."""
         a, b = args
         if a.ndim and b.ndim and a.shape[-1] != b.shape[-1]:

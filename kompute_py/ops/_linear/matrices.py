@@ -22,13 +22,13 @@ from ..._builders.elementwise import strides_of
 from ..._builders.walks import check_sizes, group_of, named, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.custom_op import CustomOp, Operation
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import promoted
 from ..._formulas.elements import element_of
 from .cooperative import cooperation_of, write_cooperative
 
 if TYPE_CHECKING:
-    from ..._custom.builder import KernelBuilder
+    from ..._custom.builder import FunctionBuilder
 
 _ROWS, _COLUMNS, _LANES = 8, 4, 32
 """The most elements of an invocation in the variant "run", and the invocations of its workgroups."""
@@ -114,14 +114,14 @@ class _Matmul(CustomOp):
     )
     reads_parts = True
 
-    def variants(self, ksel: KernelSelection) -> list[str]:
+    def variants(self, ksel: FunctionSelection) -> list[str]:
         """By the device's type, and the shapes."""
         return ways_of(ksel)
 
-    def trials(self, ksel: KernelSelection) -> list[str]:
+    def trials(self, ksel: FunctionSelection) -> list[str]:
         return trials_of(ksel)
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         """Finds the shapes, and the steps in memory."""
         a, b = ksel.arg_tensor("a"), ksel.arg_tensor("b")
         turned = ksel.attr_bool("transpose_a").v, ksel.attr_bool("transpose_b").v
@@ -133,7 +133,7 @@ class _Matmul(CustomOp):
         check_sizes(ksel, _IN_PARTS)
         tell_product(ksel, (a, b), product)
 
-    def _check(self, ksel: KernelSelection, a: TensorArg, b: TensorArg, turned: tuple[bool, bool]) -> None:
+    def _check(self, ksel: FunctionSelection, a: TensorArg, b: TensorArg, turned: tuple[bool, bool]) -> None:
         for each, turn in ((a, turned[0]), (b, turned[1])):
             if not each.ndim:
                 raise InvalidArgumentError(
@@ -145,7 +145,7 @@ class _Matmul(CustomOp):
                 )
 
     def _sides(
-        self, ksel: KernelSelection, a: TensorArg, b: TensorArg, turned: tuple[bool, bool]
+        self, ksel: FunctionSelection, a: TensorArg, b: TensorArg, turned: tuple[bool, bool]
     ) -> Contraction:
         shape_a = a.shape if a.ndim > 1 else (1, *a.shape)
         shape_b = b.shape if b.ndim > 1 else (*b.shape, 1)
@@ -175,13 +175,13 @@ class _Matmul(CustomOp):
         left, right = side(shape_a, steps_a), side(shape_b, steps_b)
         return Contraction(shape_a[-2], shape_b[-1], shape_a[-1], left, right, shape)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes one kernel, or two if sums have several parts."""
         Product(ksel, kb).write()
 
 
 def dtype_of(
-    ksel: KernelSelection, a: TensorArg, b: TensorArg, wanted: np.dtype[Any] | None = None
+    ksel: FunctionSelection, a: TensorArg, b: TensorArg, wanted: np.dtype[Any] | None = None
 ) -> np.dtype[Any]:
     """The dtype of a product: NumPy's, or the wanted one. Raises InvalidArgumentError for a wanted dtype that
     does not fit, UnimplementedError if the device lacks it.
@@ -199,7 +199,7 @@ def dtype_of(
     return found
 
 
-def tell_product(ksel: KernelSelection, args: tuple[TensorArg, TensorArg], product: Contraction) -> None:
+def tell_product(ksel: FunctionSelection, args: tuple[TensorArg, TensorArg], product: Contraction) -> None:
     """Declares the numbers of the kernels of a product, for `Product`."""
     rows, columns, n, left, right, shape = product
     a, b = args
@@ -271,7 +271,7 @@ def _block(rows: int, columns: int, n: int, batch: int) -> Block:
     return Block(high, wide, False)
 
 
-def ways_of(ksel: KernelSelection) -> list[str]:
+def ways_of(ksel: FunctionSelection) -> list[str]:
     """The variants of a product."""
     together = ["matrix"] if ksel.special["together"] else []
     if ksel.device is None or ksel.device["type"] == "cpu" or group_of(ksel) < _TILE_GROUP:
@@ -279,7 +279,7 @@ def ways_of(ksel: KernelSelection) -> list[str]:
     return ["run", "tile"] if ksel.special["thin"] else [*together, "tile"]
 
 
-def trials_of(ksel: KernelSelection) -> list[str]:
+def trials_of(ksel: FunctionSelection) -> list[str]:
     """The variants that a first call measures: processors emulate cooperative matrices."""
     ways = ways_of(ksel)
     return [each for each in ways if each != "matrix"] if ways[0] == "run" else ways
@@ -303,7 +303,7 @@ def _exchanged(axes: tuple[int, ...]) -> tuple[int, ...]:
 class Product:
     """The kernels of a product."""
 
-    def __init__(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def __init__(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         self.kb = kb
         self.way = ksel.variant or "run"
         several, self.names, self.left_in_line, self.right_in_line, self.axes = ksel.special["kind"]

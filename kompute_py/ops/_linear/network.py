@@ -16,12 +16,12 @@ from ..._builders.elementwise import Elementwise, elementwise
 from ..._builders.walks import axes_of, check_sizes, group_of, named, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.custom_op import CustomOp, Operation
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 from ..._formulas.elements import element_of
 from ..._formulas.glsl import functions_in
 
 if TYPE_CHECKING:
-    from ..._custom.builder import KernelBuilder
+    from ..._custom.builder import FunctionBuilder
 
 _LONG = 2**14
 """Elements of a line that one invocation takes: llvmpipe ends loops after 65,535 turns."""
@@ -34,11 +34,11 @@ _log = elementwise("log(x)")
 class LineOp(CustomOp):
     """Operations that take lines of a tensor have this in common."""
 
-    def variants(self, ksel: KernelSelection) -> list[str]:
+    def variants(self, ksel: FunctionSelection) -> list[str]:
         """An invocation for each line on processors, workgroups elsewhere."""
         return ["run"] if ksel.device is not None and ksel.device["type"] == "cpu" else ["group", "run"]
 
-    def lines(self, ksel: KernelSelection, axis: Sequence[int] | None) -> tuple[TensorArg, tuple[int, ...]]:
+    def lines(self, ksel: FunctionSelection, axis: Sequence[int] | None) -> tuple[TensorArg, tuple[int, ...]]:
         """Declares `x` and the numbers of its lines along the axes; gives it, and the axes from 0 on."""
         x = ksel.arg_tensor("x")
         kind = element_of(x.dtype, ksel.features).type
@@ -62,13 +62,13 @@ class LineOp(CustomOp):
         check_sizes(ksel)
         return x, axes
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         kind = kb.arg_value("x").type
         walk = _Walk(kb, kind, ksel.variant == "group" or ksel.special["long"])
         kb.declare(f"{kind} kp_get(uint k, uint kp_first) {{ return x_load(kp_first + k * kp_step); }}")
         self.body(walk, ksel, kb)
 
-    def body(self, walk: _Walk, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def body(self, walk: _Walk, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes the statements for a line."""
         raise NotImplementedError
 
@@ -76,7 +76,7 @@ class LineOp(CustomOp):
 class _Walk:
     """Writes walks through the line ``kp_line``: its element k is ``kp_get(k, kp_first)``."""
 
-    def __init__(self, kb: KernelBuilder, kind: str, group: bool) -> None:
+    def __init__(self, kb: FunctionBuilder, kind: str, group: bool) -> None:
         self.kb, self.kind, self.group = kb, kind, group
         self.turn = 16 if group else 8
         self.step = group_of(kb.selection) if group else 1
@@ -141,7 +141,7 @@ def _dtype(walk: _Walk) -> str:
     return "float64" if walk.kind == "double" else "float32"
 
 
-def _highest(walk: _Walk, kb: KernelBuilder) -> None:
+def _highest(walk: _Walk, kb: FunctionBuilder) -> None:
     """Finds the highest element, ``most``; it is NaN if there is one."""
     kind = walk.kind
     kb.declare("\n\n".join(functions_in(f"kp_isnan_{kind} kp_isinf_{kind} kp_inf_{kind}").values()))
@@ -149,7 +149,7 @@ def _highest(walk: _Walk, kb: KernelBuilder) -> None:
     walk.combine("most", "kp_low", "v", f"kp_isnan_{kind}({{0}}) || {{0}} >= {{1}} ? {{0}} : {{1}}")
 
 
-def _sum_of_exp(walk: _Walk, kb: KernelBuilder) -> None:
+def _sum_of_exp(walk: _Walk, kb: FunctionBuilder) -> None:
     """Finds the sum of exp(element - most)."""
     walk.combine("sum", f"{walk.kind}(0)", kb.call(_exp, x=("v - most", _dtype(walk))), "{0} + {1}")
 
@@ -175,11 +175,11 @@ class _Softmax(LineOp):
     signature = "softmax(Tensor x, int axis=-1) -> Tensor"
     in_place = True  # a line is read before it is written
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x, _ = self.lines(ksel, [ksel.attr_int("axis").v])
         ksel.return_new_tensor(x.shape, x.dtype, may_reuse="x")
 
-    def body(self, walk: _Walk, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def body(self, walk: _Walk, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         _highest(walk, kb)
         _sum_of_exp(walk, kb)
         walk.store(f"{kb.call(_exp, x=('v - most', _dtype(walk)))} / sum")
@@ -205,11 +205,11 @@ class _LogSoftmax(LineOp):
     signature = "log_softmax(Tensor x, int axis=-1) -> Tensor"
     in_place = True  # a line is read before it is written
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x, _ = self.lines(ksel, [ksel.attr_int("axis").v])
         ksel.return_new_tensor(x.shape, x.dtype, may_reuse="x")
 
-    def body(self, walk: _Walk, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def body(self, walk: _Walk, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         _highest(walk, kb)
         _sum_of_exp(walk, kb)
         kb.emit(f"sum = {kb.call(_log, x=('sum', _dtype(walk)))};")
@@ -236,14 +236,14 @@ class _Logsumexp(LineOp):
 
     signature = "logsumexp(Tensor x, int[]? axis=None, *, bool keepdims=False) -> Tensor"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x, axes = self.lines(ksel, ksel.attr_list_int("axis").v)
         keep = ksel.attr_bool("keepdims").v
         ksel.return_new_tensor(
             [1 if n in axes else length for n, length in enumerate(x.shape) if keep or n not in axes], x.dtype
         )
 
-    def body(self, walk: _Walk, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def body(self, walk: _Walk, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         _highest(walk, kb)
         kb.emit(f"if (kp_isinf_{walk.kind}(most)) most = {walk.kind}(0);")
         _sum_of_exp(walk, kb)
@@ -256,7 +256,7 @@ class _Norm(LineOp):
 
     optional: ClassVar[tuple[str, ...]] = ("weight",)
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         """Finds the lines, which are last, and looks at the weight and its like."""
         x, axes = self.lines(ksel, ksel.attr_list_int("axis").v)
         if axes and axes[-1] != x.ndim - 1:
@@ -281,7 +281,7 @@ class _Norm(LineOp):
         ksel.return_new_tensor(x.shape, x.dtype)
         check_sizes(ksel)
 
-    def scaled(self, value: str, kind: str, ksel: KernelSelection) -> str:
+    def scaled(self, value: str, kind: str, ksel: FunctionSelection) -> str:
         """The expression times the weight, plus the bias, as far as they are given."""
         given = [a.name for a in ksel.arg_descs if isinstance(a, TensorArg)]
         if "weight" in given:
@@ -316,7 +316,7 @@ class _LayerNorm(_Norm):
     )
     optional = ("weight", "bias")
 
-    def body(self, walk: _Walk, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def body(self, walk: _Walk, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         kind = walk.kind
         walk.combine("mean", "0", "v", "{0} + {1}")
         kb.emit(f"mean /= {kind}(kp_n);")
@@ -350,7 +350,7 @@ class _RmsNorm(_Norm):
         " -> Tensor"
     )
 
-    def body(self, walk: _Walk, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def body(self, walk: _Walk, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """The mean of the squares, the result."""
         kind = walk.kind
         walk.combine("squares", "0", "v * v", "{0} + {1}")
@@ -365,14 +365,14 @@ class ActivationOp(CustomOp):
     of_doubles: ClassVar[Elementwise | None] = None
     """The formula for float64, if it is another one."""
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x = ksel.arg_tensor("x")
         if element_of(x.dtype, ksel.features).type not in ("float", "double"):
             raise ArgumentTypeError(f"{ksel.name}: x is of {x.dtype}; give floats: x.astype(np.float32)")
         ksel.return_new_tensor(x.shape, x.dtype, may_reuse="x")
         check_sizes(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         wide = kb.arg_value("x").type == "double"
         formula, dtype = (self.of_doubles or self.formula, "float64") if wide else (self.formula, "float32")
         group = group_of(ksel)

@@ -15,12 +15,12 @@ import numpy as np
 from ..._base.errors import ArgumentTypeError
 from ..._builders.walks import filled, named, spread
 from ..._custom.arg_descs import TensorArg
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 from ..._formulas.elements import element_of
 from ..._formulas.glsl import functions_in
 
 if TYPE_CHECKING:
-    from ..._custom.builder import KernelBuilder
+    from ..._custom.builder import FunctionBuilder
 
 WORDS = 4
 """Of each sum."""
@@ -105,7 +105,7 @@ def is_float(weights: TensorArg) -> bool:
     return element_of(weights.dtype).type in ("float", "double")
 
 
-def declare_weights(ksel: KernelSelection, x: TensorArg) -> TensorArg | None:
+def declare_weights(ksel: FunctionSelection, x: TensorArg) -> TensorArg | None:
     """Declares the optional argument `weights`, which has the shape of `x`, and the numbers of the kernels.
 
     Raises ArgumentTypeError for complex numbers.
@@ -121,7 +121,7 @@ def declare_weights(ksel: KernelSelection, x: TensorArg) -> TensorArg | None:
     return weights
 
 
-def find_largest(kb: KernelBuilder, weights: TensorArg) -> None:
+def find_largest(kb: FunctionBuilder, weights: TensorArg) -> None:
     """Writes the dispatch that finds the exponent of the largest weight."""
     if not is_float(weights):
         return
@@ -139,7 +139,7 @@ def find_largest(kb: KernelBuilder, weights: TensorArg) -> None:
     """)
 
 
-def declare_count(kb: KernelBuilder, weights: TensorArg) -> None:
+def declare_count(kb: FunctionBuilder, weights: TensorArg) -> None:
     """Adds ``kp_count(n, i)``, which adds weight `i` to sum `n`."""
     kb.declare(_ADD)
     kind = element_of(weights.dtype).type
@@ -159,7 +159,7 @@ def declare_count(kb: KernelBuilder, weights: TensorArg) -> None:
     kb.declare(f"void kp_count(uint n, uint i) {{ {' '.join(lines)} }}")
 
 
-def total(kb: KernelBuilder, weights: TensorArg, dtype: np.dtype[Any]) -> str:
+def total(kb: FunctionBuilder, weights: TensorArg, dtype: np.dtype[Any]) -> str:
     """Adds what the expression calls that it returns: sum `kp_i` as an element of `dtype`."""
     kind = element_of(dtype).type
     if dtype.kind in "iu":

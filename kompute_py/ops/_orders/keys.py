@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._base.errors import UnimplementedError
-from ..._custom.builder import KernelBuilder
-from ..._custom.selection import KernelSelection
+from ..._custom.builder import FunctionBuilder
+from ..._custom.selection import FunctionSelection
 from ..._formulas.elements import element_of, name_of
 
 _INT64 = "GL_EXT_shader_explicit_arithmetic_types_int64"
@@ -59,14 +59,14 @@ class Key(NamedTuple):
         """The digits of 8 bits."""
         return self.bits // 8
 
-    def declare_bits(self, kb: KernelBuilder) -> None:
+    def declare_bits(self, kb: FunctionBuilder) -> None:
         """Adds to the dispatch all that `to_raw` and `from_raw` need."""
         if self.bits == 64:
             kb.extension(_INT64)
         if self.functions:
             kb.declare(self.functions)
 
-    def declare_order(self, kb: KernelBuilder, descending: bool = False) -> None:
+    def declare_order(self, kb: FunctionBuilder, descending: bool = False) -> None:
         """Adds ``kp_order(r)`` to the dispatch; equal elements have equal numbers. Descending, it is the
         complement."""
         if self.bits == 64:
@@ -100,7 +100,7 @@ def _whole(bits: int, signed: bool) -> str:
     return f"return (r ^ {hex(1 << (bits - 1))}u) & {hex((1 << bits) - 1)}u;"
 
 
-def key_of(ksel: KernelSelection, dtype: np.dtype[Any]) -> Key:
+def key_of(ksel: FunctionSelection, dtype: np.dtype[Any]) -> Key:
     """The key of elements of `dtype`.
 
     Raises UnimplementedError for complex numbers, and for float64 on a device without 64-bit ints.

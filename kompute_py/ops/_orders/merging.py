@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .keys import Key
 
 if TYPE_CHECKING:
-    from ..._custom.builder import KernelBuilder
+    from ..._custom.builder import FunctionBuilder
     from ..._custom.expressions import IntOrSize
 
 MOST_MERGED = 4096
@@ -20,12 +20,12 @@ _FIRST = 8
 """Elements that are sorted in registers."""
 
 
-def scratch_for_merge(kb: KernelBuilder, key: Key, places: bool, total: IntOrSize) -> None:
+def scratch_for_merge(kb: FunctionBuilder, key: Key, places: bool, total: IntOrSize) -> None:
     """The memory of `merge`, for `total` elements of all lines."""
     kb.scratch("merged", total * 2, "uint32" if places else key.dtype)
 
 
-def merge(kb: KernelBuilder, key: Key, places: bool, load: str, half: str, store: str) -> None:
+def merge(kb: FunctionBuilder, key: Key, places: bool, load: str, half: str, store: str) -> None:
     """Writes statements that sort the line of an invocation: ``kp_count`` elements.
 
     `load` is the expression of the bits of element "{}"; `store` stores the element that comes to ``kp_t``,

@@ -19,12 +19,12 @@ from ..._base.errors import InvalidArgumentError
 from ..._builders.walks import IN_PARTS, axes_of, check_sizes, filled, named, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.custom_op import CustomOp
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 from .keys import Key, key_of
 from .merging import MOST_MERGED, merge, scratch_for_merge
 
 if TYPE_CHECKING:
-    from ..._custom.builder import KernelBuilder
+    from ..._custom.builder import FunctionBuilder
 
 _SHORT = 256
 """Elements of a line that is sorted by rank."""
@@ -55,7 +55,7 @@ def in_fours(load: str, use: str) -> str:
     """
 
 
-def add_digits(kb: KernelBuilder, counts: str, runs: str) -> None:
+def add_digits(kb: FunctionBuilder, counts: str, runs: str) -> None:
     """Begins a dispatch with a workgroup for each line, an invocation for each digit ``d``: ``own`` is how
     often its runs have the digit, and ``sum`` is that of all digits up to it.
     """
@@ -91,7 +91,7 @@ class SortOp(CustomOp):
     merges = True
     """Whether many short lines may be merged: `store` then uses nothing else of a sort's memory."""
 
-    def variants(self, ksel: KernelSelection) -> list[str]:
+    def variants(self, ksel: FunctionSelection) -> list[str]:
         """Long runs on processors, workgroups elsewhere."""
         device = ksel.device
         if device is None or device["type"] == "cpu" or self._subgroup_size(ksel) is None:
@@ -100,7 +100,7 @@ class SortOp(CustomOp):
             return ["run"]
         return ["subgroup", "run"]
 
-    def begin(self, ksel: KernelSelection, axis: int) -> tuple[TensorArg, int]:
+    def begin(self, ksel: FunctionSelection, axis: int) -> tuple[TensorArg, int]:
         """Declares the keys: these, and the axis from 0 on."""
         x = ksel.arg_tensor(self.keys)
         if not x.ndim:
@@ -111,7 +111,7 @@ class SortOp(CustomOp):
         key_of(ksel, x.dtype)
         return x, axis
 
-    def tell(self, ksel: KernelSelection, x: TensorArg, axis: int, stored: int, way: str = "") -> None:
+    def tell(self, ksel: FunctionSelection, x: TensorArg, axis: int, stored: int, way: str = "") -> None:
         """Declares the numbers of the kernels. `stored` elements of each line are stored. `way` names the
         kernels, where they are others than those of `write`."""
         n = x.shape[axis]
@@ -138,7 +138,7 @@ class SortOp(CustomOp):
                 f"{IN_PARTS}, or on the host, from t.read()"
             )
 
-    def tell_runs(self, ksel: KernelSelection, n: int, lines: int, of: str = "") -> None:
+    def tell_runs(self, ksel: FunctionSelection, n: int, lines: int, of: str = "") -> None:
         """Declares the runs of `lines` of `n` elements."""
         tile = self._group(ksel) * ITEMS
         each = {"run": max(512, min(_MOST, -(-n * lines // _RUNS))), "subgroup": tile}
@@ -147,7 +147,7 @@ class SortOp(CustomOp):
             ksel.value(f"kp_each_{of}{name}", count, "uint32")
             ksel.value(f"kp_runs_{of}{name}", -(-n // count), "uint32")
 
-    def _subgroup_size(self, ksel: KernelSelection) -> int | None:
+    def _subgroup_size(self, ksel: FunctionSelection) -> int | None:
         """The invocations that subgroups have for certain; None if they differ. The variant shares out
         elements by that."""
         device = ksel.device
@@ -158,23 +158,23 @@ class SortOp(CustomOp):
             return min(max(device["subgroup_size"], least), most)
         return device["subgroup_size"] if device["vendor_id"] not in _SEVERAL_SIZES else None
 
-    def _group(self, ksel: KernelSelection) -> int:
+    def _group(self, ksel: FunctionSelection) -> int:
         """Invocations of a workgroup: at most 16 subgroups."""
         return 256 if ksel.device is None else min(256, 16 * (self._subgroup_size(ksel) or 16))
 
-    def store(self, ksel: KernelSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
+    def store(self, ksel: FunctionSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
         """Statements that store the element that comes to `rank`."""
         raise NotImplementedError
 
-    def descending(self, ksel: KernelSelection) -> bool:
+    def descending(self, ksel: FunctionSelection) -> bool:
         """Whether the highest elements come first."""
         return bool(next(a.v for a in ksel.arg_descs if a is not None and a.name == "descending"))
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes one kernel for short lines, or those of each digit."""
         self.write(ksel, kb, key_of(ksel, kb.arg_value(self.keys).dtype))
 
-    def write(self, ksel: KernelSelection, kb: KernelBuilder, key: Key) -> None:
+    def write(self, ksel: FunctionSelection, kb: FunctionBuilder, key: Key) -> None:
         """As `generate`. The keys may be scratch memory that earlier dispatches fill. Where `store` follows
         an even number of digits, the sorted bits are ``keys0`` and the elements' places ``places0``."""
         way = ksel.special["sort"]
@@ -189,7 +189,7 @@ class SortOp(CustomOp):
         """The number of element `k` of a line."""
         return f"({line} / kp_step * kp_step * {length} + {line} % kp_step + ({k}) * kp_step)"
 
-    def _by_merge(self, ksel: KernelSelection, kb: KernelBuilder, key: Key) -> None:
+    def _by_merge(self, ksel: FunctionSelection, kb: FunctionBuilder, key: Key) -> None:
         places = self.moves_places
         scratch_for_merge(kb, key, places, named("kp_lines") * named("kp_n"))
         kb.begin_dispatch("merge")
@@ -207,7 +207,7 @@ class SortOp(CustomOp):
         out = f"if (kp_t < kp_stored) {{ {store} }}"
         merge(kb, key, places, load, "kp_lines * kp_n", out)
 
-    def _by_rank(self, ksel: KernelSelection, kb: KernelBuilder, key: Key) -> None:
+    def _by_rank(self, ksel: FunctionSelection, kb: FunctionBuilder, key: Key) -> None:
         total = named("kp_lines") * named("kp_n")
         x = self.keys
         key.declare_bits(kb)
@@ -243,7 +243,7 @@ class Radix:
     """The part of the names of the numbers of runs."""
 
     def __init__(
-        self, op: SortOp, ksel: KernelSelection, kb: KernelBuilder, key: Key, places: bool, more: int = 0
+        self, op: SortOp, ksel: FunctionSelection, kb: FunctionBuilder, key: Key, places: bool, more: int = 0
     ) -> None:
         self.op, self.ksel, self.kb, self.key = op, ksel, kb, key
         self.way = ksel.variant or "run"

@@ -12,12 +12,12 @@ from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.walks import check_sizes, named, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.custom_op import CustomOp, Operation
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 from .exact_sums import WORDS, declare_count, declare_weights, find_largest, total
 from .keys import key_of
 
 if TYPE_CHECKING:
-    from ..._custom.builder import KernelBuilder
+    from ..._custom.builder import FunctionBuilder
 
 _RUNS = 1024
 """Runs of elements, each for an invocation."""
@@ -25,7 +25,7 @@ _LEAST = 256
 """Elements of the shortest run."""
 
 
-def index_dtype(ksel: KernelSelection) -> str:
+def index_dtype(ksel: FunctionSelection) -> str:
     """The dtype of places and counts: NumPy's, if the device has it."""
     return "int64" if ksel.may_have("shaderInt64") else "int32"
 
@@ -34,7 +34,7 @@ def _index(tensor: TensorArg) -> str:
     return "int64_t" if tensor.dtype.itemsize == 8 else "int"
 
 
-def _same_dtypes(ksel: KernelSelection, a: TensorArg, b: TensorArg) -> None:
+def _same_dtypes(ksel: FunctionSelection, a: TensorArg, b: TensorArg) -> None:
     if a.dtype != b.dtype:
         raise ArgumentTypeError(
             f"{ksel.name}: {a.name} is of {a.dtype}, and {b.name} of {b.dtype}; convert one to the "
@@ -43,7 +43,7 @@ def _same_dtypes(ksel: KernelSelection, a: TensorArg, b: TensorArg) -> None:
     key_of(ksel, b.dtype)
 
 
-def _one_axis(ksel: KernelSelection, x: TensorArg) -> None:
+def _one_axis(ksel: FunctionSelection, x: TensorArg) -> None:
     if x.ndim != 1:
         raise InvalidArgumentError(f"{ksel.name}: {x.name} has the shape {x.shape}; give one axis")
 
@@ -59,7 +59,7 @@ def _bound(sorted_name: str, count: str, above: bool) -> str:
         }}"""
 
 
-def _declare_key(ksel: KernelSelection, kb: KernelBuilder, name: str) -> str:
+def _declare_key(ksel: FunctionSelection, kb: FunctionBuilder, name: str) -> str:
     """Adds ``kp_key(x)``, the number of an element in the order, and returns its type."""
     x = kb.arg_value(name)
     key = key_of(ksel, x.dtype)
@@ -92,7 +92,7 @@ class _Searchsorted(CustomOp):
 
     signature = 'searchsorted(Tensor a, Tensor v, str side="left") -> Tensor'
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         a, v = ksel.arg_tensor("a"), ksel.arg_tensor("v")
         side = ksel.attr_str("side").v
         _one_axis(ksel, a)
@@ -102,7 +102,7 @@ class _Searchsorted(CustomOp):
         ksel.return_new_tensor(v.shape, index_dtype(ksel))
         check_sizes(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         kind = _declare_key(ksel, kb, "a")
         above = next(a.v for a in ksel.arg_descs if a is not None and a.name == "side") == "right"
         spread(kb, kb.ceil_div(kb.arg_value("v").size, 64))
@@ -116,11 +116,11 @@ class _Searchsorted(CustomOp):
 class _Counts(CustomOp):
     """Counts, or sums of weights, by atomic additions to ints, which give the same result in any order."""
 
-    def bin(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
+    def bin(self, ksel: FunctionSelection, kb: FunctionBuilder) -> str:
         """Statements that call ``kp_count`` with a bin for the element ``kp_i``, and ``kp_i``."""
         raise NotImplementedError
 
-    def finish(self, ksel: KernelSelection, length: int, dtype: np.dtype[Any] | None = None) -> None:
+    def finish(self, ksel: FunctionSelection, length: int, dtype: np.dtype[Any] | None = None) -> None:
         """Declares the weights and the result; `dtype` is that of sums of weights, None for the weights'."""
         x = ksel.arg_descs[0]
         assert isinstance(x, TensorArg)
@@ -136,7 +136,7 @@ class _Counts(CustomOp):
             ksel.return_new_tensor((length,), weights.dtype if dtype is None else dtype)
         check_sizes(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes kernels for zeros, the largest weight, counts, and the result in its dtype."""
         result = kb.result(0)
         weights = next((a for a in ksel.arg_descs if isinstance(a, TensorArg) and a.name == "weights"), None)
@@ -194,7 +194,7 @@ class _IntCounts(_Counts):
 
     signature = "int_counts(Tensor x, int length, Tensor? weights=None) -> Tensor"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x = ksel.arg_tensor("x")
         length = ksel.arg_int("length").v
         if x.dtype.kind not in "biu":
@@ -204,7 +204,7 @@ class _IntCounts(_Counts):
         wide = ksel.may_have("shaderFloat64")
         self.finish(ksel, length, np.dtype(np.float64 if wide else np.float32))
 
-    def bin(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
+    def bin(self, ksel: FunctionSelection, kb: FunctionBuilder) -> str:
         """By the int itself."""
         kind = kb.arg_value("x").type
         if kind == "bool":
@@ -237,7 +237,7 @@ class _BinCounts(_Counts):
 
     signature = "bin_counts(Tensor x, Tensor edges, Tensor? weights=None) -> Tensor"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x, edges = ksel.arg_tensor("x"), ksel.arg_tensor("edges")
         _one_axis(ksel, edges)
         _same_dtypes(ksel, x, edges)
@@ -248,7 +248,7 @@ class _BinCounts(_Counts):
         if isinstance(weights, TensorArg) and weights.dtype == np.bool_:
             raise ArgumentTypeError(f"{ksel.name}: weights is of bool; convert it: weights.astype(np.int32)")
 
-    def bin(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
+    def bin(self, ksel: FunctionSelection, kb: FunctionBuilder) -> str:
         """By a binary search."""
         kind = _declare_key(ksel, kb, "x")
         real = kb.arg_value("x").type in ("float", "double")
@@ -265,7 +265,7 @@ class _Selection(CustomOp):
 
     condition = "x"
 
-    def begin(self, ksel: KernelSelection) -> TensorArg:
+    def begin(self, ksel: FunctionSelection) -> TensorArg:
         """Declares the condition, and the numbers of the kernels."""
         x = ksel.arg_tensor(self.condition)
         if x.dtype.kind == "c":
@@ -275,15 +275,15 @@ class _Selection(CustomOp):
         ksel.value("kp_runs", max(-(-x.size // each), 1), "uint32")
         return x
 
-    def taken(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
+    def taken(self, ksel: FunctionSelection, kb: FunctionBuilder) -> str:
         """The expression that is stored for the element ``kp_k``."""
         raise NotImplementedError
 
-    def rest(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
+    def rest(self, ksel: FunctionSelection, kb: FunctionBuilder) -> str:
         """The expression that is stored behind those elements."""
         raise NotImplementedError
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes four kernels: how many each run has, how many stand before it, the elements, the rest."""
         c = self.condition
         result = ksel.results[0].name
@@ -349,17 +349,17 @@ class _NonzeroPlaces(_Selection):
 
     signature = "nonzero_places(Tensor x) -> (Tensor places, Tensor count)"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x = self.begin(ksel)
         ksel.return_new_tensor((x.size,), index_dtype(ksel))
         ksel.return_new_tensor((), index_dtype(ksel))
         check_sizes(ksel)
 
-    def taken(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
+    def taken(self, ksel: FunctionSelection, kb: FunctionBuilder) -> str:
         """The place."""
         return f"{_index(ksel.results[0])}(kp_k)"
 
-    def rest(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
+    def rest(self, ksel: FunctionSelection, kb: FunctionBuilder) -> str:
         """That there is none."""
         return f"{_index(ksel.results[0])}(-1)"
 
@@ -386,7 +386,7 @@ class _Selected(_Selection):
     signature = "selected(Tensor condition, Tensor x) -> (Tensor values, Tensor count)"
     condition = "condition"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         condition = self.begin(ksel)
         x = ksel.arg_tensor("x")
         if condition.size > x.size:
@@ -397,11 +397,11 @@ class _Selected(_Selection):
         ksel.return_new_tensor((), index_dtype(ksel))
         check_sizes(ksel)
 
-    def taken(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
+    def taken(self, ksel: FunctionSelection, kb: FunctionBuilder) -> str:
         """The element."""
         return "x_load(kp_k)"
 
-    def rest(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
+    def rest(self, ksel: FunctionSelection, kb: FunctionBuilder) -> str:
         """Zero."""
         return f"{kb.arg_value('x').type}(0)"
 
@@ -423,14 +423,14 @@ class _RunStarts(CustomOp):
 
     signature = "run_starts(Tensor x) -> Tensor"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x = ksel.arg_tensor("x")
         _one_axis(ksel, x)
         key_of(ksel, x.dtype)
         ksel.return_new_tensor(x.shape, np.bool_)
         check_sizes(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         _declare_key(ksel, kb, "x")
         spread(kb, kb.ceil_div(kb.arg_value("x").size, 64))
         kb.emit("uint kp_i = kp_group * 64u + gl_LocalInvocationID.x;")

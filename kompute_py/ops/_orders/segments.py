@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.walks import named, spread
 from ..._custom.arg_descs import TensorArg
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 from .keys import Key
 from .merging import MOST_MERGED, merge, scratch_for_merge
 from .radix import Radix, SortOp
 
 if TYPE_CHECKING:
-    from ..._custom.builder import KernelBuilder, ScratchValue
+    from ..._custom.builder import FunctionBuilder, ScratchValue
     from ..._custom.expressions import IntOrSize
 
 _SHORT = {"run": MOST_MERGED, "subgroup": 64}
@@ -41,7 +41,7 @@ class SegmentOp(SortOp):
     keys = "keys"
     moves_places = False
 
-    def segments(self, ksel: KernelSelection) -> TensorArg:
+    def segments(self, ksel: FunctionSelection) -> TensorArg:
         """Declares the offsets, the result and the numbers of the kernels; returns the keys."""
         x, axis = self.begin(ksel, 0)
         offsets = ksel.arg_tensor("offsets")
@@ -66,7 +66,7 @@ class SegmentOp(SortOp):
         ksel.value("kp_chunks", -(-count // chunk), "uint32")
         return x
 
-    def write(self, ksel: KernelSelection, kb: KernelBuilder, key: Key) -> None:
+    def write(self, ksel: FunctionSelection, kb: FunctionBuilder, key: Key) -> None:
         way = ksel.variant or "run"
         digits = dict(zip(_SHORT, ksel.special["digits"], strict=True))[way]
         kb.scratch("chunks", named("kp_chunks") * 3, "uint32")
@@ -82,7 +82,7 @@ class SegmentOp(SortOp):
             radix.write()
         self._merge(ksel, kb, key, _SHORT[way])
 
-    def _bounds(self, kb: KernelBuilder) -> None:
+    def _bounds(self, kb: FunctionBuilder) -> None:
         """Adds ``kp_end(s)`` to the dispatch: the end of segment `s`."""
         kind = kb.arg_value("offsets").type
         below = f"x < {kind}(0) ? 0u : " if kind in ("int", "int64_t") else ""
@@ -94,7 +94,7 @@ class SegmentOp(SortOp):
             }}
         """)
 
-    def _chunk(self, kb: KernelBuilder, name: str) -> None:
+    def _chunk(self, kb: FunctionBuilder, name: str) -> None:
         """A dispatch with an invocation for each chunk of segments, from ``s`` to ``last``."""
         kb.begin_dispatch(name)
         self._bounds(kb)
@@ -106,7 +106,7 @@ class SegmentOp(SortOp):
             uint begin = s == 0u ? 0u : kp_end(s - 1u);
         """)
 
-    def _measure(self, kb: KernelBuilder, short: int) -> None:
+    def _measure(self, kb: FunctionBuilder, short: int) -> None:
         """How many long segments each chunk has, and elements in them."""
         self._chunk(kb, "measure")
         kb.emit(f"""
@@ -122,7 +122,7 @@ class SegmentOp(SortOp):
             chunks_store(chunk * 3u + 2u, count);
         """)
 
-    def _add_up(self, ksel: KernelSelection, kb: KernelBuilder, radix: _OfSegments | None) -> None:
+    def _add_up(self, ksel: FunctionSelection, kb: FunctionBuilder, radix: _OfSegments | None) -> None:
         """Sums up the chunks before each, and sets the workgroups for all."""
         kb.begin_dispatch("add up")
         kb.workgroup(256)
@@ -177,7 +177,7 @@ class SegmentOp(SortOp):
             for (uint k = 0u; k < 3u; ++k) groups_store({_GROUPS["lines"]}u + k, min(elements, 1u));
         """)
 
-    def _list(self, kb: KernelBuilder, short: int, most: IntOrSize) -> None:
+    def _list(self, kb: FunctionBuilder, short: int, most: IntOrSize) -> None:
         """Where each long segment begins, and where its elements are gathered."""
         kb.scratch("begins", most, "uint32")
         kb.scratch("gathered", most, "uint32")
@@ -200,7 +200,7 @@ class SegmentOp(SortOp):
             }}
         """)
 
-    def _merge(self, ksel: KernelSelection, kb: KernelBuilder, key: Key, short: int) -> None:
+    def _merge(self, ksel: FunctionSelection, kb: FunctionBuilder, key: Key, short: int) -> None:
         """Sorts each short segment."""
         scratch_for_merge(kb, key, False, named("kp_n"))
         kb.begin_dispatch("merge")
@@ -229,8 +229,8 @@ class _OfSegments(Radix):
     def __init__(
         self,
         op: SegmentOp,
-        ksel: KernelSelection,
-        kb: KernelBuilder,
+        ksel: FunctionSelection,
+        kb: FunctionBuilder,
         key: Key,
         groups: ScratchValue,
         digits: int,

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from ..._builders.walks import named, spread
 from ..._custom.arg_descs import TensorArg
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 from .keys import Key
 from .merging import MOST_MERGED, merge, scratch_for_merge
 from .radix import ITEMS, Radix, SortOp, add_digits, in_fours
 
 if TYPE_CHECKING:
-    from ..._custom.builder import KernelBuilder
+    from ..._custom.builder import FunctionBuilder
 
 _LEAST = 1024
 """Elements of a line that is worth a selection."""
@@ -34,7 +34,9 @@ class SelectOp(SortOp):
     """Whether the elements up to the sought one are stored in their order: `store` gets each of them. Else
     all elements are stored, those before it first."""
 
-    def tell_selection(self, ksel: KernelSelection, x: TensorArg, axis: int, count: int, stored: int) -> None:
+    def tell_selection(
+        self, ksel: FunctionSelection, x: TensorArg, axis: int, count: int, stored: int
+    ) -> None:
         """Declares the numbers of the kernels; the sought element is number `count`, from 1 on."""
         n = x.shape[axis]
         lines = x.size // n if n else 0
@@ -49,7 +51,7 @@ class SelectOp(SortOp):
         ksel.value("kp_count", count, "uint32")
         self.tell_runs(ksel, count, lines, "found_")
 
-    def write(self, ksel: KernelSelection, kb: KernelBuilder, key: Key) -> None:
+    def write(self, ksel: FunctionSelection, kb: FunctionBuilder, key: Key) -> None:
         way = ksel.variant or "run"
         if {way, f"{way}_many"} & set(ksel.special["selects"]):
             _Selection(self, ksel, kb, key).write()
@@ -60,7 +62,7 @@ class SelectOp(SortOp):
 class _Selection:
     """The kernels of a selection."""
 
-    def __init__(self, op: SelectOp, ksel: KernelSelection, kb: KernelBuilder, key: Key) -> None:
+    def __init__(self, op: SelectOp, ksel: FunctionSelection, kb: FunctionBuilder, key: Key) -> None:
         self.op, self.ksel, self.kb, self.key = op, ksel, kb, key
         self.way = ksel.variant or "run"
         self.size = 8 if self.way == "run" else op._group(ksel)

@@ -8,7 +8,7 @@ from typing import Any
 from ..._base.errors import InvalidArgumentError
 from ..._custom.custom_op import CustomOp, Operation
 from ..._custom.declaration import parse
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 from ..._custom.specs import TensorSpec
 from ..._memory.strided import StridedView
 from .._places.given import countable
@@ -19,11 +19,11 @@ from .segments import SegmentOp
 from .selecting import SelectOp
 
 
-def _index_dtype(ksel: KernelSelection) -> str:
+def _index_dtype(ksel: FunctionSelection) -> str:
     return "int64" if ksel.may_have("shaderInt64") else "int32"
 
 
-def _place(ksel: KernelSelection, at: str, place: str) -> str:
+def _place(ksel: FunctionSelection, at: str, place: str) -> str:
     """The statement that stores a place."""
     kind = "int64_t" if ksel.results[0].dtype.itemsize == 8 else "int"
     return f"result_store({at}, {kind}({place}));"
@@ -78,13 +78,13 @@ class _Sort(SortOp):
     signature = "sort(Tensor x, int axis=-1, *, bool descending=False) -> Tensor"
     moves_places = False
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x, axis = self.begin(ksel, ksel.attr_int("axis").v)
         ksel.attr_bool("descending")
         ksel.return_new_tensor(x.shape, x.dtype)
         self.tell(ksel, x, axis, x.shape[axis])
 
-    def store(self, ksel: KernelSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
+    def store(self, ksel: FunctionSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
         return f"result_store({self.at(rank, line)}, {key.from_raw.format(raw)});"
 
 
@@ -107,13 +107,13 @@ class _Argsort(SortOp):
 
     signature = "argsort(Tensor x, int axis=-1, *, bool descending=False) -> Tensor"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x, axis = self.begin(ksel, ksel.attr_int("axis").v)
         ksel.attr_bool("descending")
         ksel.return_new_tensor(x.shape, _index_dtype(ksel))
         self.tell(ksel, x, axis, x.shape[axis])
 
-    def store(self, ksel: KernelSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
+    def store(self, ksel: FunctionSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
         return _place(ksel, self.at(rank, line), place)
 
 
@@ -140,7 +140,7 @@ class _SortByKey(SortOp):
     )
     keys = "keys"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x, axis = self.begin(ksel, ksel.attr_int("axis").v)
         values = ksel.arg_tensor("values")
         if values.shape != x.shape:
@@ -152,7 +152,7 @@ class _SortByKey(SortOp):
         ksel.return_new_tensor(x.shape, values.dtype)
         self.tell(ksel, x, axis, x.shape[axis])
 
-    def store(self, ksel: KernelSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
+    def store(self, ksel: FunctionSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
         """Stores the key, and the value of its place."""
         at = self.at(rank, line)
         return (
@@ -184,7 +184,7 @@ class _SegmentedSort(SegmentOp):
 
     signature = "segmented_sort(Tensor keys, Tensor offsets, *, bool descending=False) -> Tensor"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         self.segments(ksel)
 
 
@@ -210,7 +210,7 @@ class _Topk(SelectOp):
 
     signature = "topk(Tensor x, int k, int axis=-1, *, bool largest=True) -> (Tensor values, Tensor indices)"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x, axis = self.begin(ksel, ksel.attr_int("axis").v)
         k = ksel.arg_int("k").v
         ksel.attr_bool("largest")
@@ -223,11 +223,11 @@ class _Topk(SelectOp):
         ksel.return_new_tensor(shape, _index_dtype(ksel))
         self.tell_selection(ksel, x, axis, k, k)
 
-    def descending(self, ksel: KernelSelection) -> bool:
+    def descending(self, ksel: FunctionSelection) -> bool:
         """By `largest`."""
         return bool(next(a.v for a in ksel.arg_descs if a is not None and a.name == "largest"))
 
-    def store(self, ksel: KernelSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
+    def store(self, ksel: FunctionSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
         kind = "int64_t" if ksel.results[1].dtype.itemsize == 8 else "int"
         at = self.at(rank, line, "kp_stored")
         return f"values_store({at}, {key.from_raw.format(raw)}); indices_store({at}, {kind}({place}));"
@@ -258,7 +258,7 @@ class _Partition(SelectOp):
     moves_places = False
     results_are_places = False
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x, axis = self.begin(ksel, ksel.attr_int("axis").v)
         kth, n = ksel.arg_int("kth").v, x.shape[axis]
         if not -n <= kth < n:
@@ -270,11 +270,11 @@ class _Partition(SelectOp):
         ksel.return_new_tensor(x.shape, _index_dtype(ksel) if self.results_are_places else x.dtype)
         self.tell_selection(ksel, x, axis, kth % n + 1, n)
 
-    def descending(self, ksel: KernelSelection) -> bool:
+    def descending(self, ksel: FunctionSelection) -> bool:
         """The lowest come first."""
         return False
 
-    def store(self, ksel: KernelSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
+    def store(self, ksel: FunctionSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
         return f"result_store({self.at(rank, line)}, {key.from_raw.format(raw)});"
 
 
@@ -298,7 +298,7 @@ class _Argpartition(_Partition):
     moves_places = True
     results_are_places = True
 
-    def store(self, ksel: KernelSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
+    def store(self, ksel: FunctionSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
         return _place(ksel, self.at(rank, line), place)
 
 

@@ -15,7 +15,7 @@ from ..._base.errors import InvalidArgumentError, UnimplementedError
 from ..._builders.walks import axes_of, check_sizes, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.custom_op import CustomOp
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import castable, converted
 from ..._formulas.elements import element_of
 from ..._formulas.glsl import functions_in
@@ -23,7 +23,7 @@ from .moving import check_indices, within
 from .raising import raising
 
 if TYPE_CHECKING:
-    from ..._custom.builder import KernelBuilder
+    from ..._custom.builder import FunctionBuilder
     from ..._custom.custom_op import Operation
 
 
@@ -33,7 +33,7 @@ class _Indexed(CustomOp):
     in_place = True
     takes_axis = True
 
-    def find_axis(self, ksel: KernelSelection, x: TensorArg, indices: TensorArg) -> int:
+    def find_axis(self, ksel: FunctionSelection, x: TensorArg, indices: TensorArg) -> int:
         """Declares the axis and what kernels need to find places. Returns the axis from 0 on."""
         (axis,) = axes_of(ksel.name, [ksel.attr_int("axis").v], x.ndim)
         check_indices(ksel, indices, x.shape[axis], f"axis {axis} of x")
@@ -41,7 +41,7 @@ class _Indexed(CustomOp):
         ksel.value("kp_step", math.prod(x.shape[axis + 1 :]), "uint32")
         return axis
 
-    def place(self, ksel: KernelSelection, kb: KernelBuilder, j: str, index: str) -> str:
+    def place(self, ksel: FunctionSelection, kb: FunctionBuilder, j: str, index: str) -> str:
         """Statements that set ``place`` for the element `j`; ``index`` is the number of its index."""
         kind = kb.arg_value("indices").type
         return f"""
@@ -50,7 +50,7 @@ class _Indexed(CustomOp):
             {within(kind, ksel.attribute("mode"))}
             uint place = (outer * kp_n + uint(k)) * kp_step + inner;"""
 
-    def each(self, kb: KernelBuilder, name: str, count: Any, count_text: str) -> None:
+    def each(self, kb: FunctionBuilder, name: str, count: Any, count_text: str) -> None:
         """Begins a dispatch with an invocation ``i`` for each of `count` elements."""
         kb.begin_dispatch(name)
         kb.workgroup(64)
@@ -59,7 +59,7 @@ class _Indexed(CustomOp):
         kb.emit(f"if (i >= {count_text}) return;")
 
 
-def _same_lines(ksel: KernelSelection, x: TensorArg, indices: TensorArg, axis: int) -> None:
+def _same_lines(ksel: FunctionSelection, x: TensorArg, indices: TensorArg, axis: int) -> None:
     """Raises InvalidArgumentError unless the shapes are the same but for `axis`."""
     others = [each.shape[:axis] + each.shape[axis + 1 :] for each in (x, indices)]
     if x.ndim != indices.ndim or others[0] != others[1]:
@@ -91,7 +91,7 @@ class _TakeAlongAxis(_Indexed):
     signature = "take_along_axis(Tensor x, Tensor indices, int axis, str mode='raise') -> Tensor"
     in_place = False
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x, indices = ksel.arg_tensor("x"), ksel.arg_tensor("indices")
         axis = self.find_axis(ksel, x, indices)
         _same_lines(ksel, x, indices, axis)
@@ -99,7 +99,7 @@ class _TakeAlongAxis(_Indexed):
         ksel.return_new_tensor(indices.shape, x.dtype)
         check_sizes(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         self.each(kb, "take", kb.result(0).size, "result_size")
         kb.emit(self.place(ksel, kb, "i", "i"))
         kb.emit("result_store(i, x_load(place));")
@@ -110,11 +110,11 @@ class _Put(_Indexed):
 
     in_place = False  # the last dispatch reads values anywhere: a result in their place would change them
 
-    def write(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def write(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """The place of each index."""
         raise NotImplementedError
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Notes which element comes last at each place, then writes the elements."""
         kb.scratch("last", kb.result(0).size, "uint32")
         self.each(kb, "begin", kb.result(0).size, "result_size")
@@ -133,7 +133,7 @@ class _Put(_Indexed):
         kb.emit("if (at == 0u) result_store(i, x_load(i));")
         kb.emit(f"else result_store(i, {value});")
 
-    def check_values(self, ksel: KernelSelection, x: TensorArg, values: TensorArg, count: int) -> None:
+    def check_values(self, ksel: FunctionSelection, x: TensorArg, values: TensorArg, count: int) -> None:
         """Raises InvalidArgumentError for values that do not become elements of `x`, or for none."""
         if not castable(values.dtype, x.dtype):
             raise InvalidArgumentError(
@@ -164,7 +164,7 @@ class _PutFlat(_Put):
 
     signature = "put(Tensor x, Tensor indices, Tensor values, str mode='raise') -> Tensor"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x, indices, values = (ksel.arg_tensor(name) for name in ("x", "indices", "values"))
         check_indices(ksel, indices, x.size, "x")
         ksel.value("kp_n", x.size, "uint32")
@@ -172,7 +172,7 @@ class _PutFlat(_Put):
         ksel.return_new_tensor(x.shape, x.dtype)
         check_sizes(ksel)
 
-    def write(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def write(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         kind = kb.arg_value("indices").type
         kb.emit(f"{kind} k = indices_load(i); {within(kind, ksel.attribute('mode'))} uint place = uint(k);")
 
@@ -201,7 +201,7 @@ class _PutAlongAxis(_Put):
         "put_along_axis(Tensor x, Tensor indices, Tensor values, int axis, str mode='raise') -> Tensor"
     )
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x, indices, values = (ksel.arg_tensor(name) for name in ("x", "indices", "values"))
         axis = self.find_axis(ksel, x, indices)
         _same_lines(ksel, x, indices, axis)
@@ -215,7 +215,7 @@ class _PutAlongAxis(_Put):
         ksel.return_new_tensor(x.shape, x.dtype)
         check_sizes(ksel)
 
-    def write(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def write(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         kb.emit(self.place(ksel, kb, "i", "i"))
 
 
@@ -247,7 +247,7 @@ class _ScatterAdd(_Indexed):
 
     signature = "scatter_add(Tensor x, Tensor indices, Tensor values, int axis, str mode='raise') -> Tensor"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x, indices, values = (ksel.arg_tensor(name) for name in ("x", "indices", "values"))
         axis = self.find_axis(ksel, x, indices)
         if element_of(x.dtype).type not in _ADDED:
@@ -269,7 +269,7 @@ class _ScatterAdd(_Indexed):
         ksel.return_new_tensor(x.shape, x.dtype)
         check_sizes(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes the elements' bits into scratch memory, adds there, and brings them back."""
         kind = element_of(ksel.results[0].dtype).type
         wide = kind.endswith("64_t")
@@ -316,7 +316,7 @@ class _Triangle(CustomOp):
     kept = ""
     in_place = True
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x = ksel.arg_tensor("x")
         k = ksel.arg_int("k").v
         if x.ndim < 2:
@@ -328,7 +328,7 @@ class _Triangle(CustomOp):
         ksel.return_new_tensor(x.shape, x.dtype, may_reuse="x")
         check_sizes(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         kind = element_of(ksel.results[0].dtype).type
         zero = "false" if kind == "bool" else f"{kind}(0)"
         if kind in ("int64_t", "uint64_t"):
@@ -404,7 +404,7 @@ class _Pad(CustomOp):
 
     signature = "pad(Tensor x, int[]? pad_width, str mode='constant', float constant_values=0.0) -> Tensor"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x, mode = ksel.arg_tensor("x"), ksel.attr_str("mode").v
         value = ksel.arg_float("constant_values").v
         widths = self._widths(ksel, x.ndim)
@@ -441,7 +441,7 @@ class _Pad(CustomOp):
         ksel.return_new_tensor(shape, x.dtype)
         check_sizes(ksel)
 
-    def _widths(self, ksel: KernelSelection, ndim: int) -> list[tuple[int, int]]:
+    def _widths(self, ksel: FunctionSelection, ndim: int) -> list[tuple[int, int]]:
         given = ksel.attr_list_int("pad_width").v
         widths = [given] if isinstance(given, int) else list(given or [])
         if len(widths) == 1:
@@ -455,7 +455,7 @@ class _Pad(CustomOp):
             )
         return list(zip(widths[::2], widths[1::2], strict=True))
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Each element of the result from its place in the argument."""
         mode, x = ksel.attribute("mode"), ksel.arg_descs[0]
         assert isinstance(x, TensorArg)

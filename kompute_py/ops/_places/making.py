@@ -17,19 +17,19 @@ from ..._builders.elementwise import elementwise
 from ..._builders.walks import check_sizes
 from ..._custom.arguments import dtype_named
 from ..._custom.custom_op import CustomOp
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 from ..._formulas.elements import element_of
 from .composed import Run, Widened
 
 if TYPE_CHECKING:
-    from ..._custom.builder import KernelBuilder
+    from ..._custom.builder import FunctionBuilder
     from ..._custom.custom_op import Operation
 
 
 class _Making(CustomOp):
     """These operations have this in common."""
 
-    def dtype(self, ksel: KernelSelection) -> np.dtype[Any]:
+    def dtype(self, ksel: FunctionSelection) -> np.dtype[Any]:
         """The dtype of the result. Raises UnimplementedError if the device lacks it."""
         found: np.dtype[Any] = ksel.attr_dtype("dtype").v
         if found.kind == "c":
@@ -37,7 +37,7 @@ class _Making(CustomOp):
         ksel.require(found, "dtype is", "use one of 32 bits")
         return found
 
-    def number(self, ksel: KernelSelection, name: str, value: float, dtype: np.dtype[Any]) -> None:
+    def number(self, ksel: FunctionSelection, name: str, value: float, dtype: np.dtype[Any]) -> None:
         """Declares a number of the kernel, ``kp_NAME``. Raises InvalidArgumentError if the dtype lacks it."""
         if dtype.kind == "f" or is_small_float(dtype):
             ksel.value(f"kp_{name}", value, np.float64 if dtype == np.float64 else np.float32)
@@ -64,7 +64,7 @@ class _Making(CustomOp):
             return "double" if dtype == np.float64 else "float"
         return "uint64_t" if dtype.itemsize == 8 else "uint"
 
-    def stored(self, kb: KernelBuilder, dtype: np.dtype[Any], value: str) -> None:
+    def stored(self, kb: FunctionBuilder, dtype: np.dtype[Any], value: str) -> None:
         """Yields the value, in the type of the result's elements."""
         if dtype.itemsize == 8 and dtype.kind in "iu":
             kb.extension("GL_EXT_shader_explicit_arithmetic_types_int64")
@@ -88,18 +88,18 @@ class _Full(_Making):
 
     signature = "full(int[]? shape, float fill_value, dtype dtype='float32') -> Tensor"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         shape = _shape(ksel, ksel.attr_list_int("shape").v)
         value, dtype = ksel.arg_float("fill_value").v, self.dtype(ksel)
         self.number(ksel, "fill_value", value, dtype)
         ksel.return_new_tensor(shape, dtype)
         check_sizes(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         self.stored(kb, ksel.results[0].dtype, "kp_fill_value")
 
 
-def _shape(ksel: KernelSelection, given: Any) -> tuple[int, ...]:
+def _shape(ksel: FunctionSelection, given: Any) -> tuple[int, ...]:
     shape = (given,) if isinstance(given, int) else tuple(given or ())
     for n in shape:
         if n < 0:
@@ -128,7 +128,7 @@ class _Arange(_Making):
 
     signature = "arange(float start, float stop=nan, float step=1.0, dtype dtype='float32') -> Tensor"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         """The number of elements, and their steps."""
         start, stop, step = (ksel.arg_float(name).v for name in ("start", "stop", "step"))
         dtype = self.dtype(ksel)
@@ -159,7 +159,7 @@ class _Arange(_Making):
         ksel.return_new_tensor(count, dtype)
         check_sizes(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         dtype = ksel.results[0].dtype
         self.stored(kb, dtype, f"kp_start + {self.computing(dtype)}(i) * kp_step")
 
@@ -188,7 +188,7 @@ class _Linspace(_Making):
         "linspace(float start, float stop, int num=50, bool endpoint=True, dtype dtype='float32') -> Tensor"
     )
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         start, stop = ksel.arg_float("start").v, ksel.arg_float("stop").v
         num, endpoint = ksel.arg_int("num").v, ksel.attr_bool("endpoint").v
         dtype = self.dtype(ksel)
@@ -210,7 +210,7 @@ class _Linspace(_Making):
         ksel.return_new_tensor(num, dtype)
         check_sizes(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Each element from the nearer end, so that both ends are exact."""
         dtype = ksel.results[0].dtype
         kind = self.computing(dtype)
@@ -237,7 +237,7 @@ class _Eye(_Making):
 
     signature = "eye(int N, int[]? M=None, int k=0, dtype dtype='float32') -> Tensor"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         rows, given = ksel.arg_int("N").v, ksel.attr_list_int("M").v
         ksel.arg_int("k")
         dtype = self.dtype(ksel)
@@ -248,7 +248,7 @@ class _Eye(_Making):
         ksel.return_new_tensor(_shape(ksel, (rows, columns)), dtype)
         check_sizes(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """One if the column is the row's."""
         one = "int(i / kp_columns) + k == int(i % kp_columns)"
         kb.yield_results(one if ksel.results[0].dtype.kind == "b" else f"{one} ? 1 : 0")

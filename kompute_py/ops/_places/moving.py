@@ -16,13 +16,13 @@ from ..._builders.elementwise import strides_of
 from ..._builders.walks import axes_of, check_sizes, group_of, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.custom_op import CustomOp, Operation
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import converted, promoted
 from ..._formulas.elements import element_of
 from .raising import raising
 
 if TYPE_CHECKING:
-    from ..._custom.builder import KernelBuilder
+    from ..._custom.builder import FunctionBuilder
 
 
 class _Axis(NamedTuple):
@@ -46,7 +46,7 @@ def _merged(axes: Sequence[_Axis]) -> list[_Axis]:
     return found
 
 
-def _axis(ksel: KernelSelection, axis: int, ndim: int) -> int:
+def _axis(ksel: FunctionSelection, axis: int, ndim: int) -> int:
     """The axis from 0 on."""
     return axes_of(ksel.name, [axis], ndim)[0]
 
@@ -56,12 +56,12 @@ class _Places(CustomOp):
 
     reads_parts = True
 
-    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+    def find(self, ksel: FunctionSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         """The result's shape, its axes, and the number of elements from the argument's first one to that of
         the result."""
         raise NotImplementedError
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x = ksel.arg_tensor("x")
         shape, axes, first = self.find(ksel, x)
         ksel.return_new_tensor(shape, x.dtype)
@@ -77,7 +77,7 @@ class _Places(CustomOp):
         ksel.value("kp_first", (x.offset + first) % 2**32, "uint32")
         ksel.specialize(rolled=[bool(axis.roll) for axis in kept])
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes one kernel: an element for each invocation."""
         rolled = ksel.special["rolled"]
         group = group_of(ksel)
@@ -120,7 +120,7 @@ class _Ascontiguousarray(_Places):
 
     signature = "ascontiguousarray(Tensor x) -> Tensor"
 
-    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+    def find(self, ksel: FunctionSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         return x.shape or (1,), _of(x), 0
 
 
@@ -139,7 +139,7 @@ class _Transpose(_Places):
 
     signature = "transpose(Tensor x, int[]? axes=None) -> Tensor"
 
-    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+    def find(self, ksel: FunctionSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         given = ksel.attr_list_int("axes").v
         order = list(reversed(range(x.ndim))) if given is None else [int(each) for each in given]
         if len(axes_of(ksel.name, order, x.ndim)) != x.ndim:
@@ -166,7 +166,7 @@ class _Moveaxis(_Places):
 
     signature = "moveaxis(Tensor x, int[]? source, int[]? destination) -> Tensor"
 
-    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+    def find(self, ksel: FunctionSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         sides = []
         for name in ("source", "destination"):
             given = ksel.attr_list_int(name).v or []
@@ -201,7 +201,7 @@ class _Rot90(_Places):
 
     signature = "rot90(Tensor x, int k=1, int[] axes=[0, 1]) -> Tensor"
 
-    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+    def find(self, ksel: FunctionSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         turns, given = ksel.attr_int("k").v % 4, ksel.attr_list_int("axes").v
         axes_of(ksel.name, given, x.ndim)
         if len(given) != 2:
@@ -232,7 +232,7 @@ class _Swapaxes(_Places):
 
     signature = "swapaxes(Tensor x, int axis1, int axis2) -> Tensor"
 
-    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+    def find(self, ksel: FunctionSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         a = _axis(ksel, ksel.attr_int("axis1").v, x.ndim)
         b = _axis(ksel, ksel.attr_int("axis2").v, x.ndim)
         axes = _of(x)
@@ -255,7 +255,7 @@ class _Flip(_Places):
 
     signature = "flip(Tensor x, int[]? axis=None) -> Tensor"
 
-    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+    def find(self, ksel: FunctionSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         """Negative steps, from the last element on."""
         axes, first = _of(x), 0
         for each in axes_of(ksel.name, ksel.attr_list_int("axis").v, x.ndim):
@@ -282,7 +282,7 @@ class _Roll(_Places):
 
     signature = "roll(Tensor x, int[]? shift, int[]? axis=None) -> Tensor"
 
-    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+    def find(self, ksel: FunctionSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         shift, given = ksel.attr_list_int("shift").v, ksel.attr_list_int("axis").v
         if shift is None:
             raise InvalidArgumentError(f"{ksel.name}: shift is None; give an int or several")
@@ -301,7 +301,7 @@ class _Roll(_Places):
         return x.shape, axes, 0
 
     def as_one_line(
-        self, ksel: KernelSelection, x: TensorArg, shift: Sequence[int]
+        self, ksel: FunctionSelection, x: TensorArg, shift: Sequence[int]
     ) -> tuple[tuple[int, ...], list[_Axis], int]:
         """All elements as one axis."""
         if len(shift) != 1:
@@ -327,7 +327,7 @@ class _Tile(_Places):
 
     signature = "tile(Tensor x, int[]? reps) -> Tensor"
 
-    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+    def find(self, ksel: FunctionSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         """For each axis one of the repetitions, which does not move, before it."""
         given = ksel.attr_list_int("reps").v
         if given is None or any(each < 0 for each in given):
@@ -355,7 +355,7 @@ class _BroadcastTo(_Places):
 
     signature = "broadcast_to(Tensor x, int[]? shape) -> Tensor"
 
-    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+    def find(self, ksel: FunctionSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         """Axes with one element do not move."""
         given = ksel.attr_list_int("shape").v
         shape = tuple(int(each) for each in given or ())
@@ -384,7 +384,7 @@ class _Diagonal(_Places):
 
     signature = "diagonal(Tensor x, int offset=0, int axis1=0, int axis2=1) -> Tensor"
 
-    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+    def find(self, ksel: FunctionSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         offset = ksel.attr_int("offset").v
         one, two = ksel.attr_int("axis1").v, ksel.attr_int("axis2").v
         axes_of(ksel.name, [one, two], x.ndim)  # checked
@@ -401,7 +401,7 @@ class _Diagonal(_Places):
 class _Joined(CustomOp):
     """Operations that put tensors behind each other along an axis."""
 
-    def join(self, ksel: KernelSelection, stacked: bool) -> None:
+    def join(self, ksel: FunctionSelection, stacked: bool) -> None:
         """Declares the arguments and the result."""
         given = ksel.arg_tensor_list("arrays").items
         axis = ksel.attr_int("axis").v
@@ -430,7 +430,7 @@ class _Joined(CustomOp):
             ksel.value(f"kp_b{number}", before * step, "uint32")
             before += length
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         wanted, group = ksel.results[0].dtype, group_of(ksel)
         for number, each in enumerate(kb.arg_value("arrays")):
             kb.begin_dispatch(f"part {number}")
@@ -464,7 +464,7 @@ class _Concatenate(_Joined):
 
     signature = "concatenate(Tensor[] arrays, int axis=0) -> Tensor"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         self.join(ksel, False)
 
 
@@ -484,11 +484,11 @@ class _Stack(_Joined):
 
     signature = "stack(Tensor[] arrays, int axis=0) -> Tensor"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         self.join(ksel, True)
 
 
-def check_indices(ksel: KernelSelection, indices: TensorArg, n: int, title: str) -> None:
+def check_indices(ksel: FunctionSelection, indices: TensorArg, n: int, title: str) -> None:
     """Declares `mode`. Raises InvalidArgumentError for another mode and for `n` elements that cannot be
     indexed, ArgumentTypeError for indices that are not ints.
     """
@@ -537,7 +537,7 @@ class _Take(CustomOp):
 
     signature = "take(Tensor x, Tensor indices, int[]? axis=None, str mode='raise') -> Tensor"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x, indices = ksel.arg_tensor("x"), ksel.arg_tensor("indices")
         given = ksel.attr_list_int("axis").v
         if given is not None and len(given) != 1:
@@ -550,7 +550,7 @@ class _Take(CustomOp):
         ksel.value("kp_step", math.prod(shape[axis + 1 :]), "uint32")
         ksel.value("kp_n", n, "uint32")
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes one kernel: an element for each invocation."""
         mode = next(a.v for a in ksel.arg_descs if a is not None and a.name == "mode")
         kind = kb.arg_value("indices").type

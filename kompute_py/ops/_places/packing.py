@@ -14,13 +14,13 @@ from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.walks import axes_of, check_sizes, named, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.custom_op import CustomOp, Operation
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 
 if TYPE_CHECKING:
-    from ..._custom.builder import KernelBuilder
+    from ..._custom.builder import FunctionBuilder
 
 
-def _lengths(ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], int, tuple[int, ...]]:
+def _lengths(ksel: FunctionSelection, x: TensorArg) -> tuple[tuple[int, ...], int, tuple[int, ...]]:
     """The axes before `axis`, its length, and the axes behind it; all elements if `axis` is None."""
     axis = ksel.attr_list_int("axis").v
     if axis is None:
@@ -41,7 +41,7 @@ class _Packing(CustomOp):
         """The number of bytes for so many numbers."""
         return -(-numbers // (8 // self.bits))
 
-    def big(self, ksel: KernelSelection) -> bool:
+    def big(self, ksel: FunctionSelection) -> bool:
         """Whether the first number has the highest bits. Raises InvalidArgumentError for another order."""
         order = ksel.attr_str("bitorder").v
         if order not in ("big", "little"):
@@ -50,7 +50,7 @@ class _Packing(CustomOp):
 
     def lay_out(
         self,
-        ksel: KernelSelection,
+        ksel: FunctionSelection,
         before: tuple[int, ...],
         lengths: tuple[int, int],
         after: tuple[int, ...],
@@ -66,7 +66,7 @@ class _Packing(CustomOp):
             ksel.value(name, length, "uint32")
         ksel.specialize(big=self.big(ksel))
 
-    def begin(self, ksel: KernelSelection, kb: KernelBuilder) -> str:
+    def begin(self, ksel: FunctionSelection, kb: FunctionBuilder) -> str:
         """A byte for each invocation: its line and its place there. Returns how far the number ``k`` of
         a byte is shifted.
         """
@@ -87,7 +87,7 @@ class _Pack(_Packing):
     value: str
     """The number's bits, from the element "{}"."""
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         """One byte for several elements along the axis."""
         x = ksel.arg_tensor("x")
         if x.dtype.kind not in "biu":
@@ -95,7 +95,7 @@ class _Pack(_Packing):
         before, n, after = _lengths(ksel, x)
         self.lay_out(ksel, before, (n, self.bytes_of(n)), after, "uint8")
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         shift = self.begin(ksel, kb)
         each = 8 // self.bits
         value = self.value.replace("{}", "x_load((outer * kp_n + e) * kp_inner + inner)")
@@ -112,11 +112,11 @@ class _Pack(_Packing):
 class _Unpack(_Packing):
     packs = False
 
-    def signed(self, ksel: KernelSelection) -> bool:
+    def signed(self, ksel: FunctionSelection) -> bool:
         """Whether the numbers have a sign."""
         return False
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         """Several elements for each byte along the axis, or as many as are asked for."""
         x = ksel.arg_tensor("x")
         if x.dtype != np.uint8:
@@ -135,7 +135,7 @@ class _Unpack(_Packing):
         self.lay_out(ksel, before, (n, made), after, "int8" if signed else "uint8")
         ksel.specialize(signed=signed)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes one kernel: the elements of a byte for each invocation; those behind the last byte are 0."""
         shift = self.begin(ksel, kb)
         each = 8 // self.bits
@@ -232,7 +232,7 @@ class _UnpackInt4(_Unpack):
     )
     bits = 4
 
-    def signed(self, ksel: KernelSelection) -> bool:
+    def signed(self, ksel: FunctionSelection) -> bool:
         return bool(ksel.attr_bool("signed").v)
 
 

@@ -10,7 +10,7 @@ from ..._base.arrays import as_index
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._custom.arg_descs import TensorArg
 from ..._custom.custom_op import Operation
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 from ..._memory.image import Image
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
@@ -42,7 +42,7 @@ class _Repeat(_Places):
 
     signature = "repeat(Tensor x, int repeats, int[]? axis=None) -> Tensor"
 
-    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+    def find(self, ksel: FunctionSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         """An axis of the repetitions, which does not move, after the axis."""
         repeats = ksel.attr_int("repeats").v
         given = ksel.attr_list_int("axis").v

@@ -12,13 +12,13 @@ from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.elementwise import elementwise
 from ..._builders.walks import named, spread
 from ..._custom.arg_descs import TensorArg, ValueArg
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import converted
 from ..._formulas.elements import element_of
 from ..._formulas.glsl import functions_in
 
 if TYPE_CHECKING:
-    from ..._custom.builder import KernelBuilder
+    from ..._custom.builder import FunctionBuilder
 
 MOST = 2**15
 """Weights: llvmpipe ends loops after 65,535 turns."""
@@ -38,19 +38,19 @@ MODES = """`mode` says how `x`, a b c, goes on beyond its ends: "reflect" (c b a
     in float32."""
 
 
-def check_count(ksel: KernelSelection, name: str, count: int, most: int = MOST) -> None:
+def check_count(ksel: FunctionSelection, name: str, count: int, most: int = MOST) -> None:
     if not 0 < count <= most:
         raise InvalidArgumentError(f"{ksel.name}: {name} has {count} elements; give 1 to {most}")
 
 
-def check_mode(ksel: KernelSelection) -> None:
+def check_mode(ksel: FunctionSelection) -> None:
     """Declares the attribute `mode`. Raises InvalidArgumentError for an unknown mode."""
     mode = ksel.attr_str("mode").v
     if mode not in BORDERS:
         raise InvalidArgumentError(f"{ksel.name}: mode is {mode!r}; give one of {', '.join(BORDERS)}")
 
 
-def float_filter(ksel: KernelSelection, x: TensorArg) -> np.dtype[Any]:
+def float_filter(ksel: FunctionSelection, x: TensorArg) -> np.dtype[Any]:
     """The dtype of filters that give floats. Raises ArgumentTypeError for ints of more than 16 bits."""
     kind = x.dtype.kind
     small = element_of(x.dtype, ksel.features).type in ("float", "double")
@@ -61,13 +61,13 @@ def float_filter(ksel: KernelSelection, x: TensorArg) -> np.dtype[Any]:
     return np.dtype(np.float32) if kind in "biu" else x.dtype
 
 
-def declare_border(kb: KernelBuilder, mode: str) -> None:
+def declare_border(kb: FunctionBuilder, mode: str) -> None:
     """Adds ``kp_border(i, n)``: the source index for position `i` on an axis of `n`, or -1 outside."""
     kb.declare(f"int kp_border(int i, int n) {{ if (i >= 0 && i < n) return i; int m; {BORDERS[mode]} }}")
 
 
 def line_pass(
-    kb: KernelBuilder,
+    kb: FunctionBuilder,
     mode: str,
     number: str,
     start: str,
@@ -107,7 +107,7 @@ def line_pass(
     )
 
 
-def gaussian_weights(kb: KernelBuilder, number: str, kind: str, sigma: str) -> None:
+def gaussian_weights(kb: FunctionBuilder, number: str, kind: str, sigma: str) -> None:
     """Writes the dispatch that computes the weights of a normal curve."""
     dtype = "float64" if kind == "double" else "float32"
     kb.scratch(f"weights{number}", named(f"kp_count{number}"), dtype)
@@ -129,7 +129,7 @@ def gaussian_weights(kb: KernelBuilder, number: str, kind: str, sigma: str) -> N
 
 
 def declare_products(
-    ksel: KernelSelection,
+    ksel: FunctionSelection,
     a: TensorArg,
     v: TensorArg,
     mode: str,
@@ -168,7 +168,7 @@ def declare_products(
     ksel.return_new_tensor(shape, dtype)
 
 
-def loads_of(ksel: KernelSelection, kb: KernelBuilder, turned: bool) -> tuple[str, str]:
+def loads_of(ksel: FunctionSelection, kb: FunctionBuilder, turned: bool) -> tuple[str, str]:
     """The expressions of an element of `a` and of `v`, at "{}", as numbers of the result. Those of a
     correlation have `v` conjugated. Declares ``kp_times``, their product.
     """
@@ -188,7 +188,7 @@ def loads_of(ksel: KernelSelection, kb: KernelBuilder, turned: bool) -> tuple[st
     return found[0], found[1]
 
 
-def write_products(ksel: KernelSelection, kb: KernelBuilder, turned: bool) -> None:
+def write_products(ksel: FunctionSelection, kb: FunctionBuilder, turned: bool) -> None:
     """Writes its kernel."""
     a, result = kb.arg_value("a"), kb.result(0)
     mode, kind = ksel.attribute("mode"), result.type

@@ -16,7 +16,7 @@ import numpy as np
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.walks import axes_of, check_sizes, named, spread
 from ..._custom.custom_op import CustomOp, Operation
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 from ..._formulas.elements import element_of
 from .borders import (
     BORDERS,
@@ -34,7 +34,7 @@ from .borders import (
 )
 
 if TYPE_CHECKING:
-    from ..._custom.builder import KernelBuilder
+    from ..._custom.builder import FunctionBuilder
 
 _MOST_SHORT = 2**18
 """Elements of the shorter argument of a convolution, eight of which take a turn."""
@@ -73,7 +73,7 @@ class FilterOp(CustomOp):
 
     makes_images = True
 
-    def lines(self, ksel: KernelSelection, count: int, left: int) -> None:
+    def lines(self, ksel: FunctionSelection, count: int, left: int) -> None:
         """Declares `x`, the axis, the mode, and the numbers of the kernel."""
         x = ksel.arg_tensor("x")
         check_mode(ksel)
@@ -101,7 +101,7 @@ class FilterOp(CustomOp):
         ksel.specialize(many=count >= _MANY)
         check_sizes(ksel)
 
-    def write(self, kb: KernelBuilder, weight: str) -> None:
+    def write(self, kb: FunctionBuilder, weight: str) -> None:
         """Writes the dispatch; `weight` is the expression of weight "{}", a uint."""
         kb.begin_dispatch("filter")
         kind = element_of(kb.result(0).dtype, kb.selection.features).type
@@ -130,7 +130,7 @@ class FilterOp(CustomOp):
             result_store(kp_e, sum);
         """)
 
-    def _write_lines(self, kb: KernelBuilder, weight: str, kind: str) -> None:
+    def _write_lines(self, kb: FunctionBuilder, weight: str, kind: str) -> None:
         """An invocation computes eight elements along the axis."""
         spread(kb, kb.ceil_div(named("kp_invocations"), 64))
         element = f"{kind}(x_load(uint(at + (int({{}}) + {{}}) * step)))"
@@ -171,7 +171,7 @@ class _Weighted(FilterOp):
 
     turned: ClassVar[bool] = False
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         weights = ksel.arg_tensor("weights")
         if weights.ndim != 1:
             raise InvalidArgumentError(f"{ksel.name}: weights has the shape {weights.shape}; give one axis")
@@ -180,7 +180,7 @@ class _Weighted(FilterOp):
         check_count(ksel, "weights", weights.size)
         self.lines(ksel, weights.size, (weights.size - 1 if self.turned else weights.size) // 2)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         kind = element_of(kb.result(0).dtype, ksel.features).type
         place = "uint(kp_count) - 1u - ({})" if self.turned else "{}"
         self.write(kb, f"{kind}(weights_load({place}))")
@@ -249,12 +249,12 @@ class _UniformFilter1d(FilterOp):
         "uniform_filter1d(Tensor x, int size, int axis=-1, str mode='reflect', float cval=0.0) -> Tensor"
     )
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         size = ksel.attr_int("size").v
         check_count(ksel, "the filter", size)
         self.lines(ksel, size, size // 2)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         kind = element_of(kb.result(0).dtype, ksel.features).type
         self.write(kb, f"({kind}(1) / {kind}(kp_count))")
 
@@ -281,7 +281,7 @@ class _GaussianFilter1d(FilterOp):
         " *, float truncate=4.0) -> Tensor"
     )
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         deviation, truncate = ksel.arg_float("sigma"), ksel.attr_float("truncate").v
         sigma = deviation.v
         if not (0 < sigma < math.inf and 0 < truncate < math.inf):
@@ -294,7 +294,7 @@ class _GaussianFilter1d(FilterOp):
         if ksel.results[0].dtype == np.float64:
             deviation.cast("float64")
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Computes the weights, then writes the filter."""
         gaussian_weights(kb, "", element_of(kb.result(0).dtype, ksel.features).type, "sigma")
         self.write(kb, "weights_load({})")
@@ -307,7 +307,7 @@ class ConvolveOp(CustomOp):
     turned: ClassVar[bool]
     """Whether the second one is taken from its end."""
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         a, v = ksel.arg_tensor("a"), ksel.arg_tensor("v")
         mode, border = ksel.attr_str("mode").v, ksel.arg_float("cval")
         if a.ndim != v.ndim or not a.ndim or not v.size or (not a.size and mode not in BORDERS):
@@ -349,7 +349,7 @@ class ConvolveOp(CustomOp):
         ksel.return_new_tensor(length, dtype)
         check_sizes(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         if ksel.special["windows"]:
             write_products(ksel, kb, self.turned)
             return
@@ -374,7 +374,9 @@ class ConvolveOp(CustomOp):
             result_store(i, sum);
         """)
 
-    def _in_lines(self, kb: KernelBuilder, kind: str, names: tuple[str, str], loads: tuple[str, str]) -> None:
+    def _in_lines(
+        self, kb: FunctionBuilder, kind: str, names: tuple[str, str], loads: tuple[str, str]
+    ) -> None:
         """An invocation computes eight elements in line. A workgroup takes those weights together that meet
         elements in all sums of it; the others are taken for each sum."""
         (short, long), (one, other) = names, loads

@@ -13,12 +13,12 @@ from ..._base.errors import InvalidArgumentError, UnimplementedError
 from ..._builders.walks import axes_of, check_sizes
 from ..._custom.arg_descs import TensorArg
 from ..._custom.custom_op import CustomOp, Operation
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 from .._places.moving import _Axis, _of, _Places
 from .transforms import Geometry, Writer
 
 if TYPE_CHECKING:
-    from ..._custom.builder import KernelBuilder
+    from ..._custom.builder import FunctionBuilder
 
 _NORMS = ("backward", "ortho", "forward")
 
@@ -32,7 +32,7 @@ class _Transform(CustomOp):
     several = True
     """Has the arguments `s` and `axes`, not `n` and `axis`."""
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x = ksel.arg_tensor("x").specialize_all_dims()
         if self.several:
             lengths, axes = ksel.attr_list_int("s").v, ksel.attr_list_int("axes").v
@@ -52,7 +52,7 @@ class _Transform(CustomOp):
         ksel.return_new_tensor(shape.half if self.real_in else shape.full, dtype)
         check_sizes(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         lengths = ksel.attribute("s" if self.several else "n")
         axes = ksel.attribute("axes" if self.several else "axis")
         lengths = [lengths] if isinstance(lengths, int) else lengths
@@ -68,7 +68,7 @@ class _Transform(CustomOp):
         write(x, result, shape)
 
 
-def _complex_of(ksel: KernelSelection, dtype: np.dtype[Any]) -> np.dtype[Any]:
+def _complex_of(ksel: FunctionSelection, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype that the transform computes in, by NumPy's rule."""
     doubles = ksel.may_have("shaderFloat64")
     if dtype in (np.float64, np.complex128):
@@ -82,7 +82,7 @@ def _complex_of(ksel: KernelSelection, dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _geometry(
-    ksel: KernelSelection,
+    ksel: FunctionSelection,
     kind: _Transform,
     given: tuple[int, ...],
     lengths: Sequence[int] | None,
@@ -262,7 +262,7 @@ class _Fftconvolve(CustomOp):
 
     signature = "fftconvolve(Tensor in1, Tensor in2, str mode='full', int[]? axes=None) -> Tensor"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         a, b = (ksel.arg_tensor(name).specialize_all_dims() for name in ("in1", "in2"))
         who, mode = ksel.name, ksel.attr_str("mode").v
         if a.ndim != b.ndim:
@@ -296,7 +296,7 @@ class _Fftconvolve(CustomOp):
         ksel.return_new_tensor(kept, dtype).specialize_all_dims()
         check_sizes(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes three transforms, with a product before the last."""
         axes, full, half, start = ksel.special["lengths"]
         result = kb.result(0)
@@ -333,7 +333,7 @@ class _Frequencies(CustomOp):
     half = False
     """Those from 0 on only."""
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         n, d, dtype = ksel.arg_int("n").v, ksel.arg_float("d").v, ksel.attr_dtype("dtype").v
         if n < 1:
             raise InvalidArgumentError(f"{ksel.name}: n is {n}; a transform has at least one number")
@@ -347,7 +347,7 @@ class _Frequencies(CustomOp):
         ksel.return_new_tensor(n // 2 + 1 if self.half else n, dtype)
         check_sizes(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         turn = "" if self.half else " - (i < (result_size + 1) / 2 ? 0 : int(result_size))"
         kb.yield_results(f"kp_step * {kb.result(0).type}(int(i){turn})")
 
@@ -397,7 +397,7 @@ class _Shift(_Places):
 
     back = False
 
-    def find(self, ksel: KernelSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
+    def find(self, ksel: FunctionSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         places = _of(x)
         for each in axes_of(ksel.name, ksel.attr_list_int("axes").v, x.ndim):
             n, step, _ = places[each]

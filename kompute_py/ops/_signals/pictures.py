@@ -11,11 +11,11 @@ from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.elementwise import elementwise
 from ..._builders.walks import check_sizes, named, spread
 from ..._custom.custom_op import CustomOp, Operation
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 from ..._formulas.elements import element_of
 
 if TYPE_CHECKING:
-    from ..._custom.builder import KernelBuilder
+    from ..._custom.builder import FunctionBuilder
 
 _power = elementwise("x ** y")
 _LUMA = {"601": (0.299, 0.587, 0.114), "709": (0.2126, 0.7152, 0.0722)}
@@ -29,7 +29,7 @@ class PixelOp(CustomOp):
     one: ClassVar[bool] = False
     """Whether a pixel of the result is one number, without an axis for it."""
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x = ksel.arg_tensor("x")
         if not x.ndim or x.shape[-1] not in self.channels:
             raise InvalidArgumentError(
@@ -45,7 +45,7 @@ class PixelOp(CustomOp):
         ksel.return_new_tensor(x.shape[:-1] if self.one else x.shape, x.dtype)
         check_sizes(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         x = kb.arg_value("x")
         whole, count = x.dtype == np.uint8, x.shape[-1]
         load = "float(x_load({})) / 255.0" if whole else "x_load({})"
@@ -68,7 +68,7 @@ class PixelOp(CustomOp):
         if count == 4:
             kb.emit("result_store(at + 3u, x_load(at + 3u));")
 
-    def pixel(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def pixel(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes the statements that change the colour ``c``."""
         raise NotImplementedError
 
@@ -94,13 +94,13 @@ class _RgbToGray(PixelOp):
     signature = "rgb_to_gray(Tensor x, str standard='601') -> Tensor"
     one = True
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         standard = ksel.attr_str("standard").v
         if standard not in _LUMA:
             raise InvalidArgumentError(f'{ksel.name}: standard is {standard!r}; give "601" or "709"')
         super().select(ksel)
 
-    def pixel(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def pixel(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         r, g, b = _LUMA[next(a.v for a in ksel.arg_descs if a is not None and a.name == "standard")]
         kb.emit(f"c.x = c.x * {r} + c.y * {g} + c.z * {b};")
 
@@ -123,7 +123,7 @@ class _RgbToHsv(PixelOp):
 
     signature = "rgb_to_hsv(Tensor x) -> Tensor"
 
-    def pixel(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def pixel(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """The sector of the hue, and the place in it."""
         kb.emit("""
             float high = max(c.x, max(c.y, c.z)), low = min(c.x, min(c.y, c.z)), range = high - low;
@@ -159,7 +159,7 @@ class _HsvToRgb(PixelOp):
 
     signature = "hsv_to_rgb(Tensor x) -> Tensor"
 
-    def pixel(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def pixel(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         kb.emit("""
             float sector = (c.x - floor(c.x)) * 6.0, f = sector - floor(sector), v = c.z;
             int n = int(sector) % 6;
@@ -188,7 +188,7 @@ class _SrgbToLinear(PixelOp):
 
     signature = "srgb_to_linear(Tensor x) -> Tensor"
 
-    def pixel(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def pixel(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         power = kb.call(_power, x=("(v + 0.055) / 1.055", "float32"), y=("2.4", "float32"))
         kb.declare(f"float kp_curve(float v) {{ return v <= 0.04045 ? v / 12.92 : {power}; }}")
         kb.emit("c = vec3(kp_curve(c.x), kp_curve(c.y), kp_curve(c.z));")
@@ -212,7 +212,7 @@ class _LinearToSrgb(PixelOp):
 
     signature = "linear_to_srgb(Tensor x) -> Tensor"
 
-    def pixel(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def pixel(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         power = kb.call(_power, x=("v", "float32"), y=("1.0 / 2.4", "float32"))
         kb.declare(
             f"float kp_curve(float v) {{ return v <= 0.0031308 ? v * 12.92 : 1.055 * {power} - 0.055; }}"
@@ -242,7 +242,7 @@ class _RgbToYcbcr(PixelOp):
 
     signature = "rgb_to_ycbcr(Tensor x) -> Tensor"
 
-    def pixel(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def pixel(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         middle = _middle(ksel)
         kb.emit(f"float y = {_Y}; c = vec3(y, {middle} + (c.z - y) / 1.772, {middle} + (c.x - y) / 1.402);")
 
@@ -265,14 +265,14 @@ class _YcbcrToRgb(PixelOp):
 
     signature = "ycbcr_to_rgb(Tensor x) -> Tensor"
 
-    def pixel(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def pixel(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         kb.emit(f"""
             float b = c.y - {_middle(ksel)}, r = c.z - {_middle(ksel)};
             c = vec3(c.x + 1.402 * r, c.x - (0.114 * 1.772 * b + 0.299 * 1.402 * r) / 0.587, c.x + 1.772 * b);
         """)
 
 
-def _middle(ksel: KernelSelection) -> str:
+def _middle(ksel: FunctionSelection) -> str:
     """The colour difference of gray."""
     return "(128.0 / 255.0)" if ksel.results[0].dtype == np.uint8 else "0.5"
 
@@ -296,7 +296,7 @@ class _PremultiplyAlpha(PixelOp):
     signature = "premultiply_alpha(Tensor x) -> Tensor"
     channels = (4,)
 
-    def pixel(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def pixel(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         kb.emit("c *= alpha;")
 
 

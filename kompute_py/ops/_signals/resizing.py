@@ -13,12 +13,12 @@ import numpy as np
 from ..._base.errors import InvalidArgumentError, UnimplementedError
 from ..._builders.walks import check_sizes, filled, named, spread
 from ..._custom.custom_op import CustomOp
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 from ..._formulas.elements import element_of
 from ..._formulas.glsl import functions_in
 
 if TYPE_CHECKING:
-    from ..._custom.builder import KernelBuilder
+    from ..._custom.builder import FunctionBuilder
     from ..._custom.custom_op import Operation
 
 _METHODS = ("nearest", "linear", "area")
@@ -75,7 +75,7 @@ class _Resize(CustomOp):
     makes_images = True
     signature = "resize(Tensor x, int[]? shape, str method='linear') -> Tensor"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         """Finds the axes, those that shrink most first."""
         x, method = ksel.arg_tensor("x"), ksel.attr_str("method").v
         given = ksel.attr_list_int("shape").v
@@ -116,7 +116,7 @@ class _Resize(CustomOp):
         ksel.return_new_tensor(shape, x.dtype)
         check_sizes(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes a kernel for each axis; between them the elements are floats."""
         method, dtype, passes = ksel.attribute("method"), ksel.results[0].dtype, ksel.special["passes"]
         if not passes:

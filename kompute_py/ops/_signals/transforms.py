@@ -22,8 +22,8 @@ import numpy as np
 from ... import _native
 from ..._builders.walks import spread
 from ..._compilers.compile import compile
-from ..._custom.builder import KernelBuilder, TensorValue
-from ..._custom.selection import KernelSelection
+from ..._custom.builder import FunctionBuilder, TensorValue
+from ..._custom.selection import FunctionSelection
 
 if TYPE_CHECKING:
     pass
@@ -70,7 +70,9 @@ class Geometry(NamedTuple):
 class Writer:
     """Writes the dispatches of a transform into numbers of `dtype`, or of the complex dtype like it."""
 
-    def __init__(self, ksel: KernelSelection, kb: KernelBuilder, inverse: bool, dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self, ksel: FunctionSelection, kb: FunctionBuilder, inverse: bool, dtype: np.dtype[Any]
+    ) -> None:
         self.kb, self.inverse = kb, inverse
         self.doubles = dtype in (np.float64, np.complex128)
         self.dtype = np.dtype(np.complex128 if self.doubles else np.complex64)

@@ -13,7 +13,7 @@ from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.walks import axes_of, check_sizes, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.custom_op import CustomOp, Operation
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 from ..._formulas.elements import element_of
 from ..._formulas.glsl import functions_in
 from .._orders.keys import key_of
@@ -28,7 +28,7 @@ from .borders import (
 )
 
 if TYPE_CHECKING:
-    from ..._custom.builder import KernelBuilder
+    from ..._custom.builder import FunctionBuilder
 
 _MOST_TURNS = 60000
 """Of an invocation's loops: llvmpipe ends them after 65,535."""
@@ -52,7 +52,7 @@ class Pass(NamedTuple):
     """Elements of the window before the one that it is for."""
 
 
-def per_axis(ksel: KernelSelection, what: str, given: Sequence[Any] | None, x: TensorArg) -> list[Any]:
+def per_axis(ksel: FunctionSelection, what: str, given: Sequence[Any] | None, x: TensorArg) -> list[Any]:
     """A number for each axis of `x`, from the attribute `what` for the axes that `axes` has; else None.
 
     The numbers decide no kernels: None takes their place in `axes`.
@@ -75,7 +75,7 @@ def per_axis(ksel: KernelSelection, what: str, given: Sequence[Any] | None, x: T
     return found
 
 
-def declare_passes(ksel: KernelSelection, x: TensorArg, passes: Sequence[Pass]) -> None:
+def declare_passes(ksel: FunctionSelection, x: TensorArg, passes: Sequence[Pass]) -> None:
     """Declares the numbers of the passes."""
     if x.size >= 2**31:
         raise InvalidArgumentError(f"{ksel.name}: x has {x.size} elements; give fewer than 2**31")
@@ -96,11 +96,11 @@ class PassesOp(CustomOp):
 
     makes_images = True
 
-    def passes(self, ksel: KernelSelection, x: TensorArg) -> list[Pass]:
+    def passes(self, ksel: FunctionSelection, x: TensorArg) -> list[Pass]:
         """Declares the attributes, and gives the passes."""
         raise NotImplementedError
 
-    def dtype_of(self, ksel: KernelSelection, x: TensorArg) -> np.dtype[Any]:
+    def dtype_of(self, ksel: FunctionSelection, x: TensorArg) -> np.dtype[Any]:
         """The dtype of the result; declares `cval`."""
         dtype = float_filter(ksel, x)
         border = ksel.arg_float("cval")
@@ -108,14 +108,14 @@ class PassesOp(CustomOp):
             border.cast("float64")
         return dtype
 
-    def begin(self, kb: KernelBuilder, number: int) -> None:
+    def begin(self, kb: FunctionBuilder, number: int) -> None:
         """Writes the dispatches that a pass needs before it."""
 
-    def body(self, kb: KernelBuilder, number: int, kind: str) -> tuple[str, str, str]:
+    def body(self, kb: FunctionBuilder, number: int, kind: str) -> tuple[str, str, str]:
         """The beginning of a pass, its statements for each "{value}", and the expression of its result."""
         raise NotImplementedError
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x = ksel.arg_tensor("x")
         check_mode(ksel)
         dtype = self.dtype_of(ksel, x)
@@ -123,7 +123,7 @@ class PassesOp(CustomOp):
         ksel.return_new_tensor(x.shape, dtype)
         check_sizes(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes a dispatch for each pass, and what it needs."""
         passes = ksel.special["passes"]
         result = kb.result(0)
@@ -166,7 +166,7 @@ def _step(text: str, as_kind: str, value: str) -> str:
     return text.format(value=as_kind.format(value))
 
 
-def inner_kind(ksel: KernelSelection, dtype: np.dtype[Any]) -> str:
+def inner_kind(ksel: FunctionSelection, dtype: np.dtype[Any]) -> str:
     """The type in which elements are filtered."""
     kind = element_of(dtype, ksel.features).type
     return "uint" if kind == "bool" else kind
@@ -195,16 +195,16 @@ class _UniformFilter(PassesOp):
         " -> Tensor"
     )
 
-    def passes(self, ksel: KernelSelection, x: TensorArg) -> list[Pass]:
+    def passes(self, ksel: FunctionSelection, x: TensorArg) -> list[Pass]:
         """An axis of size 1 has none."""
         return window_passes(ksel, x)
 
-    def body(self, kb: KernelBuilder, number: int, kind: str) -> tuple[str, str, str]:
+    def body(self, kb: FunctionBuilder, number: int, kind: str) -> tuple[str, str, str]:
         weight = f"({kind}(1) / {kind}(kp_count{number}))"
         return f"{kind} sum = {kind}(0);", f"sum += {weight} * {{value}};", "sum"
 
 
-def window_passes(ksel: KernelSelection, x: TensorArg) -> list[Pass]:
+def window_passes(ksel: FunctionSelection, x: TensorArg) -> list[Pass]:
     """The passes of the attribute `size`."""
     size = ksel.attr_list_int("size")
     sizes = per_axis(ksel, "size", size.v, x)
@@ -242,7 +242,7 @@ class _GaussianFilter(PassesOp):
         " int[]? axes=None) -> Tensor"
     )
 
-    def passes(self, ksel: KernelSelection, x: TensorArg) -> list[Pass]:
+    def passes(self, ksel: FunctionSelection, x: TensorArg) -> list[Pass]:
         """An axis with a deviation of 0 has none."""
         sigma, truncate = ksel.attr_list_float("sigma"), ksel.attr_float("truncate")
         found: list[Pass] = []
@@ -261,11 +261,11 @@ class _GaussianFilter(PassesOp):
         sigma.v, truncate.v = [], 0.0
         return found
 
-    def begin(self, kb: KernelBuilder, number: int) -> None:
+    def begin(self, kb: FunctionBuilder, number: int) -> None:
         kind = inner_kind(kb.selection, kb.result(0).dtype)
         gaussian_weights(kb, str(number), kind, f"kp_sigma{number}")
 
-    def body(self, kb: KernelBuilder, number: int, kind: str) -> tuple[str, str, str]:
+    def body(self, kb: FunctionBuilder, number: int, kind: str) -> tuple[str, str, str]:
         return f"{kind} sum = {kind}(0);", f"sum += weights{number}_load(uint(j)) * {{value}};", "sum"
 
 
@@ -274,7 +274,7 @@ class EdgesOp(PassesOp):
 
     smooth: ClassVar[str]
 
-    def passes(self, ksel: KernelSelection, x: TensorArg) -> list[Pass]:
+    def passes(self, ksel: FunctionSelection, x: TensorArg) -> list[Pass]:
         axis = ksel.attr_int("axis")
         (first,) = axes_of(ksel.name, [axis.v], x.ndim)
         chosen = ksel.attr_list_int("axes")
@@ -282,7 +282,7 @@ class EdgesOp(PassesOp):
         axis.v, chosen.v = 0, None
         return [Pass(each, 3, 1) for each in (first, *others)]
 
-    def body(self, kb: KernelBuilder, number: int, kind: str) -> tuple[str, str, str]:
+    def body(self, kb: FunctionBuilder, number: int, kind: str) -> tuple[str, str, str]:
         weight = f"{kind}(j - 1)" if not number else f"{kind}({self.smooth})"
         return f"{kind} sum = {kind}(0);", f"sum += {weight} * {{value}};", "sum"
 
@@ -335,7 +335,7 @@ class _Prewitt(EdgesOp):
     smooth = "1"
 
 
-def declare_own_border(ksel: KernelSelection, x: TensorArg) -> None:
+def declare_own_border(ksel: FunctionSelection, x: TensorArg) -> None:
     """Declares `cval` as a number of the dtype of `x`: ``kp_cval``."""
     cval = ksel.arg_float("cval").v
     if x.dtype.kind == "c":
@@ -363,18 +363,18 @@ class ExtremeFilterOp(PassesOp):
 
     least: ClassVar[bool]
 
-    def dtype_of(self, ksel: KernelSelection, x: TensorArg) -> np.dtype[Any]:
+    def dtype_of(self, ksel: FunctionSelection, x: TensorArg) -> np.dtype[Any]:
         declare_own_border(ksel, x)
         return x.dtype
 
-    def passes(self, ksel: KernelSelection, x: TensorArg) -> list[Pass]:
+    def passes(self, ksel: FunctionSelection, x: TensorArg) -> list[Pass]:
         """An axis of size 1 has none."""
         return window_passes(ksel, x)
 
     def border(self, kind: str) -> str:
         return f"{kind}(kp_cval)"
 
-    def body(self, kb: KernelBuilder, number: int, kind: str) -> tuple[str, str, str]:
+    def body(self, kb: FunctionBuilder, number: int, kind: str) -> tuple[str, str, str]:
         """A minimum or maximum, which is NaN if one is."""
         if kind in ("float", "double"):
             name = f"kp_{'min' if self.least else 'max'}_{kind}"
@@ -446,11 +446,11 @@ class RankOp(CustomOp):
 
     makes_images = True
 
-    def rank(self, ksel: KernelSelection, count: int) -> int:
+    def rank(self, ksel: FunctionSelection, count: int) -> int:
         """The rank in a window of so many elements."""
         raise NotImplementedError
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         x = ksel.arg_tensor("x")
         check_mode(ksel)
         declare_own_border(ksel, x)
@@ -474,7 +474,7 @@ class RankOp(CustomOp):
         ksel.return_new_tensor(x.shape, x.dtype)
         check_sizes(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         x = kb.arg_value("x")
         axes = x.ndim
         key = key_of(ksel, x.dtype)
@@ -581,7 +581,7 @@ class _MedianFilter(RankOp):
         " -> Tensor"
     )
 
-    def rank(self, ksel: KernelSelection, count: int) -> int:
+    def rank(self, ksel: FunctionSelection, count: int) -> int:
         """The middle."""
         return count // 2
 
@@ -610,7 +610,7 @@ class _RankFilter(RankOp):
         " int[]? axes=None) -> Tensor"
     )
 
-    def rank(self, ksel: KernelSelection, count: int) -> int:
+    def rank(self, ksel: FunctionSelection, count: int) -> int:
         """That of the caller."""
         rank = ksel.attr_int("rank")
         given, rank.v = rank.v, 0

@@ -19,7 +19,7 @@ from ..._formulas.formula import Formula
 from ..._formulas.typed import Typed
 
 if TYPE_CHECKING:
-    from ..._custom.selection import KernelSelection
+    from ..._custom.selection import FunctionSelection
 
 _NUMBERS = "all"
 _REAL = "all but complex"
@@ -518,13 +518,13 @@ class ClipOp(ElementwiseOp):
     }
     signature = "clip(Tensor|Scalar a, Tensor|Scalar? a_min=None, Tensor|Scalar? a_max=None) -> Tensor"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         for place in (1, 2):
             if not ksel.is_given(place):
                 ksel.arg_optional_tensor_or_value(place)
         super().select(ksel)
 
-    def formula_of(self, ksel: KernelSelection) -> Formula:
+    def formula_of(self, ksel: FunctionSelection) -> Formula:
         """That of the bounds that are given."""
         return self.formulas[ksel.is_given(1), ksel.is_given(2)]
 
@@ -535,11 +535,11 @@ class AsTypeOp(ElementwiseOp):
     formula = Formula("x")
     signature = "astype(Tensor|Scalar x, dtype dtype) -> Tensor"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         ksel.attr_dtype("dtype")
         super().select(ksel)
 
-    def typed(self, ksel: KernelSelection, types: dict[str, Any]) -> Typed:
+    def typed(self, ksel: FunctionSelection, types: dict[str, Any]) -> Typed:
         return conversion(types["x"], ksel.attribute("dtype"), "x").typed(types, ksel.features)
 
 
@@ -549,11 +549,11 @@ class RoundOp(ElementwiseOp):
     formula = Formula("a")
     signature = "round(Tensor|Scalar a, int decimals=0) -> Tensor"
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         ksel.attr_int("decimals")
         super().select(ksel)
 
-    def typed(self, ksel: KernelSelection, types: dict[str, Any]) -> Typed:
+    def typed(self, ksel: FunctionSelection, types: dict[str, Any]) -> Typed:
         decimals, given = ksel.attribute("decimals"), types["a"]
         whole = given in ("bool", "int") if isinstance(given, str) else given.kind in "biu"
         if whole and decimals < 0:

@@ -19,14 +19,14 @@ from ..._custom.arg_descs import TensorArg
 from ..._custom.custom_op import Operation
 from ..._custom.declaration import parse
 from ..._custom.expressions import IntOrSize
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 from ..._formulas.conversions import conversion
 from ..._formulas.dtypes import PART_OF
 from ..._formulas.elements import element_of
 from ..._formulas.formula import Formula
 
 if TYPE_CHECKING:
-    from ..._custom.builder import KernelBuilder
+    from ..._custom.builder import FunctionBuilder
 
 _TAIL = "int[]? axis=None, *, bool keepdims=False"
 _TYPED_TAIL = "int[]? axis=None, dtype? dtype=None, *, bool keepdims=False"
@@ -107,12 +107,12 @@ class _Pair(Reducer):
         self.shown = "uint" if self.type == "bool" else self.type
         self.is_kept = False
 
-    def keep(self, kb: KernelBuilder, name: str, count: IntOrSize, acc: Any) -> None:
+    def keep(self, kb: FunctionBuilder, name: str, count: IntOrSize, acc: Any) -> None:
         kb.scratch(f"{name}_value", count, "uint32" if self.type == "bool" else acc)
         kb.scratch(f"{name}_place", count, "uint32")
         self.is_kept = True
 
-    def declare(self, kb: KernelBuilder) -> None:
+    def declare(self, kb: FunctionBuilder) -> None:
         if self.kind in ("i64vec2", "u64vec2"):
             kb.extension("GL_EXT_shader_explicit_arithmetic_types_int64")
         nan = "isnan(x)" if self.type in ("float", "double") else "false"
@@ -149,12 +149,12 @@ class ArgOp(ReductionOp):
     reduce = Formula("maximum(a, b)")
     wide, neutral, dtype = False, None, None
 
-    def parts(self, ksel: KernelSelection) -> tuple[Any, Reducer, np.dtype[Any]]:
+    def parts(self, ksel: FunctionSelection) -> tuple[Any, Reducer, np.dtype[Any]]:
         """The typed argument, the pairs, the dtype of the values."""
         map_, _, acc = super().parts(ksel)
         return map_, self.pair(acc, self.better), acc
 
-    def first_facts(self, ksel: KernelSelection) -> tuple[list[TensorArg], tuple[int, ...], np.dtype[Any]]:
+    def first_facts(self, ksel: FunctionSelection) -> tuple[list[TensorArg], tuple[int, ...], np.dtype[Any]]:
         tensor = ksel.arg_tensor("a")
         if tensor.dtype.kind == "c":
             raise ArgumentTypeError(
@@ -163,14 +163,14 @@ class ArgOp(ReductionOp):
         wide = ksel.may_have("shaderInt64")
         return [tensor], tensor.shape, np.dtype(np.int64 if wide else np.int32)
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         """As other reductions, over one axis or all."""
         super().select(ksel)
         axis = ksel.attribute("axis")
         if axis is not None and len(axis) > 1:
             raise InvalidArgumentError(f"{ksel.name}: axis is {list(axis)}; give one axis, or None for all")
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes the kernels of a reduction of pairs."""
         map_, reducer, acc = self.parts(ksel)
         elements = Elements(ksel, map_, acc, ksel.special["walk"])
@@ -215,7 +215,7 @@ class MomentOp(_Typed):
     reduce = Formula("a + b")
     wide, neutral, dtype, empty = False, 0, None, math.nan
 
-    def first_facts(self, ksel: KernelSelection) -> tuple[list[TensorArg], tuple[int, ...], np.dtype[Any]]:
+    def first_facts(self, ksel: FunctionSelection) -> tuple[list[TensorArg], tuple[int, ...], np.dtype[Any]]:
         ksel.arg_float("ddof")
         tensors, shape, dtype = super().first_facts(ksel)
         if dtype.kind in "biu":
@@ -225,7 +225,7 @@ class MomentOp(_Typed):
     def result_dtypes(self, dtype: Any, features: frozenset[str] | None) -> tuple[np.dtype[Any], ...]:
         return (PART_OF.get(dtype, dtype),)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes the passes: the mean of each line, then the sum of squares."""
         map_, reducer, acc = self.parts(ksel)
         walk = ksel.special["walk"]
@@ -247,7 +247,7 @@ class MomentOp(_Typed):
         mean = f"means_store(kp_line, kp_s / {real}(kp_n));"
         lines.write(elements.declare, find, elements.get, four, lambda: mean, "mean_")
 
-        def declare(kb: KernelBuilder) -> None:
+        def declare(kb: FunctionBuilder) -> None:
             elements.declare(kb)
             product = "x * x" if part == acc else "x.x * x.x + x.y * x.y"
             kb.declare(f"{real} kp_square({kind} x) {{ return {product}; }}")
@@ -286,16 +286,16 @@ class NormOp(ReductionOp):
     reduce = Formula("a + b")
     neutral = 0
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         self._of(ksel, ksel.attr_float("ord").v).select(ksel)
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         self._of(ksel, ksel.attribute("ord")).generate(ksel, kb)
 
-    def variants(self, ksel: KernelSelection) -> list[str]:
+    def variants(self, ksel: FunctionSelection) -> list[str]:
         return self._of(ksel, ksel.attribute("ord")).variants(ksel)
 
-    def _of(self, ksel: KernelSelection, order: float) -> ReductionOp:
+    def _of(self, ksel: FunctionSelection, order: float) -> ReductionOp:
         if math.isnan(order):
             raise InvalidArgumentError(f"{ksel.name}: ord is {order}; give a number")
         given = ksel.spec_of("a")
@@ -329,10 +329,10 @@ def _norm_of(order: float, of_complex: bool) -> ReductionOp:
 class DotOp(ReductionOp):
     """The product of vectors."""
 
-    def axes(self, ksel: KernelSelection) -> tuple[Sequence[int] | None, bool]:
+    def axes(self, ksel: FunctionSelection) -> tuple[Sequence[int] | None, bool]:
         return None, False
 
-    def first_facts(self, ksel: KernelSelection) -> tuple[list[TensorArg], tuple[int, ...], np.dtype[Any]]:
+    def first_facts(self, ksel: FunctionSelection) -> tuple[list[TensorArg], tuple[int, ...], np.dtype[Any]]:
         """Declares the arguments: vectors of one length."""
         shapes = {name: getattr(ksel.spec_of(name), "shape", ()) for name in "ab"}
         if len(set(shapes.values())) > 1 or len(shapes["a"]) != 1:

@@ -6,13 +6,13 @@ from ..._base.errors import InvalidArgumentError
 from ..._builders.reduction import TakesDtype, combination, made
 from ..._builders.scan import ScanOp
 from ..._custom.custom_op import Operation
-from ..._custom.selection import KernelSelection
+from ..._custom.selection import FunctionSelection
 
 
 class _AxisOrAll(ScanOp):
     """A scan along an axis, or for None through all elements in a row, as NumPy's."""
 
-    def declare_axis(self, ksel: KernelSelection) -> int | None:
+    def declare_axis(self, ksel: FunctionSelection) -> int | None:
         given = ksel.attr_list_int("axis").v
         if given is not None and len(given) != 1:
             raise InvalidArgumentError(f"{ksel.name}: axis is {given}; give one int, or None")
