@@ -41,7 +41,7 @@ from .op_custom import CacheInfo, OpCustom
 from .prepared import table_for, teach
 from .preparing import Preparing
 from .program import compile_program, written
-from .selection import KernelSelection
+from .selection import FunctionSelection
 from .tuning import Tuning
 
 if TYPE_CHECKING:
@@ -437,7 +437,7 @@ class Function:
         """
         return written(self._op, self._for_any_device(args, named))
 
-    def _for_any_device(self, args: tuple[Any, ...], named: dict[str, Any]) -> KernelSelection:
+    def _for_any_device(self, args: tuple[Any, ...], named: dict[str, Any]) -> FunctionSelection:
         values = self._bind(args, named, meta=True)
         selection = self._prepared.select(values, Facts(None, features_for(self._declaration, values), 0))
         if self._prepared.has_variants:

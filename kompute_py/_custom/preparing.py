@@ -21,7 +21,7 @@ from .forms import Calls, Facts, Form
 from .given import bases, flat, look, look_at_parts, overlapping, surely_apart
 from .op_custom import CacheInfo
 from .program import Program, compile_program
-from .selection import KernelSelection
+from .selection import FunctionSelection
 from .special import unchanged
 from .tuning import Tuning, check_variants, choices_of
 
@@ -149,7 +149,7 @@ class Preparing:
 
     # -- variants -------------------------------------------------------------------------------------------
 
-    def variants(self, selection: KernelSelection) -> list[str]:
+    def variants(self, selection: FunctionSelection) -> list[str]:
         """The variants for a call. Raises InvalidArgumentError if the forced one is not among them."""
         found = check_variants(self.name, self.op.variants(selection))
         if not self.forced:
@@ -161,7 +161,7 @@ class Preparing:
             )
         return [self.forced]
 
-    def _choice(self, selection: KernelSelection, values: list[Any], manager: Manager, calls: Calls) -> str:
+    def _choice(self, selection: FunctionSelection, values: list[Any], manager: Manager, calls: Calls) -> str:
         found = self.variants(selection)
         if len(found) == 1:
             return found[0]
@@ -177,7 +177,7 @@ class Preparing:
             choices.keep(key, kept)
         return kept or found[0]
 
-    def _tuning_key(self, selection: KernelSelection) -> str:
+    def _tuning_key(self, selection: FunctionSelection) -> str:
         """The calls that share a choice: those of one specialization and about one size."""
         owner = type(self.op)
         size = sum(each.size for each in selection.tensors).bit_length()
@@ -185,14 +185,14 @@ class Preparing:
 
     def _measured(
         self,
-        selection: KernelSelection,
+        selection: FunctionSelection,
         variants: list[str],
         values: list[Any],
         manager: Manager,
         calls: Calls,
         thorough: bool,
     ) -> Tuning:
-        def program_of(chosen: KernelSelection) -> Program:
+        def program_of(chosen: FunctionSelection) -> Program:
             return self.program(chosen, manager, calls)
 
         return tried_out(program_of, selection, variants, values, manager, calls.facts, thorough)
@@ -235,7 +235,7 @@ class Preparing:
             found = self.calls[id(manager)] = Calls(manager, ended, self._dropped)
         return found
 
-    def select(self, values: list[Any], facts: Facts | None) -> KernelSelection:
+    def select(self, values: list[Any], facts: Facts | None) -> FunctionSelection:
         """What `select` decides for a call; without `facts` for no device."""
         parts = self.op.reads_parts
         specs: list[Any] = list(values)
@@ -246,13 +246,13 @@ class Preparing:
             elif hasattr(value, "shape") and not isinstance(value, np.generic):
                 specs[place] = spec_of(value, parts and place not in self.written)
         device, features = (None, None) if facts is None else facts[:2]
-        selection = KernelSelection(self.op, self.declaration, specs, device, features)
+        selection = FunctionSelection(self.op, self.declaration, specs, device, features)
         with unchanged(self.name, "select", self.op):
             self.op.select(selection)
         selection._finish()
         return selection
 
-    def program(self, selection: KernelSelection, manager: Manager, calls: Calls) -> Program:
+    def program(self, selection: FunctionSelection, manager: Manager, calls: Calls) -> Program:
         """The compiled kernels of a selection."""
         programs = calls.programs
         key = selection.spec_key
