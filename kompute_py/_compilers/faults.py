@@ -179,7 +179,7 @@ class _Node:
         return " used " not in self.text and not any(each.kind == "HLSLNumThreadsAttr" for each in self.parts)
 
     def bare(self) -> _Node:
-        """What the compiler has converted."""
+        """Numbers that the compiler has converted."""
         node = self
         while node.kind == "ImplicitCastExpr" and node.parts:
             node = node.parts[0]

@@ -168,7 +168,7 @@ class _Maker:
         """Those of them that recordings can share."""
         self.fresh: list[str] = []
         self.hosted: dict[str, Host] = {}
-        """What stands for arrays that are written."""
+        """The memory that stands for arrays that are written."""
         self.gathered: set[str] = set()
         """The names of dense copies that the device makes before the dispatches."""
         self.uploads: list[Tensor] = []

@@ -222,7 +222,7 @@ class Preparing:
     # -- kernels --------------------------------------------------------------------------------------------
 
     def calls_of(self, manager: Manager) -> Calls:
-        """What is kept for a Manager."""
+        """Calls and programs that are kept for a Manager."""
         found = self.calls.get(id(manager))
         if found is None:
             this = weakref.ref(self)

@@ -62,7 +62,7 @@ class Call:
         self.stand_ins: list[Lent] = []
         """The memory that stands for them."""
         self.results: dict[int, Any] = {}
-        """What the call returns, by parameter."""
+        """The results of the call, by parameter."""
         self.outputs: list[Output] = []
         """Those that the call leaves out."""
         how, members, uses = self._resolve(scratch is not None)
@@ -97,7 +97,7 @@ class Call:
 
     @property
     def result(self) -> Any:
-        """What the call returns: the results in the order of the bindings."""
+        """The results of the call, in the order of the bindings."""
         found = tuple([self.results[place] for place in sorted(self.results)])
         return found[0] if len(found) == 1 else found or None
 
