@@ -489,6 +489,8 @@ class Kernel:
 
     @name.setter
     def name(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise ArgumentTypeError(f"{self.name}: a kernel's name is a str, not {kind_of(name)}")
         self._version.name = self._table.name = name
 
     @property

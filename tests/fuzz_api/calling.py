@@ -71,8 +71,8 @@ _SIGNATURE = re.compile(r"^[\w.]+\(\) (got an unexpected keyword|missing \d|got 
 _KEEP = {
     "Algorithm", "CommandRecorder", "DeviceMemory", "Fence", "OpLibrary", "Manager.__exit__",
     "Mapping.__exit__", "Mapping.__array__", "CustomOp.eager_execute", "FunctionSelection.attribute",
-    "config_report", "Manager.algorithm", "FunctionBuilder.constant", "Operation.aot", "Operation.meta",
-    "Operation.sources",
+    "config_report", "Manager.algorithm", "FunctionBuilder.constant", "Function.aot", "Function.meta",
+    "Function.sources",
 }  # fmt: skip
 
 

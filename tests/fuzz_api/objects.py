@@ -39,13 +39,15 @@ _OF_PYTHON = {
 
 
 def classes() -> dict[str, type]:
-    """The public classes by name, but for errors and enumerations."""
+    """The public classes by name, but for errors, enumerations and older names."""
     found = {name: getattr(kp, name) for name in kp.__all__}
     found |= {name: getattr(kp.random, name) for name in kp.random.__all__}
     return {
         name: value
         for name, value in found.items()
-        if isinstance(value, type) and not issubclass(value, (BaseException, enum.Enum))
+        if isinstance(value, type)
+        and not issubclass(value, (BaseException, enum.Enum))
+        and name == value.__name__
     }
 
 
@@ -127,7 +129,7 @@ class Objects:
         keep("Scratch", lambda: mgr.scratch())
         keep("TensorSpec", lambda: kp.TensorSpec((2, 3)))
         keep("CustomOp", kp.CustomOp)
-        negative = keep("Operation", lambda: kp.CustomOp.register(Negative))
+        negative = keep("Function", lambda: kp.CustomOp.register(Negative))
         keep("Elementwise", lambda: kp.ops.elementwise("a * x + y"))
         keep("Reduction", lambda: kp.ops.reduction("a * x + y"))
         keep("Scan", lambda: kp.ops.scan(segments="starts"))
