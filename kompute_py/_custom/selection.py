@@ -475,8 +475,12 @@ class FunctionSelection:
 
     def require(self, dtype: DTypeLike, what: str, advice: str = "convert to {}") -> None:
         """Raises UnimplementedError if the device does not have `dtype` in kernels: "`what` float64, which
-        this device does not have (shaderFloat64); `advice`", with a dtype that it has for ``{}``.
+        this device does not have (shaderFloat64); `advice`", with a dtype that it has for ``{}``. Raises
+        ArgumentTypeError for words that are not a str.
         """
+        for words in (what, advice):
+            if not isinstance(words, str):
+                raise ArgumentTypeError(f"{self.name}: require takes words as a str, not {kind_of(words)}")
         need = need_of(to_dtype(dtype))
         if need is not None and self.device is not None and not self.has(need.feature):
             raise UnimplementedError(
