@@ -321,7 +321,7 @@ def _norm_of(order: float, of_complex: bool) -> ReductionOp:
     """The norm of an order."""
     found = _NORMS.get(order)
     map_, reduce, finish = found or (f"absolute(a / 1) ** {order!r}", "a + b", f"a ** {1 / order!r}")
-    if of_complex:  # they are floats already; SwiftShader's code for several quotients in a loop never ends
+    if of_complex:  # they are floats already
         map_ = "_r = absolute(a); _r * _r" if order == 2 else map_.replace("a / 1", "a")
     return _norm(map_, reduce, finish)
 
