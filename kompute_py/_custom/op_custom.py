@@ -58,6 +58,8 @@ class OpCustom(OpBase):
         "results": "The tensors that it writes.",
     }
 
+    _plain = False  # recorded part by part
+
     def __init__(
         self,
         name: str,
@@ -93,6 +95,3 @@ class OpCustom(OpBase):
 
     def __repr__(self) -> str:
         return f"<kp.OpCustom {self._name}, {len(self._parts)} dispatches>"
-
-
-OpCustom._hooked = True  # recorded part by part

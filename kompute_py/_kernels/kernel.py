@@ -37,7 +37,7 @@ from .._sync.fence import Fence
 from .call import Call
 from .calls import flat, owners
 from .family import Specializations
-from .operation import OpKernel, OpWatchedKernel
+from .operation import OpKernel, OpReloadableKernel, OpWatchedKernel
 from .prepared import table_for, teach
 from .scratch import Scratch
 from .version import Version
@@ -360,7 +360,9 @@ class Kernel:
             return self._bind(args, keywords)
 
     def _bind(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> OpKernel:
-        kind = OpKernel if self._look is None else OpWatchedKernel
+        kind: type[OpKernel] = OpKernel
+        if self._reloader is not None:
+            kind = OpReloadableKernel if self._look is None else OpWatchedKernel
         version = self._version
         found = self._table.bind(args, keywords)
         if found is not NotImplemented:

@@ -164,6 +164,14 @@ class OpKernel(OpBase):
         return f"<kp.OpKernel {self._kernel.name} groups={groups}{values}>"
 
 
+class OpReloadableKernel(OpKernel):
+    """The operation of a kernel that `reload` may change: its recordings keep it, so that they follow."""
+
+    __slots__ = ()
+
+    _plain = False
+
+
 class OpWatchedKernel(OpKernel):
     """The operation of a watched kernel: looks at the kernel's files before each submission."""
 

@@ -111,10 +111,14 @@ class OpBase:
     """The memory that the commands write. If `reads` is None too, None means undeclared, else nothing."""
 
     _native: Any = None
-    # True if the sequence must do more than pass `_native` on. Computed once for each class. True for OpBase
-    # itself, so that a plain OpBase() reaches its error.
-    _hooked: ClassVar[bool] = True
+    # Each is computed once for each class, or given by it.
     _custom: ClassVar[bool] = False
+    # True if it has Python code that runs with an evaluation. True for OpBase itself, so that a plain
+    # OpBase() reaches its error.
+    _hooked: ClassVar[bool] = True
+    # True if all that a recording needs is `_native`. False for operations with Python code, for those
+    # recorded part by part, and for those that a recording must keep alive.
+    _plain: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -122,6 +126,7 @@ class OpBase:
         cls._hooked = (
             cls._custom or cls.pre_eval is not OpBase.pre_eval or cls.post_eval is not OpBase.post_eval
         )
+        cls._plain = cls.__dict__.get("_plain", not cls._hooked)
 
     def record(self, cmd: CommandRecorder) -> None:
         """Records the commands into ``cmd.vk_command_buffer``.

@@ -96,6 +96,10 @@ class OpRepeat(OpBase):
         self.swap: tuple[tuple[Memory, Memory], ...] = pairs
         self.results: tuple[Memory, ...] = tuple([pair[count % 2] for pair in pairs])
 
+    @property
+    def _plain(self) -> bool:  # type: ignore[override]
+        return all(operation._plain for operation in self.operations)
+
     def __repr__(self) -> str:
         return f"<kp.OpRepeat {self._native.name}>"
 

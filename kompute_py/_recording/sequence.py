@@ -79,11 +79,13 @@ class Sequence:
         "_eval",
         "_fenced",
         "_hooked",
+        "_kept",
         "_manager",
         "_native",
         "_pending",
         "_record",
         "_slow",
+        "_slow_record",
         "_timed",
         "_watch",
     )
@@ -129,11 +131,13 @@ class Sequence:
         self._watch = manager._watch
         # (operation, the callable that its native part borrows) for each operation with Python code.
         self._hooked: list[tuple[OpBase, Any]] = []
+        # Operations without such code that must live as long as the recording.
+        self._kept: list[OpBase] = []
         # Operations with a post_eval to call when the running submission ends.
         self._pending: tuple[OpBase, ...] = ()
         # Whether a Fence was given for the last submission.
         self._fenced = False
-        self._slow = self._watch is not None
+        self._update_slow()
 
     # -- recording -------------------------------------------------------------------------------------------
 
@@ -146,7 +150,7 @@ class Sequence:
         operation that raises is not recorded.
         """
         try:
-            if self._slow or op._hooked:
+            if self._slow_record or not op._plain:
                 self._record_slow(op)
             else:
                 self._record(op._native)
@@ -195,22 +199,25 @@ class Sequence:
         fresh = not self._native.is_recording()
         self._record(native)
         if fresh:
-            self._hooked = []
+            self._hooked, self._kept = [], []
         if op._hooked:
             self._hooked.append((op, borrowed))
+        elif not op._plain:
+            self._kept.append(op)
         self._update_slow()
         self._report()
 
     def _update_slow(self) -> None:
         self._slow = self._watch is not None or bool(self._hooked)
+        self._slow_record = self._slow or bool(self._kept)
 
     def clear(self) -> None:
         """Drops all operations. Raises FailedPreconditionError if the sequence is running."""
         self._native.clear()
         if is_split(self._native):
             self._use(self._native.whole)
-        if self._hooked:
-            self._hooked = []
+        if self._slow_record:
+            self._hooked, self._kept = [], []
             self._update_slow()
 
     def rerecord(self) -> None:
@@ -529,7 +536,7 @@ class Sequence:
         the operations that did not run, and waiting for its fence raises AbortedError.
         """
         told = self._native.destroy()
-        self._hooked = []
+        self._hooked, self._kept = [], []
         self._pending = ()
         self._update_slow()
         self._report()

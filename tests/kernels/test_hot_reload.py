@@ -7,6 +7,7 @@ import os
 import threading
 import time
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -321,6 +322,56 @@ def test_reload_by_hand(mgr, shader):
     sequence.eval()
     edit(shader, "void man", "void main")
     assert scale.reload() is False and scale.error is None
+
+
+RECORDINGS = {
+    "sequence": lambda mgr, op: mgr.sequence().record(op),
+    "beside others": lambda mgr, op: mgr.sequence().record(kp.OpMult([mgr.zeros(4)] * 3)).record(op),
+    "repeated": lambda mgr, op: mgr.sequence().record(kp.OpRepeat(op, 2)),
+    "repeated in a list": lambda mgr, op: mgr.sequence().record(kp.OpRepeat([op, op], 1)),
+    "timed": lambda mgr, op: mgr.sequence(timestamps=True).record(op),
+    "begun anew": lambda mgr, op: mgr.sequence().record(op).eval().record(op),
+}
+WAYS = {
+    "eval": lambda mgr, recorded: recorded.eval(),
+    "eval_async": lambda mgr, recorded: recorded.eval_async().eval_await(),
+    "submit": lambda mgr, recorded: mgr.submit([recorded]).wait(),
+    "after rerecord": lambda mgr, recorded: (recorded.rerecord(), recorded.eval()),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_recordings_follow_a_reload_though_nobody_keeps_the_operation(mgr, shader, recording, way):
+    scale = mgr.kernel(shader)
+    x, y = mgr.tensor(np.arange(4, dtype=np.float32)), mgr.zeros(4)
+    recorded = RECORDINGS[recording](mgr, scale.bind(x, y, factor=1.0))
+    gc.collect()
+    WAYS[way](mgr, recorded)
+    assert y.read().tolist() == [0, 1, 2, 3]
+    edit(shader.parent / "lib.glsl", "SCALE 1.0", "SCALE 3.0")
+    assert scale.reload()
+    WAYS[way](mgr, recorded)
+    assert y.read().tolist() == [0, 3, 6, 9]
+
+
+def test_a_recording_that_is_cleared_or_begun_anew_keeps_no_operation(mgr, shader):
+    scale = mgr.kernel(shader)
+    recorded = mgr.sequence()
+
+    def begin_anew():
+        recorded.eval().record(kp.OpMult([mgr.zeros(4)] * 3))
+
+    for end in (recorded.clear, begin_anew, recorded.destroy):
+        operation = scale.bind(mgr.zeros(4), mgr.zeros(4), factor=1.0)
+        kept = weakref.ref(operation)
+        recorded.record(operation)
+        del operation
+        gc.collect()
+        assert kept() is not None
+        end()
+        gc.collect()
+        assert kept() is None
 
 
 def test_what_is_in_no_file_cannot_be_reloaded_or_watched(mgr, shader):
