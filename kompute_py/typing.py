@@ -106,6 +106,6 @@ __all__ = [
 ]
 
 for _name in __all__:
-    if isinstance(globals()[_name], type) and globals()[_name].__module__.endswith(".annotations"):
+    if isinstance(globals()[_name], type) and globals()[_name].__module__.startswith("kompute_py."):
         publish(globals()[_name], __name__)
 del _name

@@ -34,14 +34,16 @@ _8 = ("GL_EXT_shader_8bit_storage", "GL_EXT_shader_explicit_arithmetic_types_int
 _16 = ("GL_EXT_shader_16bit_storage", "GL_EXT_shader_explicit_arithmetic_types_int16")
 _8_NEEDS = ("shaderInt8", "storageBuffer8BitAccess")
 _16_NEEDS = ("shaderInt16", "storageBuffer16BitAccess")
-_HALF_NEEDS = ("shaderFloat16", "storageBuffer16BitAccess")
+_HALF_NEEDS = ("shaderFloat16", *_16_NEEDS)
 _64 = ("GL_EXT_shader_explicit_arithmetic_types_int64",)
-_HALF = ("GL_EXT_shader_16bit_storage", "GL_EXT_shader_explicit_arithmetic_types_float16")
+_HALF = ("GL_EXT_shader_explicit_arithmetic_types_float16", *_16)
 _ELEMENTS = {
     "float32": Element("float", "float", "{}", "{}"),
     "float64": Element("double", "double", "{}", "{}"),
-    # Rounded before: some drivers' float16_t() cuts off.
-    "float16": Element("float16_t", "float", "float({})", "float16_t(kp_half({}))", _HALF, _HALF_NEEDS),
+    # Written as bits: some drivers' float16_t() cuts off, and one gives other numbers in AVX2.
+    "float16": Element(
+        "float16_t", "float", "float({})", "uint16BitsToHalf(uint16_t(kp_to_half({})))", _HALF, _HALF_NEEDS
+    ),
     "int32": Element("int", "int", "{}", "{}"),
     "uint32": Element("uint", "uint", "{}", "{}"),
     "int64": Element("int64_t", "int64_t", "{}", "{}", _64),
