@@ -253,6 +253,7 @@ AREAS = {
     "scattering": "Elements combined at indices",
     "sorting": "Sorting",
     "moving": "Moving elements",
+    "joining": "Tensors behind each other",
     "packing": "Packing",
     "repeating": "Repeated elements",
     "splitting": "Parts",

@@ -42,14 +42,14 @@ def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
     if kind == "Tensor[]":
         if not isinstance(value, (list, tuple)):
             raise ArgumentTypeError(f"{who} is {kind_of(value)}; give a list of tensors or arrays")
-        return [_tensor(f"{who}[{number}]", each, meta) for number, each in enumerate(value)]
+        return [checked_tensor(f"{who}[{number}]", each, meta) for number, each in enumerate(value)]
     if kind == "Tensor|Scalar" and isinstance(value, np.generic):
         element_of(value.dtype)
         return value
     if kind == "Tensor|Scalar" and isinstance(value, (bool, int, float, complex)):
         return _plain(value)
     if parameter.is_tensor:
-        return _tensor(who, value, meta)
+        return checked_tensor(who, value, meta)
     if "[]" in kind and isinstance(value, np.ndarray) and not value.ndim:
         value = value[()]
     if kind == "int[]?":
@@ -116,7 +116,11 @@ def plain_types(parameter: Parameter) -> frozenset[type]:
     return frozenset({"int": (int,), "float": (float,), "bool": (bool,), "str": (str,)}.get(kind, ()))
 
 
-def _tensor(who: str, value: Any, meta: bool) -> Any:
+def checked_tensor(who: str, value: Any, meta: bool = False) -> Any:
+    """A Tensor, a part of one, an Image or an array as operations take it; with `meta` also a TensorSpec.
+
+    Raises ArgumentTypeError, naming `who`, for anything else, FailedPreconditionError if it is destroyed.
+    """
     if isinstance(value, (Tensor, StridedView, Image)):
         value._require_init("be used")
     elif isinstance(value, np.ndarray):

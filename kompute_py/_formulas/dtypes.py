@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import struct
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ def promoted(values: list[Kind]) -> Dtype:
     if any(map(is_small_float, dtypes)) and len(set(dtypes)) > 1:
         # They have no common dtype with most others; where they have, NumPy's depends on their package.
         dtypes = [FLOAT32 if is_small_float(each) else each for each in dtypes]
-    strong: Dtype = reduce(np.promote_types, dtypes) if dtypes else BOOL
+    strong: Dtype = np.result_type(*dtypes) if dtypes else BOOL
     weak = max((WEAK.index(each) for each in values if isinstance(each, str)), default=0)
     if weak == 1 and strong == BOOL:
         return INT64

@@ -186,18 +186,17 @@ from ._places.packing import (
 from ._places.moving import (
     ascontiguousarray as ascontiguousarray,
     broadcast_to as broadcast_to,
-    concatenate as concatenate,
     diagonal as diagonal,
     flip as flip,
     moveaxis as moveaxis,
     roll as roll,
     rot90 as rot90,
-    stack as stack,
     swapaxes as swapaxes,
     take as take,
     tile as tile,
     transpose as transpose,
 )
+from ._places.joining import concatenate as concatenate, stack as stack
 from ._places.repeating import repeat as repeat
 from ._places.splitting import (
     array_split as array_split,

@@ -9,9 +9,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
+from kompute_py.ops._places import joining as _joining
 from kompute_py.ops._places import moving as _moving
 
-NAMES = [name for name, each in vars(_moving).items() if isinstance(each, kp.Operation)]
+NAMES = [
+    name
+    for module in (_moving, _joining)
+    for name, each in vars(module).items()
+    if isinstance(each, kp.Operation) and name[0] != "_"
+]
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=7)
 
 
@@ -89,6 +95,35 @@ def test_joined(data):
         got, expected = getattr(kp.ops, name)(arrays, axis=axis), getattr(np, name)(arrays, axis=axis)
         assert got.dtype == expected.dtype and got.shape == expected.shape
         np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize(("axis", "count"), [(0, 64), (1, 65), (-1, 65), (0, 4097)])
+@pytest.mark.parametrize("name", ["concatenate", "stack"])
+def test_many_tensors_are_joined_in_groups(mgr, name, axis, count):
+    x = numbers((2, 3, 2), np.float32)
+    kinds = [np.int16, np.uint16, np.float16]  # whose common dtype depends on no order
+    arrays = [(x + i % 50).astype(kinds[i % 3]) for i in range(count)]
+    got, expected = getattr(kp.ops, name)(arrays, axis), getattr(np, name)(arrays, axis)
+    assert got.dtype == expected.dtype
+    np.testing.assert_array_equal(got, expected)
+    tensors = [mgr.tensor_t(each) for each in arrays[:70]]
+    operation = getattr(kp.ops, name).bind(tensors, axis=axis)
+    mgr.sequence().record(operation).eval()
+    np.testing.assert_array_equal(operation.results[0].read(), getattr(np, name)(arrays[:70], axis))
+    out = mgr.empty(expected.shape, np.float32)
+    assert getattr(kp.ops, name)(arrays, axis, out=out) is out
+    np.testing.assert_array_equal(out.read(), expected)
+
+
+def test_of_many_tensors_the_one_that_does_not_fit_is_named():
+    arrays = [np.zeros((2, 3))] * 70 + [np.zeros((2, 4))]
+    for name, axis in (("concatenate", 0), ("stack", 1)):
+        with pytest.raises(kp.InvalidArgumentError, match=rf"{name}: arrays\[0\] .* arrays\[70\] \(2, 4\)"):
+            getattr(kp.ops, name)(arrays, axis)
+        with pytest.raises(kp.ArgumentTypeError, match=rf"{name}: arrays\[64\] is a list"):
+            getattr(kp.ops, name)([*arrays[:64], [0.0]], axis)
+    with pytest.raises(kp.InvalidArgumentError, match="axis"):
+        kp.ops.concatenate(arrays[:70], 2)
 
 
 @settings(max_examples=25, deadline=None)

@@ -1,4 +1,4 @@
-"""Elements in other places: transposed, turned, rolled, repeated, joined.
+"""Elements in other places: transposed, turned, rolled, repeated.
 
 Each result element comes from one place. `_Places` describes it by axes of the result: how many elements of
 the argument's memory it moves by, and by how many places the axis is rolled. Axes that are one in memory are
@@ -17,8 +17,6 @@ from ..._builders.walks import axes_of, check_sizes, group_of, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.custom_op import CustomOp, Operation
 from ..._custom.selection import FunctionSelection
-from ..._formulas.dtypes import converted, promoted
-from ..._formulas.elements import element_of
 from .raising import raising
 
 if TYPE_CHECKING:
@@ -398,96 +396,6 @@ class _Diagonal(_Places):
         return _shape(axes), axes, first if count else 0
 
 
-class _Joined(CustomOp):
-    """Operations that put tensors behind each other along an axis."""
-
-    def join(self, ksel: FunctionSelection, stacked: bool) -> None:
-        """Declares the arguments and the result."""
-        given = ksel.arg_tensor_list("arrays").items
-        axis = ksel.attr_int("axis").v
-        if not given:
-            raise InvalidArgumentError(f"{ksel.name}: arrays is empty; give one or more")
-        first = given[0]
-        axis = _axis(ksel, axis, first.ndim + stacked)
-        for each in given:
-            rest = each.shape if stacked else (*each.shape[:axis], *each.shape[axis + 1 :])
-            own = first.shape if stacked else (*first.shape[:axis], *first.shape[axis + 1 :])
-            if rest != own or each.ndim != first.ndim:
-                along = "" if stacked else f", but along axis {axis}"
-                raise InvalidArgumentError(
-                    f"{ksel.name}: {first.name} has the shape {first.shape}, and {each.name} {each.shape}; "
-                    f"they must be the same{along}"
-                )
-        lengths = [1 if stacked else each.shape[axis] for each in given]
-        shape = (*first.shape[:axis], sum(lengths), *first.shape[axis + (not stacked) :])
-        ksel.return_new_tensor(shape, promoted([each.dtype for each in given]))
-        check_sizes(ksel)
-        step = math.prod(shape[axis + 1 :])
-        ksel.value("kp_all", sum(lengths) * step, "uint32")
-        before = 0
-        for number, length in enumerate(lengths):
-            ksel.value(f"kp_n{number}", length * step, "uint32")
-            ksel.value(f"kp_b{number}", before * step, "uint32")
-            before += length
-
-    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
-        wanted, group = ksel.results[0].dtype, group_of(ksel)
-        for number, each in enumerate(kb.arg_value("arrays")):
-            kb.begin_dispatch(f"part {number}")
-            kb.workgroup(group)
-            spread(kb, kb.ceil_div(each.size, group))
-            value = f"{each}_load(i)"
-            if each.dtype != wanted:
-                value = converted(value, each.dtype, wanted)
-            for extension in (*element_of(each.dtype).extensions, *element_of(wanted).extensions):
-                kb.extension(extension)
-            kb.emit(f"""
-                uint i = kp_group * {group}u + gl_LocalInvocationID.x;
-                if (i >= {each}_size) return;
-                uint line = i / kp_n{number};
-                result_store(line * kp_all + kp_b{number} + (i - line * kp_n{number}), {value});
-            """)
-
-
-class _Concatenate(_Joined):
-    """Tensors behind each other along `axis`, as ``np.concatenate``. All take NumPy's common dtype.
-
-    Raises InvalidArgumentError for shapes that differ on another axis, and for no arrays.
-
-    >>> kp.ops.concatenate([mgr.tensor([1, 2]), mgr.tensor([3])]).tolist()
-    [1.0, 2.0, 3.0]
-
-    :dtypes: all
-    :axes: one
-    :error: exact
-    """
-
-    signature = "concatenate(Tensor[] arrays, int axis=0) -> Tensor"
-
-    def select(self, ksel: FunctionSelection) -> None:
-        self.join(ksel, False)
-
-
-class _Stack(_Joined):
-    """Tensors of one shape behind each other on a new axis, `axis` of the result, as ``np.stack``. All take
-    NumPy's common dtype.
-
-    Raises InvalidArgumentError for shapes that differ, and for no arrays.
-
-    >>> kp.ops.stack([mgr.tensor([1, 2]), mgr.tensor([3, 4])], axis=1).tolist()
-    [[1.0, 3.0], [2.0, 4.0]]
-
-    :dtypes: all
-    :axes: one
-    :error: exact
-    """
-
-    signature = "stack(Tensor[] arrays, int axis=0) -> Tensor"
-
-    def select(self, ksel: FunctionSelection) -> None:
-        self.join(ksel, True)
-
-
 def check_indices(ksel: FunctionSelection, indices: TensorArg, n: int, title: str) -> None:
     """Declares `mode`. Raises InvalidArgumentError for another mode and for `n` elements that cannot be
     indexed, ArgumentTypeError for indices that are not ints.
@@ -578,6 +486,4 @@ roll: Operation = CustomOp.register(_Roll)
 tile: Operation = CustomOp.register(_Tile)
 broadcast_to: Operation = CustomOp.register(_BroadcastTo)
 diagonal: Operation = CustomOp.register(_Diagonal)
-concatenate: Operation = CustomOp.register(_Concatenate)
-stack: Operation = CustomOp.register(_Stack)
 take: Operation = raising(_Take)

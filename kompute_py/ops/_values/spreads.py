@@ -15,7 +15,8 @@ from ..._base.errors import InvalidArgumentError
 from ..._memory.tensor import Tensor
 from .._places.composed import Composed, Run, dense, records
 from .._places.given import given, host, shape_of
-from .._places.moving import broadcast_to, concatenate
+from .._places.joining import concatenate
+from .._places.moving import broadcast_to
 from .elements import divide, multiply, not_equal, subtract
 from .reductions import max as max_of
 from .reductions import mean
