@@ -32,16 +32,20 @@ _ON_THE_HOST = ": call that one, with t.read() for Tensors"
 
 
 def begun(error: KomputeError, name: str) -> KomputeError:
-    """`error` with a message that begins with the function's name."""
-    text = str(error)
+    """`error` with a message that begins with the function's name, and not with that of one that it calls."""
+    text = str(error).removeprefix(f"{getattr(error, '_function', name)}: ")
     if not re.match(rf"{re.escape(name)}\b", text):
-        error.args = (f"{name}: {text}", *error.args[1:])
+        text = f"{name}: {text}"
+    error.args = (text, *error.args[1:])
+    error._function = name  # type: ignore[attr-defined]
     return error
 
 
 def unknown(name: str, parameter: object, known: Iterable[str], signature: str) -> ArgumentTypeError:
     """The error for a keyword that the function `name` does not have."""
-    if _numpy_has(name, parameter):
+    if parameter == "donate":
+        why = ": a call takes it, f(x, donate='x'). What is bound or submitted runs later."
+    elif _numpy_has(name, parameter):
         why = f", which NumPy's function has{_WAYS.get(str(parameter), _ON_THE_HOST)}."
     else:
         why = nearest(parameter, known)

@@ -94,4 +94,5 @@ class OpCustom(OpBase):
         return self if self._again is None else self._again()
 
     def __repr__(self) -> str:
-        return f"<kp.OpCustom {self._name}, {len(self._parts)} dispatches>"
+        count = len(self._parts)
+        return f"<kp.OpCustom {self._name}, {count} dispatch{'es' if count != 1 else ''}>"

@@ -331,7 +331,15 @@ class FunctionSelection:
         function = number if callable(number) else lambda: number
         made = ComputedArg(Parameter(name, "Tensor|Scalar", "", None, False), function, places, self._given)
         made._fixed = not callable(number)
-        made.cast(dtype)
+        try:
+            made.cast(dtype)
+        except NumberRangeError:
+            if not name.startswith("kp_"):  # a name that the library gives, and users do not know
+                raise
+            raise InvalidArgumentError(
+                f"{self.name}: kernels count with 32 bits, and this takes counts up to {shown(number)}: "
+                "compute it in parts"
+            ) from None
         self._computed.append(known(made))
         return made
 

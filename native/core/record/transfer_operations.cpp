@@ -227,7 +227,8 @@ OperationPtr make_copy(std::vector<ResourceRange> ranges) {
             throw Error(
                 ErrorKind::invalid_argument,
                 "OpCopy cannot copy the " + source.label() + " onto " +
-                    (destination == source ? "itself" : "the " + destination.label() + ": they overlap"));
+                    (destination == source ? "itself: give another destination, OpCopy([from, to])"
+                                           : "the " + destination.label() + ": they overlap"));
         require_fit(source, destination);
         const auto* from = dynamic_cast<const Image*>(source.resource.get());
         const auto* to = dynamic_cast<const Image*>(destination.resource.get());
