@@ -126,7 +126,7 @@ def compile(
         cache: Look into the cache on disk, and keep the result there.
         timeout: Seconds that the compiler may take; ``math.inf`` for no limit. The default is the environment
             variable ``KOMPUTE_PY_COMPILE_TIMEOUT``, else 20. The first source of HLSL or Slang starts the
-            compiler's process, which may take as long, or 10 s if that is longer.
+            compiler's process within this time.
         size_limit: The bytes that the shader's file may have, an int or text such as "128 MiB". The default
             is 64 MiB.
 

@@ -21,9 +21,6 @@ from .. import _native
 if TYPE_CHECKING:
     import subprocess
 
-# Seconds that starting a process and loading the compiler may take, if the call's own limit is shorter: a
-# process that is ended while it starts would never serve such calls.
-_STARTING = 10.0
 _MOST = max(1, min(4, os.cpu_count() or 1))
 _TAIL = 400  # the most characters of a process's output in a message
 _OPTIMIZES = "\0optimizer\0"  # the process prints it when the optimizer starts
@@ -82,9 +79,12 @@ class _Process:
         ).start()
 
     def ask(self, request: bytes, seconds: float) -> bytes:
-        """The answer. Raises Ended or TimedOut; after either the process cannot be used again."""
+        """The answer. Raises Ended or TimedOut; after either the process cannot be used again.
+
+        A process that still starts and loads its compiler does so within the same limit.
+        """
         self._requests.put(request)
-        deadline = time.monotonic() + (seconds if self.served else max(seconds, _STARTING))
+        deadline = time.monotonic() + seconds
         while True:
             left = deadline - time.monotonic()
             if left <= 0:
@@ -98,9 +98,6 @@ class _Process:
                 ended = Ended(how)
                 ended.step = step
                 raise ended
-            if not answer:  # the compilation starts now
-                deadline = time.monotonic() + seconds
-                continue
             self.served += 1
             return answer
 
@@ -161,11 +158,7 @@ def _converse(
     try:
         while (request := requests.get()) is not None:
             _write(target, len(request).to_bytes(8, "little") + request)
-            while True:
-                length = int.from_bytes(_read(source, 8), "little")
-                answers.put(_read(source, length))
-                if length:
-                    break
+            answers.put(_read(source, int.from_bytes(_read(source, 8), "little")))
     except (OSError, EOFError, MemoryError):
         pass
     finally:

@@ -7,8 +7,7 @@ standard input and ends the process at its end, even during a compilation. Anoth
 compiles. Output of the compilers goes to standard error, which is a file, so that no pipe fills up.
 
 A message is its length in 8 bytes, then JSON, in which each byte of binary data is the character with the
-same number. An empty message precedes each answer when the compiler is loaded: the time limit counts from
-there.
+same number.
 """
 
 from __future__ import annotations
@@ -88,17 +87,6 @@ class Compilers:
     def __init__(self, native: Any) -> None:
         self._native = native
         self._loaded: dict[tuple[str, str], Any] = {}
-
-    def load(self, asked: dict[str, Any]) -> Any:
-        """The compiler of the request, whose loading takes longer than most compilations; None if its library
-        cannot be used, which `answer` reports.
-        """
-        from kompute_py._compilers.sources import Unusable
-
-        try:
-            return self._compiler(asked)
-        except Unusable:
-            return None
 
     def _compiler(self, asked: dict[str, Any]) -> Any:
         from kompute_py._compilers.dxc import Dxc
@@ -254,8 +242,6 @@ def _serve(requests: queue.SimpleQueue[bytes], target: int, native_path: str) ->
             except OSError:
                 pass  # standard error is not a file
             asked = json.loads(request)
-            compilers.load(asked)
-            _write(target, bytes(8))  # an empty message: the compilation starts
             answer = json.dumps(compilers.answer(asked)).encode()
             _write(target, len(answer).to_bytes(8, "little") + answer)
     except BaseException as error:

@@ -134,6 +134,23 @@ def _room(array: np.ndarray[Any, Any]) -> int:
     return _address(np.frombuffer(pages, np.uint8)) + len(pages) - _address(array)
 
 
+def _whole_pages(manager: Manager, array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], int]:
+    """The bytes of the pages, of an array that begins with a page, which a part of it begins and ends in, and
+    where it begins in them; the array itself and 0 if it begins with a page, or where no shader could use it.
+    """
+    root: np.ndarray[Any, Any] = array
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    page = manager.host_import_alignment or 1
+    begin = _address(array) - _address(root)
+    if begin % page == 0 or _address(root) % page or not root.flags.c_contiguous or root.dtype.hasobject:
+        return array, 0
+    if begin % manager.get_device_properties()["limits"]["minStorageBufferOffsetAlignment"]:
+        return array, 0
+    first, end = begin // page * page, -(-(begin + array.nbytes) // page) * page
+    return root.reshape(-1).view(np.uint8)[first:end], begin - first
+
+
 def _bounds(array: np.ndarray[Any, Any]) -> tuple[int, int]:
     """The addresses of the array's first byte and of that after its last."""
     if not array.size:
@@ -233,8 +250,9 @@ def imported(
         if on_done is not None:
             weakref.finalize(part, on_done)
         return part
-    native = manager._native.import_array(array, _room(array), read_only, on_done)
-    tensor = buffer_tensor(native, manager, array.shape, array.dtype, array.size, MemoryTypes.host)
+    whole, offset = _whole_pages(manager, array)
+    native = manager._native.import_array(whole, _room(whole), read_only, on_done)
+    tensor = buffer_tensor(native, manager, whole.shape, whole.dtype, whole.size, MemoryTypes.host)
     manager._after(MemoryTypes.host)
     seen_by_others.add(tensor)
-    return tensor
+    return tensor if whole is array else tensor._part(offset, array.shape, array.dtype)

@@ -228,7 +228,8 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         device's memory yet, the initial data is uploaded before a part is written (see `data`).
 
         The host copy of a `device` object does not change, as with `read`: a sequence whose OpSyncDevice then
-        sends the older host copy gives a KomputeWarning, once. `data` has `size()` elements and any shape; it
+        sends the older host copy gives a KomputeWarning, once (also if you have edited `data()` since, which
+        nothing sees). `data` has `size()` elements and any shape; it
         is converted to `dtype` (floats round, integers must fit). Floats that become smaller ones are
         converted while they are written: if one of more than 1 MiB of them is out of range, those before it
         may be written already.

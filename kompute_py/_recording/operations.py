@@ -199,8 +199,11 @@ class OpBase:
 class OpSyncDevice(OpBase):
     """Uploads the host copies of tensors and images to the device, in GPU order.
 
-    Each evaluation uploads the current contents of the host copies. `host`, `deviceAndHost` and `storage`
-    memory needs no copy. Raises ArgumentTypeError if `tensors` is not a list of Tensor or Image,
+    Each evaluation uploads the current contents of the host copies, over whatever the device wrote. It gives
+    a KomputeWarning, once, if the host wrote the device's contents since, with `write`, ``t[key] =`` or `map`:
+    those do not change the host copy. `host`, `deviceAndHost` and `storage` memory needs no copy.
+
+    Raises ArgumentTypeError if `tensors` is not a list of Tensor or Image,
     InvalidArgumentError if it is empty.
 
     >>> t = mgr.zeros(3)

@@ -105,6 +105,41 @@ def test_padding_is_never_a_neighbours(importing):
     assert tail.read().tolist() == [1] * 4096
 
 
+@pytest.mark.parametrize("offset", [64, 4096 + 256, 2 * 4096 - 256])
+def test_parts_of_an_aligned_array_share_its_memory(importing, offset):
+    """In any order, with what the device wants at the beginning of a binding."""
+    array = kp.aligned_zeros(12288, np.uint8)
+    array[:] = 1
+    if offset % importing.get_device_properties()["limits"]["minStorageBufferOffsetAlignment"]:
+        pytest.skip("such parts cannot be bound on this device")
+    calls = []
+    part = array[offset : offset + 400].view(np.float32)[:99].reshape(3, 33)
+    t = importing.from_host(part, copy="never", on_done=lambda: calls.append(1))
+    whole = importing.from_host(array, copy="never")
+    assert t.is_shared and (t.shape, t.dtype, t.data().ctypes.data) == (
+        (3, 33),
+        np.float32,
+        part.ctypes.data,
+    )
+    sequence = importing.sequence().record(kp.OpFill([t], 7.0), kp.OpFill([whole[offset + 396 :]], 9))
+    sequence.eval_async()
+    assert (importing.from_host(part).read() == 7).all() and (part == 7).all()  # it waited
+    sequence.eval_await()
+    array[: offset + 396].view(np.float32)[offset // 4 :] = 1
+    assert (array[:offset] == 1).all() and (t.read() == 1).all() and (whole.read()[offset + 396 :] == 9).all()
+    fixed = part.view()
+    fixed.flags.writeable = False
+    with pytest.raises(kp.InvalidArgumentError, match="read-only"):
+        importing.from_host(fixed, copy="never")
+    readable = importing.from_host(fixed, copy="never", semantics=kp.HostBufferSemantics.IMMUTABLE_ZERO_COPY)
+    with pytest.raises(kp.FailedPreconditionError, match="read-only"):
+        readable.write(fixed)
+    del sequence, t
+    gc.collect()
+    importing.synchronize()
+    assert calls == [1]
+
+
 def test_misaligned_arrays_are_copied_or_refused(importing, caplog):
     array = kp.aligned_zeros(4096)[1:1001]
     with pytest.raises(kp.InvalidArgumentError, match=r"4 bytes after a multiple of \d+.*aligned_empty"):

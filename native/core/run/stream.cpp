@@ -409,7 +409,8 @@ void Stream::warn_of_old_copies() {
     warn_user(
         "The " + label() + " sends the host copy of the " + older +
         " over what write() or an item assignment put there: those change the device's contents and not "
-        "the host copy. Edit data() instead, or leave the OpSyncDevice out");
+        "the host copy. Edit data() instead, or leave the OpSyncDevice out; if data() has been edited since, "
+        "all is well");
 }
 
 void Stream::note_host_write(uint32_t slot, uint64_t begin, uint64_t end) noexcept {
