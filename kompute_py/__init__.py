@@ -27,7 +27,7 @@ from ._base.settings import ConfigReport
 from ._base.types import DataTypes, MemoryTypes, TensorDataTypes, TensorTypes
 from ._device.names import DeviceInfo
 from ._device.options import config_report
-from ._manager.default import manager
+from ._manager.default import manager, set_manager
 from ._manager.manager import Manager, alive
 from ._memory.host_memory import HostBufferSemantics, aligned_empty, aligned_zeros
 from ._memory.image import Image
@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from ._custom.specs import TensorSpec
     from ._custom.tuning import tune
     from ._device.devices import list_devices
+    from ._device.drivers import DriverInfo, available_drivers
     from ._device.memory_use import DeviceMemory, MemoryHeap, MemoryLabel, PipelineUse
     from ._device.shader_check import Finding, check
     from ._files.tensors import (
@@ -126,6 +127,7 @@ __all__ = [
     "DeviceInfo",
     "DeviceLostError",
     "DeviceMemory",
+    "DriverInfo",
     "Elementwise",
     "ErrorCode",
     "EvalTimeoutError",
@@ -198,6 +200,7 @@ __all__ = [
     "aligned_zeros",
     "alive",
     "assemble",
+    "available_drivers",
     "check",
     "compile",
     "config_report",
@@ -210,6 +213,7 @@ __all__ = [
     "op_library",
     "plot",
     "save_tensors",
+    "set_manager",
     "struct_dtype",
     "tensor_file_info",
     "tune",
@@ -229,6 +233,7 @@ _LATER = {
     "_custom.specs": ("TensorSpec",),
     "_custom.tuning": ("tune",),
     "_device.devices": ("list_devices",),
+    "_device.drivers": ("DriverInfo", "available_drivers"),
     "_device.memory_use": ("DeviceMemory", "MemoryHeap", "MemoryLabel", "PipelineUse"),
     "_device.shader_check": ("Finding", "check"),
     "_files.tensors": (

@@ -47,15 +47,16 @@ def late_loader() -> str:
     "" if it is, or if no loader is open.
     """
 
-def enumerate_devices(visible: str | None) -> tuple[list[dict[str, Any]], list[str]]:
+def enumerate_devices(visible: str | None, driver: bytes) -> tuple[list[dict[str, Any]], list[str]]:
     """One dict for each physical device (see `Context.info`), and the entries of `visible` that name no
     further device.
 
-    `visible` lists and orders the devices to show, separated by ";"; None for all. Raises UnavailableError if
+    `visible` lists and orders the devices to show, separated by ";"; None for all. `driver` is the manifest
+    of the only driver; b"" for those that the loader finds. Raises UnavailableError if
     there is no loader or driver, NotFoundError if a listed device does not exist.
     """
 
-def select_device(index: int | None, preferences: str, visible: str | None) -> dict[str, Any]:
+def select_device(index: int | None, preferences: str, visible: str | None, driver: bytes) -> dict[str, Any]:
     """{"index": int | None, "request": str, "passed_over": [(index, name, reason)], "error": str}"""
 
 class Context(_Object):
@@ -72,6 +73,7 @@ class Context(_Object):
         required_extensions: Sequence[str],
         validation: bool,
         layers: Sequence[str],
+        driver: bytes,
         robust_access: bool,
         pipeline_cache_dir: bytes,
         memory_block_size: int,
@@ -86,6 +88,10 @@ class Context(_Object):
         """`pipeline_cache_dir` b"" turns the cache on disk off; `memory_limit` 0 means no limit. Sizes are in
         bytes.
         """
+
+    @property
+    def driver_library(self) -> bytes:
+        """The file of the driver, or of a layer before it; b"" if the system does not tell."""
 
     @property
     def info(self) -> dict[str, Any]:

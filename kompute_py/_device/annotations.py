@@ -52,6 +52,8 @@ class ManagerOptions(TypedDict, total=False):
     """How operations choose among their variants."""
     tuning_dir: str | os.PathLike[str] | None
     """The folder of the choices among variants, "" for none."""
+    driver: str | os.PathLike[str] | None
+    """The only Vulkan driver, by name, manifest or library, "" for all."""
     visible_devices: str | Iterable[DeviceLike] | None
     """Hides and orders devices."""
     shader_cache_dir: str | os.PathLike[str] | None

@@ -13,9 +13,10 @@ from .._base.errors import FailedPreconditionError, InvalidArgumentError, OutOfR
 from .._base.settings import ConfigReport, Setting
 from .devices import family_indices, list_devices, selection, warn_of
 from .diagnostics import Diagnostics
+from .drivers import DriverInfo, driver_of, manifest_named
 from .forked import check_driver
 from .kept import Keeper, devices
-from .names import DeviceInfo
+from .names import DeviceInfo, supported
 from .options import options_of, preferred_devices, settings, string_tuple
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class Device:
             required_extensions=resolved.required_extensions,
             validation=resolved.validation,
             layers=resolved.debug_layers,
+            driver=manifest_named(resolved.driver),
             robust_access=resolved.robust_access,
             pipeline_cache_dir=os.fsencode(resolved.pipeline_cache_dir),
             memory_block_size=resolved.memory_block_size,
@@ -134,7 +136,25 @@ class Device:
 
         Raises UnavailableError if there is no Vulkan loader or driver.
         """
-        return list_devices(self._config.visible_devices.value)
+        return list_devices(self._config.visible_devices.value, driver=self._config.driver.value)
+
+    @property
+    def driver(self) -> DriverInfo | None:
+        """The device's driver, as its manifest describes it; `get_device_properties` has what it says itself.
+
+        None if no installed manifest names the library that answers: a layer, such as validation, hides it
+        unless ``driver=`` was given.
+        """
+        return driver_of(self._native.driver_library, self._config.driver.value)
+
+    def supports(self, *names: str) -> bool:
+        """True if the device has all of these features and extensions, by Vulkan's names, enabled for this
+        Manager. Raises NotFoundError, with near names, for a name that no feature and extension has.
+
+        >>> mgr.supports("shaderInt64", "VK_KHR_8bit_storage") in (True, False)
+        True
+        """
+        return supported(self._info, names, {*self.enabled_features, *self.enabled_extensions})
 
     @property
     def config(self) -> ConfigReport:

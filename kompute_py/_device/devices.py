@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from .._base.errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeEr
 from .._base.plain_arguments import as_list, as_text
 from .._base.settings import PREFIX
 from .._base.warn import warn_once
+from .drivers import manifest_named
 from .names import DeviceInfo, as_device_index, identity, is_number, name_of
 from .options import preferred_devices, settings
 
@@ -18,22 +20,27 @@ if TYPE_CHECKING:
     from .annotations import DeviceLike
 
 
-def list_devices(visible_devices: str | Iterable[DeviceLike] | None = None) -> list[DeviceInfo]:
+def list_devices(
+    visible_devices: str | Iterable[DeviceLike] | None = None, *, driver: str | os.PathLike[str] | None = None
+) -> list[DeviceInfo]:
     """Lists the machine's Vulkan devices, in Vulkan's order. Needs no Manager.
 
     `visible_devices`, else the environment variable KOMPUTE_PY_VISIBLE_DEVICES, selects and orders the
     devices: a list, or text separated by ";". Each entry is an index, a part of a name, a type ("gpu": all
-    that are not a CPU), a vendor or a UUID, and selects all devices that match; an empty list selects none.
-    `index`, here and in ``kp.Manager(device=index)``, is an index into the visible devices.
+    that are not a CPU), a vendor, a UUID or a PCI address ("0000:01:00.0"), and selects all devices that
+    match; an entry that stands there several times selects one device each time. An empty list selects none.
+    `index`, here and in ``kp.Manager(device=index)``, is an index into the visible devices. `driver`, else
+    KOMPUTE_PY_DRIVER, is the only driver to ask, as in `kp.Manager`.
 
-    Raises UnavailableError, with the package to install, if there is no Vulkan loader or driver;
-    NotFoundError if a visible device is missing; ArgumentTypeError if `visible_devices` is not a list or
-    text.
+    Raises UnavailableError, with the package to install, if there is no Vulkan loader or driver, or no
+    device of that driver; NotFoundError if a visible device or the driver is missing;
+    OutOfRangeError if an entry stands there more often than there are such devices; ArgumentTypeError if
+    `visible_devices` is not a list or text.
 
     >>> kp.list_devices()[0]
     <kp.DeviceInfo 0: ...>
     """
-    found, repeated = _native.enumerate_devices(visible_list(visible_devices))
+    found, repeated = _native.enumerate_devices(*machine(visible_devices, driver))
     warn_of(repeated)
     return [DeviceInfo(info) for info in found]
 
@@ -50,10 +57,10 @@ def warn_of(repeated: Iterable[str]) -> None:
         )
 
 
-def visible_list(visible_devices: Any = None) -> str | None:
-    """The visible devices in the core's form; None for all."""
-    visible: str | None = settings({"visible_devices": visible_devices}).visible_devices.value
-    return visible
+def machine(visible_devices: Any = None, driver: Any = None) -> tuple[str | None, bytes]:
+    """The visible devices in the core's form, None for all; the manifest of the only driver, b"" for all."""
+    found = settings({"visible_devices": visible_devices, "driver": driver})
+    return found.visible_devices.value, manifest_named(found.driver.value)
 
 
 def selection(device: Any, prefix: str | None = PREFIX) -> tuple[int | None, str]:

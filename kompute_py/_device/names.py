@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, shown
 from .._base.plain_arguments import as_text
+from .._base.text import nearest
 
 
 class DeviceInfo(dict[str, Any]):
@@ -23,18 +27,88 @@ class DeviceInfo(dict[str, Any]):
     per tick), ``subgroup_size``, ``subgroup_sizes`` (the least and the largest that a shader may ask for),
     ``subgroup_operations`` (names), ``cooperative_matrices`` (dicts: the products of ``rows`` x ``depth`` and
     ``depth`` x ``columns`` that GL_KHR_cooperative_matrix has, with the dtypes ``left``, ``right``, ``added``
-    and ``result``, whether sums are ``saturating``, and the ``scope``), ``limits`` (dict), ``features`` (dict
-    of bool), ``extensions``, ``float_controls`` (dict: VkPhysicalDeviceFloatControlsProperties),
-    ``queue_families``, ``memory_heaps``, ``memory_types`` (lists of dicts), ``device_local_bytes``.
+    and ``result``, whether sums are ``saturating``, and the ``scope``), ``driver_id`` (VkDriverId's name:
+    "MESA_RADV"), ``conformance_version``, ``pipeline_cache_uuid`` (hex), ``luid`` (hex), ``pci_address``
+    ("0000:01:00.0"), ``drm_primary`` and ``drm_render`` (major and minor number of the node), each None if
+    the driver does not tell, ``limits`` (dict), ``features`` (dict of bool), ``extensions``,
+    ``float_controls`` (dict: VkPhysicalDeviceFloatControlsProperties), ``queue_families``, ``memory_heaps``,
+    ``memory_types`` (lists of dicts), ``device_local_bytes``.
 
     >>> info = mgr.get_device_properties()
     >>> info.device_name == info["device_name"]
     True
     >>> info.limits["maxComputeWorkGroupCount"][0] >= 65535
     True
+
+    Two are equal if they describe one device, whatever else they say: the same UUIDs, and the same
+    ``vulkan_index``, which tells devices with the same UUIDs apart. It can be a key of a dict.
     """
 
     __slots__ = ()
+
+    def _identity(self) -> tuple[Any, ...]:
+        return tuple(self.get(name) for name in ("uuid", "driver_uuid", "vulkan_index"))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, DeviceInfo):
+            return self._identity() == other._identity()
+        return super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(self._identity())
+
+    @property
+    def type_key(self) -> tuple[Any, ...]:
+        """What decides whether compiled pipelines and measured choices fit: vendor, device, driver and its
+        version, the pipeline cache's UUID, the version of Vulkan, and the features. Equal for devices of one
+        type with one driver, on any machine.
+        """
+        names = (
+            "vendor_id",
+            "device_id",
+            "driver_id",
+            "driver_version",
+            "pipeline_cache_uuid",
+            "api_version",
+        )
+        features = self.get("features", {})
+        return (*(self.get(name) for name in names), *sorted(name for name, has in features.items() if has))
+
+    def digest(self, hasher: Callable[[bytes], Any] | None = None) -> str:
+        """`type_key` as hexadecimal digits, for names of files and folders. `hasher` is one of hashlib's
+        functions; None means ``hashlib.sha256``.
+        """
+        if hasher is None:
+            from hashlib import sha256 as hasher
+        return str(hasher(repr(self.type_key).encode()).hexdigest())
+
+    @property
+    def numa_node(self) -> int | None:
+        """The NUMA node that the device is attached to: Linux knows it by the PCI address; else None."""
+        text = _of_pci(self.get("pci_address"), "numa_node")
+        return int(text) if text and text.lstrip("-").isdigit() and int(text) >= 0 else None
+
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """The processors near the device, by the PCI address; all of this process if that is not known."""
+        text = _of_pci(self.get("pci_address"), "local_cpulist")
+        if text:
+            ends = [tuple(map(int, part.split("-"))) for part in text.split(",")]
+            return tuple(cpu for each in ends for cpu in range(each[0], each[-1] + 1))
+        if hasattr(os, "sched_getaffinity"):
+            return tuple(sorted(os.sched_getaffinity(0)))
+        return tuple(range(os.cpu_count() or 1))
+
+    def supports(self, *names: str) -> bool:
+        """True if the device has all of these features and extensions, by Vulkan's names.
+
+        Raises NotFoundError, with near names, for a name that no feature and extension has.
+        """
+        has = {name for name, value in self.get("features", {}).items() if value}
+        return supported(self, names, {*has, *self.get("extensions", ())})
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -50,6 +124,35 @@ class DeviceInfo(dict[str, Any]):
             f"<kp.DeviceInfo {self.get('index')}: {self.get('device_name')} ({self.get('type')}, "
             f"Vulkan {self.get('api_version')}, {self.get('driver_name')})>"
         )
+
+
+def supported(info: Mapping[str, Any], names: Iterable[str], present: Collection[str]) -> bool:
+    """Whether all of `names` are in `present`: features and extensions of a device, or those enabled on it.
+
+    Raises NotFoundError for names that this version does not know; names of extensions begin with "VK_".
+    """
+    known = info.get("features", {})
+    for name in names:
+        as_text(name, "The name of a feature or an extension")
+        if name not in known and not name.startswith("VK_"):
+            raise NotFoundError(
+                f"kompute_py knows no feature {shown(name)}{nearest(name, known)}; names are Vulkan's, such "
+                "as 'shaderFloat16', and those of extensions begin with 'VK_'"
+            )
+    return all(name in present for name in names)
+
+
+def _of_pci(address: Any, name: str) -> str:
+    """A fact of Linux about a PCI device; "" if there is none."""
+    if not isinstance(address, str) or not re.fullmatch(
+        r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", address
+    ):
+        return ""
+    try:
+        with open(f"/sys/bus/pci/devices/{address}/{name}", encoding="ascii") as file:
+            return file.read(4096).strip()
+    except (OSError, ValueError):
+        return ""
 
 
 def identity(info: DeviceInfo) -> str:

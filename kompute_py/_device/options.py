@@ -27,6 +27,7 @@ from .._base.sizes import as_bytes
 from .._base.warn import warn
 from .._compilers.limits import as_seconds
 from .._compilers.settings import OPTIONS as OPTIONS_OF_COMPILERS
+from .drivers import to_driver
 from .names import name_of
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Options(NamedTuple):
     wait_mode: str
     tuning: str
     tuning_dir: str
+    driver: str
     visible_devices: str | None
 
 
@@ -253,6 +255,13 @@ _OPTIONS: dict[str, Option] = {
         _to_tuning_dir,
         _tuning_dir,
         is_path=True,
+    ),
+    "driver": Option(
+        "The only Vulkan driver to use: a name of `kp.available_drivers` or a vendor's, or the path of a "
+        'manifest. "": all that the loader finds. Opening one sets VK_DRIVER_FILES in the environment for '
+        "a moment.",
+        to_driver,
+        lambda: "",
     ),
     "visible_devices": Option(
         'The visible devices, in this order: a list, or text separated by ";". Other devices are '

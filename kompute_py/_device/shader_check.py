@@ -20,7 +20,7 @@ from .._shaders.constants import NO_SPECIALIZATION, SpecConstants, is_given
 from .._shaders.module import is_assembly
 from .._shaders.spirv import bytes_of, chosen_entry
 from .device import Device
-from .devices import list_devices, selection, visible_list
+from .devices import list_devices, machine, selection
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -206,7 +206,7 @@ def _info_of(device: Any) -> Mapping[str, Any]:
     index, preferences = selection(device)
     devices = list_devices()
     if index is None:
-        choice = _native.select_device(None, preferences, visible_list())
+        choice = _native.select_device(None, preferences, *machine())
         if choice["index"] is None:
             raise NotFoundError(choice["error"])
         index = choice["index"]

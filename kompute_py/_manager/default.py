@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from .._base.errors import NotFoundError
-from .._device.devices import list_devices, selection, visible_list
+from .._base.errors import ArgumentTypeError, FailedPreconditionError, NotFoundError, kind_of
+from .._device.devices import list_devices, machine, selection
 from .current import entered, lock, process
 from .manager import Manager
 
@@ -42,7 +42,7 @@ def manager(device: DeviceLike | Iterable[DeviceLike] | None = None) -> Manager:
                 process.default = _of(Manager)
             return process.default
         index, preferences = selection(device)
-        choice = _native.select_device(index, preferences, visible_list())
+        choice = _native.select_device(index, preferences, *machine())
         if choice["index"] is None:
             raise NotFoundError(choice["error"])
         info = next(each for each in list_devices() if each["index"] == choice["index"])
@@ -50,6 +50,28 @@ def manager(device: DeviceLike | Iterable[DeviceLike] | None = None) -> Manager:
         if found is not None and found.is_init():
             return found
         return _of(lambda: Manager(info))
+
+
+def set_manager(manager: Manager | None) -> None:
+    """Makes `manager` the process's default Manager: what `kp.manager` returns outside of ``with`` blocks, in
+    all threads. None takes the present one away, without destroying it: the next call finds or makes the
+    process's Manager of the best device.
+
+    For notebooks and programs without blocks; ``with mgr.current():`` does it for a block, and comes first.
+    Raises ArgumentTypeError if `manager` is neither, FailedPreconditionError if it is destroyed.
+
+    >>> kp.set_manager(mgr)
+    >>> kp.manager() is mgr
+    True
+    >>> kp.set_manager(None)
+    """
+    if manager is not None:
+        if not isinstance(manager, Manager):
+            raise ArgumentTypeError(f"set_manager takes a Manager or None, not {kind_of(manager)}")
+        if not manager.is_init():
+            raise FailedPreconditionError(f"{manager!r} cannot be the default: make a new one")
+    with lock:
+        process.default = manager
 
 
 def _of(make: Any) -> Manager:

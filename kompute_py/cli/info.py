@@ -11,7 +11,7 @@ from .. import __version__, _native
 from .._base.errors import KomputeError
 from .._base.text import binary_size
 from .._compilers.languages import describe_compilers
-from .._device.devices import list_devices, visible_list
+from .._device.devices import list_devices, machine
 from .._device.options import config_report
 from .capabilities import VALIDATION, missing, validation_advice
 
@@ -50,7 +50,7 @@ def collect() -> dict[str, Any]:
     passed_over: list[Any] = []
     try:
         devices = [dict(info) for info in list_devices()]
-        choice = _native.select_device(None, "", visible_list())
+        choice = _native.select_device(None, "", *machine())
         default, passed_over = choice["index"], list(choice["passed_over"])
     except KomputeError as problem:
         error = str(problem)

@@ -1,5 +1,6 @@
 #include "bind_device_info.hpp"
 #include "bind_shader_compile.hpp"
+#include "base/loader_library.hpp"
 #include "bindings.hpp"
 #include "device/memory_report.hpp"
 #include "pipeline/shader.hpp"
@@ -108,8 +109,8 @@ py::dict alive() {
 DeviceOptions options_of(const std::optional<uint32_t>& index, std::string preferences,
                          std::optional<std::string> visible, std::vector<uint32_t> families,
                          std::vector<std::string> desired, std::vector<std::string> required, bool validation,
-                         std::vector<std::string> layers, bool robust_access, std::string cache_dir,
-                         const MemoryOptions& memory, size_t recent_pipelines, double pipeline_timeout,
+                         std::vector<std::string> layers, std::string driver, bool robust_access,
+                         std::string cache_dir, const MemoryOptions& memory, size_t recent_pipelines, double pipeline_timeout,
                          const std::string& wait) {
     DeviceOptions options;
     options.wait = wait == "spin" ? WaitMode::spin : wait == "block" ? WaitMode::block : WaitMode::automatic;
@@ -118,6 +119,7 @@ DeviceOptions options_of(const std::optional<uint32_t>& index, std::string prefe
     options.visible = std::move(visible);
     options.instance.validation = validation;
     options.instance.layers = std::move(layers);
+    options.instance.driver = std::move(driver);
     options.family_queue_indices = std::move(families);
     options.desired_extensions = std::move(desired);
     options.required_extensions = std::move(required);
@@ -168,14 +170,15 @@ void bind_context(py::module_& m) {
         .def(py::init([](const std::optional<uint32_t>& index, std::string preferences,
                          std::optional<std::string> visible, std::vector<uint32_t> families,
                          std::vector<std::string> desired, std::vector<std::string> required, bool validation,
-                         std::vector<std::string> layers, bool robust_access, std::string cache_dir,
-                         uint64_t memory_block_size, uint64_t memory_limit, bool memory_debug,
+                         std::vector<std::string> layers, std::string driver, bool robust_access,
+                         std::string cache_dir, uint64_t memory_block_size, uint64_t memory_limit, bool memory_debug,
                          bool force_staging, bool force_non_coherent, uint64_t recent_pipelines,
                          double pipeline_timeout, const std::string& wait_mode) {
                  collect_orphans(false);
                  auto options = options_of(index, std::move(preferences), std::move(visible),
                                            std::move(families), std::move(desired), std::move(required),
-                                           validation, std::move(layers), robust_access, std::move(cache_dir),
+                                           validation, std::move(layers), std::move(driver), robust_access,
+                                           std::move(cache_dir),
                                            {.largest_block = memory_block_size,
                                             .limit = memory_limit,
                                             .debug = memory_debug,
@@ -187,11 +190,17 @@ void bind_context(py::module_& m) {
              }),
              py::kw_only(), py::arg("index"), py::arg("preferences"), py::arg("visible"),
              py::arg("family_queue_indices"), py::arg("desired_extensions"), py::arg("required_extensions"),
-             py::arg("validation"), py::arg("layers"), py::arg("robust_access"),
+             py::arg("validation"), py::arg("layers"), py::arg("driver"), py::arg("robust_access"),
              py::arg("pipeline_cache_dir"), py::arg("memory_block_size"), py::arg("memory_limit"),
              py::arg("memory_debug"), py::arg("force_staging"), py::arg("force_non_coherent"),
              py::arg("recent_pipelines"), py::arg("pipeline_timeout"), py::arg("wait_mode"))
         .def_property_readonly("info", [](const Context& c) { return device_info(c.device().physical()); })
+        .def_property_readonly("driver_library",
+                               [](const Context& c) {
+                                   const auto submit = c.device().vk().vkQueueSubmit;
+                                   const auto* entry = reinterpret_cast<const void*>(submit);
+                                   return py::bytes(library_of(entry));
+                               })
         .def_property_readonly("request", [](const Context& c) { return c.device().selection().request; })
         .def_property_readonly("passed_over",
                                [](const Context& c) { return passed_over(c.device().selection()); })

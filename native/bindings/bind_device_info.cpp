@@ -5,7 +5,8 @@ namespace {
 
 py::tuple three(const uint32_t (&values)[3]) { return py::make_tuple(values[0], values[1], values[2]); }
 
-std::string hex(const uint8_t (&bytes)[VK_UUID_SIZE]) {
+template <size_t size>
+std::string hex(const uint8_t (&bytes)[size]) {
     constexpr char digits[] = "0123456789abcdef";
     std::string text;
     for (const uint8_t byte : bytes) {
@@ -67,6 +68,10 @@ py::dict limits_of(const VkPhysicalDeviceLimits& limits) {
     return result;
 }
 
+py::object node(VkBool32 has, int64_t major, int64_t minor) {
+    return has ? py::object(py::make_tuple(major, minor)) : py::object(py::none());
+}
+
 py::list subgroup_operations(const PhysicalDevice& device) {
     py::list result;
     if (device.v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT)
@@ -94,6 +99,17 @@ py::dict device_info(const PhysicalDevice& device) {
     result["device_id"] = properties.deviceID;
     result["uuid"] = hex(device.v11.deviceUUID);
     result["driver_uuid"] = hex(device.v11.driverUUID);
+    result["pipeline_cache_uuid"] = hex(properties.pipelineCacheUUID);
+    result["luid"] =
+        device.v11.deviceLUIDValid ? py::object(py::str(hex(device.v11.deviceLUID))) : py::object(py::none());
+    result["pci_address"] = device.pci_address.empty() ? py::object(py::none())
+                                                       : py::object(py::str(device.pci_address));
+    result["drm_primary"] = node(device.drm.hasPrimary, device.drm.primaryMajor, device.drm.primaryMinor);
+    result["drm_render"] = node(device.drm.hasRender, device.drm.renderMajor, device.drm.renderMinor);
+    result["driver_id"] = driver_id_name(device.v12.driverID);
+    const VkConformanceVersion& tests = device.v12.conformanceVersion;
+    result["conformance_version"] = std::to_string(tests.major) + "." + std::to_string(tests.minor) + "." +
+                                    std::to_string(tests.subminor) + "." + std::to_string(tests.patch);
     result["driver_name"] = device.v12.driverName;
     result["driver_info"] = device.v12.driverInfo;
     result["driver_version"] = version_text(properties.driverVersion);
@@ -179,11 +195,11 @@ py::dict device_info(const PhysicalDevice& device) {
     return result;
 }
 
-py::tuple enumerate_devices(const std::optional<std::string>& visible) {
+py::tuple enumerate_devices(const std::optional<std::string>& visible, const std::string& driver) {
     DeviceList list;
     {
         const Unlocked unlocked;
-        const auto instance = Instance::get({});
+        const auto instance = Instance::get({.driver = driver});
         list = query_devices(*instance, visible);
     }
     const auto& devices = list.devices;
@@ -199,9 +215,9 @@ py::tuple enumerate_devices(const std::optional<std::string>& visible) {
 }
 
 py::dict select_device_for_python(const std::optional<uint32_t>& index, const std::string& preferences,
-                                  const std::optional<std::string>& visible) {
+                                  const std::optional<std::string>& visible, const std::string& driver) {
     std::vector<DeviceCandidate> candidates;
-    const auto instance = Instance::get({});
+    const auto instance = Instance::get({.driver = driver});
     const DeviceList list = query_devices(*instance, visible);
     for (const auto& device : list.devices) candidates.push_back(device.candidate());
     DeviceRequest request;

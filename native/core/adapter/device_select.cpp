@@ -147,6 +147,7 @@ public:
             wish.vendor_ = &vendor;
             return wish;
         }
+        if (Wish wish(Kind::pci, text); wish.read_pci()) return wish;
         std::string digits = text;
         std::erase(digits, '-');
         const bool hex =
@@ -169,6 +170,7 @@ public:
         case Kind::vendor:
             return (vendor_->vendor_id != 0 && device.vendor_id == vendor_->vendor_id) ||
                    in_names(device, text_) || in_names(device, vendor_->name);
+        case Kind::pci: return device.pci_address == digits_;
         case Kind::uuid: return uuid_text(device.uuid).starts_with(digits_) || in_names(device, text_);
         case Kind::name: break;
         }
@@ -183,6 +185,7 @@ public:
             return "the device with UUID " + quoted(digits_) + " of the driver with UUID " + quoted(driver_);
         case Kind::type: return "type " + quoted(text_);
         case Kind::vendor: return "vendor or name " + quoted(text_);
+        case Kind::pci: return "PCI address " + quoted(digits_);
         case Kind::uuid: return "UUID begins with " + quoted(text_);
         case Kind::name: break;
         }
@@ -202,6 +205,9 @@ public:
                    std::to_string(device.vulkan_index) + ", not " + std::to_string(index_) + ")";
         case Kind::type: return "is " + one_of(device.type) + ", not " + quoted(text_);
         case Kind::vendor: return "vendor and name are not " + quoted(text_);
+        case Kind::pci:
+            return device.pci_address.empty() ? "does not tell its PCI address"
+                                              : "PCI address is " + device.pci_address;
         case Kind::uuid: return "UUID is " + uuid_text(device.uuid) + ", not " + quoted(text_);
         case Kind::name: break;
         }
@@ -209,7 +215,23 @@ public:
     }
 
 private:
-    enum class Kind : uint8_t { index, type, vendor, uuid, identity, name };
+    enum class Kind : uint8_t { index, type, vendor, uuid, identity, pci, name };
+
+    // "01:00.0" or "0000:01:00.0"
+    bool read_pci() {
+        const std::string_view form = "hhhh:hh:hh.o";
+        const std::string whole = text_.size() == 7 ? "0000:" + text_ : text_;
+        if (whole.size() != form.size()) return false;
+        for (size_t i = 0; i < form.size(); ++i) {
+            const auto c = static_cast<unsigned char>(whole[i]);
+            const bool fits = form[i] == 'h'   ? std::isxdigit(c) != 0
+                              : form[i] == 'o' ? c >= '0' && c <= '7'
+                                               : c == static_cast<unsigned char>(form[i]);
+            if (!fits) return false;
+        }
+        digits_ = whole;
+        return true;
+    }
 
     bool read_identity() {
         const size_t first = text_.find(':');
@@ -334,24 +356,33 @@ std::string passed_over_reason(const DeviceCandidate& device, std::span<const Wi
 std::vector<uint32_t> visible_positions(const std::vector<DeviceCandidate>& candidates, std::string_view list,
                                         std::vector<std::string>* repeated) {
     std::vector<uint32_t> positions;
-    for (const Wish& wish : read_list(list, ";,")) {
+    const std::vector<Wish> wishes = read_list(list, ";,");
+    for (size_t at = 0; at < wishes.size(); ++at) {
+        const Wish& wish = wishes[at];
+        const auto same = [&](const Wish& other) { return other.request() == wish.request(); };
+        const bool several = std::count_if(wishes.begin(), wishes.end(), same) > 1;
+        const bool again = std::any_of(wishes.begin(), wishes.begin() + static_cast<ptrdiff_t>(at), same);
         bool fits = false;
         const size_t before = positions.size();
         for (uint32_t i = 0; i < candidates.size(); ++i) {
             if (!wish.fits(candidates[i])) continue;
             fits = true;
-            if (std::find(positions.begin(), positions.end(), i) == positions.end()) positions.push_back(i);
+            if (std::find(positions.begin(), positions.end(), i) != positions.end()) continue;
+            positions.push_back(i);
+            if (several) break;
         }
-        if (fits && positions.size() == before && repeated) repeated->push_back(wish.request());
-        if (fits) continue;
+        const bool added = positions.size() != before;
+        if (fits && !added && !again && repeated) repeated->push_back(wish.request());
+        if (fits && (added || !again)) continue;
         std::string text =
             "The visible devices (visible_devices=, KOMPUTE_PY_VISIBLE_DEVICES: " + quoted(list) +
             ") name one that is not there: " + wish.request() +
+            (fits ? ", more often than there are such devices: each time names one more" : "") +
             ". Commas or semicolons separate devices. Devices: ";
         for (size_t i = 0; i < candidates.size(); ++i)
             text += (i == 0 ? "[" : ", [") + std::to_string(candidates[i].index) + "] " + candidates[i].name +
                     " (UUID " + uuid_text(candidates[i].uuid) + ")";
-        throw Error(ErrorKind::not_found, text);
+        throw Error(fits ? ErrorKind::out_of_range : ErrorKind::not_found, text);
     }
     return positions;
 }

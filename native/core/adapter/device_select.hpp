@@ -25,6 +25,7 @@ struct DeviceCandidate {
     std::array<uint8_t, 16> driver_uuid{};
     bool has_twin = false;  // another device, visible or not, has the same two UUIDs
     std::string driver_name;
+    std::string pci_address;    // "0000:01:00.0"; empty if the driver does not tell
     uint32_t api_version = 0;  // VK_MAKE_API_VERSION
     uint64_t device_local_bytes = 0;
     bool timeline_semaphores = false;
@@ -57,6 +58,7 @@ struct Selection {
 //                       part of the name or of the driver's name
 //   UUID:UUID:number    exactly one device: its UUID, its driver's UUID, and Vulkan's index, which only
 //                       counts if several devices have the same two UUIDs
+//   a PCI address       0000:01:00.0, or 01:00.0 in domain 0
 //   8 to 32 hex digits  the UUID or its beginning, dashes ignored; also part of the name
 //   anything else       part of the name or of the driver's name
 struct DeviceRequest {
@@ -66,9 +68,10 @@ struct DeviceRequest {
 
 // The devices that the user's list leaves visible: positions in `candidates`, in the list's order. Entries
 // are separated by ';' or ',' and parsed as those of a DeviceRequest. Each names all devices that it fits (so
-// "gpu" hides CPUs). An empty list names no device. Throws Error(not_found), listing the existing devices, if
-// an entry fits no device. `repeated`, if given, receives the entries that add no device to those of earlier
-// entries.
+// "gpu" hides CPUs); an entry that stands there several times names one device each time, in order. An empty
+// list names no device. Throws, listing the existing devices, Error(not_found) if an entry fits no device, and
+// Error(out_of_range) if it stands there more often than there are devices that it fits. `repeated`, if given,
+// receives the entries that add no device to those of other entries before them.
 [[nodiscard]] std::vector<uint32_t> visible_positions(const std::vector<DeviceCandidate>& candidates,
                                                       std::string_view list,
                                                       std::vector<std::string>* repeated = nullptr);

@@ -280,11 +280,17 @@ Instance::Instance(InstanceRequest request) : request_(std::move(request)) {
     create.ppEnabledExtensionNames = extensions.data();
 
     const std::lock_guard lock(loader_mutex());
+    const OnlyDriver only(request_.driver);
     VkResult result = vkCreateInstance(&create, nullptr, &handle_);
     if (result == VK_ERROR_EXTENSION_NOT_PRESENT && settings.stop_naming(extensions)) {
         create.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
         result = vkCreateInstance(&create, nullptr, &handle_);
     }
+    if (result == VK_ERROR_INCOMPATIBLE_DRIVER && !request_.driver.empty())
+        throw Error(ErrorKind::unavailable,
+                    "The Vulkan loader cannot use the driver of " + request_.driver +
+                        ": VK_LOADER_DEBUG=all shows why",
+                    result);
     if (result == VK_ERROR_INCOMPATIBLE_DRIVER) throw Error(ErrorKind::unavailable, no_driver, result);
     check_vk(result, "vkCreateInstance", "the Vulkan instance");
     volkLoadInstanceOnly(handle_);

@@ -14,6 +14,7 @@ namespace kp {
 struct InstanceRequest {
     bool validation = false;
     std::vector<std::string> layers;  // further layers by name
+    std::string driver;               // the manifest of the only driver; empty: the loader finds drivers
 
     friend bool operator==(const InstanceRequest&, const InstanceRequest&) = default;
 };

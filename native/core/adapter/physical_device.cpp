@@ -5,6 +5,8 @@
 #include "base/error.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstring>
 
 namespace kp {
@@ -216,6 +218,7 @@ DeviceCandidate PhysicalDevice::candidate() const {
     std::copy(std::begin(v11.deviceUUID), std::end(v11.deviceUUID), result.uuid.begin());
     std::copy(std::begin(v11.driverUUID), std::end(v11.driverUUID), result.driver_uuid.begin());
     result.driver_name = v12.driverName;
+    result.pci_address = pci_address;
     result.api_version = properties.apiVersion;
     result.device_local_bytes = device_local_bytes();
     for (const auto& [name, has] : features)
@@ -284,6 +287,25 @@ void PhysicalDevice::ask(VkInstance instance) {
         subgroup_sizes.pNext = nullptr;
     }
 
+    if (has_extension(VK_EXT_PCI_BUS_INFO_EXTENSION_NAME)) {
+        VkPhysicalDevicePCIBusInfoPropertiesEXT pci{
+            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT};
+        VkPhysicalDeviceProperties2 asked{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+        asked.pNext = &pci;
+        vkGetPhysicalDeviceProperties2(handle, &asked);
+        char text[48];
+        std::snprintf(text, sizeof text, "%04x:%02x:%02x.%x", pci.pciDomain, pci.pciBus, pci.pciDevice,
+                      pci.pciFunction);
+        pci_address = text;
+    }
+    if (has_extension(VK_EXT_PHYSICAL_DEVICE_DRM_EXTENSION_NAME)) {
+        drm.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRM_PROPERTIES_EXT;
+        VkPhysicalDeviceProperties2 asked{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+        asked.pNext = &drm;
+        vkGetPhysicalDeviceProperties2(handle, &asked);
+        drm.pNext = nullptr;
+    }
+
     if (has_extension(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME))
         host_import_alignment = query_host_import_alignment(handle);
     if (has_extension(cooperative_matrix_extension))
@@ -332,6 +354,39 @@ std::string vendor_name(uint32_t vendor_id) {
     case 0x10005: return "Mesa";
     default: return "unknown";
     }
+}
+
+std::string driver_id_name(VkDriverId id) {
+    // VkDriverId from 1 on, without VK_DRIVER_ID_: headers are older than drivers.
+    static constexpr std::array names{"AMD_PROPRIETARY",
+                                      "AMD_OPEN_SOURCE",
+                                      "MESA_RADV",
+                                      "NVIDIA_PROPRIETARY",
+                                      "INTEL_PROPRIETARY_WINDOWS",
+                                      "INTEL_OPEN_SOURCE_MESA",
+                                      "IMAGINATION_PROPRIETARY",
+                                      "QUALCOMM_PROPRIETARY",
+                                      "ARM_PROPRIETARY",
+                                      "GOOGLE_SWIFTSHADER",
+                                      "GGP_PROPRIETARY",
+                                      "BROADCOM_PROPRIETARY",
+                                      "MESA_LLVMPIPE",
+                                      "MOLTENVK",
+                                      "COREAVI_PROPRIETARY",
+                                      "JUICE_PROPRIETARY",
+                                      "VERISILICON_PROPRIETARY",
+                                      "MESA_TURNIP",
+                                      "MESA_V3DV",
+                                      "MESA_PANVK",
+                                      "SAMSUNG_PROPRIETARY",
+                                      "MESA_VENUS",
+                                      "MESA_DOZEN",
+                                      "MESA_NVK",
+                                      "IMAGINATION_OPEN_SOURCE_MESA",
+                                      "MESA_HONEYKRISP",
+                                      "VULKAN_SC_EMULATION_ON_VULKAN"};
+    const auto number = static_cast<uint32_t>(id);
+    return number - 1 < names.size() ? names[number - 1] : std::to_string(number);
 }
 
 std::string version_text(uint32_t version) {

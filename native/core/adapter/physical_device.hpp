@@ -90,6 +90,8 @@ struct PhysicalDevice {
     uint64_t max_allocation = UINT64_MAX;   // maxMemoryAllocationSize
     uint64_t max_buffer_size = UINT64_MAX;  // of VkBufferCreateInfo::size, if the device reports it
     uint64_t host_import_alignment = 0;     // alignment of imported process memory; 0: not supported
+    std::string pci_address;                // "0000:01:00.0"; empty if unknown
+    VkPhysicalDeviceDrmPropertiesEXT drm{};  // zeros if the device tells none
 
     [[nodiscard]] bool has_extension(const char* name) const;
     [[nodiscard]] bool timestamps() const;  // on some compute queue
@@ -118,6 +120,7 @@ struct DeviceList {
 [[nodiscard]] DeviceList query_devices(const Instance& instance, const std::optional<std::string>& visible);
 
 [[nodiscard]] std::string vendor_name(uint32_t vendor_id);
+[[nodiscard]] std::string driver_id_name(VkDriverId id);  // "MESA_LLVMPIPE"; a number if it is newer
 [[nodiscard]] std::string version_text(uint32_t version);
 
 // The device's support for shaders, with these features on.

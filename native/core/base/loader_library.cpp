@@ -95,4 +95,49 @@ NamedLoader open_named_loader() {
     return loader;
 }
 
+namespace {
+
+void set_variable(const char* name, const char* value) {
+#if defined(_WIN32)
+    _putenv_s(name, value ? value : "");
+#else
+    if (value)
+        setenv(name, value, 1);
+    else
+        unsetenv(name);
+#endif
+}
+
+// VK_ICD_FILENAMES is the older name, which loaders before 1.3.207 know alone.
+constexpr const char* driver_files[] = {"VK_DRIVER_FILES", "VK_ICD_FILENAMES"};
+constexpr const char* driver_choices[] = {"VK_ADD_DRIVER_FILES", "VK_LOADER_DRIVERS_SELECT",
+                                          "VK_LOADER_DRIVERS_DISABLE"};
+
+}  // namespace
+
+OnlyDriver::OnlyDriver(const std::string& manifest) {
+    if (manifest.empty()) return;
+    const auto change = [this](const char* name, const char* value) {
+        const char* now = std::getenv(name);
+        before_.emplace_back(name, now ? std::optional<std::string>(now) : std::nullopt);
+        set_variable(name, value);
+    };
+    for (const char* name : driver_files) change(name, manifest.c_str());
+    for (const char* name : driver_choices) change(name, nullptr);
+}
+
+OnlyDriver::~OnlyDriver() {
+    for (const auto& [name, value] : before_) set_variable(name, value ? value->c_str() : nullptr);
+}
+
+std::string library_of(const void* function) {
+#if defined(_WIN32)
+    (void)function;
+    return {};
+#else
+    Dl_info info{};
+    return function && dladdr(function, &info) && info.dli_fname ? info.dli_fname : "";
+#endif
+}
+
 }  // namespace kp

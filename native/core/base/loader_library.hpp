@@ -1,9 +1,12 @@
-// Loads the Vulkan loader library from a place other than the system's.
+// Loads the Vulkan loader library from a place other than the system's, and has it find one driver.
 #pragma once
 
 #include "base/vulkan.hpp"
 
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace kp {
 
@@ -17,5 +20,21 @@ struct NamedLoader {
 };
 
 [[nodiscard]] NamedLoader open_named_loader();
+
+// While it lives, the loader finds the driver of this manifest alone: the variables that name drivers are set in
+// the process's environment, as by os.environ. Does nothing for "".
+class OnlyDriver {
+public:
+    explicit OnlyDriver(const std::string& manifest);
+    OnlyDriver(const OnlyDriver&) = delete;
+    OnlyDriver& operator=(const OnlyDriver&) = delete;
+    ~OnlyDriver();
+
+private:
+    std::vector<std::pair<const char*, std::optional<std::string>>> before_;
+};
+
+// The file that holds a function; empty if the system does not tell.
+[[nodiscard]] std::string library_of(const void* function);
 
 }  // namespace kp

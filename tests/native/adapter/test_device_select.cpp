@@ -375,8 +375,37 @@ TEST_CASE("entries of a list of visible devices that add none are reported") {
         (void)kp::visible_positions(candidates, list, &repeated);
         return repeated;
     };
-    CHECK(repeats("2;2") == std::vector<std::string>{"index 2"});
     CHECK(repeats("gpu;nvidia;0") == std::vector<std::string>{"vendor or name 'nvidia'"});
     CHECK(repeats("nvidia;gpu").empty());
     CHECK(repeats("").empty());
+}
+
+TEST_CASE("a visible device that is named several times is the next one each time") {
+    const auto candidates = laptop();
+    const auto visible = [&](const char* list) { return kp::visible_positions(candidates, list); };
+    using Positions = std::vector<uint32_t>;
+    CHECK(visible("discrete;discrete") == Positions{2, 4});
+    CHECK(visible("CPU;cpu") == Positions{0, 3});
+    CHECK(visible("gpu;nvidia;gpu") == Positions{1, 2, 4});
+    for (const char* list : {"2;2", "cpu;cpu;cpu", "nvidia;0;NVIDIA"}) try {
+            (void)visible(list);
+            FAIL("no error");
+        } catch (const kp::Error& error) {
+            CHECK(error.kind() == kp::ErrorKind::out_of_range);
+            CHECK(contains(error.what(), "more often than there are such devices"));
+        }
+}
+
+TEST_CASE("device select: PCI addresses") {
+    auto candidates = laptop();
+    candidates[2].pci_address = "0000:01:00.0";
+    candidates[4].pci_address = "0001:03:00.0";
+    CHECK(taken(ask("01:00.0", candidates), candidates) == 2);
+    CHECK(taken(ask("0000:01:00.0", candidates), candidates) == 2);
+    CHECK(taken(ask("0001:03:00.0", candidates), candidates) == 4);
+    const Selection none = ask("03:00.0", candidates);
+    CHECK(!none.position);
+    CHECK(reason_for(none, 4) == "PCI address is 0001:03:00.0");
+    CHECK(reason_for(none, 0) == "does not tell its PCI address");
+    CHECK(taken(ask("01:00.9", candidates), candidates) == -1);  // a part of a name
 }
