@@ -178,6 +178,24 @@ def test_shared_memory_is_refused_before_anything_runs(mgr):
     assert s.is_init()
 
 
+def test_only_calls_donate(mgr):
+    s = mgr.zeros((5, 7))
+    for call in (axpy.bind, axpy.op, axpy.submit, axpy.preload, axpy.meta, kp.ops.sqrt.submit):
+        with pytest.raises(kp.ArgumentTypeError, match="has no parameter 'donate': a call takes it"):
+            call(s, donate="x")
+    assert s.is_init()
+
+
+def test_views_end_with_what_is_donated(mgr):
+    x, y, s, t = pair(mgr)
+    row, column = s[1], s[:, 1]
+    result = axpy(s, t, donate="x")
+    for view in (row, column):
+        with pytest.raises(kp.errors.DonatedTensorError, match="donated to axpy"):
+            view.read()
+    np.testing.assert_array_equal(result.read(), np.float32(2) * x + y)
+
+
 def test_wrong_declarations():
     def made(names):
         @kp.CustomOp.register

@@ -104,3 +104,10 @@ def test_parameters_that_only_numpy_has(mgr, title, named, way):
         message = refused(title, mgr.tensor_t(SQUARE), **named)
     begin = f"{title.removesuffix('.op')} has no parameter '{next(iter(named))}', which NumPy's function has"
     assert re.match(f"{begin}.*{way}", message)
+
+
+def test_functions_that_a_function_calls_are_not_named(mgr):
+    for function in (kp.ops.nonzero, kp.ops.unique):
+        with mgr.current(), pytest.raises(kp.UnimplementedError) as told:
+            function(np.array(["a"]))
+        assert str(told.value).startswith(f"{function.__name__}: Generated kernels do not take")
