@@ -328,8 +328,8 @@ class Manager(Device):
         The device imports the memory (VK_EXT_external_memory_host) if the array is C-contiguous and writable,
         begins at a multiple of `host_import_alignment` and has a multiple of 4 bytes; `kp.aligned_empty`
         creates such arrays. A part of such an array may also begin at a multiple of the device's
-        minStorageBufferOffsetAlignment (16 to 256 bytes) in it. The Tensor and its views keep the array alive. You must order your own writes
-        with the device's work.
+        minStorageBufferOffsetAlignment (16 to 256 bytes) in it. The Tensor and its views keep the array
+        alive. You must order your own writes with the device's work.
 
         An array may be given several times, whole or in parts: work on all Tensors of this Manager over it is
         ordered as work on one Tensor. An array over the memory of a Tensor of this Manager gives a view of

@@ -200,8 +200,8 @@ class OpSyncDevice(OpBase):
     """Uploads the host copies of tensors and images to the device, in GPU order.
 
     Each evaluation uploads the current contents of the host copies, over whatever the device wrote. It gives
-    a KomputeWarning, once, if the host wrote the device's contents since, with `write`, ``t[key] =`` or `map`:
-    those do not change the host copy. `host`, `deviceAndHost` and `storage` memory needs no copy.
+    a KomputeWarning, once, if the host has written the device's contents with `write`, ``t[key] =`` or
+    `map`, which do not change the host copy. `host`, `deviceAndHost` and `storage` memory needs no copy.
 
     Raises ArgumentTypeError if `tensors` is not a list of Tensor or Image,
     InvalidArgumentError if it is empty.

@@ -116,7 +116,8 @@ VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT
                                           VkDebugUtilsMessageTypeFlagsEXT,
                                           const VkDebugUtilsMessengerCallbackDataEXT* data, void* user) {
     if (is_about_settings(data->pMessage)) return VK_FALSE;
-    // Mesa 25 warns of every samplerBuffer; only SPIR-V 1.6 and later forbid its type, and validation says so.
+    // Mesa 25 warns of every samplerBuffer; only SPIR-V 1.6 and later forbid its type, and validation says
+    // so.
     if (data->pMessage && std::strstr(data->pMessage, "OpTypeSampledImage should not have a Dim of Buffer"))
         return VK_FALSE;
     Message message;

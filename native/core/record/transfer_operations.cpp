@@ -224,11 +224,10 @@ OperationPtr make_copy(std::vector<ResourceRange> ranges) {
     for (size_t i = 1; i < ranges.size(); ++i) {
         const ResourceRange& destination = ranges[i];
         if (destination.overlaps(source))
-            throw Error(
-                ErrorKind::invalid_argument,
-                "OpCopy cannot copy the " + source.label() + " onto " +
-                    (destination == source ? "itself: give another destination, OpCopy([from, to])"
-                                           : "the " + destination.label() + ": they overlap"));
+            throw Error(ErrorKind::invalid_argument,
+                        "OpCopy cannot copy the " + source.label() + " onto " +
+                            (destination == source ? "itself: give another destination, OpCopy([from, to])"
+                                                   : "the " + destination.label() + ": they overlap"));
         require_fit(source, destination);
         const auto* from = dynamic_cast<const Image*>(source.resource.get());
         const auto* to = dynamic_cast<const Image*>(destination.resource.get());
