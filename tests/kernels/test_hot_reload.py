@@ -355,6 +355,24 @@ def test_recordings_follow_a_reload_though_nobody_keeps_the_operation(mgr, shade
     assert y.read().tolist() == [0, 3, 6, 9]
 
 
+def test_a_stream_follows_a_reload_when_it_begins(mgr, shader):
+    scale = mgr.kernel(shader)
+    x, y = mgr.zeros(4), mgr.zeros(4)
+    recorded = mgr.sequence().record(scale.bind(x, y, factor=1.0))
+    gc.collect()
+    frames = np.arange(1, 6, dtype=np.float32)[:, None].repeat(4, 1)
+    for factor in (1.0, 3.0):
+        edit(shader.parent / "lib.glsl", "SCALE 1.0", f"SCALE {factor}")
+        scale.reload()
+        found = []
+        for out in recorded.stream(frames, inputs=x, outputs=y):
+            found.append(out[0])
+            if len(found) == 1 and factor == 3.0:  # what runs keeps its version
+                edit(shader.parent / "lib.glsl", "SCALE 3.0", "SCALE 7.0")
+                assert scale.reload()
+        assert found == (frames[:, 0] * factor).tolist()
+
+
 def test_a_recording_that_is_cleared_or_begun_anew_keeps_no_operation(mgr, shader):
     scale = mgr.kernel(shader)
     recorded = mgr.sequence()
