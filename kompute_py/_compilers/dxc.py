@@ -19,6 +19,7 @@ _NOT_FOUND = -2147467259  # E_FAIL
 _SHADER_MODEL = "cs_6_6"
 _ENVIRONMENTS = {"1.0": "vulkan1.0", "1.3": "vulkan1.1", "1.5": "vulkan1.2", "1.6": "vulkan1.3"}
 _LINE = re.compile(r"(?:(.*?):(\d+):(?:(\d+):)? )?(?:fatal )?(error|warning|note): (.*)")
+_DROPPED = re.compile(r".*Removing (\w+) instruction because of incompatible execution model\.")
 _FLAG = re.compile(r" \[-W[\w-]+\]$")
 
 _CLASS_UTILS = guid(0x6245D6AF, 0x66E0, 0x48FD, 0x80, 0xB4, 0x4D, 0x27, 0x17, 0x96, 0x74, 0x8C)
@@ -156,10 +157,11 @@ class Dxc:
             return Result(b"", [(source.name, 0, 0, "error", message, "")], files)
         outcome = ctypes.c_int32()
         self._call(made.value, _STATUS, _pointer(ctypes.addressof(outcome)))
-        log = self._bytes(made.value, _ERRORS)
-        spirv = self._bytes(made.value, _CODE) if outcome.value == OK else b""
+        messages = _messages(self._bytes(made.value, _ERRORS), source, self.name)
+        good = outcome.value == OK and not any(each[3] == "error" for each in messages)
+        spirv = self._bytes(made.value, _CODE) if good else b""
         self._call(made.value, -1)
-        return Result(spirv, files.placed(_messages(log, source)), files)
+        return Result(spirv, files.placed(messages), files)
 
     def _include_handler(self, files: Files) -> Methods:
         def load(_: int, path: str, out: Any) -> int:
@@ -214,7 +216,7 @@ def _environment(source: Source) -> str:
     return _ENVIRONMENTS.get(source.spirv_version, "vulkan1.1")
 
 
-def _messages(log: bytes, source: Source) -> list[Message]:
+def _messages(log: bytes, source: Source, compiler: str) -> list[Message]:
     """DXC's messages, which are those of Clang: a line, then the source's line and a caret."""
     found: list[Message] = []
     understood = False
@@ -225,6 +227,12 @@ def _messages(log: bytes, source: Source) -> list[Message]:
             file, number, column, severity, message = match.groups()
             if message.endswith("[-Wconversion]") and "from larger type" not in message:
                 continue  # an implicit conversion of HLSL; a double that becomes a float is worth a word
+            if dropped := _DROPPED.fullmatch(message):  # it puts a constant in its place
+                file, severity = source.name, "error"
+                message = (
+                    f"{compiler} would give wrong numbers: it drops {dropped[1]}, what ddx, ddy and fwidth become, "
+                    "from compute shaders: write it in Slang or GLSL"
+                )
             found.append(
                 (file or "", int(number or 0), int(column or 0), severity, _FLAG.sub("", message), "")
             )

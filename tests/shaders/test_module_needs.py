@@ -11,6 +11,7 @@ import pytest
 
 import kompute_py as kp
 from kompute_py import _native
+from tests.support.languages import needs_dxc, needs_slang
 
 MODULE = """; Version: 1.3
 OpCapability Shader
@@ -146,19 +147,53 @@ def test_every_validator_names_the_capability(mgr, tmp_path, number, named):
             use()
 
 
-@pytest.mark.parametrize("group", ["Quads", "Linear"])
-def test_compute_derivatives(device, group):
-    """A device that has the feature takes them; another says which it is."""
-    source = f"""#version 450
+DERIVATIVES = {
+    "glsl": """#version 450
 #extension GL_NV_compute_shader_derivatives : require
-layout(local_size_x = 8, local_size_y = 8) in;
-layout(derivative_group_{group.lower()}NV) in;
+layout(local_size_x = {x}, local_size_y = {y}) in;
+layout(derivative_group_{group}NV) in;
 layout(binding = 0) buffer O {{ float o[]; }};
-void main() {{ o[gl_LocalInvocationIndex] = dFdx(float(gl_LocalInvocationID.x) * 2); }}"""
-    assert kp.check(source, device) == []
+void main() {{ o[gl_LocalInvocationIndex] = dFdx(float(gl_LocalInvocationID.x) * 2); }}""",
+    "hlsl": """RWStructuredBuffer<float> o;
+Texture2D<float> a;
+SamplerState s;
+[numthreads({x}, {y}, 1)]
+void main(uint3 id : SV_GroupThreadID, uint i : SV_GroupIndex) {{ o[i] = a.Sample(s, id.xy / 8.0); }}""",
+    "slang": """RWStructuredBuffer<float> o;
+[DerivativeGroup{group}] [numthreads({x}, {y}, 1)]
+void main(uint3 id : SV_GroupThreadID, uint i : SV_GroupIndex) {{ o[i] = ddx(id.x * 2.0); }}""",
+}
+
+
+@pytest.mark.parametrize("group", ["Quads", "Linear"])
+@pytest.mark.parametrize(
+    ("language", "instruction"),
+    [
+        ("glsl", "OpDPdx"),
+        pytest.param("hlsl", "OpImageSampleImplicitLod", marks=needs_dxc),
+        pytest.param("slang", "OpDPdx", marks=needs_slang),
+    ],
+)
+def test_compute_derivatives(device, language, instruction, group):
+    """A device that has the feature takes them; another says which it is."""
+    x, y = (8, 8) if group == "Quads" else (64, 1)  # by which DXC chooses
+    name = {"glsl": group.lower(), "slang": group.rstrip("s")}.get(language)
+    source = DERIVATIVES[language].format(x=x, y=y, group=name)
+    module = kp.ShaderModule(source, language=language)
+    assert instruction in module.disassembly()
+    assert kp.check(module, device) == []
     lacking = {**device, "features": {**device["features"], f"computeDerivativeGroup{group}": False}}
-    found = [str(each) for each in kp.check(source, lacking)]
+    found = [str(each) for each in kp.check(module, lacking)]
     assert found and all(f"'computeDerivativeGroup{group}'" in each for each in found)
+
+
+@needs_dxc
+@pytest.mark.parametrize("call", ["ddx", "ddy_fine", "fwidth"])
+def test_derivatives_that_dxc_drops_are_refused(call):
+    source = f"""RWStructuredBuffer<float> o;
+[numthreads(8, 8, 1)] void main(uint i : SV_GroupIndex) {{ o[i] = {call}(i * 2.0); }}"""
+    with pytest.raises(kp.ShaderCompileError, match=r"wrong numbers: it drops \w+, what ddx"):
+        kp.compile(source, language="hlsl", compiler="dxc")
 
 
 def test_a_compiler_that_makes_invalid_spirv_is_at_fault():

@@ -93,6 +93,21 @@ uint32_t version_in_comments(std::string_view text) {
     return 0;
 }
 
+// SPIRV-Tools before 2024 knows compute derivatives by their older extension alone, which is the same and has a
+// name of as many words.
+std::vector<uint32_t> with_known_extensions(std::span<const uint32_t> words) {
+    constexpr std::string_view newer = "SPV_KHR_compute_shader_derivatives",
+                               older = "SPV_NV_compute_shader_derivatives";
+    std::vector<uint32_t> known(words.begin(), words.end());
+    const std::string_view bytes(reinterpret_cast<const char*>(words.data()), words.size_bytes());
+    const size_t at = bytes.find(newer);
+    if (at != std::string_view::npos && at % 4 == 0 && (words[at / 4 - 1] & 0xFFFF) == spv::OpExtension) {
+        char* name = reinterpret_cast<char*>(known.data()) + at;
+        std::fill_n(std::ranges::copy(older, name).out, newer.size() - older.size(), '\0');
+    }
+    return known;
+}
+
 // Adds the name to "Invalid capability operand: 5394", the message of a validator older than the capability.
 std::string with_capability_names(std::string text) {
     constexpr std::string_view label = "capability operand: ";
@@ -134,7 +149,8 @@ std::string validate_spirv(std::span<const uint32_t> words, const ValidationOpti
     validator.SetUniformBufferStandardLayout(options.uniform_buffer_standard_layout);
     validator.SetRelaxBlockLayout(options.relax_block_layout);
     validator.SetWorkgroupScalarBlockLayout(options.workgroup_scalar_block_layout);
-    if (tools.Validate(words.data(), words.size(), validator)) return "";
+    const std::vector<uint32_t> known = with_known_extensions(words);
+    if (tools.Validate(known.data(), known.size(), validator)) return "";
     const std::string text = with_capability_names(to_valid_utf8(trimmed(messages)));
     return text.empty() ? "the validator rejects the module without saying why" : text;
 }
