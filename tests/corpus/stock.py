@@ -1,5 +1,7 @@
-"""What the tools that everybody has say about a shader: glslangValidator and spirv-as whether it is one,
-SPIRV-Cross what it declares. None of them is ours, and none shares our reflection.
+"""What the tools that everybody has say about a shader: glslangValidator, DXC and spirv-as whether it is one,
+SPIRV-Cross what it declares. None of them shares our reflection.
+
+DXC is called by `kp.compile`: it has no command line here, and no other compiler declares what HLSL does as DXC does.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import shutil
 import subprocess
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import kompute_py as kp
 
 from .shaders import Published
 
@@ -72,19 +76,20 @@ def _assembled(shader: Published, module: Path) -> bool:
 
 def _compiled(shader: Published, module: Path) -> bool:
     source = Path(shader.path)
-    options = [f"-D{name}={value}" for name, value in shader.defines.items()]
     if shader.language == "hlsl":
-        options += ["-D", "-e", "main", "--auto-map-bindings"]
-    else:
-        options.append(f"-I{Path(shader.path).parent}")
-        text = Path(shader.path).read_text(errors="replace")
-        if "#include" in text and "GL_GOOGLE_include_directive" not in text:
-            # Projects that call glslc leave this out: it is built in there.
-            line = "#extension GL_GOOGLE_include_directive : enable"
-            source = module.with_suffix(".comp")
-            source.write_text(
-                re.sub(r"^(\s*#version .*)$", rf"\1\n{line}", text, count=1, flags=re.MULTILINE)
-            )
+        try:
+            module.write_bytes(kp.compile(source, language="hlsl", target=shader.target, optimize=False))
+        except kp.ShaderCompileError:
+            return False
+        return True
+    options = [f"-D{name}={value}" for name, value in shader.defines.items()]
+    options.append(f"-I{source.parent}")
+    text = source.read_text(errors="replace")
+    if "#include" in text and "GL_GOOGLE_include_directive" not in text:
+        # Projects that call glslc leave this out: it is built in there.
+        line = "#extension GL_GOOGLE_include_directive : enable"
+        source = module.with_suffix(".comp")
+        source.write_text(re.sub(r"^(\s*#version .*)$", rf"\1\n{line}", text, count=1, flags=re.MULTILINE))
     done = _run(
         "glslangValidator",
         "-V",
