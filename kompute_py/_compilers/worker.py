@@ -119,7 +119,7 @@ class Compilers:
 
     def _compiled(self, asked: dict[str, Any]) -> dict[str, Any]:
         from kompute_py._base.errors import ShaderCompileError
-        from kompute_py._compilers.faults import of_module, of_numbers, of_text, of_tree
+        from kompute_py._compilers.faults import of_module, of_numbers, of_texels, of_text, of_tree
         from kompute_py._compilers.slang_images import with_formats
         from kompute_py._compilers.sources import Source
         from kompute_py._compilers.tidy import LETTERS, set_apart, shares_bindings, tidied
@@ -176,6 +176,7 @@ class Compilers:
                 for (file, line, column), each in dict.fromkeys(faults)
             ]
         )
+        refused += [(source.name, 0, 0, "error", each, "") for each in of_texels(spirv, code)]
         _begin("optimizer")
         try:
             spirv, declared, shared = self._native.finish_spirv(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from tests.support.languages import needs_dxc, needs_slang
+from tests.support.languages import COMPILERS, needs_dxc, needs_slang
 
 HEAD = "#version 450\nlayout(local_size_x = 8) in;\n"
 DOUBLED = """
@@ -189,3 +189,19 @@ RWTexture2D%s image; RWTexture2D<float2> images[2];
     assert c[0] == 4
     np.testing.assert_array_equal(image.read()[0, :, 0], 1 + e[:, 1])
     np.testing.assert_array_equal(images[1].read(), np.full((1, 4, 2), 2.0))
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("declared", ["Buffer<float3> a;", "RWBuffer<int3> b, a;", "Buffer<uint3> a[2];"])
+def test_three_channels_need_a_format(declared, compiler):
+    """A flat array would give one number and two zeros, where that for float2 gives pairs."""
+
+    def compiled(head):
+        a = "a[1]" if "[2]" in declared else "a"
+        source = f"{head}{declared} RWBuffer<float> o; [numthreads(1, 1, 1)] void main() {{ o[0] = {a}[7].z; }}"
+        return kp.compile(source, language="hlsl", compiler=compiler)
+
+    with pytest.raises(kp.ShaderCompileError, match=r"'a' has texels of \w+3, and no format has three channels"):
+        compiled("")
+    form = {"float3": "rgba8", "int3": "rgba8i", "uint3": "rgba8ui"}[declared.split("<")[1].split(">")[0]]
+    assert compiled(f'[[vk::image_format("{form}")]] ')
