@@ -148,6 +148,8 @@ def _parts(value: Any, length: int, what: str, kind: str, parts: str = "numbers"
         raise ArgumentTypeError(
             f"{what} is {kind}: give {length} {parts}, not {shown(value)} ({type(value).__name__})"
         )
+    if isinstance(value, np.ndarray) and value.shape == (1, length):
+        value = value[0]  # of a matrix of one row, as float1x3, which is a vector or an array in SPIR-V
     made = listed(value, length, what)
     if len(made) != length:
         given = f"{len(made)} {parts}" if len(made) < length else f"more than {length}"

@@ -701,3 +701,20 @@ def test_matrices_of_one_row_or_column(mgr, needs, kind, rows, columns):
     expected = 2 * a + 0.5
     expected[:, -1] += 100
     np.testing.assert_array_equal(kernel(a, np.zeros_like(a), m, groups=4), expected)
+
+
+@needs_dxc
+@pytest.mark.parametrize("order", ["row_major", "column_major"])
+@pytest.mark.parametrize(("rows", "columns"), [(3, 1), (1, 3), (1, 1)])
+def test_matrices_of_one_row_or_column_in_a_constant_buffer(mgr, needs, rows, columns, order):
+    needs(mgr, "dispatch")
+    kernel = mgr.kernel(
+        f"RWStructuredBuffer<float> o; cbuffer C {{ {order} float{rows}x{columns} m; float z; }}\n"
+        f"[numthreads(1, 1, 1)] void main() {{ for (int i = 0; i < {rows}; ++i)\n"
+        f"  for (int j = 0; j < {columns}; ++j) o[i * {columns} + j] = m[i][j] + z; }}",
+        language="hlsl",
+        compiler="dxc",
+    )
+    m = np.arange(rows * columns, dtype=np.float32).reshape(rows, columns)
+    got = kernel(np.zeros(m.size, np.float32), {"m": m, "z": 10}, groups=1)
+    np.testing.assert_array_equal(got, m.ravel() + 10)
