@@ -120,7 +120,8 @@ def teach(
     if launch.references or launch.indirect is not None:
         return
     parameters = signature.parameters
-    if any(p.descriptors != 1 or p.texels == "" for p in parameters) or (
+    decided = any(p.texels == "" for p in parameters)  # formats, by these tensors
+    if any(p.descriptors != 1 for p in parameters) or (
         signature.push is not None and signature.push.has_references
     ):
         return
@@ -153,12 +154,12 @@ def teach(
         slots.append((i, parameter.set, parameter.binding, number, native))
     differs = bool(launches.sizes.differing(call.bound))
     warns = differs and launch.by_default  # each call does, of what it leaves out
-    if warns and arrays:
+    if (warns and arrays) or (decided and (arrays or entry is None)):
         return
     check = None
     if signature.push is not None and (call.outputs or launches.asks_push(call.bound, launch)):
         check = PushCheck(call)
-    general = plain and not warns
+    general = plain and not warns and not decided
     family = None
     if general and check is None and not differs and not call.outputs:
         family = _family(call)

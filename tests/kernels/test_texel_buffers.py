@@ -55,13 +55,21 @@ def test_one_tensor_in_two_shapes(mgr, needs):
     kernel = mgr.kernel(HEAD + DOUBLED % {"p": "", "f": "f"})
     flat = mgr.tensor(np.arange(40))
     rows = flat.reshape(10, 4)
-    for _ in range(2):
-        by_rows, by_one = np.zeros((10, 4), np.float32), np.zeros((40, 4), np.float32)
-        kernel(rows, by_rows, grid=10)
-        kernel(flat, by_one, grid=40)
-        np.testing.assert_array_equal(by_rows.ravel(), 2 * np.arange(40))
-        np.testing.assert_array_equal(by_one[:, 0], 2 * np.arange(40))
-        np.testing.assert_array_equal(by_one[:, 1:], [[0, 0, 2]] * 40)
+    by_rows, by_one = mgr.tensor(np.zeros((10, 4))), mgr.tensor(np.zeros((40, 4)))
+    other = mgr.tensor(np.arange(10)).reshape(5, 2)
+    for _ in range(4):  # the same calls are prepared
+        by_rows[:] = by_one[:] = -1
+        kernel(rows, by_rows, groups=5)
+        kernel(flat, by_one, groups=5)
+        np.testing.assert_array_equal(np.ravel(by_rows), 2 * np.arange(40))
+        np.testing.assert_array_equal(np.asarray(by_one), [[2 * i, 0, 0, 2] for i in range(40)])
+        kernel(other, by_one, groups=5)
+        np.testing.assert_array_equal(np.asarray(by_one)[:5], [[4 * i, 4 * i + 2, 0, 2] for i in range(5)])
+        arrays = np.zeros((40, 4), np.float32)
+        kernel(np.arange(40, dtype=np.float32), arrays, groups=5)
+        np.testing.assert_array_equal(arrays, [[2 * i, 0, 0, 2] for i in range(40)])
+        kernel(np.arange(40, dtype=np.float32).reshape(10, 4), arrays, groups=5)
+        np.testing.assert_array_equal(arrays[:10].ravel(), 2 * np.arange(40))
 
 
 COUNTED = """
