@@ -230,8 +230,8 @@ def _messages(log: bytes, source: Source, compiler: str) -> list[Message]:
             if dropped := _DROPPED.fullmatch(message):  # it puts a constant in its place
                 file, severity = source.name, "error"
                 message = (
-                    f"{compiler} would give wrong numbers: it drops {dropped[1]}, what ddx, ddy and fwidth become, "
-                    "from compute shaders: write it in Slang or GLSL"
+                    f"{compiler} would give wrong numbers: it drops {dropped[1]}, what ddx, ddy and fwidth "
+                    "become, from compute shaders: write it in Slang or GLSL"
                 )
             found.append(
                 (file or "", int(number or 0), int(column or 0), severity, _FLAG.sub("", message), "")

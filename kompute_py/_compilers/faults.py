@@ -82,18 +82,17 @@ def of_texels(spirv: bytes, code: str) -> Iterator[str]:
             return
         if opcode == NAME:
             names[words[at + 1]] = re.sub(r"_\d+$", "", text_at(words, at + 2, at + length))
-        elif opcode == _IMAGE and words[at + 3] == _TEXELS and words[at + 8] == 0:
-            without.add(words[at + 1])
-        elif (opcode in (TYPE_ARRAY, TYPE_RUNTIME_ARRAY) and words[at + 2] in without) or (
-            opcode == TYPE_POINTER and words[at + 3] in without
+        elif (opcode == _IMAGE and words[at + 3] == _TEXELS and words[at + 8] == 0) or (
+            opcode in (TYPE_ARRAY, TYPE_RUNTIME_ARRAY, TYPE_POINTER)
+            and words[at + (3 if opcode == TYPE_POINTER else 2)] in without
         ):
             without.add(words[at + 1])
         elif opcode == VARIABLE and words[at + 1] in without and (name := names.get(words[at + 2])):
             found = re.search(rf"Buffer\s*<\s*(\w+3)\s*>[^;(){{}}<>]*\b{re.escape(name)}(?:_\d+)?\b", code)
             if found:
                 yield (
-                    f"{name!r} has texels of {found[1]}, and no format has three channels: write the format of its "
-                    'tensor before it, as [[vk::image_format("rgba32f")]], or declare a StructuredBuffer'
+                    f"{name!r} has texels of {found[1]}, and no format has three channels: write the format "
+                    'of its tensor before it, as [[vk::image_format("rgba32f")]], or declare a StructuredBuffer'
                 )
 
 

@@ -149,7 +149,9 @@ def _named(message: str, stock: Accepted) -> str:
     """What a refusal says is missing: a capability of the module, a feature, an extension or a limit of the
     device.
     """
-    if not stock.valid and re.search(r"The SPIR-V is not valid for Vulkan|made SPIR-V that is not valid", message):
+    if not stock.valid and re.search(
+        r"The SPIR-V is not valid for Vulkan|made SPIR-V that is not valid", message
+    ):
         return "valid SPIR-V (the stock validator refuses it, too)"
     if found := re.search(r"a buffer's hidden counter(?=, which Vulkan does not have)", message):
         return found.group()

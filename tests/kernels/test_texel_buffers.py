@@ -206,10 +206,14 @@ def test_three_channels_need_a_format(declared, compiler):
 
     def compiled(head):
         a = "a[1]" if "[2]" in declared else "a"
-        source = f"{head}{declared} RWBuffer<float> o; [numthreads(1, 1, 1)] void main() {{ o[0] = {a}[7].z; }}"
+        source = (
+            f"{head}{declared} RWBuffer<float> o; [numthreads(1, 1, 1)] void main() {{ o[0] = {a}[7].z; }}"
+        )
         return kp.compile(source, language="hlsl", compiler=compiler)
 
-    with pytest.raises(kp.ShaderCompileError, match=r"'a' has texels of \w+3, and no format has three channels"):
+    with pytest.raises(
+        kp.ShaderCompileError, match=r"'a' has texels of \w+3, and no format has three channels"
+    ):
         compiled("")
     form = {"float3": "rgba8", "int3": "rgba8i", "uint3": "rgba8ui"}[declared.split("<")[1].split(">")[0]]
     assert compiled(f'[[vk::image_format("{form}")]] ')

@@ -93,8 +93,8 @@ uint32_t version_in_comments(std::string_view text) {
     return 0;
 }
 
-// SPIRV-Tools before 2024 knows compute derivatives by their older extension alone, which is the same and has a
-// name of as many words.
+// SPIRV-Tools before 2024 knows compute derivatives by their older extension alone, which is the same and has
+// a name of as many words.
 std::vector<uint32_t> with_known_extensions(std::span<const uint32_t> words) {
     constexpr std::string_view newer = "SPV_KHR_compute_shader_derivatives",
                                older = "SPV_NV_compute_shader_derivatives";
