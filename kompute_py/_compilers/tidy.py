@@ -219,14 +219,10 @@ def _lead_with_uint(
     reflection shows.
     """
     places: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    numbers: dict[int, dict[int, int]] = {}
-    for opcode, at, length in instructions(words):
-        if opcode == FUNCTION:
-            break
-        if opcode == DECORATE and words[at + 2] in (_BINDING, _SET) and length > 3:
-            numbers.setdefault(words[at + 1], {})[words[at + 2]] = words[at + 3]
-        elif opcode == VARIABLE and _BINDING in (known := numbers.get(words[at + 2], {})):
-            places.setdefault((known.get(_SET, 0), known[_BINDING]), []).append((at, words[at + 1]))
+    bound = _bindings(words)
+    for opcode, at, _ in instructions(words):
+        if opcode == VARIABLE and (of := bound.get(words[at + 2])):
+            places.setdefault((of[0], words[of[1] + 3]), []).append((at, words[at + 1]))
 
     def is_uint(pointer: int) -> bool:
         kind = pointer
