@@ -71,8 +71,8 @@ _IMAGE, _TEXELS = 25, 5  # OpTypeImage, and the dimension of texel buffers
 
 
 def of_texels(spirv: bytes, code: str) -> Iterator[str]:
-    """A sentence for each texel buffer without a format whose type in `code` has three channels: with a flat
-    array a read would give one number and two zeros.
+    """A sentence for each texel buffer without a format whose type in `code`, a source and its tree, has
+    three channels: with a flat array a read would give one number and two zeros.
     """
     words = words_of(spirv)
     names: dict[int, str] = {}
@@ -88,11 +88,15 @@ def of_texels(spirv: bytes, code: str) -> Iterator[str]:
         ):
             without.add(words[at + 1])
         elif opcode == VARIABLE and words[at + 1] in without and (name := names.get(words[at + 2])):
-            found = re.search(rf"Buffer\s*<\s*(\w+3)\s*>[^;(){{}}<>]*\b{re.escape(name)}(?:_\d+)?\b", code)
-            if found:
+            last = re.escape(name.rpartition(".")[2])  # of a member's
+            if re.search(
+                rf"Buffer\s*<\s*\w+3\s*>[^;(){{}}<>]*\b{last}(?:_\d+)?\b"
+                rf"| {last} '[^\n]*(?<!Structured)Buffer<vector<[\w ]+, 3>",
+                code,
+            ):
                 yield (
-                    f"{name!r} has texels of {found[1]}, and no format has three channels: write the format "
-                    'of its tensor before it, as [[vk::image_format("rgba32f")]], or declare a StructuredBuffer'
+                    f"{name!r} has texels of three channels, and no format has: write the format of its "
+                    'tensor before it, as [[vk::image_format("rgba32f")]], or declare a StructuredBuffer'
                 )
 
 

@@ -176,7 +176,7 @@ class Compilers:
                 for (file, line, column), each in dict.fromkeys(faults)
             ]
         )
-        refused += [(source.name, 0, 0, "error", each, "") for each in of_texels(spirv, code)]
+        refused += [(source.name, 0, 0, "error", each, "") for each in of_texels(spirv, code + made.tree)]
         _begin("optimizer")
         try:
             spirv, declared, shared = self._native.finish_spirv(

@@ -56,7 +56,7 @@ def _report(verdicts: dict[str, list[Verdict]], verbose: bool) -> int:
     for verdict in wrong + (refused if verbose else []):
         print(f"\n{verdict.name}: {verdict.outcome}\n{verdict.detail}")
     print(
-        "\n| from | shaders | accepted by the stock compiler | load with a right signature | refused by name | wrong |"
+        "\n| from | shaders | accepted by its compiler | load with a right signature | refused | wrong |"
     )
     print("|---|---:|---:|---:|---:|---:|")
     for name, of in {**verdicts, "all": every}.items():

@@ -1,7 +1,7 @@
 """What the tools that everybody has say about a shader: glslangValidator, DXC and spirv-as whether it is one,
 SPIRV-Cross what it declares. None of them shares our reflection.
 
-DXC is called by `kp.compile`: it has no command line here, and no other compiler declares what HLSL does as DXC does.
+DXC is called by `kp.compile`: it has no command line here, and no other compiler declares what DXC does.
 """
 
 from __future__ import annotations

@@ -200,20 +200,24 @@ RWTexture2D%s image; RWTexture2D<float2> images[2];
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
-@pytest.mark.parametrize("declared", ["Buffer<float3> a;", "RWBuffer<int3> b, a;", "Buffer<uint3> a[2];"])
-def test_three_channels_need_a_format(declared, compiler):
+@pytest.mark.parametrize(
+    ("declared", "form"),
+    [("Buffer<float3> a;", "rgba8"), ("RWBuffer<int3> b, a;", "rgba8i"), ("Buffer<uint3> a[2];", "rgba8ui"),
+     ("Buffer<V> a;", "rg16f")],
+)  # fmt: skip
+def test_three_channels_need_a_format(declared, form, compiler):
     """A flat array would give one number and two zeros, where that for float2 gives pairs."""
+    if compiler == "slang" and "V" in declared:
+        pytest.skip("the source of Slang is searched for float3 itself")
+    a = "a[1]" if "[2]" in declared else "a"
 
     def compiled(head):
-        a = "a[1]" if "[2]" in declared else "a"
         source = (
-            f"{head}{declared} RWBuffer<float> o; [numthreads(1, 1, 1)] void main() {{ o[0] = {a}[7].z; }}"
+            f"typedef float3 V; {head}{declared} RWBuffer<float> o;\n"
+            f"[numthreads(1, 1, 1)] void main() {{ o[0] = {a}[7].z; }}"
         )
         return kp.compile(source, language="hlsl", compiler=compiler)
 
-    with pytest.raises(
-        kp.ShaderCompileError, match=r"'a' has texels of \w+3, and no format has three channels"
-    ):
+    with pytest.raises(kp.ShaderCompileError, match="'a' has texels of three channels, and no format has"):
         compiled("")
-    form = {"float3": "rgba8", "int3": "rgba8i", "uint3": "rgba8ui"}[declared.split("<")[1].split(">")[0]]
     assert compiled(f'[[vk::image_format("{form}")]] ')
