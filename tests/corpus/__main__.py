@@ -55,9 +55,7 @@ def _report(verdicts: dict[str, list[Verdict]], verbose: bool) -> int:
     refused = [v for v in every if v.outcome == "refused"]
     for verdict in wrong + (refused if verbose else []):
         print(f"\n{verdict.name}: {verdict.outcome}\n{verdict.detail}")
-    print(
-        "\n| from | shaders | accepted by its compiler | load with a right signature | refused | wrong |"
-    )
+    print("\n| from | shaders | accepted by its compiler | load with a right signature | refused | wrong |")
     print("|---|---:|---:|---:|---:|---:|")
     for name, of in {**verdicts, "all": every}.items():
         count = collections.Counter(v.outcome for v in of)
