@@ -52,13 +52,15 @@ class DriverInfo(NamedTuple):
     """Why it cannot be used, as far as its files tell; None if nothing is wrong."""
 
     def __str__(self) -> str:
-        notes = [self.api_version and f"Vulkan {self.api_version}", self.is_portability and "portability"]
+        notes = [f"Vulkan {self.api_version}"] if self.api_version else []
+        if self.is_portability:
+            notes.append("portability")
         if self.shadowed_by:
             notes.append(f"shadowed by {self.shadowed_by}")
         if self.fault:
             notes.append(self.fault)
         return (
-            f"{self.name}: {self.library or self.manifest} ({', '.join(filter(None, notes)) or 'no notes'})"
+            f"{self.name}: {self.library or self.manifest} ({', '.join(notes) or 'no notes'})"
         )
 
 

@@ -81,9 +81,9 @@ class DeviceInfo(dict[str, Any]):
         """`type_key` as hexadecimal digits, for names of files and folders. `hasher` is one of hashlib's
         functions; None means ``hashlib.sha256``.
         """
-        if hasher is None:
-            from hashlib import sha256 as hasher
-        return str(hasher(repr(self.type_key).encode()).hexdigest())
+        import hashlib
+
+        return str((hasher or hashlib.sha256)(repr(self.type_key).encode()).hexdigest())
 
     @property
     def numa_node(self) -> int | None:

@@ -1,6 +1,6 @@
+#include "base/loader_library.hpp"
 #include "bind_device_info.hpp"
 #include "bind_shader_compile.hpp"
-#include "base/loader_library.hpp"
 #include "bindings.hpp"
 #include "device/memory_report.hpp"
 #include "pipeline/shader.hpp"
@@ -110,8 +110,8 @@ DeviceOptions options_of(const std::optional<uint32_t>& index, std::string prefe
                          std::optional<std::string> visible, std::vector<uint32_t> families,
                          std::vector<std::string> desired, std::vector<std::string> required, bool validation,
                          std::vector<std::string> layers, std::string driver, bool robust_access,
-                         std::string cache_dir, const MemoryOptions& memory, size_t recent_pipelines, double pipeline_timeout,
-                         const std::string& wait) {
+                         std::string cache_dir, const MemoryOptions& memory, size_t recent_pipelines,
+                         double pipeline_timeout, const std::string& wait) {
     DeviceOptions options;
     options.wait = wait == "spin" ? WaitMode::spin : wait == "block" ? WaitMode::block : WaitMode::automatic;
     options.request.index = index;
@@ -171,20 +171,20 @@ void bind_context(py::module_& m) {
                          std::optional<std::string> visible, std::vector<uint32_t> families,
                          std::vector<std::string> desired, std::vector<std::string> required, bool validation,
                          std::vector<std::string> layers, std::string driver, bool robust_access,
-                         std::string cache_dir, uint64_t memory_block_size, uint64_t memory_limit, bool memory_debug,
-                         bool force_staging, bool force_non_coherent, uint64_t recent_pipelines,
-                         double pipeline_timeout, const std::string& wait_mode) {
+                         std::string cache_dir, uint64_t memory_block_size, uint64_t memory_limit,
+                         bool memory_debug, bool force_staging, bool force_non_coherent,
+                         uint64_t recent_pipelines, double pipeline_timeout, const std::string& wait_mode) {
                  collect_orphans(false);
-                 auto options = options_of(index, std::move(preferences), std::move(visible),
-                                           std::move(families), std::move(desired), std::move(required),
-                                           validation, std::move(layers), std::move(driver), robust_access,
-                                           std::move(cache_dir),
-                                           {.largest_block = memory_block_size,
-                                            .limit = memory_limit,
-                                            .debug = memory_debug,
-                                            .force_staging = force_staging,
-                                            .force_non_coherent = force_non_coherent},
-                                           recent_pipelines, pipeline_timeout, wait_mode);
+                 auto options =
+                     options_of(index, std::move(preferences), std::move(visible), std::move(families),
+                                std::move(desired), std::move(required), validation, std::move(layers),
+                                std::move(driver), robust_access, std::move(cache_dir),
+                                {.largest_block = memory_block_size,
+                                 .limit = memory_limit,
+                                 .debug = memory_debug,
+                                 .force_staging = force_staging,
+                                 .force_non_coherent = force_non_coherent},
+                                recent_pipelines, pipeline_timeout, wait_mode);
                  const Unlocked unlocked;
                  return std::make_unique<Context>(std::move(options));
              }),

@@ -102,8 +102,8 @@ py::dict device_info(const PhysicalDevice& device) {
     result["pipeline_cache_uuid"] = hex(properties.pipelineCacheUUID);
     result["luid"] =
         device.v11.deviceLUIDValid ? py::object(py::str(hex(device.v11.deviceLUID))) : py::object(py::none());
-    result["pci_address"] = device.pci_address.empty() ? py::object(py::none())
-                                                       : py::object(py::str(device.pci_address));
+    result["pci_address"] =
+        device.pci_address.empty() ? py::object(py::none()) : py::object(py::str(device.pci_address));
     result["drm_primary"] = node(device.drm.hasPrimary, device.drm.primaryMajor, device.drm.primaryMinor);
     result["drm_render"] = node(device.drm.hasRender, device.drm.renderMajor, device.drm.renderMinor);
     result["driver_id"] = driver_id_name(device.v12.driverID);

@@ -25,7 +25,7 @@ struct DeviceCandidate {
     std::array<uint8_t, 16> driver_uuid{};
     bool has_twin = false;  // another device, visible or not, has the same two UUIDs
     std::string driver_name;
-    std::string pci_address;    // "0000:01:00.0"; empty if the driver does not tell
+    std::string pci_address;   // "0000:01:00.0"; empty if the driver does not tell
     uint32_t api_version = 0;  // VK_MAKE_API_VERSION
     uint64_t device_local_bytes = 0;
     bool timeline_semaphores = false;
@@ -69,9 +69,9 @@ struct DeviceRequest {
 // The devices that the user's list leaves visible: positions in `candidates`, in the list's order. Entries
 // are separated by ';' or ',' and parsed as those of a DeviceRequest. Each names all devices that it fits (so
 // "gpu" hides CPUs); an entry that stands there several times names one device each time, in order. An empty
-// list names no device. Throws, listing the existing devices, Error(not_found) if an entry fits no device, and
-// Error(out_of_range) if it stands there more often than there are devices that it fits. `repeated`, if given,
-// receives the entries that add no device to those of other entries before them.
+// list names no device. Throws, listing the existing devices, Error(not_found) if an entry fits no device,
+// and Error(out_of_range) if it stands there more often than there are devices that it fits. `repeated`, if
+// given, receives the entries that add no device to those of other entries before them.
 [[nodiscard]] std::vector<uint32_t> visible_positions(const std::vector<DeviceCandidate>& candidates,
                                                       std::string_view list,
                                                       std::vector<std::string>* repeated = nullptr);

@@ -87,10 +87,10 @@ struct PhysicalDevice {
     std::vector<std::string> extensions;
     std::vector<std::pair<std::string, bool>> features;  // the allow-list
     std::vector<CooperativeMatrix> cooperative_matrices;
-    uint64_t max_allocation = UINT64_MAX;   // maxMemoryAllocationSize
-    uint64_t max_buffer_size = UINT64_MAX;  // of VkBufferCreateInfo::size, if the device reports it
-    uint64_t host_import_alignment = 0;     // alignment of imported process memory; 0: not supported
-    std::string pci_address;                // "0000:01:00.0"; empty if unknown
+    uint64_t max_allocation = UINT64_MAX;    // maxMemoryAllocationSize
+    uint64_t max_buffer_size = UINT64_MAX;   // of VkBufferCreateInfo::size, if the device reports it
+    uint64_t host_import_alignment = 0;      // alignment of imported process memory; 0: not supported
+    std::string pci_address;                 // "0000:01:00.0"; empty if unknown
     VkPhysicalDeviceDrmPropertiesEXT drm{};  // zeros if the device tells none
 
     [[nodiscard]] bool has_extension(const char* name) const;

@@ -21,8 +21,8 @@ struct NamedLoader {
 
 [[nodiscard]] NamedLoader open_named_loader();
 
-// While it lives, the loader finds the driver of this manifest alone: the variables that name drivers are set in
-// the process's environment, as by os.environ. Does nothing for "".
+// While it lives, the loader finds the driver of this manifest alone: the variables that name drivers are set
+// in the process's environment, as by os.environ. Does nothing for "".
 class OnlyDriver {
 public:
     explicit OnlyDriver(const std::string& manifest);
