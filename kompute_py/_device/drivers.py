@@ -59,9 +59,7 @@ class DriverInfo(NamedTuple):
             notes.append(f"shadowed by {self.shadowed_by}")
         if self.fault:
             notes.append(self.fault)
-        return (
-            f"{self.name}: {self.library or self.manifest} ({', '.join(notes) or 'no notes'})"
-        )
+        return f"{self.name}: {self.library or self.manifest} ({', '.join(notes) or 'no notes'})"
 
 
 DriverInfo.__module__ = "kompute_py"  # public; imported when first used
