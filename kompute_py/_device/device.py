@@ -11,13 +11,14 @@ from .. import _native
 from .._base.arrays import as_index
 from .._base.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from .._base.settings import ConfigReport, Setting
-from .devices import family_indices, list_devices, selection, warn_of
+from .devices import chosen_device, compute_family, family_indices, list_devices, selection, warn_of
 from .diagnostics import Diagnostics
 from .drivers import DriverInfo, driver_of, manifest_named
 from .forked import check_driver
 from .kept import Keeper, devices
 from .names import DeviceInfo, supported
 from .options import options_of, preferred_devices, settings, string_tuple
+from .uri import with_options
 
 if TYPE_CHECKING:
     from .._base.annotations import FormatName
@@ -74,9 +75,14 @@ class Device:
 
         For arguments and errors, see `Manager`.
         """
+        wanted = preferred_devices(prefix) if device is None else Setting("device", device, "keyword")
+        named, options, queues = with_options(wanted.value, options)
         report = settings(options, prefix)
         resolved = options_of(report)
-        index, preferences = selection(device, prefix)
+        index, preferences = (None, "") if named is None else selection(named)
+        if queues is not None and not family_queue_indices:
+            chosen = chosen_device(index, preferences, resolved.visible_devices, resolved.driver)
+            family_queue_indices = [compute_family(chosen)] * queues
         native = _native.Context(
             index=index,
             preferences=preferences,
@@ -109,7 +115,6 @@ class Device:
         self._families = weakref.WeakSet()
         devices.add(self)
         self._scratch = {}
-        wanted = preferred_devices(prefix) if device is None else Setting("device", device, "keyword")
         self._config = ConfigReport((wanted, *report))
         self._values = {each.name: each.value for each in self._config}
         self._info = info

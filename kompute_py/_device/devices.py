@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from .._base.arrays import as_indices
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, kind_of, shown
+from .._base.errors import (
+    ArgumentTypeError,
+    InvalidArgumentError,
+    NotFoundError,
+    OutOfRangeError,
+    kind_of,
+    shown,
+)
 from .._base.plain_arguments import as_list, as_text
 from .._base.settings import PREFIX
 from .._base.warn import warn_once
 from .drivers import manifest_named
 from .names import DeviceInfo, as_device_index, identity, is_number, name_of
 from .options import preferred_devices, settings
+from .uri import is_uri, split_uri
 
 if TYPE_CHECKING:
     from .annotations import DeviceLike
@@ -58,15 +66,45 @@ def warn_of(repeated: Iterable[str]) -> None:
 
 
 def machine(visible_devices: Any = None, driver: Any = None) -> tuple[str | None, bytes]:
-    """The visible devices in the core's form, None for all; the manifest of the only driver, b"" for all."""
+    """The visible devices in the core's form, None for all; the only driver's manifest, b"" for all."""
     found = settings({"visible_devices": visible_devices, "driver": driver})
     return found.visible_devices.value, manifest_named(found.driver.value)
 
 
+def chosen_device(
+    index: int | None, preferences: str, visible_devices: Any = None, driver: Any = None
+) -> DeviceInfo:
+    """The device that the core's ranking chooses. Raises NotFoundError, with all reasons, if there is none."""
+    where = machine(visible_devices, driver)
+    choice = _native.select_device(index, preferences, *where)
+    if choice["index"] is None:
+        raise NotFoundError(choice["error"])
+    found, _ = _native.enumerate_devices(*where)
+    return DeviceInfo(next(each for each in found if each["index"] == choice["index"]))
+
+
+def compute_family(info: DeviceInfo) -> int:
+    """The queue family that a Manager takes if none is named: the first that computes."""
+    return next((family["index"] for family in info["queue_families"] if family["compute"]), 0)
+
+
 def selection(device: Any, prefix: str | None = PREFIX) -> tuple[int | None, str]:
-    """Converts `device` to (index, preferences) for the core's ranking."""
+    """Converts `device` to (index, preferences) for the core's ranking.
+
+    Raises InvalidArgumentError for a URI with options, which are a Manager's.
+    """
     if device is None:
-        return None, preferred_devices(prefix).value or ""
+        device = preferred_devices(prefix).value
+        if device is None:
+            return None, ""
+    if is_uri(device):
+        device, more = split_uri(device)
+        if more:
+            raise InvalidArgumentError(
+                f"The device's URI has options ({', '.join(more)}), which only kp.Manager and kp.manager take"
+            )
+        if device is None:
+            return None, ""
     if isinstance(device, DeviceInfo):
         return None, identity(device)
     if isinstance(device, str):

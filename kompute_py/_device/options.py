@@ -29,6 +29,7 @@ from .._compilers.limits import as_seconds
 from .._compilers.settings import OPTIONS as OPTIONS_OF_COMPILERS
 from .drivers import to_driver
 from .names import name_of
+from .uri import with_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -372,7 +373,8 @@ def config_report(
     """
     prefix = to_prefix(env_prefix)
     first = preferred_devices(prefix) if device is None else Setting("device", device, "keyword")
-    return ConfigReport((first, *settings(options, prefix)))
+    _, given, _ = with_options(first.value, options)
+    return ConfigReport((first, *settings(given, prefix)))
 
 
 def string_tuple(value: Iterable[str], what: str) -> tuple[str, ...]:

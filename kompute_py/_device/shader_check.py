@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, kind_of, shown
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._base.plain_arguments import as_text
 from .._base.warn import warn
 from .._compilers.compile import COMPILE_OPTIONS, _compile, minor_of, path_of
@@ -20,7 +20,7 @@ from .._shaders.constants import NO_SPECIALIZATION, SpecConstants, is_given
 from .._shaders.module import is_assembly
 from .._shaders.spirv import bytes_of, chosen_entry
 from .device import Device
-from .devices import list_devices, machine, selection
+from .devices import chosen_device, selection
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -203,20 +203,7 @@ def _info_of(device: Any) -> Mapping[str, Any]:
         return device.get_device_properties()
     if isinstance(device, Mapping):
         return device
-    index, preferences = selection(device)
-    devices = list_devices()
-    if index is None:
-        choice = _native.select_device(None, preferences, *machine())
-        if choice["index"] is None:
-            raise NotFoundError(choice["error"])
-        index = choice["index"]
-    for info in devices:
-        if info["index"] == index:
-            return info
-    raise NotFoundError(
-        f"There is no device {index}; kp.list_devices() lists the devices: "
-        f"{', '.join(f'{info.index} ({info.device_name})' for info in devices) or 'none'}"
-    )
+    return chosen_device(*selection(device))
 
 
 def _version(info: Mapping[str, Any]) -> tuple[int, int]:

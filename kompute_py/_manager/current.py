@@ -29,8 +29,8 @@ class ProcessManagers:
 
     def __init__(self) -> None:
         self.default: Manager | None = None
-        # By the device's UUIDs, which do not depend on the list of visible devices.
-        self.by_device: dict[tuple[str, str], Manager] = {}
+        # By the device's UUIDs and a URI's options; UUIDs do not depend on the list of visible devices.
+        self.by_device: dict[tuple[str, ...], Manager] = {}
 
 
 process = ProcessManagers()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .. import _native
-from .._base.errors import ArgumentTypeError, FailedPreconditionError, NotFoundError, kind_of
-from .._device.devices import list_devices, machine, selection
+from .._base.errors import ArgumentTypeError, FailedPreconditionError, kind_of
+from .._device.devices import chosen_device, selection
+from .._device.uri import is_uri, split_uri
 from .current import entered, lock, process
 from .manager import Manager
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from .._device.annotations import DeviceLike
     from .._device.names import DeviceInfo
@@ -29,7 +29,8 @@ def manager(device: DeviceLike | Iterable[DeviceLike] | None = None) -> Manager:
     With `device` (see `kp.Manager`), the call returns the process's Manager of that device, also inside
     ``with`` blocks. Without it, and outside of blocks, it returns the process's default Manager on the best
     device or the device that the environment prefers. A destroyed Manager is replaced by a new one. Different
-    names of one device give the same Manager. Raises the errors of `kp.Manager`.
+    names of one device give the same Manager; a URI with options, ``vulkan://nvidia?queues=2``, one of its
+    own for these options. Raises the errors of `kp.Manager`.
 
     >>> kp.manager() is kp.manager()
     True
@@ -41,15 +42,18 @@ def manager(device: DeviceLike | Iterable[DeviceLike] | None = None) -> Manager:
             if process.default is None or not process.default.is_init():
                 process.default = _of(Manager)
             return process.default
-        index, preferences = selection(device)
-        choice = _native.select_device(index, preferences, *machine())
-        if choice["index"] is None:
-            raise NotFoundError(choice["error"])
-        info = next(each for each in list_devices() if each["index"] == choice["index"])
-        found = process.by_device.get(_key(info))
+        named: Any = device
+        options: dict[str, str] = {}
+        if isinstance(device, str) and is_uri(device):
+            named, options = split_uri(device)
+        chosen = (None, "") if named is None else selection(named)
+        info = chosen_device(*chosen, options.get("visible_devices"), options.get("driver"))
+        key = _key(info, options)
+        found = process.by_device.get(key)
         if found is not None and found.is_init():
             return found
-        return _of(lambda: Manager(info))
+        # Options go by the URI; other names of a device are one.
+        return _of(lambda: Manager(device if options else info), key)
 
 
 def set_manager(manager: Manager | None) -> None:
@@ -74,16 +78,18 @@ def set_manager(manager: Manager | None) -> None:
         process.default = manager
 
 
-def _of(make: Any) -> Manager:
+def _of(make: Any, key: tuple[str, ...] | None = None) -> Manager:
     made: Manager = make()
-    known = process.by_device.setdefault(_key(made.get_device_properties()), made)
+    if key is None:
+        key = _key(made.get_device_properties(), {})
+    known = process.by_device.setdefault(key, made)
     if known is made or not known.is_init():
-        process.by_device[_key(made.get_device_properties())] = made
+        process.by_device[key] = made
         return made
     made.destroy()
     return known
 
 
-def _key(info: DeviceInfo) -> tuple[str, str]:
+def _key(info: DeviceInfo, options: Mapping[str, str]) -> tuple[str, ...]:
     # Two drivers of one device report the same device UUID.
-    return info["uuid"], info["driver_uuid"]
+    return (info["uuid"], info["driver_uuid"], *(f"{name}={options[name]}" for name in sorted(options)))

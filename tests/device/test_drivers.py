@@ -181,6 +181,49 @@ def test_rows_I54_P6_P17_P54_S31_W8_W9_what_a_device_says():
     run_child(check_facts, driver="null")
 
 
+def check_uris():
+    (name,) = [info.device_name for info in kp.list_devices()]
+    with kp.Manager("vulkan://0?queues=3&validation=1&wait_mode=block") as mgr:
+        assert [queue["family"] for queue in mgr.queues] == [0, 0, 0] and mgr.validation
+        assert mgr.config.wait_mode.value == "block"
+    with kp.Manager("vulkan://?wait_mode=block", wait_mode="spin", family_queue_indices=[0]) as mgr:
+        assert mgr.config.wait_mode.value == "spin" and len(mgr.queues) == 1
+    for entry in ("0", name.replace(" ", "%20"), "nvidia,0", "01:00.0", ""):
+        with kp.Manager(f" VULKAN://{entry}/ ") as mgr:
+            assert mgr.get_device_properties().device_name == name
+    assert kp.manager("vulkan://0") is kp.manager(0) is kp.manager("01:00.0")
+    two = kp.manager("vulkan://0?queues=2&wait_mode=spin")
+    assert two is kp.manager("vulkan://01:00.0?wait_mode=spin&queues=2") is not kp.manager(0)
+    assert len(two.queues) == 2 and kp.manager(0).is_init()
+    assert kp.config_report("vulkan://0?wait_mode=spin&queues=2").wait_mode.value == "spin"
+    assert kp.check("#version 450\nvoid main() {}", "vulkan://0") == []
+    os.environ["KOMPUTE_PY_DEVICE"] = "vulkan://0?queues=2"
+    with kp.Manager() as mgr:
+        assert len(mgr.queues) == 2
+    for text, said in (
+        ("vulkan:0", "not a URI of a device"),
+        ("vulkan://0/a", "not a URI of a device"),
+        ("vulkan://0#a", "not a URI of a device"),
+        ("vulkan://0?a", "bad query field"),
+        ("vulkan://[", "not a URI"),
+        ("vulkan://0?wait_mod=spin", "did you mean 'wait_mode'"),
+        ("vulkan://0?queues=2&queues=2", "'queues' twice"),
+        ("vulkan://0?queues=0", "queues is '0'"),
+        ("vulkan://0?queues=1025", "give 1 to 1024"),
+        ("vulkan://0?validation=maybe", "use 1, true"),
+    ):
+        with pytest.raises(kp.InvalidArgumentError, match=said):
+            kp.Manager(text)
+    with pytest.raises(kp.InvalidArgumentError, match="only kp.Manager and kp"):
+        kp.check("#version 450\nvoid main() {}", "vulkan://0?queues=2")
+    with pytest.raises(kp.NotFoundError, match="'amd'"):
+        kp.manager("vulkan://amd?queues=2")
+
+
+def test_rows_I55_I56_device_uris():
+    run_child(check_uris, driver="null", layer="newer")
+
+
 def test_row_W3_the_default_manager_can_be_set():
     run_child(check_default, driver="null")
 
