@@ -67,8 +67,24 @@ def test_each_method(mgr, needs, dtype, method):
     for q, axis, keepdims in ((0.3, None, False), ([0, 0.25, 1], (0, 2), True), ([[0.1], [0.77]], 1, False)):
         got = ops.quantile(x, q, axis, method=method, keepdims=keepdims)
         close(got, np.quantile(exact, q, axis, method=method, keepdims=keepdims), dtype)
-        ours = x.dtype if x.dtype.kind == "f" or method in TAKING else np.float64
-        assert got.dtype == ours
+        numpys = np.quantile(x, q, axis, method=method).dtype
+        assert got.dtype == (x.dtype if method in TAKING else numpys)
+
+
+@pytest.mark.parametrize("name", ["quantile", "nanpercentile"])
+def test_dtypes_are_numpys(mgr, needs, name):
+    """For each kind of q. (Of ints, the ints 0 and 1 as q give float64, too.)"""
+    needs(mgr, "shaderFloat64")
+    ours, numpys = getattr(ops, name), getattr(np, name)
+    kinds = [0.3, [0.3, 0.5], (0.3,), np.array(0.3), np.array([0.3], "f4")]
+    kinds += [each(0.3) for each in (np.float16, np.float32, np.float64)]
+    for dtype in ("f2", "f4", "f8", "i1", "u4"):
+        x = np.arange(4).astype(dtype)
+        for q in kinds + ([0, [0, 1], np.array([1])] if dtype[0] == "f" else []):
+            expected = numpys(x, q)
+            got = ours(x, q)
+            assert got.dtype == expected.dtype, (dtype, q)
+            np.testing.assert_allclose(got, expected, 4e-3)
 
 
 @pytest.mark.parametrize("method", ["linear", "nearest", "midpoint", "hazen"])
@@ -100,7 +116,7 @@ def test_names_out_and_parts(mgr):
         operation = getattr(ops, name).op(t[::2, ::-1], *rest, axis=1)
         mgr.sequence().record(operation).eval()
         close(operation.results[0], expected, "f4")
-        out = mgr.zeros(expected.shape)
+        out = mgr.zeros(expected.shape, expected.dtype)
         assert getattr(ops, name)(t[::2, ::-1], *rest, 1, out=out) is out
         close(out, expected, "f4")
     assert ops.median(np.array([True, False, True])) == 1

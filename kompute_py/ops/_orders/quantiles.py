@@ -16,6 +16,8 @@ from ..._base.arrays import as_indices, to_flag
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from ..._builders.elementwise import formula
 from ..._builders.walks import axes_of
+from ..._formulas.dtypes import promoted
+from ..._manager.default import manager as default_manager
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
 from .._places.composed import Composed, Run, dense, records
@@ -128,6 +130,8 @@ def _found(
         raise ArgumentTypeError(f"q is {shown(q)}; give numbers from 0 to {whole:g}")
     if not ((fractions >= 0) & (fractions <= whole)).all():
         raise InvalidArgumentError(f"q is {shown(q)}; give numbers from 0 to {whole:g}")
+    weak = type(q) in (int, float) or (whole == 1 and fractions.dtype.kind != "f")
+    strong = [] if weak else [promoted([fractions.dtype, "float"])]
     fractions = fractions / whole
     a = countable(a)
     shape, dtype = shape_of(a), np.dtype(a.dtype)
@@ -136,7 +140,7 @@ def _found(
     n, lines = (math.prod(shape[each] for each in some) for some in (axes, rest))
     kept = [1 if each in axes else shape[each] for each in range(len(shape)) if keepdims or each in rest]
     if not lines or not fractions.size or not n:
-        return _of_nothing(run, a, (*fractions.shape, *kept), method)
+        return _of_nothing(a, (*fractions.shape, *kept), method, strong)
     order = [*rest, *axes]
     lined = dense(run, a) if order == sorted(order) else run(transpose, a, order)
     ordered = run(sort, lined.reshape((lines, n)), -1)
@@ -161,7 +165,7 @@ def _found(
         lo, hi = (
             run(divide, each, 1) if dtype.kind in "biu" else each for each in (found, pick(places.above))
         )
-        result = np.dtype(lo.dtype)
+        result = _between(dtype, strong, ordered)
         wide = np.float64 if result == np.float64 else np.float32
         found = run(formula(_BETWEEN, result.name), row(places.weight.astype(wide)), lo, hi)
     if has_nan(dtype) and not own:
@@ -172,13 +176,20 @@ def _found(
     return found.reshape((*fractions.shape, *kept))
 
 
-def _of_nothing(run: Run, a: Array, shape: tuple[int, ...], method: _Method) -> Array:
+def _between(dtype: np.dtype[Any], strong: list[np.dtype[Any]], a: Array) -> np.dtype[Any]:
+    """The dtype of numbers between two of `dtype`; `strong` has the dtype of fractions that have one."""
+    found = promoted([dtype, *strong, "float"])
+    manager = a.manager if isinstance(a, (Tensor, StridedView)) else default_manager()
+    if found == np.float64 and "shaderFloat64" not in manager.enabled_features:
+        return np.dtype(np.float32)
+    return found
+
+
+def _of_nothing(a: Array, shape: tuple[int, ...], method: _Method, strong: list[np.dtype[Any]]) -> Array:
     """NaN for each line without elements, or no results."""
     dtype = np.dtype(a.dtype)
-    if not has_nan(dtype) and not method.takes:
-        dtype = (
-            np.dtype(run(divide, np.zeros(1, dtype), 1).dtype) if not records(run) else np.dtype(np.float32)
-        )
+    if not method.takes:
+        dtype = _between(dtype, strong, a)
     if math.prod(shape) and not has_nan(dtype):
         raise InvalidArgumentError(f"no elements have no such value in {dtype}")
     made = np.full(shape, np.nan if math.prod(shape) else 0, dtype)
@@ -197,10 +208,11 @@ def quantile(
     "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen",
     "weibull", "median_unbiased" or "normal_unbiased".
 
-    The result has the dtype of `a`; of ints and bools it is float64, or float32 on devices without it, unless
-    the method takes an element. It is NaN if there is a NaN, and of no elements. Between a number and an
-    infinity, or between two infinities of one sign, it is that infinity; between -inf and inf it is NaN.
-    (NumPy gives NaN for some of the former.) It runs `sort`.
+    The result has the common dtype of `a` and `q`, as NumPy's: numbers of Python and ints have none in `q`,
+    and a list of floats is float64. Ints and bools alone give float64. On a device without it, float32 stands
+    for it. Methods that take an element keep the dtype of `a`. The result is NaN if there is a NaN, and of no
+    elements. Between a number and an infinity, or between two infinities of one sign, it is that infinity;
+    between -inf and inf it is NaN. (NumPy gives NaN for some of the former.) It runs `sort`.
 
     Raises InvalidArgumentError for `q` beyond 0 to 1, another method, an axis that the shape does not have or
     that is given twice; ArgumentTypeError if `q` is not a number; and what `sort` raises.
@@ -221,7 +233,8 @@ def percentile(
 ) -> Array:
     """The element below which `q` of a hundred elements over axes lie, as ``np.percentile``.
 
-    It is `quantile` with ``q / 100``. Raises its errors, for `q` beyond 0 to 100.
+    It is `quantile` with ``q / 100``, whose dtype counts unless `q` is a number of Python. Raises its errors,
+    for `q` beyond 0 to 100.
 
     >>> kp.ops.percentile(mgr.tensor([4, 1, 2, 3]), 75, method="lower").item()
     3.0
