@@ -56,6 +56,18 @@ def test_reductions(placed):
     check(out, z.sum(0))
 
 
+def test_counts(placed):
+    x = np.random.default_rng(3).integers(0, 90, (301, 133)).astype(np.int32)
+    check(kp.ops.bincount(placed(x.ravel())), np.bincount(x.ravel()))
+    for got, expected in zip(kp.ops.histogram(placed(x), 7), np.histogram(x, 7), strict=True):
+        check(got, expected)
+    out = placed(np.zeros(5, kp.ops.int_counts(placed(x), 5).dtype))
+    assert kp.ops.int_counts(placed(x), 5, out=out) is out
+    check(out, np.bincount(x.ravel())[:5])
+    with pytest.raises(kp.InvalidArgumentError, match="one binding"):
+        kp.ops.bincount(placed(x.ravel()), placed(x.ravel()))
+
+
 def test_scans_and_conversions(placed):
     rng = np.random.default_rng(1)
     x = rng.integers(0, 9, 60_001).astype(np.uint8)

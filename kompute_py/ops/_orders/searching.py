@@ -4,15 +4,20 @@ elements that a condition selects, with their number.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError
-from ..._builders.walks import check_sizes, named, spread
+from ..._builders.elementwise import formula
+from ..._builders.in_parts import InParts
+from ..._builders.walks import TooLargeError, check_sizes, named, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.custom_op import CustomOp, Operation
+from ..._custom.declaration import parse
 from ..._custom.selection import FunctionSelection
+from ..._memory.tensor import Tensor
 from .exact_sums import WORDS, declare_count, declare_weights, find_largest, total
 from .keys import key_of
 
@@ -164,6 +169,22 @@ class _Counts(CustomOp):
         spread(kb, kb.ceil_div(result.size, 64))
         kb.emit("uint kp_i = kp_group * 64u + gl_LocalInvocationID.x;")
         kb.emit(f"if (kp_i < result_size) result_store(kp_i, {found});")
+
+
+class _CountsInParts(InParts):
+    """Counts of parts add up. Sums of weights do not: each is rounded once."""
+
+    def _in_parts(self, values: list[Any], outs: tuple[Any, ...], error: TooLargeError) -> Any:
+        x, other, weights = values
+        size = math.prod(x.shape)
+        rows = error.most // x.dtype.itemsize // 256 * 256  # parts begin where shaders can bind them
+        if weights is not None or not isinstance(x, (Tensor, np.ndarray)) or not 0 < rows < size:
+            raise error
+        flat, found = x.reshape(-1), None
+        for start in range(0, size, rows):
+            more = self(flat[start : start + rows], other)
+            found = more if found is None else formula("x + y")(found, more)
+        return formula("x")(found, out=outs[0]) if outs else found
 
 
 _WEIGHED = """With `weights`, of the shape of `x`, each element counts as much as its weight. Sums do not
@@ -440,8 +461,8 @@ class _RunStarts(CustomOp):
 
 
 searchsorted: Operation = CustomOp.register(_Searchsorted)
-int_counts: Operation = CustomOp.register(_IntCounts)
-bin_counts: Operation = CustomOp.register(_BinCounts)
+int_counts: Operation = _CountsInParts(_IntCounts(), parse(_IntCounts.signature))
+bin_counts: Operation = _CountsInParts(_BinCounts(), parse(_BinCounts.signature))
 nonzero_places: Operation = CustomOp.register(_NonzeroPlaces)
 selected: Operation = CustomOp.register(_Selected)
 run_starts: Operation = CustomOp.register(_RunStarts)
