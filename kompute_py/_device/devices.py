@@ -66,7 +66,7 @@ def warn_of(repeated: Iterable[str]) -> None:
 
 
 def machine(visible_devices: Any = None, driver: Any = None) -> tuple[str | None, bytes]:
-    """The visible devices in the core's form, None for all; the only driver's manifest, b"" for all."""
+    """The visible devices in the core's form (None: all), and the only driver's manifest (b"": all)."""
     found = settings({"visible_devices": visible_devices, "driver": driver})
     return found.visible_devices.value, manifest_named(found.driver.value)
 
