@@ -74,7 +74,7 @@ def machine(visible_devices: Any = None, driver: Any = None) -> tuple[str | None
 def chosen_device(
     index: int | None, preferences: str, visible_devices: Any = None, driver: Any = None
 ) -> DeviceInfo:
-    """The device that the core's ranking chooses. Raises NotFoundError, with all reasons, if there is none."""
+    """The device that the core's ranking chooses. Raises NotFoundError, with reasons, if there is none."""
     where = machine(visible_devices, driver)
     choice = _native.select_device(index, preferences, *where)
     if choice["index"] is None:
