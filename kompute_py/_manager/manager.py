@@ -117,7 +117,7 @@ class Manager(Device):
     `device` selects the device: Vulkan's enumeration index, a part of a device's name, a vendor ("nvidia"), a
     type ("discrete", "integrated", "virtual", "cpu", or "gpu" for all but CPUs), a UUID, a PCI address, or a
     `DeviceInfo`. A list of these, or text with commas ("nvidia,amd,cpu"), is tried in order. A URI also has
-    options: ``"vulkan://nvidia?queues=2&validation=1"``; keywords come first. None selects the device that the
+    options: ``"vulkan://nvidia?queues=2&validation=1"``; keywords win. None selects the device that the
     environment variable KOMPUTE_PY_DEVICE prefers, or else the best device (discrete, integrated, virtual,
     CPU).
 
