@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._base.public import publish
 from ._base.settings import ConfigReport
-from ._base.types import DataTypes, MemoryTypes, TensorDataTypes, TensorTypes
+from ._base.types import DataTypes, MemoryTypes, SemaphoreCompatibility, TensorDataTypes, TensorTypes
 from ._device.names import DeviceInfo
 from ._device.options import config_report
 from ._manager.default import manager, set_manager
@@ -180,6 +180,7 @@ __all__ = [
     "Sampler",
     "Scratch",
     "Semaphore",
+    "SemaphoreCompatibility",
     "Sequence",
     "Shader",
     "ShaderCompileError",

@@ -519,6 +519,12 @@ class Fence(_Object):
     def why_held(self) -> str:
         """A sentence that names the semaphores to be signalled first; "" if all work is in its queue."""
 
+    def signals(self) -> list[tuple[Semaphore, int]]:
+        """The semaphores of its points, with the values. Raises FailedPreconditionError for other points."""
+
+    def points(self) -> list[tuple[int, int]]:
+        """The VkSemaphore of each point, as an integer, with its value."""
+
     @staticmethod
     def join(fences: Sequence[Fence]) -> Fence: ...
     @staticmethod

@@ -128,7 +128,7 @@ def magic_names() -> list[tuple[str, str]]:
 
 
 def errors() -> str:
-    """Each error class, the Python errors that it also is, and its first sentence."""
+    """Each error class, its status code, the Python errors that it also is, and its first sentence."""
     rows = []
     for name in kp.errors.__all__:
         kind = getattr(kp.errors, name)
@@ -136,10 +136,10 @@ def errors() -> str:
             continue
         also = [base.__name__ for base in kind.__mro__[1:] if base.__module__ == "builtins"]
         also = [each for each in also if each not in ("object", "BaseException", "Exception", "Warning")]
-        rows.append(
-            (_link(f"kompute_py.errors.{name}"), ", ".join(f"`{a}`" for a in also), first_sentence(kind))
-        )
-    return _table(("error", "is also", "meaning"), rows)
+        code = f"{kind.code.name} ({kind.code:d})" if issubclass(kind, kp.KomputeError) else ""
+        builtins = ", ".join(f"`{a}`" for a in also)
+        rows.append((_link(f"kompute_py.errors.{name}"), code, builtins, first_sentence(kind)))
+    return _table(("error", "code", "is also", "meaning"), rows)
 
 
 def _link(name: str) -> str:

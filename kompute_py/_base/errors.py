@@ -15,6 +15,9 @@ from .text import Told, told
 class ErrorCode(IntEnum):
     """The canonical status codes, as in Abseil, gRPC and PJRT.
 
+    Each error class has one: see the table in the errors' reference. Nothing here raises DATA_LOSS or
+    UNAUTHENTICATED, so that they have a code and no class.
+
     >>> kp.OutOfRangeError("too far").code
     <ErrorCode.OUT_OF_RANGE: 11>
     """
@@ -227,16 +230,26 @@ class UnavailableError(KomputeError):
     code = ErrorCode.UNAVAILABLE
 
 
+class PermissionDeniedError(UnavailableError, PermissionError):
+    """The system refuses to open, read or write a file because of its permissions.
+
+    >>> kp.errors.PermissionDeniedError("The file 'a' cannot be read").code.name
+    'PERMISSION_DENIED'
+    """
+
+    code = ErrorCode.PERMISSION_DENIED
+
+
 class DeviceLostError(KomputeError):
     """The device stopped and its contents are lost; a new Manager is needed."""
 
-    code = ErrorCode.DATA_LOSS
+    code = ErrorCode.UNAVAILABLE
 
 
 class AbortedError(KomputeError):
     """The work was not done: `semaphore.fail` failed a semaphore that it waited for, or it was cancelled.
 
-    The message is the one given to `semaphore.fail`, or says why the work was cancelled.
+    The message is the one given to `semaphore.fail`. For cancelled work, the error is a CancelledError.
 
     >>> semaphore = mgr.semaphore()
     >>> semaphore.fail("no more frames")
@@ -248,6 +261,22 @@ class AbortedError(KomputeError):
     """
 
     code = ErrorCode.ABORTED
+
+
+class CancelledError(AbortedError):
+    """The work was cancelled before it ran: nothing could start it any more, because a semaphore that it
+    waited for, its sequence or its Manager is gone.
+
+    >>> t = mgr.tensor([1])
+    >>> fence = mgr.submit(mgr.sequence().record(kp.OpSyncDevice([t])), wait=(mgr.semaphore(), 1))
+    >>> try:
+    ...     fence.wait()
+    ... except kp.errors.CancelledError as error:
+    ...     print(error.code.name)
+    CANCELLED
+    """
+
+    code = ErrorCode.CANCELLED
 
 
 class InternalError(KomputeError):
@@ -489,6 +518,7 @@ _BY_KIND: dict[str, type[KomputeError]] = {
     "shader_compile": ShaderCompileError,
     "exchange": ExchangeError,
     "aborted": AbortedError,
+    "cancelled": CancelledError,
     "internal": InternalError,
 }
 

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from .errors import ArgumentTypeError, shown
-from .types import DataTypes, MemoryTypes, dtype_code, memory_type
+from .types import MemoryTypes, dtype_code, memory_type
 
 # DTYPE is replaced by the dtype that was given as a memory type.
 KEPT_BY_TENSOR = "mgr.tensor makes float32; for another dtype give mgr.tensor_t(np.asarray(data, DTYPE))"
@@ -43,8 +43,6 @@ def in_allocation(shape: Any, dtype: Any, error: ArgumentTypeError) -> ArgumentT
     if isinstance(axes, tuple) and (len(axes) != 1 or not _is_shape(shape)):
         kind = type(shape).__name__
         return ArgumentTypeError(f"The shape is a {kind} of shape {axes}: give {axes}")
-    if isinstance(dtype, DataTypes):
-        return ArgumentTypeError(f"{dtype} is not a dtype of NumPy: give {dtype_code(dtype)}")
     if _is_memory_type(dtype):
         name = dtype.name if isinstance(dtype, MemoryTypes) else dtype
         return ArgumentTypeError(f"{error}. It is a memory type: give memory_type={name!r}")

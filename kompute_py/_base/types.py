@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import operator
-from enum import Enum, IntEnum
+from enum import Enum, IntEnum, IntFlag
 from typing import Any
 
 import numpy as np
 
-from .errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
+from .errors import ArgumentTypeError, InvalidArgumentError, UnavailableError, kind_of, shown
 
-__all__ = ["DataTypes", "MemoryTypes", "TensorDataTypes", "TensorTypes", "data_type_of", "memory_type"]
+__all__ = [
+    "DataTypes",
+    "MemoryTypes",
+    "SemaphoreCompatibility",
+    "TensorDataTypes",
+    "TensorTypes",
+    "data_type_of",
+    "memory_type",
+]
 
 
 def dtype_text(dtype: np.dtype[Any]) -> str:
@@ -63,13 +71,49 @@ class MemoryTypes(_Enumeration):
     deviceAndHost = 3
 
 
-class DataTypes(_Enumeration):
+class _Element(_Enumeration):
+    # Apart from DataTypes, whose members shadow the built-ins of these names inside its body.
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype; `np.dtype` asks for it, so that a member is taken wherever a dtype is.
+
+        Raises ArgumentTypeError for `custom`, whose bytes only a dtype tells, UnavailableError for a small
+        float without the package ml_dtypes.
+        """
+        if self.name == "custom":
+            raise ArgumentTypeError(
+                "DataTypes.custom is any structured dtype or raw bytes; give a NumPy dtype"
+            )
+        found = next((each for each, member in _OF_DTYPE.items() if member is self), None)
+        if found is not None:
+            return found
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise UnavailableError(f"{self} needs the package ml_dtypes: pip install ml_dtypes") from None
+        return np.dtype(getattr(ml_dtypes, self.name))
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element. Raises as `dtype` does."""
+        return self.dtype.itemsize
+
+    @property
+    def bits(self) -> int:
+        """Bits of one element, which devices store: 8 for a bool. Raises as `dtype` does."""
+        return 8 * self.itemsize
+
+
+class DataTypes(_Element):
     """The element types. Numbers 0 to 9 are Kompute's. `custom` is a structured dtype or raw bytes.
 
-    `bfloat16` and the float8 types are dtypes of the optional package ml_dtypes.
+    `bfloat16` and the float8 types are dtypes of the optional package ml_dtypes. A member is taken wherever a
+    dtype is.
 
     >>> print(mgr.zeros(3, np.uint32).data_type())
     DataTypes.uint
+    >>> mgr.zeros(3, kp.DataTypes.half).dtype, kp.DataTypes.double.itemsize
+    (dtype('float16'), 8)
     """
 
     # The members shadow the built-ins inside this class body, so the body cannot use those.
@@ -98,6 +142,23 @@ class DataTypes(_Enumeration):
     float8_e5m2 = 21
     float8_e5m2fnuz = 22
     float8_e8m0fnu = 23
+
+
+class SemaphoreCompatibility(IntFlag):
+    """Who can wait for a semaphore's values and signal them: the host, submissions to the device, or both.
+
+    >>> mgr.semaphore().compatibility is kp.SemaphoreCompatibility.ALL
+    True
+    """
+
+    NONE = 0
+    HOST_WAIT = 1
+    DEVICE_WAIT = 2
+    HOST_SIGNAL = 4
+    DEVICE_SIGNAL = 8
+    HOST_ONLY = 5
+    DEVICE_ONLY = 10
+    ALL = 15
 
 
 TensorTypes = MemoryTypes

@@ -21,6 +21,7 @@ from .._base.errors import (
     ArgumentTypeError,
     InvalidArgumentError,
     NotFoundError,
+    PermissionDeniedError,
     UnavailableError,
     kind_of,
     shown,
@@ -133,8 +134,8 @@ def tensor_file_info(path: str | os.PathLike[str]) -> TensorFileInfo:
     """Names, shapes, dtypes and metadata of a safetensors file. Reads only the header and needs no device.
 
     Raises NotFoundError if the file does not exist, InvalidArgumentError if it is damaged or not a
-    safetensors file, UnavailableError if the system refuses to read it, and ArgumentTypeError if `path` is
-    not a path.
+    safetensors file, UnavailableError if the system refuses to read it (PermissionDeniedError because of its
+    permissions), and ArgumentTypeError if `path` is not a path.
 
     >>> kp.save_tensors("model.safetensors", {"weight": mgr.tensor([1, 2])}, {"epoch": "3"})
     >>> list(kp.tensor_file_info("model.safetensors").tensors)
@@ -226,8 +227,8 @@ def save_tensors(
     Raises ArgumentTypeError if a value is not a Tensor, the format lacks a dtype, or a name or metadata is
     not a str; InvalidArgumentError if the format cannot hold a name, or `path` is a folder, a device, a pipe
     or a socket; FailedPreconditionError if a tensor is destroyed; NotFoundError if the folder does not exist;
-    UnavailableError if the system refuses to write the file (full disk, missing permission); DeviceLostError
-    if the pending work failed.
+    UnavailableError if the system refuses to write the file (full disk; PermissionDeniedError because of
+    permissions); DeviceLostError if the pending work failed.
 
     >>> kp.save_tensors("model.safetensors", {"weight": mgr.tensor([1, 2])}, {"epoch": "3"})
     """
@@ -298,7 +299,7 @@ def _opened(path: str) -> Iterator[tuple[BinaryIO, Header, int, int, _Version]]:
     except FileNotFoundError as error:
         raise NotFoundError(f"There is no file {path!r} (in {os.getcwd()!r})") from error
     except OSError as error:
-        raise UnavailableError(f"The file {path!r} cannot be read: {error}") from error
+        raise _refused(path, "read", error) from error
     with file:
         try:
             version = _version(file)
@@ -306,7 +307,7 @@ def _opened(path: str) -> Iterator[tuple[BinaryIO, Header, int, int, _Version]]:
             length = header_bytes(file.read(PREFIX_BYTES) or b"", size)
             header = parse_header(_read(file, length), size - PREFIX_BYTES - length)
         except OSError as error:
-            raise UnavailableError(f"The file {path!r} cannot be read: {error}") from error
+            raise _refused(path, "read", error) from error
         except InvalidArgumentError as error:
             file.seek(0)
             other = other_format(file.read(LONGEST_MARK) or b"")
@@ -567,7 +568,7 @@ class _Pieces:
                 rest = rest[count:]
                 offset += count
         except OSError as error:
-            raise UnavailableError(f"The file {self._path!r} cannot be read: {error}") from error
+            raise _refused(self._path, "read", error) from error
 
     def require_unchanged(self) -> None:
         if _version(self._file) != self._version:
@@ -610,11 +611,13 @@ def _write(file: BinaryIO, data: memoryview | bytes) -> None:
         while rest:
             rest = rest[file.write(rest) :]
     except OSError as error:
-        raise _not_written(file.name, error) from error
+        raise _refused(file.name, "written", error) from error
 
 
-def _not_written(path: str, error: OSError) -> UnavailableError:
-    return UnavailableError(f"The file {path!r} cannot be written: {error}")
+def _refused(path: str, verb: str, error: OSError) -> UnavailableError:
+    """The error for a file that the system refuses to have `verb`: "read" or "written"."""
+    kind = PermissionDeniedError if isinstance(error, PermissionError) else UnavailableError
+    return kind(f"The file {path!r} cannot be {verb}: {error}")
 
 
 @contextmanager
@@ -629,7 +632,7 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
     except FileNotFoundError as error:
         raise NotFoundError(f"There is no folder {folder!r} to save {shown(name)} in") from error
     except OSError as error:
-        raise _not_written(path, error) from error
+        raise _refused(path, "written", error) from error
     try:
         # The opener returns the open descriptor, so that errors name the requested file.
         with open(path, "wb", buffering=0, opener=lambda *_: descriptor) as file:
@@ -644,12 +647,12 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
                 if os.name == "posix":
                     os.replace(temporary, path)
             except OSError as error:
-                raise _not_written(path, error) from error
+                raise _refused(path, "written", error) from error
         if os.name != "posix":
             try:
                 os.replace(temporary, path)
             except OSError as error:
-                raise _not_written(path, error) from error
+                raise _refused(path, "written", error) from error
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)

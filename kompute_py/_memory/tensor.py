@@ -23,7 +23,7 @@ from .._base.misplaced import KEPT_BY_TENSOR_T
 from .._base.packing import packed
 from .._base.plain_arguments import refuse_unordered
 from .._base.regions import is_advanced, locate, reshaped, retyped
-from .._base.types import is_small_float
+from .._base.types import DataTypes, is_small_float
 from .dlpack import CPU, VULKAN, code_of
 from .memory import DEVICE, Memory, memory_list, seen_by_others, submitted, to_memory_type
 from .strided import indexing
@@ -173,7 +173,7 @@ class Tensor(Memory, _native.BufferExporter):
         """
         self._require_init("be viewed")
         keys: tuple[Any, ...] = key
-        if dtype is None and len(keys) == 1 and isinstance(keys[0], (type, np.dtype, str)):
+        if dtype is None and len(keys) == 1 and isinstance(keys[0], (type, np.dtype, str, DataTypes)):
             dtype, keys = keys[0], ()
         first, shape, strides = locate(self._shape, keys, self._describe) if keys else (0, self._shape, None)
         element = self._dtype if dtype is None else to_dtype(dtype)

@@ -298,16 +298,23 @@ class Sequence:
         self._report()
         return self
 
-    def eval_await(self, wait_for: int | float | None = None, *, timeout: float | None = None) -> Sequence:
+    def eval_await(
+        self,
+        wait_for: int | float | None = None,
+        *,
+        timeout: float | None = None,
+        deadline: int | None = None,
+    ) -> Sequence:
         """Waits until the submitted work is done. Returns the sequence.
 
-        `wait_for` is in milliseconds (Kompute's argument), `timeout` in seconds; without both, there is no
-        limit. Warns if nothing is running. Raises EvalTimeoutError if the time runs out: the sequence stays
-        running, and a later `eval_await` collects the work. Raises InvalidArgumentError if both limits are
+        `wait_for` is in milliseconds (Kompute's argument), `timeout` in seconds, `deadline` a time of
+        ``time.monotonic_ns()``; without any, there is no limit. Warns if nothing is running. Raises
+        EvalTimeoutError if the time runs out: the sequence stays running, and a later `eval_await` collects
+        the work. Raises InvalidArgumentError if two limits are
         given or one is negative, FailedPreconditionError if the sequence is destroyed, DeviceLostError if the
         device fails, and the exceptions of custom operations' hooks.
         """
-        seconds = _seconds(wait_for, timeout)
+        seconds = _seconds(wait_for, timeout, deadline)
         native = self._native
         if not self._is_due():
             if not native.is_init():
@@ -660,14 +667,14 @@ def _require_operation(op: Any) -> None:
         raise ArgumentTypeError(f"A sequence records operations (kp.OpBase), not {type(op).__name__}{hint}")
 
 
-def _seconds(wait_for: Any, timeout: Any) -> float:
+def _seconds(wait_for: Any, timeout: Any, deadline: Any) -> float:
     if wait_for is None:
-        return to_seconds(timeout)
+        return to_seconds(timeout, deadline)
     if timeout is not None:
         raise InvalidArgumentError(
             "Give eval_await either milliseconds (positional) or timeout= in seconds, not both"
         )
-    return to_seconds(wait_for, "wait_for", "milliseconds")
+    return to_seconds(wait_for, deadline, "wait_for", "milliseconds")
 
 
 def _roots(given: Any, manager: Manager) -> list[_native.Memory]:

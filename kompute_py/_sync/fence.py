@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
+import time
 import weakref
 from typing import TYPE_CHECKING, Any, Literal
 
 from .. import _native
+from .._base.arrays import as_index
 from .._base.errors import ArgumentTypeError, EvalTimeoutError, InvalidArgumentError, not_copyable, shown
+from .._base.plain_arguments import as_text
 
 if TYPE_CHECKING:
     import concurrent.futures
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from .._recording.sequence import Sequence
 
 _NO_LIMIT = -1.0
+_LONGEST = 10**18  # nanoseconds
 
 
 @functools.cache
@@ -61,19 +65,54 @@ class Fence:
         # Sequences with hooks to call when the work is done.
         self._sequences = sequences
 
-    def wait(self, timeout: float | None = None) -> Fence:
-        """Waits until the work is done, at most `timeout` seconds. Returns the fence.
+    def wait(self, timeout: float | None = None, *, deadline: int | None = None) -> Fence:
+        """Waits until the work is done, at most `timeout` seconds, or until the time `deadline` of
+        ``time.monotonic_ns()``. Returns the fence.
 
         Other threads run during the wait. Ctrl-C raises KeyboardInterrupt; the work continues. Raises
         EvalTimeoutError if the time runs out (the fence stays usable), DeviceLostError if the device failed,
         AbortedError if a semaphore that the work waited for failed, InvalidArgumentError for a negative
-        `timeout`, ArgumentTypeError if `timeout` is not a number.
+        `timeout` or if both limits are given, ArgumentTypeError if `timeout` is not a number or `deadline`
+        not an int.
         """
-        seconds = to_seconds(timeout)
+        seconds = to_seconds(timeout, deadline)
         if not self._native.wait(seconds):
             raise EvalTimeoutError(f"The work is not done after {seconds:g} s; call wait again later")
         self._settle()
         return self
+
+    def signal(self) -> None:
+        """Signals a fence of ``semaphore.at(value)`` from the host, or each of several that were joined: each
+        semaphore that is below its value is raised to it.
+
+        Raises FailedPreconditionError, and signals nothing, if the fence is also the end of submitted work,
+        which alone signals it. Raises the errors of `Semaphore.signal`.
+        """
+        for semaphore, value in self._native.signals():
+            if semaphore.query() < value:
+                semaphore.signal(value)
+
+    def fail(self, message: str) -> None:
+        """Fails a fence of ``semaphore.at(value)``, or each of several that were joined: as `Semaphore.fail`
+        for each semaphore that is below its value.
+
+        Raises FailedPreconditionError, and fails nothing, if the fence is also the end of submitted work.
+        Raises ArgumentTypeError if `message` is not a str.
+        """
+        text = as_text(message, "message")
+        for semaphore, value in self._native.signals():
+            if not semaphore.at(value).look(0.0):
+                semaphore.fail(text)
+
+    @property
+    def points(self) -> tuple[tuple[int, int], ...]:
+        """What the fence waits for: the timeline VkSemaphore, as an integer, and the value of each point."""
+        return tuple(self._native.points())
+
+    @property
+    def timepoint_count(self) -> int:
+        """How many points the fence waits for: ``len(fence.points)``. 0 for a fence that is done at once."""
+        return len(self._native.points())
 
     def done(self) -> bool:
         """True if the work is done. Does not wait. Raises the error of the work, as `wait` does."""
@@ -171,23 +210,37 @@ class Fence:
 
 
 def to_seconds(
-    time: Any, name: str = "timeout", unit: Literal["seconds", "milliseconds"] = "seconds"
+    timeout: Any,
+    deadline: Any = None,
+    name: str = "timeout",
+    unit: Literal["seconds", "milliseconds"] = "seconds",
 ) -> float:
-    """Converts the argument `name`, in `unit`, to seconds for the core; None becomes negative.
+    """Converts the argument `name`, in `unit`, or the time of `deadline` to seconds for the core; without
+    both, negative: no limit.
 
-    Raises ArgumentTypeError if `time` is not a number, InvalidArgumentError if it is negative or not a number
-    (NaN).
+    `deadline` is an int: nanoseconds of ``time.monotonic_ns()``. A deadline that is over is 0 seconds: the
+    wait looks once.
+
+    Raises ArgumentTypeError if `timeout` is not a number or `deadline` not an int, InvalidArgumentError if
+    `timeout` is negative or not a number (NaN), or if both are given.
     """
-    if time is None:
+    if deadline is not None:
+        if timeout is not None:
+            raise InvalidArgumentError(
+                f"Give {name}, which counts from now, or deadline, a time of time.monotonic_ns(), not both"
+            )
+        left = as_index(deadline, "deadline") - time.monotonic_ns()
+        return min(max(left, 0), _LONGEST) * 1e-9
+    if timeout is None:
         return _NO_LIMIT
     try:
-        if isinstance(time, str | bytes):
+        if isinstance(timeout, str | bytes):
             raise TypeError
-        seconds = float(time) * (1e-3 if unit == "milliseconds" else 1.0)
+        seconds = float(timeout) * (1e-3 if unit == "milliseconds" else 1.0)
     except Exception:  # the object's own __float__ failed, or an int is beyond the range of floats
-        raise ArgumentTypeError(f"{name} is {shown(time)}; give {unit} as a number, or None") from None
+        raise ArgumentTypeError(f"{name} is {shown(timeout)}; give {unit} as a number, or None") from None
     if seconds == math.inf:
         return _NO_LIMIT
     if not seconds >= 0.0:
-        raise InvalidArgumentError(f"{name} is {shown(time)}; a time to wait is not negative")
+        raise InvalidArgumentError(f"{name} is {shown(timeout)}; a time to wait is not negative")
     return seconds

@@ -14,6 +14,7 @@ from .._base.errors import (
     not_copyable,
 )
 from .._base.plain_arguments import as_text
+from .._base.types import SemaphoreCompatibility
 from .._base.warn import warn_of_cancelled
 from .fence import Fence, to_seconds
 
@@ -79,15 +80,16 @@ class Semaphore:
         """
         self._native.signal(to_value(value, "value"))
 
-    def wait(self, value: int, timeout: float | None = None) -> Semaphore:
-        """Waits until the counter is at `value` or more, at most `timeout` seconds. Returns the semaphore.
+    def wait(self, value: int, timeout: float | None = None, *, deadline: int | None = None) -> Semaphore:
+        """Waits until the counter is at `value` or more, at most `timeout` seconds, or until the time
+        `deadline` of ``time.monotonic_ns()``. Returns the semaphore.
 
         Other threads run during the wait. Ctrl-C raises KeyboardInterrupt. Raises EvalTimeoutError if the
         time runs out, AbortedError with the message of `fail` after that, DeviceLostError if the device
         failed, OutOfRangeError for a value below 0 or above 2**64 - 2, InvalidArgumentError for a negative
-        `timeout`, ArgumentTypeError for arguments of other types.
+        `timeout` or if both limits are given, ArgumentTypeError for arguments of other types.
         """
-        number, seconds = to_value(value, "value"), to_seconds(timeout)
+        number, seconds = to_value(value, "value"), to_seconds(timeout, deadline)
         if not self._native.wait(number, seconds):
             raise EvalTimeoutError(f"{self!r} did not reach {number} in {seconds:g} s; call wait again later")
         return self
@@ -111,6 +113,11 @@ class Semaphore:
         int.
         """
         return Fence(self._native.at(to_value(value, "value")), (self._manager,))
+
+    @property
+    def compatibility(self) -> SemaphoreCompatibility:
+        """Who can wait for its values and signal them: ALL, for each semaphore of a Manager."""
+        return SemaphoreCompatibility.ALL
 
     @property
     def manager(self) -> Manager:

@@ -71,6 +71,22 @@ SubmitOrder order_of(Device& device, const std::vector<std::shared_ptr<Fence>>& 
     return order;
 }
 
+// The user's semaphores that reach the fence's points, with the values: to signal or to fail them.
+std::vector<Signal> signals_of(const Fence& fence) {
+    std::vector<Signal> found;
+    for (const auto& [timeline, value] : fence.points()) {
+        std::shared_ptr<Semaphore> semaphore;
+        for (const auto& owner : fence.kept())
+            if (&owner->timeline() == timeline) semaphore = std::dynamic_pointer_cast<Semaphore>(owner);
+        if (!semaphore)
+            throw Error(ErrorKind::failed_precondition,
+                        "The fence is the end of submitted work, which alone signals it; only a fence of "
+                        "semaphore.at(value) can be signalled or failed");
+        found.emplace_back(std::move(semaphore), value);
+    }
+    return found;
+}
+
 // Each change of queue in the list starts another submission; the last one waits for the others and signals.
 std::shared_ptr<Fence> submit(const Context& context, const std::vector<std::shared_ptr<Stream>>& streams,
                               const std::vector<std::shared_ptr<Fence>>& fences,
@@ -180,6 +196,14 @@ void bind_fence(py::module_& m) {
         .def("wait", &wait_for_fence, py::arg("timeout"))
         .def("look", &look, py::arg("seconds"))
         .def("why_held", [](const Fence& f) { return why_held(f.points()); })
+        .def("signals", &signals_of)
+        .def("points",
+             [](const Fence& f) {
+                 std::vector<std::pair<uint64_t, uint64_t>> points;
+                 for (const auto& [timeline, value] : f.points())
+                     points.emplace_back(handle_value(timeline->semaphore()), value);
+                 return points;
+             })
         .def_static("join", &Fence::join)
         .def_static("of", &Fence::of);
     m.def("submit_once", [](const std::shared_ptr<Operation>& operation) { return submit_once(operation); });

@@ -21,6 +21,7 @@ const char* kind_name(ErrorKind kind) {
     case ErrorKind::shader_compile: return "shader_compile";
     case ErrorKind::exchange: return "exchange";
     case ErrorKind::aborted: return "aborted";
+    case ErrorKind::cancelled: return "cancelled";
     case ErrorKind::internal: return "internal";
     }
     return "internal";

@@ -345,7 +345,6 @@ def test_arguments_of_an_allocation_in_other_places_are_named(mgr):
         (lambda: mgr.zeros(3, "host"), r"give memory_type='host'"),
         (lambda: mgr.empty(3, kp.MemoryTypes.storage), r"give memory_type='storage'"),
         (lambda: mgr.full(3, 1, "device"), r"give memory_type='device'"),
-        (lambda: mgr.zeros(3, kp.DataTypes.int), r"give np\.int32"),
         (
             lambda: mgr.full(3, np.int16),
             r"fill_value is np\.int16, a dtype.*mgr\.full\(shape, 0, np\.int16\)",

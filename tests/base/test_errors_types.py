@@ -33,10 +33,11 @@ TREE = [
     ("DonatedTensorError", RuntimeError, ErrorCode.FAILED_PRECONDITION, "donated"),
     ("UnimplementedError", NotImplementedError, ErrorCode.UNIMPLEMENTED, "unimplemented"),
     ("UnavailableError", RuntimeError, ErrorCode.UNAVAILABLE, "unavailable"),
-    ("DeviceLostError", RuntimeError, ErrorCode.DATA_LOSS, "device_lost"),
+    ("DeviceLostError", RuntimeError, ErrorCode.UNAVAILABLE, "device_lost"),
     ("ShaderCompileError", ValueError, ErrorCode.INVALID_ARGUMENT, "shader_compile"),
     ("ExchangeError", BufferError, ErrorCode.FAILED_PRECONDITION, "exchange"),
     ("AbortedError", RuntimeError, ErrorCode.ABORTED, "aborted"),
+    ("CancelledError", RuntimeError, ErrorCode.CANCELLED, "cancelled"),
     ("InternalError", RuntimeError, ErrorCode.INTERNAL, "internal"),
 ]
 MESSAGE = "Tensor 'x' is gone: it's \"destroyed\"; make a new one"
@@ -78,6 +79,7 @@ def test_the_list_here_is_the_whole_tree() -> None:
         "SignatureError",
         "FormulaError",
         "NumberRangeError",
+        "PermissionDeniedError",
     }
     # Python alone makes these.
     assert defined == {name for name, *_ in TREE}
@@ -134,6 +136,20 @@ class TestEachError:
         assert type(error) is getattr(errors, name)
         assert str(error) == MESSAGE
         assert error.vk_result == -3
+
+
+def test_row_P53_each_class_has_its_code() -> None:
+    """Each class says its code itself or shares that of the class that it derives from."""
+    codes = {
+        getattr(errors, name).code
+        for name in errors.__all__
+        if isinstance(getattr(errors, name), type) and issubclass(getattr(errors, name), KomputeError)
+    }
+    assert set(ErrorCode) - codes == {ErrorCode.OK, ErrorCode.DATA_LOSS, ErrorCode.UNAUTHENTICATED}
+    assert errors.DeviceLostError.code is ErrorCode.UNAVAILABLE
+    error = errors.PermissionDeniedError(MESSAGE)
+    assert isinstance(error, PermissionError) and isinstance(error, errors.UnavailableError)
+    assert error.code is ErrorCode.PERMISSION_DENIED and str(pickle.loads(pickle.dumps(error))) == MESSAGE
 
 
 def test_every_native_kind_has_a_class() -> None:

@@ -359,6 +359,17 @@ def test_a_full_disk_is_a_typed_error():
         parameters._write(full, b"data")
 
 
+def test_row_P53_a_file_without_permission_is_a_typed_error(mgr, path, monkeypatch):
+    def refuses(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    kp.save_tensors(path, {"t": mgr.zeros(3)})
+    monkeypatch.setattr(parameters, "open_regular", refuses)
+    with pytest.raises(PermissionError, match="cannot be read") as caught:
+        kp.load_tensors(path, mgr)
+    assert type(caught.value) is kp.errors.PermissionDeniedError
+
+
 def test_a_failing_sync_is_a_typed_error_and_leaves_the_old_file(mgr, path, monkeypatch):
     path.write_text("old")
 

@@ -23,6 +23,7 @@ enum class ErrorKind : uint8_t {
     shader_compile,
     exchange,
     aborted,
+    cancelled,
     internal,
 };
 

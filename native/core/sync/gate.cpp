@@ -199,7 +199,7 @@ std::vector<std::string> Gate::abandon(Timeline& timeline) {
             if (point.timeline == each) highest = std::max(highest, point.value);
         if (each->failed(UINT64_MAX)) continue;
         each->fail(highest + 1, UINT64_MAX,
-                   Error(ErrorKind::aborted, "Nothing can raise the " + each->owner()->timeline_label() +
+                   Error(ErrorKind::cancelled, "Nothing can raise the " + each->owner()->timeline_label() +
                                                  " above " + std::to_string(highest) +
                                                  " any more: its last reference is gone"));
     }
@@ -269,7 +269,7 @@ std::vector<std::string> Gate::cancel(const char* why) noexcept {
     }
     held.swap(held_);
     count_.store(0, std::memory_order_release);
-    for (size_t i = 0; i < held.size(); ++i) cancel_one(held[i], Error(ErrorKind::aborted, told[i]));
+    for (size_t i = 0; i < held.size(); ++i) cancel_one(held[i], Error(ErrorKind::cancelled, told[i]));
     return told;
 }
 
@@ -287,7 +287,7 @@ std::vector<std::string> Gate::cancel(const Point& end, const char* why) {
     told.push_back(what_did_not_run(*found, why));
     dropped.push_back(std::move(*found));
     held_.erase(found);
-    cancel_one(dropped.front(), Error(ErrorKind::aborted, told.front()));
+    cancel_one(dropped.front(), Error(ErrorKind::cancelled, told.front()));
     cancel_failed(dropped, &told);
     return told;
 }
