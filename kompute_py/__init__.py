@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from ._device.devices import list_devices
     from ._device.drivers import DriverInfo, available_drivers
     from ._device.memory_use import DeviceMemory, MemoryHeap, MemoryLabel, PipelineUse
+    from ._device.report import report
     from ._device.shader_check import Finding, check
     from ._files.tensors import (
         TensorDict,
@@ -213,6 +214,7 @@ __all__ = [
     "manager",
     "op_library",
     "plot",
+    "report",
     "save_tensors",
     "set_manager",
     "struct_dtype",
@@ -235,6 +237,7 @@ _LATER = {
     "_custom.tuning": ("tune",),
     "_device.devices": ("list_devices",),
     "_device.drivers": ("DriverInfo", "available_drivers"),
+    "_device.report": ("report",),
     "_device.memory_use": ("DeviceMemory", "MemoryHeap", "MemoryLabel", "PipelineUse"),
     "_device.shader_check": ("Finding", "check"),
     "_files.tensors": (

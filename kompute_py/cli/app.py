@@ -91,12 +91,20 @@ def info_command(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON, with all limits and features.")
     ] = False,
+    as_report: Annotated[
+        bool, typer.Option("--report", help="Print the text for a bug report (kp.report()).")
+    ] = False,
     show_traceback: Traceback = False,
 ) -> None:
     """Show the devices, their capabilities, and what is missing for which purpose."""
     from .info import collect, print_info
     from .rich_page import RichPage
 
+    if as_report:
+        from .._device.report import report
+
+        print(report())
+        return
     found = collect()
     if as_json:
         import json

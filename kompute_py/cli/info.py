@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import platform
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from .. import __version__, _native
-from .._base.errors import KomputeError
 from .._base.text import binary_size
-from .._compilers.languages import describe_compilers
-from .._device.devices import list_devices, machine
-from .._device.options import config_report
+from .._device.report import facts
 from .capabilities import VALIDATION, missing, validation_advice
 
 
@@ -37,50 +31,11 @@ _SHOWN_LIMITS = (
 
 
 def collect() -> dict[str, Any]:
-    """All results of `info`, ready for JSON.
-
-    Without a driver, "devices" is empty and "error" says what to install.
-    """
-    import numpy as np
-
-    loader = _native.loader_info()
-    devices: list[dict[str, Any]] = []
-    error = None
-    default = None
-    passed_over: list[Any] = []
-    try:
-        devices = [dict(info) for info in list_devices()]
-        choice = _native.select_device(None, "", *machine())
-        default, passed_over = choice["index"], list(choice["passed_over"])
-    except KomputeError as problem:
-        error = str(problem)
-    options: list[dict[str, Any]] = []
-    try:
-        options = [each._asdict() | {"value": _plain(each.value)} for each in config_report()]
-    except KomputeError as problem:
-        error = error or str(problem)
-    for device in devices:
-        device["missing"] = missing(device, loader["layers"])
-    return {
-        "kompute_py": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "platform": platform.platform(),
-        "loader": loader,
-        "shader_compilers": describe_compilers(),
-        "options": options,
-        "devices": devices,
-        "default_device": default,
-        "passed_over": [
-            {"index": index, "name": name, "reason": reason} for index, name, reason in passed_over
-        ],
-        "error": error,
-    }
-
-
-def _plain(value: Any) -> Any:
-    """The value of an option for JSON, which has no infinity."""
-    return str(value) if value == math.inf else value
+    """All results of `info`, ready for JSON."""
+    found = facts()
+    for device in found["devices"]:
+        device["missing"] = missing(device, found["loader"]["layers"])
+    return found
 
 
 def print_info(found: dict[str, Any], page: Page) -> None:

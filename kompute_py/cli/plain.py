@@ -11,15 +11,17 @@ import traceback
 from collections.abc import Sequence
 
 from .. import __version__
+from .._device.report import report
 from .info import collect, print_info
 from .output import PROGRAM, accept_old_code_pages, one_line
 
 _USAGE = f"""\
-usage: {PROGRAM} info [--json]
+usage: {PROGRAM} info [--json | --report]
        {PROGRAM} --version
 
 info   Show the devices, their capabilities, and what is missing for which purpose.
        --json: print JSON, with all limits and features.
+       --report: print the text for a bug report.
 
 Other commands need more packages: pip install "kompute-py[cli]\""""
 
@@ -86,9 +88,12 @@ def _run(words: list[str], missing: str) -> int:
     if words[0] != "info":
         _print_error(f'this needs {missing}: pip install "kompute-py[cli]" (without it, there is `info`)')
         return 1
-    if words[1:] not in ([], ["--json"]):
+    if words[1:] not in ([], ["--json"], ["--report"]):
         print(_USAGE, file=sys.stderr)
         return 2
+    if words[1:] == ["--report"]:
+        print(report())
+        return 0
     found = collect()
     if len(words) == 2:
         print(json.dumps(found, indent=2))

@@ -83,6 +83,18 @@ def test_info_as_json(capsys):
             assert not device["features"].get(name, False), sentence
 
 
+def test_row_I54_a_report_for_bugs(capsys, monkeypatch):
+    monkeypatch.setenv("VK_LOADER_DEBUG", "none")
+    assert main(["info", "--report"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.strip() == kp.report()
+    for info in kp.list_devices():
+        assert info.device_name in printed and info.uuid in printed and info.driver_id in printed
+    for driver in kp.available_drivers():
+        assert str(driver) in printed
+    assert "variable VK_LOADER_DEBUG='none'" in printed and ", the default" in printed
+
+
 def test_info_without_a_driver():
     ran = python("-m", "kompute_py", "info", VK_DRIVER_FILES="/none.json", VK_ICD_FILENAMES="/none.json")
     assert ran.returncode == 0, ran.stderr

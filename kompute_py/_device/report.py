@@ -1,0 +1,112 @@
+"""What kompute_py sees of the machine: as data, and as text for bug reports."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+from typing import Any
+
+from .. import __version__, _native
+from .._base.errors import KomputeError
+from .._base.settings import PREFIX
+from .._base.text import binary_size
+from .._compilers.languages import describe_compilers
+from .devices import list_devices, machine
+from .drivers import available_drivers
+from .options import config_report
+
+_SHOWN = (PREFIX, "VK_", "LP_", "MESA_", "GALLIUM_", "LIBGL_", "DISABLE_LAYER", "ENABLE_LAYER")
+"""How names of environment variables begin that a report shows: ours, the loader's and Mesa's."""
+
+
+def facts() -> dict[str, Any]:
+    """The versions, the loader, the drivers, the options and the devices, ready for JSON.
+
+    Without a driver, "devices" is empty and "error" says what to install.
+    """
+    import numpy as np
+
+    devices: list[dict[str, Any]] = []
+    error = None
+    default = None
+    passed_over: list[Any] = []
+    try:
+        devices = [dict(info) for info in list_devices()]
+        choice = _native.select_device(None, "", *machine())
+        default, passed_over = choice["index"], list(choice["passed_over"])
+    except KomputeError as problem:
+        error = str(problem)
+    options: list[dict[str, Any]] = []
+    try:
+        options = [each._asdict() | {"value": _plain(each.value)} for each in config_report()]
+    except KomputeError as problem:
+        error = error or str(problem)
+    return {
+        "kompute_py": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "platform": platform.platform(),
+        "loader": _native.loader_info(),
+        "drivers": [driver._asdict() for driver in available_drivers()],
+        "shader_compilers": describe_compilers(),
+        "options": options,
+        "devices": devices,
+        "default_device": default,
+        "passed_over": [
+            {"index": index, "name": name, "reason": reason} for index, name, reason in passed_over
+        ],
+        "error": error,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """The value of an option for JSON, which has no infinity."""
+    return str(value) if value == math.inf else value
+
+
+def report() -> str:
+    """The machine as kompute_py sees it, as text for a bug report: versions, loader, layers, drivers,
+    compilers, options and environment variables that are set, and devices. Needs no device.
+
+    The text has paths of this machine and the values of variables that concern Vulkan: look before you
+    publish it.
+
+    >>> kp.report().splitlines()[0].startswith("kompute_py ")
+    True
+    """
+    found = facts()
+    loader = found["loader"]
+    version = ".".join(map(str, loader["version"])) if loader["available"] else f"none: {loader['error']}"
+    lines = [
+        f"kompute_py {found['kompute_py']}, Python {found['python']}, NumPy {found['numpy']}, "
+        f"{found['platform']}",
+        f"Vulkan loader: {version}",
+        f"layers: {', '.join(loader['layers']) or 'none'}",
+        *(f"driver: {driver}" for driver in available_drivers()),
+        *(f"compiler of {language}: {text}" for language, text in found["shader_compilers"].items()),
+        *(
+            f"option {each['name']} = {each['value']!r}, from {each['source']}"
+            for each in found["options"]
+            if each["source"] != "default"
+        ),
+        *(f"variable {name}={os.environ[name]!r}" for name in sorted(os.environ) if name.startswith(_SHOWN)),
+        *([f"no device can be used: {found['error']}"] if found["error"] else []),
+        *(line for device in found["devices"] for line in _lines(device, found["default_device"])),
+        *(f"not the default: {each['name']}: {each['reason']}" for each in found["passed_over"]),
+    ]
+    return "\n".join(lines)
+
+
+def _lines(device: dict[str, Any], default: int | None) -> list[str]:
+    heaps = ", ".join(binary_size(heap["size"]) for heap in device["memory_heaps"])
+    return [
+        f"device {device['index']}: {device['device_name']} ({device['type']}, "
+        f"Vulkan {device['api_version']}){', the default' if device['index'] == default else ''}",
+        f"  driver {device['driver_id']} {device['driver_version']}, {device['driver_name']} "
+        f"{device['driver_info']}, conformance {device['conformance_version']}",
+        f"  {device['vendor_id']:#06x}:{device['device_id']:#06x}, UUID {device['uuid']}, "
+        f"PCI {device['pci_address'] or 'unknown'}, memory {heaps}",
+        f"  features: {', '.join(name for name, has in device['features'].items() if has)}",
+        f"  extensions: {', '.join(device['extensions'])}",
+    ]
