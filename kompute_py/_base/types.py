@@ -72,12 +72,12 @@ class MemoryTypes(_Enumeration):
 
 
 class _Element(_Enumeration):
-    # Apart from DataTypes, whose members shadow the built-ins of these names inside its body.
+    # Apart from DataTypes: its members shadow the built-ins of these names inside its body.
     @property
     def dtype(self) -> np.dtype[Any]:
         """The NumPy dtype; `np.dtype` asks for it, so that a member is taken wherever a dtype is.
 
-        Raises ArgumentTypeError for `custom`, whose bytes only a dtype tells, UnavailableError for a small
+        Raises ArgumentTypeError for `custom` (only a dtype tells its bytes), UnavailableError for a small
         float without the package ml_dtypes.
         """
         if self.name == "custom":
@@ -145,7 +145,7 @@ class DataTypes(_Element):
 
 
 class SemaphoreCompatibility(IntFlag):
-    """Who can wait for a semaphore's values and signal them: the host, submissions to the device, or both.
+    """The sides that can wait for a semaphore's values and signal them: the host, submissions, or both.
 
     >>> mgr.semaphore().compatibility is kp.SemaphoreCompatibility.ALL
     True

@@ -119,7 +119,7 @@ def plain_types(parameter: Parameter) -> frozenset[type]:
 def checked_tensor(who: str, value: Any, meta: bool = False) -> Any:
     """A Tensor, a part of one, an Image or an array as operations take it; with `meta` also a TensorSpec.
 
-    Raises ArgumentTypeError, naming `who`, for anything else, FailedPreconditionError if it is destroyed.
+    Raises ArgumentTypeError, naming the argument, for others, FailedPreconditionError if it is destroyed.
     """
     if isinstance(value, (Tensor, StridedView, Image)):
         value._require_init("be used")

@@ -24,6 +24,7 @@ from .._base.errors import (
     kind_of,
     shown,
 )
+from .._base.plain_arguments import as_list
 from .._base.text import nearest
 from .._formulas.elements import need_of
 from .._formulas.words import GLSL_WORDS
@@ -323,11 +324,8 @@ class FunctionSelection:
         taken += [each.name for each in self._computed]
         if name in taken or tensor_of_name(name, [each.name for each in self.tensors]) is not None:
             raise InvalidArgumentError(f"{self.name}: {shown(name)} names something else already")
-        if isinstance(of, (str, bytes)) or not isinstance(of, Iterable):
-            raise ArgumentTypeError(
-                f"{self.name}: of is {kind_of(of)}; give a list of arguments, by name or position"
-            )
-        places = [self._place(each) for each in of]
+        listed = as_list(of, f"{self.name}: of", "a list of arguments, by name or position")
+        places = [self._place(each) for each in listed]
         function = number if callable(number) else lambda: number
         made = ComputedArg(Parameter(name, "Tensor|Scalar", "", None, False), function, places, self._given)
         made._fixed = not callable(number)

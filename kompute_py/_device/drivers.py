@@ -34,7 +34,10 @@ _ALIASES = {
 
 
 class DriverInfo(NamedTuple):
-    """An installed Vulkan driver, as its manifest describes it."""
+    """An installed Vulkan driver, as its manifest describes it.
+
+    >>> names = [driver.name for driver in kp.available_drivers() if driver.fault is None]
+    """
 
     name: str
     """The manifest's file name without "_icd" and the processor: "lvp" for lvp_icd.x86_64.json."""

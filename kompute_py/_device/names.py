@@ -55,14 +55,15 @@ class DeviceInfo(dict[str, Any]):
         return super().__eq__(other)
 
     def __ne__(self, other: object) -> bool:
-        return not self == other
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(self._identity())
 
     @property
     def type_key(self) -> tuple[Any, ...]:
-        """What decides whether compiled pipelines and measured choices fit: vendor, device, driver and its
+        """All that decides if compiled pipelines and measured choices fit: vendor, device, driver and its
         version, the pipeline cache's UUID, the version of Vulkan, and the features. Equal for devices of one
         type with one driver, on any machine.
         """
@@ -79,11 +80,13 @@ class DeviceInfo(dict[str, Any]):
 
     def digest(self, hasher: Callable[[bytes], Any] | None = None) -> str:
         """`type_key` as hexadecimal digits, for names of files and folders. `hasher` is one of hashlib's
-        functions; None means ``hashlib.sha256``.
+        functions; None means ``hashlib.sha256``. Raises ArgumentTypeError if it cannot be called.
         """
         import hashlib
 
-        return str((hasher or hashlib.sha256)(repr(self.type_key).encode()).hexdigest())
+        if hasher is not None and not callable(hasher):
+            raise ArgumentTypeError(f"hasher is {shown(hasher)}; give a function of hashlib, or None")
+        return str((hashlib.sha256 if hasher is None else hasher)(repr(self.type_key).encode()).hexdigest())
 
     @property
     def numa_node(self) -> int | None:

@@ -1,4 +1,4 @@
-"""What kompute_py sees of the machine: as data, and as text for bug reports."""
+"""The machine as kompute_py sees it: as data, and as text for bug reports."""
 
 from __future__ import annotations
 

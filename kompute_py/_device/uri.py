@@ -47,7 +47,7 @@ def split_uri(device: str) -> tuple[str | None, dict[str, str]]:
 
 
 def with_options(device: Any, options: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any], int | None]:
-    """What names the device, the options (those given come first), and how many queues a URI asks for.
+    """The device's name, the options (those given come first), and how many queues a URI asks for.
 
     Raises InvalidArgumentError as `split_uri` does, and for a number of queues that is not 1 to 1024.
     """

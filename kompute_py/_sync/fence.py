@@ -106,7 +106,7 @@ class Fence:
 
     @property
     def points(self) -> tuple[tuple[int, int], ...]:
-        """What the fence waits for: the timeline VkSemaphore, as an integer, and the value of each point."""
+        """The points that the fence waits for: the timeline VkSemaphore, as an integer, and the value."""
         return tuple(self._native.points())
 
     @property

@@ -116,7 +116,7 @@ class Semaphore:
 
     @property
     def compatibility(self) -> SemaphoreCompatibility:
-        """Who can wait for its values and signal them: ALL, for each semaphore of a Manager."""
+        """The sides that can wait for its values and signal them: ALL, for each semaphore of a Manager."""
         return SemaphoreCompatibility.ALL
 
     @property

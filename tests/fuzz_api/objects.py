@@ -109,6 +109,7 @@ class Objects:
         keep("MemoryHeap", lambda: mgr.memory.heaps[0])
         keep("MemoryLabel", lambda: kp.MemoryLabel(4, 1))
         keep("Finding", lambda: kp.Finding("limit", "maxComputeSharedMemorySize", 4, 2, "too much"))
+        keep("DriverInfo", lambda: kp.DriverInfo("a", "a_icd.json", "a.so", "1.3.0", False, None, None))
         keep("TensorDict", lambda: _saved(tensor, mgr))
         keep("TensorFileInfo", lambda: kp.tensor_file_info("saved"))
         keep("TensorFileEntry", lambda: kp.tensor_file_info("saved").tensors["t"])

@@ -233,8 +233,8 @@ def percentile(
 ) -> Array:
     """The element below which `q` of a hundred elements over axes lie, as ``np.percentile``.
 
-    It is `quantile` with ``q / 100``, whose dtype counts unless `q` is a number of Python. Raises its errors,
-    for `q` beyond 0 to 100.
+    It is `quantile` with ``q / 100``, and its dtype counts unless `q` is a number of Python. Raises its
+    errors, for `q` beyond 0 to 100.
 
     >>> kp.ops.percentile(mgr.tensor([4, 1, 2, 3]), 75, method="lower").item()
     3.0

@@ -200,8 +200,8 @@ std::vector<std::string> Gate::abandon(Timeline& timeline) {
         if (each->failed(UINT64_MAX)) continue;
         each->fail(highest + 1, UINT64_MAX,
                    Error(ErrorKind::cancelled, "Nothing can raise the " + each->owner()->timeline_label() +
-                                                 " above " + std::to_string(highest) +
-                                                 " any more: its last reference is gone"));
+                                                   " above " + std::to_string(highest) +
+                                                   " any more: its last reference is gone"));
     }
     cancel_failed(dropped, &told, "when the semaphore was dropped");
     return told;
