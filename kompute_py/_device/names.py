@@ -11,6 +11,7 @@ import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, shown
 from .._base.plain_arguments import as_text
+from .._base.settings import to_path
 from .._base.text import nearest
 
 
@@ -45,6 +46,43 @@ class DeviceInfo(dict[str, Any]):
     """
 
     __slots__ = ()
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], name: str | None = None) -> DeviceInfo:
+        """A device that is not here, from a file: of ``vulkaninfo --json``, of Vulkan Profiles, or of
+        ``kompute-py info --json``. `name` chooses the profile or the device if the file has several.
+
+        Serves `kp.check` and `compile_options`; no Manager opens it. A profile says which features and limits
+        a device has at least: limits that it leaves out are Vulkan's least ones, and of alternatives none
+        counts.
+
+        Raises NotFoundError if there is no such file or name, UnavailableError if the system refuses to read
+        it, InvalidArgumentError if it describes no device, ArgumentTypeError if `path` is not a path or
+        `name` not a str.
+        """
+        from .described import read_description
+
+        to_path(path, "path", "the path of a description of a device")
+        return cls(read_description(path, None if name is None else as_text(name, "name")))
+
+    @property
+    def compile_options(self) -> dict[str, Any]:
+        """Options of `kp.compile` for this device, ``kp.compile(source, **info.compile_options)``: the newest
+        ``target`` that it takes, and as ``defines`` the macros KP_SUBGROUP_SIZE, KP_SHARED_MEMORY (bytes of a
+        workgroup), KP_WORKGROUP_INVOCATIONS (the most), and KP_HAS_shaderFloat64 and the like, 1 for each
+        feature of Vulkan that it has.
+        """
+        minor = (
+            int(str(self["api_version"]).split(".")[1]) if str(self["api_version"]).startswith("1.") else 3
+        )
+        limits = self["limits"]
+        numbers = {
+            "KP_SUBGROUP_SIZE": self.get("subgroup_size", 1),
+            "KP_SHARED_MEMORY": limits["maxComputeSharedMemorySize"],
+            "KP_WORKGROUP_INVOCATIONS": limits["maxComputeWorkGroupInvocations"],
+        }
+        features = {f"KP_HAS_{name}": 1 for name, has in self["features"].items() if has}
+        return {"target": f"vulkan1.{min(minor, 3)}", "defines": {**numbers, **features}}
 
     def _identity(self) -> tuple[Any, ...]:
         return tuple(self.get(name) for name in ("uuid", "driver_uuid", "vulkan_index"))

@@ -105,13 +105,15 @@ class Sequence:
         require_manager(manager)
         index = as_index(queue_index, "queue_index")
         timestamps = to_flag(timestamps, "timestamps")
-        count = _AS_MANY_AS_NEEDED if timestamps else as_index(total_timestamps, "total_timestamps")
-        if not timestamps and count < 0:
+        count = as_index(total_timestamps, "total_timestamps")
+        if count < 0:
             raise InvalidArgumentError(f"total_timestamps is {count}; it cannot be negative")
-        if not timestamps and count > _MOST_TIMESTAMPS:
+        if count > _MOST_TIMESTAMPS:
             raise InvalidArgumentError(
                 f"total_timestamps is {count}; at most {_MOST_TIMESTAMPS}. timestamps=True times any number"
             )
+        if timestamps:
+            count = _AS_MANY_AS_NEEDED
         queues = manager._native.queue_count
         if not 0 <= index < queues:
             raise OutOfRangeError(
