@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ._base.core import _native as _native
 from ._base.public import publish
 from ._base.settings import ConfigReport
 from ._base.types import DataTypes, MemoryTypes, SemaphoreCompatibility, TensorDataTypes, TensorTypes
