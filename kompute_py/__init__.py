@@ -79,6 +79,11 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
+    from . import errors as errors
+    from . import notebook as notebook
+    from . import ops as ops
+    from . import random as random
+    from . import typing as typing
     from ._builders.elementwise import Elementwise
     from ._compilers.compile import Shader, compile
     from ._custom.builder import FunctionBuilder, KernelBuilder
@@ -114,6 +119,36 @@ if TYPE_CHECKING:
     from ._shaders.struct_dtype import struct_dtype
     from ._shaders.tools import assemble, decompile, disassemble
     from .notebook.plots import plot
+
+    # Kompute exports the members of its enumerations.
+    device: MemoryTypes
+    host: MemoryTypes
+    storage: MemoryTypes
+    deviceAndHost: MemoryTypes
+    bool: DataTypes
+    int: DataTypes
+    uint: DataTypes
+    float: DataTypes
+    double: DataTypes
+    custom: DataTypes
+    short: DataTypes
+    ushort: DataTypes
+    char: DataTypes
+    uchar: DataTypes
+    half: DataTypes
+    long: DataTypes
+    ulong: DataTypes
+    bfloat16: DataTypes
+    complex64: DataTypes
+    complex128: DataTypes
+    float8_e3m4: DataTypes
+    float8_e4m3: DataTypes
+    float8_e4m3b11fnuz: DataTypes
+    float8_e4m3fn: DataTypes
+    float8_e4m3fnuz: DataTypes
+    float8_e5m2: DataTypes
+    float8_e5m2fnuz: DataTypes
+    float8_e8m0fnu: DataTypes
 
 __version__ = "0.1.0"
 
@@ -308,22 +343,29 @@ def unload_ipython_extension(shell: Any) -> None:
 def __dir__() -> list[str]:
     # What users use: completion would otherwise offer the modules, and with them what only looks like
     # Kompute's names.
-    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
+    return sorted([*__all__, *_LATER_MODULES, *(name for name in globals() if name.startswith("__"))])
 
 
-def __getattr__(name: str) -> Any:
-    if name in _module_of:
-        from importlib import import_module
+_LATER_MODULES = ("errors", "notebook", "ops", "random", "typing")
 
-        return _publish(name, getattr(import_module(f".{_module_of[name]}", __name__), name))
-    if name in ("notebook", "ops", "random", "typing"):
-        from importlib import import_module
+if not TYPE_CHECKING:  # so that a checker of types knows the names that there are
 
-        return import_module(f".{name}", __name__)
-    # Kompute exports the members of its enumerations: kp.device, kp.float. As plain names here, `float` and
-    # `int` would shadow the built-ins for code that imports *.
-    for enumeration in (MemoryTypes, DataTypes):
-        member = enumeration.__members__.get(name)
-        if member is not None:
-            return member
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name in _module_of:
+            from importlib import import_module
+
+            return _publish(name, getattr(import_module(f".{_module_of[name]}", __name__), name))
+        if name in _LATER_MODULES:
+            from importlib import import_module
+
+            return import_module(f".{name}", __name__)
+        # Kompute exports the members of its enumerations: kp.device, kp.float. As plain names here, `float`
+        # and `int` would shadow the built-ins for code that imports *.
+        for enumeration in (MemoryTypes, DataTypes):
+            member = enumeration.__members__.get(name)
+            if member is not None:
+                return member
+        from ._base.text import nearest
+
+        near = nearest(name, [*__all__, *_LATER_MODULES])
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{near}", name=name)

@@ -71,6 +71,11 @@ _OF_MANAGERS = {
     "to_device": "its memory belongs to a Manager; t.to(manager) copies it to another one",
     "cuda": "its memory belongs to a Manager; t.to(kp.Manager(device)) copies it to another device",
     "cpu": "its contents are on the device; t.read() copies them to the host",
+    "get": "its contents are on the device; t.read() copies them to the host",
+    "to_numpy": "its contents are on the device; t.read() copies them to the host",
+    "clone": "its contents are on the device; t.to(t.manager, copy=True) copies them there",
+    "detach": "tensors have no gradients; t.to(t.manager, copy=True) is a copy",
+    "block_until_ready": "calls wait for their results; t.manager.synchronize() waits for submitted work",
 }
 _NUMBERS = (int, float, complex, list, tuple)
 _READ = "t.read()"

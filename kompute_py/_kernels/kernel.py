@@ -35,6 +35,7 @@ from .._shaders.module import ShaderModule, naming
 from .._shaders.signature import Signature
 from .._sync.fence import Fence
 from .call import Call
+from .call_signature import CallSignature
 from .calls import flat, owners
 from .family import Specializations
 from .operation import OpKernel, OpReloadableKernel, OpWatchedKernel
@@ -237,12 +238,15 @@ class Kernel:
 
     # -- calling ---------------------------------------------------------------------------------------------
 
+    __signature__ = CallSignature()  # for inspect.signature(kernel), and so for completion and help
+
     @overload
     def __call__(self, /, *args: Any, out: Memory, **keywords: Any) -> None: ...
     @overload
     def __call__(self, /, *args: Any, out: _Out, **keywords: Any) -> _Out: ...
     @overload
     def __call__(self, /, *args: Any, **keywords: Any) -> Any: ...
+
     def __call__(
         self,
         /,  # so that a binding or push constant may have the name self

@@ -11,29 +11,33 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from .._base.text import nearest
 from .._custom.library import libraries
 
+_LISTED = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
 _MODULES = {
     module: re.findall(r"(\w+) as", names)
-    for module, names in re.findall(
-        r"^from (\.[\w.]+) import (\([^)]*\)|.+)$",
-        Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"),
-        re.MULTILINE,
-    )
+    for module, names in re.findall(r"^from (\.[\w.]+) import (\([^)]*\)|.+)$", _LISTED, re.MULTILINE)
 }
 """The public names by module."""
+_ALIASES = dict(re.findall(r"^(\w+) = (\w+)$", _LISTED, re.MULTILINE))
+"""NumPy's other names, with those of the functions."""
 
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
-__all__ = sorted(_HOMES)
+__all__ = sorted([*_HOMES, *_ALIASES])
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         found = globals()[name] = getattr(import_module(_HOMES[name], __name__), name)
         return found
+    if name in _ALIASES:
+        found = globals()[name] = __getattr__(_ALIASES[name])
+        return found
     found = libraries.get(name)
     if found is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}, and no library has that name")
+        near = nearest(name, [*__all__, *libraries])
+        raise AttributeError(f"kp.ops has no function and no library {name!r}{near}", name=name)
     return found
 
 

@@ -288,3 +288,22 @@ from ._signals.fourier import (
 )
 
 def __getattr__(name: str) -> kompute_py.OpLibrary: ...  # the library of that name
+
+# NumPy's other names.
+abs = absolute
+acos = arccos
+acosh = arccosh
+amax = max
+amin = min
+asin = arcsin
+asinh = arcsinh
+atan = arctan
+atan2 = arctan2
+atanh = arctanh
+bitwise_invert = invert
+bitwise_left_shift = left_shift
+bitwise_right_shift = right_shift
+concat = concatenate
+conj = conjugate
+permute_dims = transpose
+pow = power

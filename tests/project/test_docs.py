@@ -29,34 +29,6 @@ def test_scripts_of_the_readme_are_short():
     assert lines_of(first) < 10 and lines_of(second) <= 20 and lines_of(in_hlsl) <= 20
 
 
-def test_commands_of_the_readme(mgr, needs, capsys, tmp_path, monkeypatch):
-    from kompute_py.cli import main
-
-    needs(mgr, "dispatch")
-    monkeypatch.chdir(tmp_path)
-    Image.fromarray(np.full((8, 8, 3), 90, np.uint8)).save("photo.png")
-    Path("multiply.comp").write_text(
-        "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) buffer A { float a[]; };\n"
-        "layout(binding = 1) buffer B { float b[]; };\nlayout(binding = 2) buffer C { float c[]; };\n"
-        "void main() { uint i = gl_GlobalInvocationID.x; c[i] = a[i] * b[i]; }"
-    )
-    Path("blur.comp").write_text(
-        "#version 450\nlayout(local_size_x = 8, local_size_y = 8) in;\nlayout(binding = 0) uniform sampler2D "
-        "src;\n"
-        "layout(binding = 1, rgba8) writeonly uniform image2D dst;\nlayout(push_constant) uniform P { float "
-        "sigma; };\n"
-        "void main() { ivec2 p = ivec2(gl_GlobalInvocationID.xy);\n"
-        "imageStore(dst, p, texture(src, (vec2(p) + sigma) / vec2(imageSize(dst)))); }"
-    )
-    lines = next(line for line in code_of("README.md", "sh") if "kompute-py run" in line).splitlines()
-    assert len(lines) == 3
-    for line in lines:
-        command = line.partition("#")[0].split()
-        assert command[0] == "kompute-py"
-        assert main(command[1:]) == 0, (line, capsys.readouterr().err)
-    assert Path("blurred.png").is_file() and "[ 4. 10. 18.]" in capsys.readouterr().out
-
-
 SOURCE = """
 #version 450
 #ifndef SIZE
