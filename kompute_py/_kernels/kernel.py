@@ -238,7 +238,8 @@ class Kernel:
 
     # -- calling ---------------------------------------------------------------------------------------------
 
-    __signature__ = CallSignature()  # for inspect.signature(kernel), and so for completion and help
+    # For inspect.signature(kernel), and so for completion and help.
+    __signature__: CallSignature = CallSignature()
 
     @overload
     def __call__(self, /, *args: Any, out: Memory, **keywords: Any) -> None: ...

@@ -18,10 +18,8 @@ INTS = np.arange(4, dtype=np.int32)
 
 def recorded():
     """The functions of kp.ops that can be recorded."""
-    return sorted(
-        name for name in dir(kp.ops)
-        if not name.startswith("_") and name not in kp.ops._ALIASES and callable(getattr(getattr(kp.ops, name), "op", None))
-    )  # fmt: skip
+    names = (name for name in dir(kp.ops) if name[0] != "_" and name not in kp.ops._ALIASES)
+    return sorted(name for name in names if callable(getattr(getattr(kp.ops, name), "op", None)))
 
 
 def test_names_and_declarations_agree():
