@@ -24,7 +24,7 @@ _ALIASES = dict(re.findall(r"^(\w+) = (\w+)$", _LISTED, re.MULTILINE))
 """NumPy's other names, with those of the functions."""
 
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
-__all__ = sorted([*_HOMES, *_ALIASES])
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
@@ -36,7 +36,7 @@ def __getattr__(name: str) -> Any:
         return found
     found = libraries.get(name)
     if found is None:
-        near = nearest(name, [*__all__, *libraries])
+        near = nearest(name, __dir__())
         raise AttributeError(f"kp.ops has no function and no library {name!r}{near}", name=name)
     return found
 
@@ -47,4 +47,4 @@ def _indexing() -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *libraries})
+    return sorted({*__all__, *_ALIASES, *libraries})
