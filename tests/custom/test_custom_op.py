@@ -756,7 +756,7 @@ def test_libraries(mgr):
         assert callable(kp.ops.sum)
     with pytest.raises(AttributeError, match="did you mean 'same'"):
         _ = library.sane
-    with pytest.raises(AttributeError, match="no library has that name"):
+    with pytest.raises(AttributeError, match="no function and no library"):
         _ = kp.ops.missing
 
 
