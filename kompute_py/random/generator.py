@@ -532,6 +532,9 @@ def _restored(state: Any, seeds: Any) -> Generator:
 
 
 def _seeds_of(seed: Any) -> np.random.SeedSequence:
+    if isinstance(seed, (list, tuple)) and any(isinstance(each, (list, tuple)) for each in seed):
+        # NumPy would go through a list that is in itself until the process ends.
+        raise ArgumentTypeError("seed is a list with lists in it; give an int from 0, or a list of ints")
     try:
         return np.random.SeedSequence(seed)
     except ValueError:
