@@ -15,10 +15,12 @@ _GRAPHICS = (
     rb"(?i)\bgl_(Position|FragCoord|FragColor|FragDepth|VertexIndex|VertexID|InstanceIndex|PrimitiveID|TessCoord)\b"
     rb"|layout\s*\(\s*location\s*=\s*\d+\s*\)\s*(?:\w+\s+)?(?:in|out)\b|\bSV_(Position|Target\d?|VertexID)\b"
 )
-# Languages that kompute_py does not compile: their signs, and the guide that leads here.
+# Languages that kompute_py does not compile: their signs, and the page that leads here, if any. Metal comes
+# before OpenCL C, which has its "kernel void", too.
 _FOREIGN = (
     ("WGSL", rb"@(compute|workgroup_size)\b|\bvar\s*<\s*(storage|uniform|workgroup|private)\b", "wgpu"),
     ("CUDA", rb"\b__(global|device|shared)__\b|\b(threadIdx|blockIdx|blockDim)\s*\.", "CuPy"),
+    ("Metal", rb"#\s*include\s*<metal_|\busing\s+namespace\s+metal\b|\[\[\s*(buffer|thread_\w+)\b", ""),
     ("OpenCL C", rb"\b(__kernel|get_global_id|get_local_id|kernel\s+void)\b", "PyOpenCL"),
 )
 _HLSL = (
@@ -40,10 +42,8 @@ def hint(source: bytes, language: str) -> str:
         )
     for name, signs, guide in _FOREIGN:
         if re.search(signs, source):
-            return (
-                f"It looks like {name}; kompute_py compiles GLSL, HLSL and Slang. The page "
-                f'"Coming from {guide}" shows the same in GLSL'
-            )
+            found = f"It looks like {name}; kompute_py compiles GLSL, HLSL and Slang"
+            return f'{found}. The page "Coming from {guide}" shows the same in GLSL' if guide else found
     if language == "glsl" and re.search(_HLSL, source):
         return (
             'It looks like HLSL or Slang, and is compiled as GLSL: give language="hlsl" or "slang", or a '

@@ -31,6 +31,10 @@ GLSL = "#version 450\nlayout(local_size_x = 1) in; void main() {}"
         (WGSL, 'looks like WGSL.*"Coming from wgpu"'),
         ("__global__ void f(float* x) { x[threadIdx.x] = 1; }", 'like CUDA.*"Coming from CuPy"'),
         ("__kernel void f(__global float* x) { x[get_global_id(0)] = 1; }", "like OpenCL C.*PyOpenCL"),
+        (
+            "kernel void f(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]]) { x[i] = 1; }",
+            "like Metal; kompute_py compiles GLSL",
+        ),
         (HLSL, 'looks like HLSL or Slang, and is compiled as GLSL: give language="hlsl"'),
     ],
 )
