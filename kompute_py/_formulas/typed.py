@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 
@@ -40,6 +41,8 @@ from .host_values import HostValue, NotConstant, Value
 from .nodes import Node, marked, nodes_of
 from .weak_numbers import COMPARE, Numbers
 
+_TEMPORARY = re.compile(r"\bkp_t(?=\d+_)")
+"""The beginning of a temporary's name, not that of a function: kp_tanh."""
 _DEFAULT = {"bool": BOOL, "int": INT64, "float": FLOAT64, "complex": COMPLEX64}
 _OWN_DTYPES = {
     "float": FLOAT32,
@@ -85,8 +88,8 @@ class Typed(NamedTuple):
             precise = "precise " if type_ in ("float", "double", "vec2", "dvec2") else ""
             statements.append(f"{precise}{type_} {name} = {text};")
         if prefix != "kp_t":
-            statements = [each.replace("kp_t", prefix) for each in statements]
-            return statements, {n: text.replace("kp_t", prefix) for n, text in self.outputs.items()}
+            statements = [_TEMPORARY.sub(prefix, each) for each in statements]
+            return statements, {n: _TEMPORARY.sub(prefix, text) for n, text in self.outputs.items()}
         return statements, dict(self.outputs)
 
 

@@ -167,3 +167,13 @@ def test_only_reductions_exchange_elements():
     assert not told(kp.ops.scan, "x", first) and not told(kp.ops.scan, *RECURRENCE)
     assert "not commutative" in told(kp.ops.reduction, "x", first)
     assert "a = (" in told(kp.ops.reduction, *RECURRENCE)
+
+
+@pytest.mark.parametrize("function", ["tan", "tanh", "trunc", "float16"])
+def test_functions_whose_names_begin_like_temporaries(mgr, function):
+    x = mgr.tensor(np.arange(7, dtype=np.float32))
+    each = kp.ops.elementwise(f"{function}(x)")(x)
+    assert kp.ops.reduction("x", "max", finish=f"{function}(a)")(x).item() == each[-1].item()
+    reduce = f"a + b + 0 * {function}(b)"
+    assert kp.ops.reduction("x", reduce, 0)(x).item() == 21
+    assert kp.ops.scan("x", reduce, 0)(x).tolist() == np.cumsum(np.arange(7)).tolist()
