@@ -319,8 +319,9 @@ class Memory(_Object):
 
     @property
     def read_only(self) -> bool:
-        """True if it was imported as immutable: recordings and transfers that write it are refused."""
+        """True if it is frozen or was imported as immutable: what writes it is refused."""
 
+    def freeze(self) -> None: ...
     @property
     def on_device(self) -> bool:
         """True if its device memory holds the contents. Before that, the host copy holds them."""

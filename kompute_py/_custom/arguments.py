@@ -278,6 +278,11 @@ def donated(declaration: Declaration, values: Sequence[Any], donate: Any) -> lis
             )
         tensor = tensors[name]
         tensor._require_init("be donated")
+        if tensor.read_only and not tensor.is_shared:
+            raise InvalidArgumentError(
+                f"{declaration.name}: {name} cannot be donated, because it is frozen; donate a copy: "
+                "t.to(t.manager, copy=True)"
+            )
         if tensor.is_shared:
             raise InvalidArgumentError(
                 f"{declaration.name}: {name} cannot be donated, because others may see its memory "

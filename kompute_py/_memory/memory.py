@@ -447,6 +447,52 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         """True while its memory exists: False after `destroy()` of this object or of its Manager."""
         return self._is_init()
 
+    def freeze(self: _Kind) -> _Kind:
+        """Makes the contents read-only for good and returns this object: ``w = mgr.tensor(x).freeze()``.
+
+        Initial data is uploaded first. From then on, every write to the device's contents is refused with a
+        FailedPreconditionError, also through views and by recordings that were made before: by kernels,
+        functions, `write`, `fill`, copies, OpSyncDevice and mappings. Work that was submitted before still
+        ends. Arrays from `data()` are read-only, and so is what DLPack and the buffer protocol give out. It
+        can be read, copied and destroyed, and not donated. Raw Vulkan handles and shaders that follow
+        buffer addresses are not checked.
+
+        Raises FailedPreconditionError for memory that others could write: a view (freeze its `base`), what
+        was imported or exported, `host` and `deviceAndHost` memory after arrays over it were given out, and
+        while a mapping that writes is open.
+
+        >>> t = mgr.tensor([1, 2]).freeze()
+        >>> t.read_only, t[:1].read_only
+        (True, True)
+        """
+        self._require_init("be frozen")
+        native: Any = self._native
+        if native.read_only:
+            return self
+        base = getattr(self, "base", None)
+        if base is not None or self in seen_by_others:
+            raise FailedPreconditionError(
+                f"{self._describe()} cannot be frozen: "
+                + (
+                    "it is a view. Freeze the tensor that has the memory: t.base.freeze()"
+                    if base is not None
+                    else "its memory was imported or exported, so others could write it. Freeze a copy: "
+                    "t.to(t.manager, copy=True).freeze()"
+                )
+            )
+        native.freeze()
+        view = self._view() if self._view is not None else None
+        if view is not None:
+            view.flags.writeable = False
+        return self
+
+    @property
+    def read_only(self) -> bool:
+        """True if nothing may write it: it is frozen (`freeze`), a view of something frozen, or was imported
+        as immutable. Raises FailedPreconditionError if it is destroyed.
+        """
+        return bool(self._alive().read_only)
+
     def destroy(self) -> None:
         """Frees the memory. Can be called at any time and repeatedly.
 

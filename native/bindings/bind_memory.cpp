@@ -81,6 +81,7 @@ py::array host_array_of_view(BufferView& view, const py::object& base, const py:
     const uint64_t offset = view.locate(0, bytes, "access the data of");
     std::byte* data = host_side(view.buffer());
     view.keep_host();
+    view.buffer().note_view();
     return array_over(view.buffer(), data + offset, base, dtype, count);
 }
 
@@ -262,6 +263,7 @@ void bind_memory(py::module_& m) {
         .def_property_readonly("host_copy_made", &Resource::host_copy_made)
         .def_property_readonly("shareable", &Resource::shareable)
         .def_property_readonly("read_only", &Resource::read_only)
+        .def("freeze", &Resource::freeze, py::call_guard<Unlocked>())
         .def_property_readonly("on_device", &Resource::on_device)
         .def_property_readonly("idle", &Resource::idle)
         .def_property_readonly("freshness", [](Resource& r) { return named(r.freshness(0, r.nbytes())); })

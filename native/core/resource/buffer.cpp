@@ -234,7 +234,6 @@ bool Buffer::write_numbers(const void* data, uint64_t count, Number from, Number
     constexpr uint64_t piece = 512;
     const uint64_t size = count * bytes_of(to);
     require_unmapped(true, offset, size);
-    require_writable();
     if (!is_float(to) && !fit(from, to, data, count)) return false;
     const auto* const numbers = static_cast<const std::byte*>(data);
     try {
@@ -266,7 +265,6 @@ void Buffer::read_runs(void* out, const Runs& runs) {
 
 void Buffer::write_runs(const void* data, const Runs& runs) {
     require_unmapped(true, runs.offset(), runs.extent());
-    require_writable();
     const auto* const host = static_cast<const std::byte*>(data);
     transfer("write", true, false, {runs.offset(), runs.extent(), runs.bytes() == runs.extent()}, [&] {
         if (!direct_) {

@@ -103,12 +103,29 @@ std::shared_ptr<void> Resource::keep_host() const {
 }
 
 void Resource::require_writable() const {
-    if (!read_only_) return;
-    throw Error(
-        ErrorKind::failed_precondition,
-        "The " + label() +
-            " is read-only: its memory is an array's that was imported as immutable. Import a writable "
-            "array with MUTABLE_ZERO_COPY, or copy it with copy=\"always\"");
+    if (!read_only()) return;
+    throw Error(ErrorKind::failed_precondition,
+                "The " + label() + " is read-only: " +
+                    (pages_ ? "its memory is an array's that was imported as immutable. Import a writable "
+                              "array with MUTABLE_ZERO_COPY, or copy it with copy=\"always\""
+                            : "it was frozen. Write to a copy: t.to(t.manager, copy=True)"));
+}
+
+void Resource::freeze() {
+    bring();
+    const auto transfers = alone(transfers_);
+    const std::lock_guard lock(device().graph_mutex());
+    require_init("freeze");
+    const bool mapped =
+        std::any_of(mappings_.begin(), mappings_.end(), [](const Mapped& each) { return each.writes; });
+    if (!read_only() && (mapped || (viewed_ && !has_host_copy_)))
+        throw Error(ErrorKind::failed_precondition,
+                    "The " + label() + " cannot be frozen: " +
+                        (mapped ? "a mapping that writes it is open. Close it first"
+                                : "arrays over its memory were given out, which could write it (data(), "
+                                  "np.asarray, views). Freeze a copy: t.to(t.manager, copy=True).freeze()"));
+    read_only_.store(true, std::memory_order_release);
+    outdate_recordings();
 }
 
 void Resource::address(const Allocation& memory) noexcept {
@@ -349,6 +366,7 @@ void Resource::transfer(const char* action, bool writes, bool whole, Touched tou
                         const std::function<void()>& body) {
     const std::shared_lock lock(transfers_);
     check_range(touched.offset, touched.size, action);
+    if (writes) require_writable();
     const auto run = [&] {
         wait_for_work(!writes);
         if (direct_) settle();

@@ -133,8 +133,11 @@ public:
     [[nodiscard]] Point initial_point() const noexcept;
     // The same, after handing over collected work.
     [[nodiscard]] Point initial_end() override;
-    // True if the memory's owner must not see it change: no recording and no transfer may write it.
-    [[nodiscard]] bool read_only() const noexcept { return read_only_; }
+    // True if no recording and no transfer may write it: it is frozen, or its owner must not see it change.
+    [[nodiscard]] bool read_only() const noexcept { return read_only_.load(std::memory_order_acquire); }
+    // Makes it read-only for good, once the contents are on the device. Throws if arrays or a mapping may
+    // write it. Recordings are rebuilt before they run again, so that those that write it are refused.
+    void freeze();
     void require_writable() const;
     [[nodiscard]] Object& ordered_by() noexcept override;
     // The place of its first byte among all that is ordered with it: the address, if it is memory of the
@@ -246,7 +249,7 @@ protected:
     bool has_host_copy_ = false;
     bool begins_undefined_ = false;  // unless a host copy is made before the first use
     std::atomic<bool> host_copy_made_{false};
-    bool read_only_ = false;
+    std::atomic<bool> read_only_{false};  // becomes true under the graph mutex and alone in transfers_
     // For imported memory, once; before anybody else knows this object.
     void share_pages(const std::byte* data);
     uint64_t nbytes_;
