@@ -175,6 +175,7 @@ class Context(_Object):
         """Waits for the submitted work. Does nothing in the child of a fork."""
 
     def wait_idle(self) -> None: ...
+    def holds_work(self) -> bool: ...
     def is_acting(self) -> bool:
         """True if this thread was the last to call this device, as far as is known."""
 

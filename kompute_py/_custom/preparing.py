@@ -172,7 +172,9 @@ class Preparing:
         choices = choices_of(calls.facts.properties, manager._setting("tuning_dir"))
         key = self._tuning_key(selection)
         kept = choices.find(key, found)
-        if kept is None and mode == "auto" and all(each.size for each in selection.tensors):
+        # A trial reads the arguments: it would wait for held work, and the caller may be the one to signal.
+        may_try = mode == "auto" and not manager._native.holds_work()
+        if kept is None and may_try and all(each.size for each in selection.tensors):
             kept = self._measured(selection, tried, values, manager, calls, False).variant
             choices.keep(key, kept)
         return kept or found[0]

@@ -160,6 +160,24 @@ def test_what_is_written_is_measured_on_copies(mgr):
     assert int(count) == 1
 
 
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("part", [slice(None), slice(None, None, 2), slice(None, None, -1)], ids=str)
+def test_nothing_is_measured_while_work_is_held(mgr, part):
+    """A trial would wait for the held work, and this thread could never signal it."""
+    written = []
+    triple = made(("fast", "slow"), written)
+    x = mgr.tensor(np.zeros(70))
+    out = mgr.zeros(x[part].shape)
+    semaphore = mgr.semaphore()
+    mgr.submit([mgr.sequence().record(kp.OpFill([x], 2.0))], wait=(semaphore, 1))
+    fence = triple.submit(x[part], out=out)
+    semaphore.signal(1)
+    fence.wait()
+    assert set(out.read()) == {6.0} and written == ["fast"]
+    triple(mgr.tensor(np.ones(700)))  # another size
+    assert sorted(set(written)) == ["fast", "slow"]
+
+
 @pytest.mark.parametrize(
     "content",
     [b"", b"{", b"[]", b"null", b'{"format": 1}', b"\xff\xfe", b"[" * 10000,

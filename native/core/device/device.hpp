@@ -106,6 +106,8 @@ public:
     [[nodiscard]] std::vector<std::string> cancel_held(const char* why) noexcept;
     // True if submitted work may still run, or if a thread is compiling a pipeline.
     [[nodiscard]] bool busy();
+    // True if some work waits to be submitted until a semaphore is signalled.
+    [[nodiscard]] bool holds_work() const noexcept { return gate_.holds(); }
     void wait_idle();
     // The ends of all work submitted until now.
     [[nodiscard]] std::vector<Point> submitted() const;
