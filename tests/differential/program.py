@@ -439,7 +439,7 @@ class Program:
         fence: kp.Fence | None = None
         options = {"wait": wait, "signal": [(signal.semaphore, 1)] if signal else []}
         try:
-            with warned.listening(slots):
+            with warned.listening(slots, self.held()):
                 if together:
                     fence = self.mgr.submit([slot.sequence for slot in slots], **options)
                 else:
@@ -501,7 +501,7 @@ class Program:
         if any(work in self.held() for item in uses for work in item.work):
             self.release()
         self.note(f"eval {self.slots.index(slot)}")
-        with warned.listening([slot]):
+        with warned.listening([slot], self.held()):
             slot.sequence.eval()
         self._submitted([slot], [], [])
         assert slot.work is not None

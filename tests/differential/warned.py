@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 import kompute_py as kp
 
-from .memories import NOT, SURELY, Item, MismatchError
+from .memories import NOT, SURELY, Item, MismatchError, Work
 
 if TYPE_CHECKING:
     from .program import Slot
@@ -18,7 +20,17 @@ OLDER = "over what write() or an item assignment put there"  # once for a sequen
 REBUILT = "that was rebuilt since"  # ... for a recording
 
 
-def _due(slot: Slot) -> tuple[set[str], set[str]]:
+def _without(held: list[Work], item: Item) -> np.ndarray[Any, Any]:
+    """The bytes that the host wrote last, as if held work were cancelled: it may be, and hides no warning."""
+    left = item.left.copy()
+    for work in reversed(held):
+        for array, (begin, end), old in reversed(work.before):
+            if array is item.left:
+                left[begin:end] = old
+    return left
+
+
+def _due(slot: Slot, held: list[Work]) -> tuple[set[str], set[str]]:
     """What a sequence must warn of when it is evaluated now, and what it may."""
     found, perhaps = set(), set()
     refreshed: set[Item] = set()
@@ -26,17 +38,21 @@ def _due(slot: Slot) -> tuple[set[str], set[str]]:
         for item, (begin, end), down in each.syncs:
             if down:
                 refreshed.add(item)
-            elif item not in refreshed and (left := item.left[begin:end].max(initial=NOT)) != NOT:
-                (found if left == SURELY and not slot.built_before else perhaps).add(OLDER)
+            elif item not in refreshed:
+                left = item.left[begin:end].max(initial=NOT)
+                if left == SURELY and not slot.built_before:
+                    found.add(OLDER)
+                elif max(left, _without(held, item)[begin:end].max(initial=NOT)) != NOT:
+                    perhaps.add(OLDER)
         if each.algorithm is not None and each.algorithm.outdated:
             found.add(REBUILT)
     return found - slot.warned, (found | perhaps) - slot.warned
 
 
 @contextlib.contextmanager
-def listening(slots: list[Slot]) -> Iterator[None]:
+def listening(slots: list[Slot], held: list[Work]) -> Iterator[None]:
     """Sequences are evaluated: each warns of what it must, and of nothing else. One that is refused may."""
-    due = [_due(slot) for slot in slots]
+    due = [_due(slot, held) for slot in slots]
     refused = True
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
