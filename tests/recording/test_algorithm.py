@@ -525,6 +525,22 @@ def test_what_is_recorded_again_runs_what_an_algorithm_became(mgr, needs):
     assert values(other, built[0]) == [200, 202, 204, 206]
 
 
+@pytest.mark.parametrize("anew", ["clear", "record"])
+def test_each_recording_of_a_sequence_tells_of_rebuilt_algorithms(mgr, needs, anew):
+    needs(mgr, "dispatch")
+    t = mgr.zeros(2)
+    algorithm = mgr.algorithm([t], kp.compile(CHANGING), push_consts=[1, 0, False])
+    seq = mgr.sequence()
+    for base in (300, 200):
+        if anew == "clear":
+            seq.clear()
+        seq.record(kp.OpAlgoDispatch(algorithm))  # after an evaluation, this begins a recording
+        seq.eval()
+        algorithm.rebuild(spec_consts={"BASE": base})
+        with pytest.warns(kp.KomputeWarning, match="that was rebuilt since"):
+            seq.eval()
+
+
 def test_the_grid_of_an_operation_follows_the_local_size_of_the_new_shader(mgr, needs):
     needs(mgr, "dispatch")
     source = CHANGING.replace(

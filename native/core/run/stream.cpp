@@ -210,6 +210,7 @@ void Stream::drop_operations() {
     operations_.clear();
     (void)plan_.take_kept();
     may_cover_ = true;
+    warned_of_old_algorithms_ = false;
 }
 
 void Stream::rerecord() {
