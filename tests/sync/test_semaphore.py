@@ -326,6 +326,26 @@ def test_failure_leaves_what_was_promised(mgr, work):
         sem.wait(5)
 
 
+@pytest.mark.parametrize("anew", ["clear", "record"])
+def test_what_is_recorded_anew_is_not_held_for_what_was_recorded_before(anew):
+    with kp.Manager(0, [0, 0]) as mgr:
+        a, b, gate = mgr.zeros(4), mgr.zeros(4), mgr.semaphore()
+        sequence = mgr.sequence(1).record(kp.OpFill([a], 1.0))
+        sequence.eval()
+        held = mgr.sequence(0).record(kp.OpFill([a], 2.0))
+        held.eval_async(wait=(gate, 1))
+        behind = a.fill(5.0)
+        if anew == "clear":
+            sequence.clear()
+        sequence.record(kp.OpFill([b], 7.0))
+        sequence.eval_async()
+        sequence.eval_await(timeout=60)
+        assert b.read()[0] == 7 and not behind.done()
+        gate.signal(1)
+        behind.wait()
+        assert a.read()[0] == 5
+
+
 def test_held_work_outlives_its_objects(mgr, work):
     seq, t = work()
     sem = mgr.semaphore()

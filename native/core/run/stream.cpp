@@ -201,11 +201,16 @@ void Stream::clear() {
     built_ = false;
 }
 
+// Operations go. Others that come are ordered as those of a new stream.
+void Stream::leave_users() {
+    if (!registered_) return;
+    const std::lock_guard lock(device().graph_mutex());
+    inherited_.clear();
+    unregister_users();
+}
+
 void Stream::drop_operations() {
-    if (registered_) {
-        const std::lock_guard lock(device().graph_mutex());
-        unregister_users();
-    }
+    leave_users();
     // Clear these last: the operations kept alive the objects that listed this stream as a user.
     operations_.clear();
     (void)plan_.take_kept();
@@ -225,10 +230,7 @@ void Stream::rerecord() {
         now[i] = std::move(renewed);
     }
     if (!now.empty()) {
-        if (registered_) {
-            const std::lock_guard lock(device().graph_mutex());
-            unregister_users();
-        }
+        leave_users();
         operations_.swap(now);
         // Clear these last, as in drop_operations().
         now.clear();

@@ -217,6 +217,7 @@ private:
     [[nodiscard]] bool is_disjoint(uint32_t slot) const noexcept { return plan_.objects()[slot].disjoint; }
     void drop_operations();
     void unregister_users() noexcept;
+    void leave_users();
     void record_commands();
     void prepare_timestamps();
     [[noreturn]] void refuse_second_thread() const;
