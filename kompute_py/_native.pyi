@@ -821,25 +821,19 @@ class ProgramLine(_Object):
     ) -> None:
         """Records, submits, waits and lets go of the memory. Ctrl-C leaves the work running."""
 
-class RepeatedLine(_Object):
-    """A call of a ProgramLine that is made again with the same arguments, in a recording of its own.
-
-    `memory` is that of the call without its results, which come at the place `first`: `fresh` are their bytes
-    and memory types.
-    """
-
-    def __init__(
+    def repeated(
         self,
-        line: ProgramLine,
         memory: _Memories,
         first: int,
         fresh: Sequence[tuple[int, int]],
         push: Sequence[bytes],
         before: Sequence[Operation],
         after: Sequence[Operation],
-    ) -> None: ...
-    def run(self, context: Context, /) -> tuple[Buffer, ...]:
-        """Runs it, waits, and returns the results, in new memory. Ctrl-C leaves the work running."""
+    ) -> Callable[[Context], list[Buffer]]:
+        """A function that runs this call again, in a recording of its own, and returns the results, in new
+        memory. `memory` is that of the call without its results, which come at the place `first`: `fresh` are
+        their bytes and memory types.
+        """
 
 class CallEntry(_Object):
     """The descriptor sets for the memory of a kernel's calls."""

@@ -95,7 +95,7 @@ def _new_results(
         any(each[-1] is not DEVICE for each in facts),
     )
     memory = form.memory(given, ())
-    run = _native.RepeatedLine(form.line, memory, len(form.slots), sizes, push, form.before, form.after).run
+    run = form.line.repeated(memory, len(form.slots), sizes, push, form.before, form.after)
 
     def evaluate() -> Sequence[Tensor]:
         owner = manager_of()

@@ -68,40 +68,11 @@ void ProgramLine::run(const std::vector<ResourceRange>& memory, const std::vecto
     stream->clear();
 }
 
-std::vector<std::shared_ptr<Buffer>> RepeatedLine::run(const Context& context) {
-    std::vector<std::shared_ptr<Buffer>> made;
-    made.reserve(fresh.size());
-    for (const auto& [nbytes, type] : fresh)
-        made.push_back(make_buffer(context, py::none(), nbytes, type, std::nullopt));
-    std::vector<ResourceRange> all;
-    all.reserve(memory.size() + made.size());
-    all.assign(memory.begin(), memory.begin() + static_cast<std::ptrdiff_t>(first));
-    for (const auto& each : made) all.emplace_back(each);
-    all.insert(all.end(), memory.begin() + static_cast<std::ptrdiff_t>(first), memory.end());
-    line.run(all, push, before, after);
-    return made;
-}
-
 namespace {
 
 std::vector<OperationPtr> taken(const std::vector<std::shared_ptr<Operation>>& given) {
     return {given.begin(), given.end()};
 }
-
-PyObject* run_repeated(PyObject* self, PyObject* context) {
-    return translated([&]() -> PyObject* {
-        auto* repeated = native_of<RepeatedLine>(self);
-        if (!repeated) throw py::type_error("The RepeatedLine has no native object");
-        const auto made = repeated->run(py::cast<const Context&>(context));
-        py::tuple found(made.size());
-        for (size_t i = 0; i < made.size(); ++i) found[i] = py::cast(made[i]);
-        return found.release().ptr();
-    });
-}
-
-PyMethodDef run_method = {"run", run_repeated, METH_O,
-                          "run($self, context, /)\n--\n\n"
-                          "run(self, context: Context, /) -> tuple[Buffer, ...]"};
 
 // As Python holds them.
 std::vector<std::shared_ptr<Operation>> given_out(const std::vector<OperationPtr>& operations) {
@@ -139,20 +110,29 @@ void bind_program_line(py::module_& m) {
                 const std::vector<std::string>& push, const std::vector<std::shared_ptr<Operation>>& before,
                 const std::vector<std::shared_ptr<Operation>>& after) {
                  line.run(memory, push, taken(before), taken(after));
+             })
+        .def("repeated",
+             [](const ProgramLine& line, const std::vector<ResourceRange>& memory, size_t first,
+                const std::vector<std::pair<uint64_t, int>>& fresh, const std::vector<std::string>& push,
+                const std::vector<std::shared_ptr<Operation>>& before,
+                const std::vector<std::shared_ptr<Operation>>& after) {
+                 if (first > memory.size()) throw Error(ErrorKind::internal, "A call has less memory");
+                 return py::cpp_function([own = ProgramLine(line.parts()), memory, first, fresh, push,
+                                          before = taken(before),
+                                          after = taken(after)](const Context& context) mutable {
+                     std::vector<std::shared_ptr<Buffer>> made;
+                     made.reserve(fresh.size());
+                     for (const auto& [nbytes, type] : fresh)
+                         made.push_back(make_buffer(context, py::none(), nbytes, type, std::nullopt));
+                     const auto middle = memory.begin() + static_cast<std::ptrdiff_t>(first);
+                     std::vector<ResourceRange> all(memory.begin(), middle);
+                     all.reserve(memory.size() + made.size());
+                     for (const auto& each : made) all.emplace_back(each);
+                     all.insert(all.end(), middle, memory.end());
+                     own.run(all, push, before, after);
+                     return made;
+                 });
              });
-    py::class_<RepeatedLine> repeated(m, "RepeatedLine");
-    repeated.def(
-        py::init([](const ProgramLine& line, std::vector<ResourceRange> memory, size_t first,
-                    const std::vector<std::pair<uint64_t, int>>& fresh, std::vector<std::string> push,
-                    const std::vector<std::shared_ptr<Operation>>& before,
-                    const std::vector<std::shared_ptr<Operation>>& after) {
-            if (first > memory.size()) throw Error(ErrorKind::internal, "A call has less memory");
-            auto made = std::make_unique<RepeatedLine>(RepeatedLine{
-                line.beside(), std::move(memory), first, {}, std::move(push), taken(before), taken(after)});
-            for (const auto& [nbytes, type] : fresh) made->fresh.push_back({nbytes, type});
-            return made;
-        }));
-    replace_method(repeated, run_method);
 }
 
 }  // namespace kp

@@ -19,8 +19,7 @@ public:
     };
 
     explicit ProgramLine(std::vector<Part> parts) : parts_(std::move(parts)) {}
-    // The same dispatches, in a stream of their own.
-    [[nodiscard]] ProgramLine beside() const { return ProgramLine(parts_); }
+    [[nodiscard]] const std::vector<Part>& parts() const noexcept { return parts_; }
     // `push`: for each part its push constants. `title` comes before the names of the parts.
     [[nodiscard]] std::vector<OperationPtr> bind(const std::vector<ResourceRange>& memory,
                                                  const std::vector<std::string>& push,
@@ -37,25 +36,6 @@ private:
 
     const std::vector<Part> parts_;
     std::shared_ptr<Stream> stream_;
-};
-
-// A call that is made again with the same arguments, and makes its results each time. Under a lock.
-struct RepeatedLine {
-    // A result, in the order of the call's memory.
-    struct Fresh {
-        uint64_t nbytes = 0;
-        int type = 0;
-    };
-
-    ProgramLine line;
-    std::vector<ResourceRange> memory;  // without the results
-    size_t first = 0;                   // the place of the results in it
-    std::vector<Fresh> fresh;
-    std::vector<std::string> push;
-    std::vector<OperationPtr> before, after;
-
-    // Runs it and waits. Returns the buffers of the results, in new memory.
-    [[nodiscard]] std::vector<std::shared_ptr<Buffer>> run(const Context& context);
 };
 
 void bind_program_line(py::module_& m);
