@@ -87,13 +87,8 @@ if TYPE_CHECKING:
     from ._builders.elementwise import Elementwise
     from ._compilers.compile import Shader, compile
     from ._custom.builder import FunctionBuilder, KernelBuilder
-    from ._custom.custom_op import CustomOp, Operation
-    from ._custom.function import Function
-    from ._custom.library import OpLibrary, op_library
-    from ._custom.op_custom import OpCustom
     from ._custom.selection import FunctionSelection, KernelSelection
     from ._custom.specs import TensorSpec
-    from ._custom.tuning import tune
     from ._device.devices import list_devices
     from ._device.drivers import DriverInfo, available_drivers
     from ._device.memory_use import DeviceMemory, MemoryHeap, MemoryLabel, PipelineUse
@@ -107,6 +102,11 @@ if TYPE_CHECKING:
         save_tensors,
         tensor_file_info,
     )
+    from ._functions.custom_op import CustomOp, Operation
+    from ._functions.function import Function
+    from ._functions.library import OpLibrary, op_library
+    from ._functions.op_custom import OpCustom
+    from ._functions.tuning import tune
     from ._kernels.kernel import Kernel
     from ._kernels.operation import OpKernel
     from ._manager.dlpack_in import from_dlpack
@@ -263,14 +263,14 @@ __all__ = [
 _LATER = {
     "_compilers.compile": ("Shader", "compile"),
     "_custom.builder": ("FunctionBuilder", "KernelBuilder"),
-    "_custom.custom_op": ("CustomOp", "Operation"),
-    "_custom.function": ("Function",),
+    "_functions.custom_op": ("CustomOp", "Operation"),
+    "_functions.function": ("Function",),
     "_builders.elementwise": ("Elementwise",),
-    "_custom.op_custom": ("OpCustom",),
-    "_custom.library": ("OpLibrary", "op_library"),
+    "_functions.op_custom": ("OpCustom",),
+    "_functions.library": ("OpLibrary", "op_library"),
     "_custom.selection": ("FunctionSelection", "KernelSelection"),
     "_custom.specs": ("TensorSpec",),
-    "_custom.tuning": ("tune",),
+    "_functions.tuning": ("tune",),
     "_device.devices": ("list_devices",),
     "_device.drivers": ("DriverInfo", "available_drivers"),
     "_device.report": ("report",),

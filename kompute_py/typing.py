@@ -53,9 +53,9 @@ from ._custom.arg_descs import (
 )
 from ._custom.builder import ScratchValue, TensorValue
 from ._custom.expressions import Size
-from ._custom.op_custom import CacheInfo
-from ._custom.tuning import Tuning
 from ._device.annotations import DeviceLike, ManagerOptions
+from ._functions.op_custom import CacheInfo
+from ._functions.tuning import Tuning
 from ._shaders.signature import Binding, Parameter, PushConstants, Signature, SpecConstant
 
 __all__ = [

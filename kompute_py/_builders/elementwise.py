@@ -12,12 +12,12 @@ from .._base.arrays import to_dtype
 from .._base.called import called
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._custom.arg_descs import TensorArg
-from .._custom.custom_op import CustomOp
 from .._custom.declaration import parse
 from .._custom.formula_calls import declare_values, declared_args, types_of
 from .._custom.selection import FunctionSelection
 from .._formulas.formula import Formula
 from .._formulas.typed import Typed, declarations_of
+from .._functions.custom_op import CustomOp
 from .in_parts import ElementsInParts
 from .walks import broadcast, check_sizes, group_of
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from .._base.arrays import host_empty
 from .._custom.arguments import outs_of
-from .._custom.custom_op import Operation
-from .._custom.pictures import first_image, picture_like, tensor_of
+from .._functions.custom_op import Operation
+from .._functions.pictures import first_image, picture_like, tensor_of
 from .._memory.image import Image
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor

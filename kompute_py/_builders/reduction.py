@@ -16,7 +16,6 @@ from .._base.text import nearest
 from .._base.types import is_small_float
 from .._base.warn import warn_once
 from .._custom.arg_descs import TensorArg
-from .._custom.custom_op import CustomOp, Operation
 from .._custom.declaration import parse
 from .._custom.expressions import IntOrSize
 from .._custom.formula_calls import declare_values, declared_args, types_of
@@ -26,6 +25,7 @@ from .._formulas.dtypes import FLOAT32, FLOAT64, literal
 from .._formulas.elements import element_of
 from .._formulas.formula import Formula, preambles_of
 from .._formulas.typed import declarations_of
+from .._functions.custom_op import CustomOp, Operation
 from .associativity import check
 from .elementwise import elementwise_of
 from .in_parts import LinesInParts, arrays_of, new_like

@@ -10,9 +10,9 @@ import numpy as np
 from .._base.called import called
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._custom.arg_descs import TensorArg
-from .._custom.custom_op import Operation
 from .._custom.selection import FunctionSelection
 from .._formulas.elements import element_of
+from .._functions.custom_op import Operation
 from .elementwise import elementwise_of
 from .in_parts import LinesInParts, arrays_of
 from .reduction import CombiningOp, Plan, combination, made, neutral_text, tell_runs, try_samples, way_of

@@ -1,1 +1,1 @@
-"""Custom operations: what a class declares becomes a callable, an operation to record, and a file."""
+"""The parts of functions: signatures, what select decides, and the kernels that generate writes."""

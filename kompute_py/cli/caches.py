@@ -48,7 +48,7 @@ def cache_command(
 
 
 def _show_choices(options: ConfigReport, clear: bool) -> None:
-    from .._custom.tuning import tuning_files
+    from .._functions.tuning import tuning_files
 
     directory = options.tuning_dir.value
     if not directory:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .._base.text import nearest
-from .._custom.library import libraries
+from .._functions.library import libraries
 
 _LISTED = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
 _MODULES = {

@@ -13,7 +13,7 @@ import numpy as np
 from .._base.arrays import refuse_mask
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._builders.walks import check_sizes, filled, named
-from .._custom.custom_op import CustomOp, Operation
+from .._functions.custom_op import CustomOp, Operation
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from ..ops._values.elements import astype

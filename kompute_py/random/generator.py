@@ -20,7 +20,7 @@ from .._base.errors import (
     kind_of,
     shown,
 )
-from .._custom.op_custom import OpCustom
+from .._functions.op_custom import OpCustom
 from .._manager.default import manager as default_manager
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor

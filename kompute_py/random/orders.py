@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._builders.walks import named, spread
-from .._custom.custom_op import CustomOp, Operation
+from .._functions.custom_op import CustomOp, Operation
 from ..ops._orders.keys import Key, key_of
 from ..ops._orders.radix import SortOp
 from .philox import KEYS, PHILOX

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._custom.custom_op import CustomOp, Operation
+from .._functions.custom_op import CustomOp, Operation
 
 if TYPE_CHECKING:
     from .._custom.builder import FunctionBuilder

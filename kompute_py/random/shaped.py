@@ -20,8 +20,8 @@ from .philox import _DOUBLE_NORMALS, _NORMALS, _Draw, _operation
 
 if TYPE_CHECKING:
     from .._custom.builder import FunctionBuilder
-    from .._custom.custom_op import Operation
     from .._custom.selection import FunctionSelection
+    from .._functions.custom_op import Operation
 
 MOST_COUNT = 2**24
 """The largest `lam` of poisson and `n` of binomial: their counts are computed with float32."""

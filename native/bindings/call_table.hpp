@@ -1,6 +1,6 @@
 // The calls that a kernel or a function has prepared. Python prepares a call the first time
-// (kompute_py/_kernels, kompute_py/_custom) and describes it here; from then on a call of the same kind needs
-// no Python code.
+// (kompute_py/_kernels, kompute_py/_functions) and describes it here; from then on a call of the same kind
+// needs no Python code.
 //
 // Four tables, from the most to the least specific. A function's calls are in the first; its forms are those
 // of Python.

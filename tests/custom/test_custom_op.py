@@ -360,8 +360,8 @@ def test_it_looks_like_a_function():
 
 
 def test_meta_needs_no_device(monkeypatch):
-    monkeypatch.setattr("kompute_py._custom.function.default_manager", None)
-    monkeypatch.setattr("kompute_py._custom.preparing.default_manager", None)
+    monkeypatch.setattr("kompute_py._functions.function.default_manager", None)
+    monkeypatch.setattr("kompute_py._functions.preparing.default_manager", None)
     spec = kp.TensorSpec((3, 4), "float16")
     assert softmax.meta(spec) == spec and softmax.meta(np.zeros((2, 2), np.float32)).shape == (2, 2)
     assert compact.meta(kp.TensorSpec(5), kp.TensorSpec(5, bool)) == (

@@ -163,7 +163,7 @@ def test_a_waiting_call_holds_up_no_other(mgr: kp.Manager, calls: int, two: bool
 
 def test_threads_with_arrays_of_one_shape(mgr: kp.Manager, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call has memory of its own while it runs."""
-    monkeypatch.setattr("kompute_py._custom.preparing.default_manager", lambda: mgr)
+    monkeypatch.setattr("kompute_py._functions.preparing.default_manager", lambda: mgr)
     operation = kp.ops.elementwise("x * 2 + y")
     failed: list[object] = []
 

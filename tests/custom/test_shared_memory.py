@@ -74,7 +74,7 @@ class turned(kp.CustomOp):
 @pytest.fixture
 def current(mgr: kp.Manager, monkeypatch: pytest.MonkeyPatch) -> kp.Manager:
     """A Manager for calls over arrays."""
-    monkeypatch.setattr("kompute_py._custom.preparing.default_manager", lambda: mgr)
+    monkeypatch.setattr("kompute_py._functions.preparing.default_manager", lambda: mgr)
     return mgr
 
 

@@ -14,7 +14,7 @@ import kompute_py as kp
 @pytest.fixture(autouse=True)
 def own_manager(monkeypatch, tmp_path):
     monkeypatch.setenv("KOMPUTE_PY_TUNING_DIR", str(tmp_path / "tuning"))
-    from kompute_py._custom import tuning
+    from kompute_py._functions import tuning
 
     monkeypatch.setattr(tuning, "_choices", {})
     monkeypatch.setattr(tuning, "_THOROUGH", 0.1)
@@ -77,7 +77,7 @@ def test_the_first_call_measures_and_others_know(mgr, tmp_path):
     (key,) = content["choices"]
     assert "triple(x=float32[?])->float32[?]" in key
     # Another process knows: an operation of that name with nothing in its caches.
-    from kompute_py._custom import tuning
+    from kompute_py._functions import tuning
 
     tuning._choices.clear()
     written.clear()
@@ -185,7 +185,7 @@ def test_nothing_is_measured_while_work_is_held(mgr, part):
      b'{"format": 1, "device": DEVICE, "choices": []}'],
 )  # fmt: skip
 def test_damaged_files_are_replaced(mgr, tmp_path, content, monkeypatch):
-    from kompute_py._custom import tuning
+    from kompute_py._functions import tuning
 
     triple = made()
     x = np.ones(4_000, np.float32)
@@ -201,7 +201,7 @@ def test_damaged_files_are_replaced(mgr, tmp_path, content, monkeypatch):
 
 
 def test_choices_of_others_are_ignored(mgr, tmp_path):
-    from kompute_py._custom import tuning
+    from kompute_py._functions import tuning
 
     triple = made()
     x = np.ones(4_000, np.float32)
@@ -220,7 +220,7 @@ def test_choices_of_others_are_ignored(mgr, tmp_path):
 
 
 def test_a_file_has_an_end(tmp_path):
-    from kompute_py._custom import tuning
+    from kompute_py._functions import tuning
 
     choices = tuning.Choices("device", str(tmp_path))
     choices._known = {str(n): "a" for n in range(tuning._MOST_CHOICES)}

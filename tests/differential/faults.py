@@ -10,7 +10,8 @@ import numpy as np
 
 import kompute_py as kp
 from kompute_py import _native
-from kompute_py._custom import function, selection
+from kompute_py._custom import selection
+from kompute_py._functions import function
 from kompute_py._memory import donation
 
 from .program import Array, Program

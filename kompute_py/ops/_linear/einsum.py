@@ -23,11 +23,11 @@ from ..._builders.elementwise import elementwise
 from ..._builders.reduction import ReductionOp, tell_runs
 from ..._builders.walks import Axis, Elements, Reducer, Walk, check_sizes, merged, named, spread
 from ..._custom.arg_descs import TensorArg
-from ..._custom.custom_op import CustomOp
 from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import promoted
 from ..._formulas.elements import element_of
 from ..._formulas.formula import Formula
+from ..._functions.custom_op import CustomOp
 from .._places.composed import Composed, Run, Widened
 from .._places.given import given, shape_of
 from .._places.moving import diagonal
@@ -36,7 +36,7 @@ from .matrices import Contraction, Product, Side, dtype_of, tell_product, trials
 
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder
-    from ..._custom.custom_op import Operation
+    from ..._functions.custom_op import Operation
 
     Array = Any
 

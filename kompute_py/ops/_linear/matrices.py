@@ -21,10 +21,10 @@ from ..._base.errors import InvalidArgumentError
 from ..._builders.elementwise import strides_of
 from ..._builders.walks import check_sizes, group_of, named, spread
 from ..._custom.arg_descs import TensorArg
-from ..._custom.custom_op import CustomOp, Operation
 from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import promoted
 from ..._formulas.elements import element_of
+from ..._functions.custom_op import CustomOp, Operation
 from .cooperative import cooperation_of, write_cooperative
 
 if TYPE_CHECKING:

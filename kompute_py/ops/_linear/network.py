@@ -15,10 +15,10 @@ from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.elementwise import Elementwise, elementwise
 from ..._builders.walks import axes_of, check_sizes, group_of, named, spread
 from ..._custom.arg_descs import TensorArg
-from ..._custom.custom_op import CustomOp, Operation
 from ..._custom.selection import FunctionSelection
 from ..._formulas.elements import element_of
 from ..._formulas.glsl import functions_in
+from ..._functions.custom_op import CustomOp, Operation
 
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from ..._base.errors import InvalidArgumentError
 from ..._builders.walks import IN_PARTS, axes_of, check_sizes, filled, named, spread
 from ..._custom.arg_descs import TensorArg
-from ..._custom.custom_op import CustomOp
 from ..._custom.selection import FunctionSelection
+from ..._functions.custom_op import CustomOp
 from .keys import Key, key_of
 from .merging import MOST_MERGED, merge, scratch_for_merge
 

@@ -14,9 +14,9 @@ from ..._builders.elementwise import formula
 from ..._builders.in_parts import InParts
 from ..._builders.walks import TooLargeError, check_sizes, named, spread
 from ..._custom.arg_descs import TensorArg
-from ..._custom.custom_op import CustomOp, Operation
 from ..._custom.declaration import parse
 from ..._custom.selection import FunctionSelection
+from ..._functions.custom_op import CustomOp, Operation
 from ..._memory.tensor import Tensor
 from .exact_sums import WORDS, declare_count, declare_weights, find_largest, total
 from .keys import key_of

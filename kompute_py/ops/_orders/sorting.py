@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._base.errors import InvalidArgumentError
-from ..._custom.custom_op import CustomOp, Operation
 from ..._custom.declaration import parse
 from ..._custom.selection import FunctionSelection
 from ..._custom.specs import TensorSpec
+from ..._functions.custom_op import CustomOp, Operation
 from ..._memory.strided import StridedView
 from .._places.given import countable
 from .._places.moving import ascontiguousarray

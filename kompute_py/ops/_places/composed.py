@@ -13,10 +13,10 @@ from typing import Any
 from ..._base.called import explained
 from ..._base.errors import InvalidArgumentError, KomputeError
 from ..._builders.elementwise import elementwise
-from ..._custom.custom_op import CustomOp, Operation
 from ..._custom.declaration import parse
-from ..._custom.library import recalled
-from ..._custom.op_custom import OpCustom
+from ..._functions.custom_op import CustomOp, Operation
+from ..._functions.library import recalled
+from ..._functions.op_custom import OpCustom
 from ..._memory.strided import StridedView
 from .given import countable
 from .moving import ascontiguousarray

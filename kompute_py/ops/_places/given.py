@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._base.arrays import to_array
 from ..._base.errors import InvalidArgumentError
-from ..._custom.pictures import tensor_of
+from ..._functions.pictures import tensor_of
 from ..._memory.image import Image
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor

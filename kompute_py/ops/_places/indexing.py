@@ -14,17 +14,17 @@ import numpy as np
 from ..._base.errors import InvalidArgumentError, UnimplementedError
 from ..._builders.walks import axes_of, check_sizes, spread
 from ..._custom.arg_descs import TensorArg
-from ..._custom.custom_op import CustomOp
 from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import castable, converted
 from ..._formulas.elements import element_of
 from ..._formulas.glsl import functions_in
+from ..._functions.custom_op import CustomOp
 from .moving import check_indices, within
 from .raising import raising
 
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder
-    from ..._custom.custom_op import Operation
+    from ..._functions.custom_op import Operation
 
 
 class _Indexed(CustomOp):

@@ -14,10 +14,10 @@ from ..._base.errors import InvalidArgumentError
 from ..._builders.elementwise import formula
 from ..._builders.walks import axes_of, check_sizes, group_of, spread
 from ..._custom.arguments import checked_tensor
-from ..._custom.custom_op import CustomOp, Operation
 from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import converted, promoted
 from ..._formulas.elements import element_of
+from ..._functions.custom_op import CustomOp, Operation
 from .composed import Run, Widened
 from .given import shape_of
 

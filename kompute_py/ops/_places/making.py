@@ -16,14 +16,14 @@ from ..._base.types import is_small_float
 from ..._builders.elementwise import elementwise
 from ..._builders.walks import check_sizes
 from ..._custom.arguments import dtype_named
-from ..._custom.custom_op import CustomOp
 from ..._custom.selection import FunctionSelection
 from ..._formulas.elements import element_of
+from ..._functions.custom_op import CustomOp
 from .composed import Run, Widened
 
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder
-    from ..._custom.custom_op import Operation
+    from ..._functions.custom_op import Operation
 
 
 class _Making(CustomOp):

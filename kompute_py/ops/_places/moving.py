@@ -15,8 +15,8 @@ from ..._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from ..._builders.elementwise import strides_of
 from ..._builders.walks import axes_of, check_sizes, group_of, spread
 from ..._custom.arg_descs import TensorArg
-from ..._custom.custom_op import CustomOp, Operation
 from ..._custom.selection import FunctionSelection
+from ..._functions.custom_op import CustomOp, Operation
 from .raising import raising
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import numpy as np
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.walks import axes_of, check_sizes, named, spread
 from ..._custom.arg_descs import TensorArg
-from ..._custom.custom_op import CustomOp, Operation
 from ..._custom.selection import FunctionSelection
+from ..._functions.custom_op import CustomOp, Operation
 
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..._base.errors import OutOfRangeError
 from ..._builders.reduction import reduction
-from ..._custom.custom_op import CustomOp, Operation
 from ..._custom.declaration import parse
+from ..._functions.custom_op import CustomOp, Operation
 from ..._memory.image import Image
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor

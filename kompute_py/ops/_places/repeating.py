@@ -9,8 +9,8 @@ import numpy as np
 from ..._base.arrays import as_index
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._custom.arg_descs import TensorArg
-from ..._custom.custom_op import Operation
 from ..._custom.selection import FunctionSelection
+from ..._functions.custom_op import Operation
 from ..._memory.image import Image
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor

@@ -15,9 +15,9 @@ import numpy as np
 
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.walks import axes_of, check_sizes, named, spread
-from ..._custom.custom_op import CustomOp, Operation
 from ..._custom.selection import FunctionSelection
 from ..._formulas.elements import element_of
+from ..._functions.custom_op import CustomOp, Operation
 from .borders import (
     BORDERS,
     LENGTHS,

@@ -12,8 +12,8 @@ import numpy as np
 from ..._base.errors import InvalidArgumentError, UnimplementedError
 from ..._builders.walks import axes_of, check_sizes
 from ..._custom.arg_descs import TensorArg
-from ..._custom.custom_op import CustomOp, Operation
 from ..._custom.selection import FunctionSelection
+from ..._functions.custom_op import CustomOp, Operation
 from .._places.moving import _Axis, _of, _Places
 from .transforms import Geometry, Writer
 

@@ -12,14 +12,14 @@ import numpy as np
 
 from ..._base.errors import InvalidArgumentError, UnimplementedError
 from ..._builders.walks import check_sizes, filled, named, spread
-from ..._custom.custom_op import CustomOp
 from ..._custom.selection import FunctionSelection
 from ..._formulas.elements import element_of
 from ..._formulas.glsl import functions_in
+from ..._functions.custom_op import CustomOp
 
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder
-    from ..._custom.custom_op import Operation
+    from ..._functions.custom_op import Operation
 
 _METHODS = ("nearest", "linear", "area")
 _MOST_SHRINK = 2**15

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from ..._base.errors import InvalidArgumentError
 from ..._builders.elementwise import Elementwise, ElementwiseOp, elementwise
 from ..._builders.in_parts import ElementsInParts
-from ..._custom.custom_op import Operation
 from ..._custom.declaration import parse
 from ..._formulas.conversions import conversion
 from ..._formulas.formula import Formula
 from ..._formulas.typed import Typed
+from ..._functions.custom_op import Operation
 
 if TYPE_CHECKING:
     from ..._custom.selection import FunctionSelection

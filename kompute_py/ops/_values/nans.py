@@ -14,8 +14,8 @@ from ..._base.types import is_small_float
 from ..._builders.elementwise import formula
 from ..._builders.reduction import reduction
 from ..._custom.arguments import dtype_named
-from ..._custom.custom_op import Operation
 from ..._formulas.dtypes import PART_OF
+from ..._functions.custom_op import Operation
 from .._places.composed import Composed, Run, records
 from .._places.given import given, host
 from .reductions import (

@@ -16,7 +16,6 @@ from ..._builders.in_parts import LinesInParts
 from ..._builders.reduction import Lines, ReductionOp, TakesDtype, combination, made
 from ..._builders.walks import Elements, Reducer, axes_of, named
 from ..._custom.arg_descs import TensorArg
-from ..._custom.custom_op import Operation
 from ..._custom.declaration import parse
 from ..._custom.expressions import IntOrSize
 from ..._custom.selection import FunctionSelection
@@ -24,6 +23,7 @@ from ..._formulas.conversions import conversion
 from ..._formulas.dtypes import PART_OF
 from ..._formulas.elements import element_of
 from ..._formulas.formula import Formula
+from ..._functions.custom_op import Operation
 
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..._base.errors import InvalidArgumentError
 from ..._builders.reduction import TakesDtype, combination, made
 from ..._builders.scan import ScanOp
-from ..._custom.custom_op import Operation
 from ..._custom.selection import FunctionSelection
+from ..._functions.custom_op import Operation
 
 
 class _AxisOrAll(ScanOp):

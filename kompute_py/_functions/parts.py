@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import InvalidArgumentError
+from .._custom.builder import KernelBuilder
+from .._custom.declaration import parse
+from .._custom.program import Program, compile_program
+from .._custom.selection import KernelSelection
+from .._custom.specs import TensorSpec
 from .._memory.reach import Reach, whole_words
-from .builder import KernelBuilder
-from .declaration import parse
-from .program import Program, compile_program
-from .selection import KernelSelection
-from .specs import TensorSpec
 
 _MOST_GROUPS = 65535  # every device has as many on an axis
 _MOST_PROGRAMS = 64

@@ -13,6 +13,19 @@ import numpy as np
 from .. import _native
 from .._base.errors import InvalidArgumentError
 from .._base.types import is_small_float
+from .._custom.arg_descs import TensorArg, TensorListArg
+from .._custom.program import (
+    Block,
+    Program,
+    Step,
+    check_indirect,
+    check_numbers,
+    groups_of,
+    numbers_of,
+    scratch_of,
+)
+from .._custom.selection import KernelSelection
+from .._custom.specs import TensorSpec
 from .._formulas.elements import element_of
 from .._manager.default import manager as default_manager
 from .._memory.image import Image
@@ -23,19 +36,15 @@ from .._memory.strided import StridedView
 from .._memory.tensor import Tensor, buffer_tensor
 from .._recording.preload import unreported
 from .._shaders.constants import NO_SPECIALIZATION
-from .arg_descs import TensorArg, TensorListArg
 from .forms import FRESH, GIVEN, HOST, Facts, Form
 from .given import flat
 from .parts import copying
 from .pictures import first_image, picture_like, tensor_of
-from .program import Block, Program, Step, check_indirect, check_numbers, groups_of, numbers_of, scratch_of
-from .selection import KernelSelection
-from .specs import TensorSpec
 from .tuning import Tuning, measured, report
 
 if TYPE_CHECKING:
+    from .._custom.builder import Indirect
     from .._manager.manager import Manager
-    from .builder import Indirect
 
 
 def make_form(

@@ -21,6 +21,18 @@ from .._base.errors import (
     shown,
 )
 from .._compilers.settings import of_process
+from .._custom.arguments import (
+    answered,
+    checked,
+    donated,
+    features_for,
+    outs_of,
+    plain_types,
+    python_signature,
+)
+from .._custom.declaration import Declaration
+from .._custom.program import compile_program, written
+from .._custom.selection import FunctionSelection
 from .._manager.default import manager as default_manager
 from .._memory.donation import Donated, end, give_back, take
 from .._memory.image import Image
@@ -30,8 +42,6 @@ from .._recording.preload import report_built
 from .._recording.streams import stream_of, submit_stream
 from .._shaders.signature import MISSING
 from .._sync.fence import Fence
-from .arguments import answered, checked, donated, features_for, outs_of, plain_types, python_signature
-from .declaration import Declaration
 from .files import write_files
 from .forming import made_of_specs
 from .forms import GIVEN, Facts, Form
@@ -40,8 +50,6 @@ from .library import Recipe, recalled
 from .op_custom import CacheInfo, OpCustom
 from .prepared import table_for, teach
 from .preparing import Preparing
-from .program import compile_program, written
-from .selection import FunctionSelection
 from .tuning import Tuning
 
 if TYPE_CHECKING:

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.errors import InvalidArgumentError, shown
+from .._custom.arguments import check_outs, checked, spec_of
+from .._custom.declaration import Declaration
+from .._custom.program import Program, compile_program
+from .._custom.selection import FunctionSelection
+from .._custom.special import unchanged
 from .._manager.default import manager as default_manager
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
-from .arguments import check_outs, checked, spec_of
-from .declaration import Declaration
 from .forming import make_form, tried_out
 from .forms import Calls, Facts, Form
 from .given import bases, flat, look, look_at_parts, overlapping, surely_apart
 from .op_custom import CacheInfo
-from .program import Program, compile_program
-from .selection import FunctionSelection
-from .special import unchanged
 from .tuning import Tuning, check_variants, choices_of
 
 if TYPE_CHECKING:

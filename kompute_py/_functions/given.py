@@ -9,13 +9,13 @@ import numpy as np
 
 from .. import _native
 from .._base.errors import InternalError, InvalidArgumentError
+from .._custom.arguments import NUMPY_NUMBERS
+from .._custom.names import text_of
 from .._memory.image import Image
 from .._memory.memory import seen_by_others
 from .._memory.reach import place_of, root_of
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
-from .arguments import NUMPY_NUMBERS
-from .names import text_of
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .. import _native
+from .._custom.names import text_of
+from .._custom.program import Block, Program
 from .._device.kept import make_room
 from .._memory.stand_ins import Fresh, StandIn
-from .names import text_of
-from .program import Block, Program
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager

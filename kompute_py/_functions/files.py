@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError, kind_of, shown
-from .builder import Indirect
-from .program import Block, Program, check_numbers, groups_of, numbers_of
-from .selection import KernelSelection
+from .._custom.builder import Indirect
+from .._custom.program import Block, Program, check_numbers, groups_of, numbers_of
+from .._custom.selection import KernelSelection
 
 
 def write_files(path: str | os.PathLike[str], program: Program, selection: KernelSelection) -> Path:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from .._base.errors import ArgumentTypeError, UnimplementedError, kind_of, shown
-from .declaration import parse
+from .._custom.declaration import parse
+from .._custom.selection import KernelSelection
 from .function import Function
 from .library import OpLibrary
-from .selection import KernelSelection
 
 if TYPE_CHECKING:
-    from .builder import KernelBuilder
+    from .._custom.builder import KernelBuilder
 
 Operation = Function  # its older name
 

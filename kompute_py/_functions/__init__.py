@@ -1,0 +1,1 @@
+"""Functions: what a `kp.CustomOp` declares, called, bound, submitted, and prepared for the next call."""
