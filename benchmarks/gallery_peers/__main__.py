@@ -23,7 +23,7 @@ from ..table import aligned
 
 _SHARED = ("matplotlib", "pillow", "scikit-image", "scipy")
 LIBRARIES = {
-    "kompute_py": (OURS, ROOT / "examples" / "gallery"),
+    "kompute_py": (OURS, ROOT / "kompute_py_gallery"),
     "taichi": (Peer("gallery-taichi", ("taichi", *_SHARED)), Path(__file__).parent / "with_taichi"),
     "wgpu": (Peer("gallery-wgpu", ("wgpu", *_SHARED)), Path(__file__).parent / "with_wgpu"),
 }

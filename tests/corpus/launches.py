@@ -67,7 +67,7 @@ def _sources() -> Any:
                 options: dict[str, Any] = {"language": each.language, "defines": each.defines}
                 source: Any = path.read_text() if each.language == "spvasm" else path
                 yield archive.name, each.name, source, {} if each.language == "spvasm" else options
-    for folder in ("docs", "examples", "benchmarks", "jupyter"):
+    for folder in ("docs", "examples", "kompute_py_gallery", "benchmarks", "jupyter"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in (".py", ".md"):
                 for number, found in enumerate(TEXT.findall(path.read_text())):

@@ -21,7 +21,7 @@ def tokens(text):
     return [(kind, value) for _, kind, value in PythonWithShaders().get_tokens_unprocessed(text)]
 
 
-@pytest.mark.parametrize("folder", ["examples", "tests/kernels"])
+@pytest.mark.parametrize("folder", ["examples", "kompute_py_gallery", "tests/kernels"])
 def test_no_text_is_lost(folder):
     for path in (ROOT / folder).rglob("*.py"):
         text = path.read_text()

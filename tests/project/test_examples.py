@@ -6,6 +6,7 @@ import ast
 import importlib.metadata
 import importlib.util
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import pytest
 from PIL import Image
 
 import kompute_py as kp
+from kompute_py_gallery.__main__ import NAMES
+from kompute_py_gallery.__main__ import main as run_gallery
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tools"))
@@ -23,7 +26,7 @@ from count_code import code_lines  # noqa: E402
 pytestmark = pytest.mark.shared
 
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
-GALLERY = [path for path in sorted((ROOT / "examples" / "gallery").glob("*.py")) if path.stem != "__main__"]
+GALLERY = [ROOT / "kompute_py_gallery" / f"{name}.py" for name in NAMES]
 PAGES = ROOT / "docs" / "gallery"
 # Smaller than a person would want them.
 SMALL = {
@@ -138,10 +141,31 @@ def test_program_of_the_gallery_notices_a_mistake(path, capsys):
 def test_program_of_the_gallery_is_short_and_has_a_page(path):
     assert len(code_lines(path.read_text())) < 100
     page = (PAGES / f"{path.stem}.md").read_text()
-    assert f"../../examples/gallery/{path.name}" in page and f"{path.stem}.webp" in page
+    assert f"../../kompute_py_gallery/{path.name}" in page and f"{path.stem}.webp" in page
     assert re.search(rf"\b{path.stem}\b", (PAGES / "index.md").read_text())
     with Image.open(PAGES / f"{path.stem}.webp") as picture:
         assert picture.width >= 400 and 1.4 < picture.width / picture.height < 1.6
+
+
+def test_the_gallery_runs_by_name(tmp_path):
+    """As from a wheel: the folder is not the sources'."""
+    command = [sys.executable, "-m", "kompute_py_gallery", "heat", "--size", "40", "--out", "heat.png"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "right" in done.stdout, done.stdout + done.stderr
+    assert [each.name for each in tmp_path.iterdir()] == ["heat.png"]
+
+
+@pytest.mark.own_driver
+def test_the_gallery_names_its_programs_and_what_they_need(capsys, monkeypatch):
+    assert run_gallery([]) == 0
+    assert ", ".join(sorted(SMALL)) in capsys.readouterr().out
+    assert run_gallery(["heta"]) == 2
+    assert "'heta'" in (said := capsys.readouterr().err) and "heat" in said
+    monkeypatch.setitem(sys.modules, "scipy.fft", None)
+    monkeypatch.delitem(sys.modules, "kompute_py_gallery.heat", raising=False)
+    monkeypatch.setattr(sys, "argv", ["python"])
+    assert run_gallery(["heat"]) == 1
+    assert 'pip install "kompute-py[examples]"' in capsys.readouterr().err
 
 
 @pytest.mark.own_driver

@@ -1,6 +1,6 @@
 """Remakes the pictures of the gallery, and stops at the first program with a wrong result.
 
-python -m examples.gallery [NAME ...]
+python tools/gallery.py [NAME ...]
 """
 
 import importlib
@@ -10,9 +10,9 @@ from pathlib import Path
 
 from PIL import Image
 
-FOLDER = Path(__file__).resolve().parent
-PICTURES = FOLDER.parents[1] / "docs" / "gallery"
-NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__main__")
+from kompute_py_gallery.__main__ import NAMES
+
+PICTURES = Path(__file__).resolve().parents[1] / "docs" / "gallery"
 SHEET = ["mandelbrot", "path_tracer", "nbody", "raymarch", "reaction_diffusion", "heat"]
 # Larger than a first try needs them.
 OPTIONS = {
@@ -33,13 +33,14 @@ OPTIONS = {
 
 
 def main(names: list[str]) -> int:
+    """Runs the programs of these names, or all; returns the status of the process."""
     for name in names or NAMES:
         if name not in NAMES:
             print(f"There is no program {name!r}; there are {', '.join(NAMES)}", file=sys.stderr)
             return 2
         print(f"{name}:", flush=True)
         start = time.perf_counter()
-        script = importlib.import_module(f"{__package__}.{name}")
+        script = importlib.import_module(f"kompute_py_gallery.{name}")
         if script.main([*OPTIONS.get(name, []), "--out", str(PICTURES / f"{name}.webp")]):
             return 1
         print(f"  {time.perf_counter() - start:.1f} s", flush=True)
