@@ -248,3 +248,33 @@ def test_errors_in_kernels_of_items_name_them(mgr: kp.Manager) -> None:
 
     with pytest.raises(kp.errors.ShaderCompileError, match=r"x0_load\(0\) \+ missing"):
         kp.CustomOp.register(Wrong)([mgr.zeros(2), mgr.zeros(2)])
+
+
+def test_kernels_and_functions_have_the_same_verbs(mgr):
+    x, y = mgr.tensor([1, 2, 3]), mgr.zeros(3)
+    kernel = mgr.kernel("""
+        layout(binding = 0) readonly buffer X { float x[]; };
+        layout(binding = 1) writeonly buffer Y { float y[]; };
+        layout(local_size_x = 64) in;
+        void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) y[i] = 2.0 * x[i]; }
+    """)
+    function = kp.ops.elementwise("2 * x")
+    composed = kp.ops.quantile
+    assert kp.Operation is kp.Function is type(kp.ops.roll) and kp.Function.op is kp.Function.bind
+    assert composed.bind(x, 0.5).results[0].shape == ()
+    function.preload(x, out=y)
+    kernel.preload()
+    for called in (kernel, function):
+        done = mgr.semaphore()
+        y.fill(0.0)
+        assert called(x, out=y) in (None, y) and y.tolist() == [2, 4, 6]
+        y.fill(0.0)
+        mgr.sequence().record(called.bind(x, out=y)).eval()
+        assert y.tolist() == [2, 4, 6]
+        for _ in range(3):
+            y.fill(0.0)
+            called.submit(x, out=y, wait=called.submit(x, out=y), signal=(done, done.query() + 1)).wait()
+            assert y.tolist() == [2, 4, 6]
+        assert done.query() == 3
+        with pytest.raises(kp.ArgumentTypeError, match=r"not \w+; make one: \w+\.bind"):
+            mgr.sequence().record(called)
