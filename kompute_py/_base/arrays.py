@@ -172,15 +172,6 @@ def host_empty(shape: tuple[int, ...], dtype: np.dtype[Any], who: str) -> np.nda
         raise OutOfMemoryError(f"{who}: a result of shape {shape}, {dtype} is too large: {error}") from None
 
 
-def require_manager(manager: Any) -> None:
-    """Raises ArgumentTypeError if `manager` is not a Manager."""
-    # Tests an attribute, not the class: the class's module imports the modules that call this function.
-    if isinstance(manager, type) or not hasattr(manager, "_adopt_buffer"):
-        raise ArgumentTypeError(
-            f"manager is {shown(manager)} of type {type(manager).__name__}; give a kp.Manager"
-        )
-
-
 def as_name(value: Any) -> str:
     """`value` as the name of an object.
 

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .. import _native
 from .._base.arrays import as_index
-from .._base.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
+from .._base.errors import (
+    ArgumentTypeError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OutOfRangeError,
+    shown,
+)
 from .._base.settings import ConfigReport, Setting
 from .devices import chosen_device, compute_family, family_indices, list_devices, selection, warn_of
 from .diagnostics import Diagnostics
@@ -273,3 +279,11 @@ class Device:
                 "numbered from 0"
             )
         return self._open().vk_queue(index)
+
+
+def require_manager(manager: Any) -> None:
+    """Raises ArgumentTypeError if `manager` is not a Manager."""
+    if not isinstance(manager, Device):
+        raise ArgumentTypeError(
+            f"manager is {shown(manager)} of type {type(manager).__name__}; give a kp.Manager"
+        )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 import numpy as np
 
 from .. import _native
-from .._base.arrays import as_index, require_manager, to_flag
+from .._base.arrays import as_index, to_flag
 from .._base.errors import (
     ArgumentTypeError,
     InvalidArgumentError,
@@ -26,6 +26,7 @@ from .._base.errors import (
     not_copyable,
     shown,
 )
+from .._device.device import require_manager
 from .._launches.grid import Spelling
 from .._memory.memory import Memory
 from .._recording.preload import Ahead, report_built

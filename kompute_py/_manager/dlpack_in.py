@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from .._base.arrays import refuse_mask, require_manager, to_flag
+from .._base.arrays import refuse_mask, to_flag
 from .._base.errors import ArgumentTypeError, ExchangeError, KomputeError, shown
+from .._device.device import require_manager
 from .._memory.dlpack import CPU_MEMORY, capsule_of, dtype_of
 from .._memory.host_memory import HostBufferSemantics
 from .._memory.tensor import Tensor

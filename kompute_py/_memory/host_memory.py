@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.arrays import as_index, as_shape, require_manager, to_dtype
+from .._base.arrays import as_index, as_shape, to_dtype
 from .._base.errors import (
     InvalidArgumentError,
     OutOfMemoryError,
@@ -19,6 +19,7 @@ from .._base.errors import (
     shown,
 )
 from .._base.types import MemoryTypes
+from .._device.device import require_manager
 from .memory import Memory, seen_by_others
 from .tensor import Tensor, buffer_tensor
 

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.array_habits import OnlyOfArrays
-from .._base.arrays import (
-    as_float32,
-    as_index,
-    as_typed,
-    check_out,
-    matching,
-    require_manager,
-    to_array,
-    to_flag,
-)
+from .._base.arrays import as_float32, as_index, as_typed, check_out, matching, to_array, to_flag
 from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
 from .._base.misplaced import KEPT_BY_IMAGES
 from .._base.texels import (
@@ -32,6 +23,7 @@ from .._base.texels import (
     size_of,
     with_alpha,
 )
+from .._device.device import require_manager
 from .memory import SINGLE, Memory, to_memory_type
 from .sampler import SampledImage, Sampler
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .._base.arrays import require_manager, to_flag
+from .._base.arrays import to_flag
 from .._base.errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -14,6 +14,7 @@ from .._base.errors import (
     shown,
 )
 from .._base.plain_arguments import as_text
+from .._device.device import require_manager
 
 if TYPE_CHECKING:
     from .._base.annotations import AddressMode, BorderColor, FilterName

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native
-from .._base.arrays import as_shape, require_manager, to_dtype
+from .._base.arrays import as_shape, to_dtype
 from .._base.errors import FailedPreconditionError
 from .._base.types import MemoryTypes
+from .._device.device import require_manager
 from .._device.kept import make_room, most_kept
 from .tensor import Tensor, buffer_tensor
 

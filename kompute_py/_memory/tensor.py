@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _native
 from .._base.array_habits import ArrayAttributeError
-from .._base.arrays import as_indices, as_typed, element_bytes, require_manager, spread, to_dtype
+from .._base.arrays import as_indices, as_typed, element_bytes, spread, to_dtype
 from .._base.errors import (
     ArgumentTypeError,
     ExchangeError,
@@ -24,6 +24,7 @@ from .._base.packing import packed
 from .._base.plain_arguments import refuse_unordered
 from .._base.regions import is_advanced, locate, reshaped, retyped
 from .._base.types import DataTypes, is_small_float
+from .._device.device import require_manager
 from .dlpack import CPU, VULKAN, code_of
 from .memory import DEVICE, Memory, memory_list, seen_by_others, submitted, to_memory_type
 from .strided import indexing

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import _native as core
-from .._base.arrays import as_indices, as_name, require_manager
+from .._base.arrays import as_indices, as_name
 from .._base.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
@@ -18,6 +18,7 @@ from .._base.errors import (
 )
 from .._base.warn import warn
 from .._compilers.spirv_words import module_bytes
+from .._device.device import require_manager
 from .._memory.memory import Memory, memory_list
 from .._memory.sampler import Bindable, SampledImage, Sampler
 from .._memory.tensor import Tensor

@@ -13,7 +13,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, overload
 
 from .. import _native
-from .._base.arrays import as_index, as_name, require_manager, to_flag
+from .._base.arrays import as_index, as_name, to_flag
 from .._base.errors import (
     ArgumentTypeError,
     EvalTimeoutError,
@@ -23,6 +23,7 @@ from .._base.errors import (
     not_copyable,
 )
 from .._base.warn import warn, warn_of_cancelled
+from .._device.device import require_manager
 from .._memory.memory import Memory, memory_list
 from .._memory.peer import PeerCopies
 from .._sync.fence import Fence, to_seconds, wait_in_loop

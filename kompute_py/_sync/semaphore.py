@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from .._base.arrays import as_index, as_name, require_manager
+from .._base.arrays import as_index, as_name
 from .._base.errors import (
     ArgumentTypeError,
     EvalTimeoutError,
@@ -16,6 +16,7 @@ from .._base.errors import (
 from .._base.plain_arguments import as_text
 from .._base.types import SemaphoreCompatibility
 from .._base.warn import warn_of_cancelled
+from .._device.device import require_manager
 from .fence import Fence, to_seconds
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.arrays import as_index, as_shape, refuse_mask, require_manager, to_flag
+from .._base.arrays import as_index, as_shape, refuse_mask, to_flag
 from .._base.called import called, called_methods
 from .._base.errors import (
     ArgumentTypeError,
@@ -20,6 +20,7 @@ from .._base.errors import (
     kind_of,
     shown,
 )
+from .._device.device import require_manager
 from .._functions.op_custom import OpCustom
 from .._manager.default import manager as default_manager
 from .._memory.strided import StridedView
