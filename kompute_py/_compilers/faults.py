@@ -14,16 +14,10 @@ from collections.abc import Callable, Iterator
 from .spirv_words import (
     DECORATE,
     EXTENDED,
-    FUNCTION,
     NAME,
-    TYPE_ARRAY,
     TYPE_INT,
-    TYPE_POINTER,
-    TYPE_RUNTIME_ARRAY,
     TYPE_VECTOR,
-    VARIABLE,
     instructions,
-    text_at,
     words_of,
 )
 
@@ -65,39 +59,6 @@ def of_module(spirv: bytes) -> str | None:
             if opcode == _COUNT and words[at + 3] in widened:
                 return "countbits of an int16_t counts its sign in 32 bits: convert it to uint16_t"
     return None
-
-
-_IMAGE, _TEXELS = 25, 5  # OpTypeImage, and the dimension of texel buffers
-
-
-def of_texels(spirv: bytes, code: str) -> Iterator[str]:
-    """A sentence for each texel buffer without a format whose type in `code`, a source and its tree, has
-    three channels: with a flat array a read would give one number and two zeros.
-    """
-    words = words_of(spirv)
-    names: dict[int, str] = {}
-    without: set[int] = set()  # types
-    for opcode, at, length in instructions(words):
-        if opcode == FUNCTION:
-            return
-        if opcode == NAME:
-            names[words[at + 1]] = re.sub(r"_\d+$", "", text_at(words, at + 2, at + length))
-        elif (opcode == _IMAGE and words[at + 3] == _TEXELS and words[at + 8] == 0) or (
-            opcode in (TYPE_ARRAY, TYPE_RUNTIME_ARRAY, TYPE_POINTER)
-            and words[at + (3 if opcode == TYPE_POINTER else 2)] in without
-        ):
-            without.add(words[at + 1])
-        elif opcode == VARIABLE and words[at + 1] in without and (name := names.get(words[at + 2])):
-            last = re.escape(name.rpartition(".")[2])  # of a member's
-            if re.search(
-                rf"Buffer\s*<\s*\w+3\s*>[^;(){{}}<>]*\b{last}(?:_\d+)?\b"
-                rf"| {last} '[^\n]*(?<!Structured)Buffer<vector<[\w ]+, 3>",
-                code,
-            ):
-                yield (
-                    f"{name!r} has texels of three channels, and no format has: write the format of its "
-                    'tensor before it, as [[vk::image_format("rgba32f")]], or declare a StructuredBuffer'
-                )
 
 
 # -- in the source -----------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import re
 from typing import Any
 
 from .sources import UNKNOWN, Files, Message, Methods, Result, Source, Unusable, guid, no_entry
+from .tidy import shares_bindings
 
 _SPIRV = 6
 _COMPUTE_STAGE = 6
@@ -108,10 +109,15 @@ class Slang:
         if _UNUSED_BYTES in log:
             options.remove(_KEEP)
             result, log = self._attempt(source, version, options)
-        if result.spirv and source.register_bases and any(map(_PLACED.search, result.files.texts())):
-            # Slang would number what has [[vk::binding]] anew.
+        if (
+            result.spirv
+            and source.register_bases
+            and (any(map(_PLACED.search, result.files.texts())) or shares_bindings(result.spirv))
+        ):
+            # Slang would number what has [[vk::binding]] anew, and two variables of a ParameterBlock alike.
             message = (
-                "Slang cannot shift registers beside [[vk::binding]]; DXC can, or number all by one of both"
+                "Slang cannot shift registers beside [[vk::binding]] or a ParameterBlock; number all "
+                "variables by [[vk::binding]], or none by registers"
             )
             return result._replace(spirv=b"", messages=[(source.name, 0, 0, "error", message, "")])
         if result.spirv and version == "1.3" and any(_EXCHANGE.search(text) for text in result.files.texts()):

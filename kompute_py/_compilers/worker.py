@@ -119,8 +119,8 @@ class Compilers:
 
     def _compiled(self, asked: dict[str, Any]) -> dict[str, Any]:
         from kompute_py._base.errors import ShaderCompileError
-        from kompute_py._compilers.faults import of_module, of_numbers, of_texels, of_text, of_tree
-        from kompute_py._compilers.slang_images import with_formats
+        from kompute_py._compilers.faults import of_module, of_numbers, of_text, of_tree
+        from kompute_py._compilers.image_formats import with_formats
         from kompute_py._compilers.sources import Source
         from kompute_py._compilers.tidy import LETTERS, set_apart, shares_bindings, tidied
 
@@ -144,7 +144,8 @@ class Compilers:
         )
         made = compiler.compile(source)
         own = bool(source.register_bases) or any("-shift" in each for each in source.options)
-        shifted = made.spirv and source.language == "hlsl" and not own and shares_bindings(made.spirv)
+        code = _without_comments(made.files.texts())
+        shifted = made.spirv and "register" in code and not own and shares_bindings(made.spirv)
         if shifted:
             made = compiler.compile(source._replace(register_bases=LETTERS))
         probes = self._probes(made.files.probes())
@@ -156,9 +157,8 @@ class Compilers:
         if shifted:
             spirv = set_apart(spirv)
         fault = of_module(spirv)
-        code = _without_comments(made.files.texts())
+        spirv, formless = with_formats(spirv, code, made.tree)
         if asked["compiler"] == "slang":
-            spirv = with_formats(spirv, code)
             sentences, placed = [*of_text(code), *([fault] if fault else [])], []
         else:
             sentences, placed = list(of_numbers(code)), list(of_tree(made.tree, fault))
@@ -176,7 +176,7 @@ class Compilers:
                 for (file, line, column), each in dict.fromkeys(faults)
             ]
         )
-        refused += [(source.name, 0, 0, "error", each, "") for each in of_texels(spirv, code + made.tree)]
+        refused += [(source.name, 0, 0, "error", each, "") for each in formless]
         _begin("optimizer")
         try:
             spirv, declared, shared = self._native.finish_spirv(

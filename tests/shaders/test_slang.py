@@ -340,6 +340,7 @@ IMAGES = {  # the declared type, numbers of a texel
     "float2": 2,
     "float4": 4,
 }
+SHADER = '[shader("compute")] [numthreads(4, 1, 1)] void main(uint3 t : SV_DispatchThreadID)'
 
 
 @pytest.mark.parametrize("language", ["hlsl", "slang"])
@@ -377,6 +378,81 @@ def test_images_that_are_only_written_have_no_format():
         )
     )
     assert "WriteWithoutFormat" in text and "ReadWithoutFormat" not in text
+
+
+def test_formats_of_arrays_of_images_beside_local_variables(mgr, needs):
+    needs(mgr, "dispatch")
+    kernel = mgr.kernel(
+        f"RWTexture2D<float2> images[2]; {SHADER} {{ for (uint i = 0; i < 2; ++i) images[i][t.xy] *= 2; }}",
+        language="slang",
+    )
+    texels = np.arange(8, dtype=np.float32).reshape(1, 4, 2)
+    images = [mgr.image(texels + k) for k in range(2)]
+    kernel(images, groups=1)
+    for k, image in enumerate(images):
+        np.testing.assert_array_equal(image.read(), (texels + k) * 2)
+
+
+def test_pointers_in_a_struct(mgr, needs):
+    needs(mgr, "dispatch")
+    needs(mgr, "bufferDeviceAddress")
+    kernel = mgr.kernel(
+        "struct Job { float* from; float* to; uint n; };"
+        f"{SHADER[:-1]}, uniform Job job) {{ if (t.x < job.n) job.to[t.x] = job.from[t.x] * 2; }}",
+        language="slang",
+    )
+    x, y = mgr.tensor(np.arange(4)), mgr.zeros(4)
+    kernel(job={"from": x, "to": y, "n": 3}, groups=1)
+    np.testing.assert_array_equal(y.read(), [0, 2, 4, 0])
+
+
+NORMALIZED = {
+    "unorm float2": ("rg8", np.uint8), "unorm float4": ("rgba8", np.uint8),
+    "snorm float4": ("rgba8_snorm", np.int8), "unorm float": ("r8", np.uint8),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("language", "element"),
+    [
+        pytest.param(language, element, marks=needs_dxc if language == "hlsl" else ())
+        for language in ("hlsl", "slang")
+        for element in NORMALIZED
+        if (language, element) != ("slang", "unorm float")  # Slang makes SPIR-V of it that is not valid
+    ],
+)
+def test_images_of_normalized_floats_have_8_bits(mgr, needs, language, element):
+    needs(mgr, "dispatch")
+    form, dtype = NORMALIZED[element]
+    kernel = mgr.kernel(
+        f"RWTexture2D<{element}> image; RWTexture2D<float> other;"
+        f"{SHADER} {{ image[t.xy] = 1 - image[t.xy]; other[t.xy] += 1; }}",
+        language=language,
+    )
+    most = np.iinfo(dtype).max
+    texels = np.arange(0, 4 * len(form), len(form), dtype=dtype).reshape(1, 4, 1)
+    texels = np.repeat(texels, form.count("g") + 1 + 2 * form.count("a"), axis=2).squeeze(
+        axis=2 if form == "r8" else ()
+    )
+    image, other = mgr.image(texels, format=form), mgr.image(np.zeros((1, 4), np.float32))
+    kernel(image=image, other=other, groups=1)
+    np.testing.assert_array_equal(image.read(), most - texels)
+    np.testing.assert_array_equal(other.read(), np.ones((1, 4)))
+
+
+def test_registers_of_slang_are_shifted_apart(mgr, needs):
+    needs(mgr, "dispatch")
+    source = f"""ByteAddressBuffer bytes : register(t1); StructuredBuffer<float> x : register(t0);
+RWStructuredBuffer<float> y : register(u0);
+{SHADER} {{ y[t.x] = x[t.x] * 2 + bytes.Load<float2>(8 * t.x).y + bytes.Load<uint>(0); }}"""
+    kernel = mgr.kernel(source, language="slang")
+    assert {p.name: p.binding for p in kernel.signature.parameters} == {"x": 0, "bytes": 1, "y": 2}
+    x, y = np.float32([1, 2, 3, 4]), np.zeros(4, np.float32)
+    kernel(x=x, bytes=np.zeros(8, np.uint32), y=y, groups=1)
+    np.testing.assert_array_equal(y, 2 * x)
+    block = "struct A { float k; StructuredBuffer<float> b; }; ParameterBlock<A> block;"
+    with pytest.raises(kp.ShaderCompileError, match=r"shift registers beside \[\[vk::binding\]\] or a Param"):
+        kp.compile(block + source.replace("* 2", "* block.k + block.b[0]"), language="slang")
 
 
 def test_a_format_that_cannot_be_inferred_is_asked_for(mgr):
