@@ -17,6 +17,7 @@ from .._base.errors import (
     shown,
 )
 from .._base.settings import ConfigReport, Setting
+from .._base.types import MemoryTypes
 from .devices import chosen_device, compute_family, family_indices, list_devices, selection, warn_of
 from .diagnostics import Diagnostics
 from .drivers import DriverInfo, driver_of, manifest_named
@@ -243,6 +244,12 @@ class Device:
                 f"{what} gives {groups[axis]} groups in {_AXES[axis]}; {self._device_name} runs at most "
                 f"{limits[axis]} there (maxComputeWorkGroupCount {limits}), and {why}"
             )
+
+    def _after(self, where: MemoryTypes) -> None:
+        if where is not MemoryTypes.device:
+            self._diagnostics.log_notes()  # the core notes requests for memory that it could not satisfy
+        if self._watch is not None:
+            self._watch()
 
     # -- raw Vulkan: these raise FailedPreconditionError if the Manager is destroyed -------------------------
 

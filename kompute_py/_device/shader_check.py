@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .._base.annotations import CompileOptions, ShaderSource
-    from .._manager.manager import Manager
+    from .device import Device
 
 
 _LARGE_LOCALS = 8192  # bytes; lavapipe takes 100 s for an array of twice that many
@@ -63,7 +63,7 @@ Finding.__module__ = "kompute_py"  # public; imported when first used
 
 def check(
     shader: ShaderSource,
-    device: int | str | Mapping[str, Any] | Manager | None = None,
+    device: int | str | Mapping[str, Any] | Device | None = None,
     *,
     entry: str | None = None,
     spec_consts: Any = (),

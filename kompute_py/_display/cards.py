@@ -20,14 +20,14 @@ from . import graph, pictures
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from .._device.device import Device
     from .._kernels.kernel import Kernel
-    from .._manager.manager import Manager
     from .._memory.memory import Memory
     from .._recording.sequence import Sequence
     from .._sync.fence import Fence
 
 
-def manager_card(manager: Manager) -> str:
+def manager_card(manager: Device) -> str:
     """The device, and how much of it the Manager uses."""
     info = manager._info
     rows = [

@@ -36,6 +36,7 @@ from .._base.file_access import (
 from .._base.plain_arguments import as_list
 from .._base.types import MemoryTypes
 from .._base.warn import warn
+from .._memory.making import new_tensor
 from .._memory.memory import to_memory_type
 from .._memory.tensor import Tensor
 from .other_formats import LONGEST_MARK, other_format
@@ -431,7 +432,7 @@ def _load(
     done = 0
     for entry, end in zip(chosen, ends, strict=True):
         bar.at(done, entry.name)
-        tensor = manager._made(entry.shape, entry.numpy_dtype, where, None)
+        tensor = new_tensor(manager, entry.shape, entry.numpy_dtype, where)
         loaded[entry.name] = tensor
         tensor._native.name = entry.name
         if entry.nbytes >= _IN_PLACE and tensor.mappable:

@@ -130,7 +130,7 @@ def tried_out(
 
 def made_of_specs(values: Sequence[Any]) -> list[Any]:
     """The values with new tensors instead of specs, of the Manager that the other tensors have."""
-    manager = next((each._manager for each in flat(values) if isinstance(each, (Tensor, Image))), None)
+    manager = next((each.manager for each in flat(values) if isinstance(each, (Tensor, Image))), None)
 
     def made(value: Any) -> Any:
         if isinstance(value, (list, tuple)):

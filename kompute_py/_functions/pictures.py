@@ -10,10 +10,11 @@ import numpy as np
 from .._base.errors import InvalidArgumentError
 from .._base.texels import ImageFormat, ImageSize, parse_format, plain_format, size_of
 from .._memory.image import Image
+from .._memory.making import new_tensor
 from .._memory.tensor import Tensor
 
 if TYPE_CHECKING:
-    from .._manager.manager import Manager
+    from .._device.device import Device
 
 _CHANNELS = {1: "r", 2: "rg", 4: "rgba"}
 
@@ -24,7 +25,7 @@ class Picture(NamedTuple):
     size: ImageSize
     format: ImageFormat
 
-    def made(self, manager: Manager, shape: tuple[int, ...], memory_type: Any) -> Image:
+    def made(self, manager: Device, shape: tuple[int, ...], memory_type: Any) -> Image:
         """A new image, of undefined contents."""
         image = Image._empty(manager, self.size, self.format, memory_type)
         image._shape = shape  # one channel may have an axis
@@ -66,7 +67,7 @@ def _format_like(given: ImageFormat, component: str, channels: int) -> ImageForm
 
 def tensor_of(image: Image) -> Tensor:
     """A new tensor with the device's contents of an image."""
-    tensor = image._manager._made(image._shape, image._dtype, image._memory_type, None)
+    tensor = new_tensor(image._manager, image._shape, image._dtype, image._memory_type)
     tensor.copy_from(image).wait()
     return tensor
 

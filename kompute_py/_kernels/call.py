@@ -22,7 +22,7 @@ from .scratch import Scratch
 from .version import Version
 
 if TYPE_CHECKING:
-    from .._manager.manager import Manager
+    from .._device.device import Device
 
 _EMPTY: Mapping[str, Any] = {}
 
@@ -232,7 +232,7 @@ class Call:
         given.
         """
         version = self.version
-        manager: Manager = version.manager
+        manager: Device = version.manager
         if memory._manager is not manager or not memory._is_init():
             check_owner(memory, manager, f"{parameter.name!r} of {version.name}")
         check_argument(parameter, memory, f"{version.name}: {parameter.name!r}", array=array)

@@ -19,7 +19,7 @@ from .._shaders.signature import MISSING, Parameter
 from .._shaders.type_text import type_text
 
 if TYPE_CHECKING:
-    from .._manager.manager import Manager
+    from .._device.device import Device
 
 
 def flat(bound: Iterable[Any]) -> Iterator[Any]:
@@ -132,7 +132,7 @@ def pack_block(parameter: Parameter, value: Mapping[str, Any], what: str) -> np.
     return np.frombuffer(packed, np.uint8 if parameter.dtype is None else parameter.dtype)
 
 
-def check_references(kernel: str, manager: Manager, references: Iterable[Any]) -> None:
+def check_references(kernel: str, manager: Device, references: Iterable[Any]) -> None:
     """Raises what is wrong with tensors that a shader reaches by their addresses."""
     for memory in references:
         if not isinstance(memory, Memory) or memory._is_image:

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .._manager.manager import Manager
+    from .._device.device import Device
     from .kernel import Kernel
 
 _MOST_RECENT = 16
@@ -24,7 +24,7 @@ class Specializations:
 
     __slots__ = ("__weakref__", "_known", "_lock", "_manager", "_most", "_recent")
 
-    def __init__(self, manager: Manager) -> None:
+    def __init__(self, manager: Device) -> None:
         self._manager = weakref.ref(manager)
         self._most: int | None = None  # set at the first specialization
         self._known: weakref.WeakValueDictionary[Constants, Kernel] = weakref.WeakValueDictionary()

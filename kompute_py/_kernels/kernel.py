@@ -27,9 +27,10 @@ from .._base.errors import (
     shown,
 )
 from .._device.device import require_manager
+from .._device.owner import owner
 from .._launches.grid import Spelling
 from .._memory.memory import Memory
-from .._recording.preload import Ahead, report_built
+from .._recording.preload import Ahead, preload, report_built
 from .._recording.streams import stream_of, submit_stream
 from .._shaders.constants import NO_SPECIALIZATION
 from .._shaders.module import ShaderModule, naming
@@ -47,7 +48,8 @@ from .version import Version
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from .._manager.manager import Manager
+    from .._device.device import Device
+    from .._device.owner import Manager
     from .._sync.semaphore import Semaphore, Waitable
     from ..typing import KernelOptions, ShaderSource, TextLanguage
     from .reload import Reloader
@@ -56,7 +58,7 @@ _NOTHING: tuple[()] = ()
 _Out = TypeVar("_Out", bound="np.ndarray[Any, Any]")
 
 
-def _is_zero(bounds: Any, name: str, manager: Manager) -> bool:
+def _is_zero(bounds: Any, name: str, manager: Device) -> bool:
     """Whether `bounds` is "zero", which the device must promise."""
     if type(bounds) is not str or bounds not in ("check", "zero"):
         raise InvalidArgumentError(f'{name}: bounds is {shown(bounds)}; choose "check" or "zero"')
@@ -170,7 +172,7 @@ class Kernel:
 
     def __init__(
         self,
-        manager: Manager,
+        manager: Device,
         source: ShaderSource,
         *,
         name: str | None = None,
@@ -393,7 +395,7 @@ class Kernel:
         with the time. ``mgr.preload([...])`` builds several in parallel. See there for the exceptions and the
         errors.
         """
-        self._manager.preload((self,))
+        preload(self._manager, (self,))
 
     def _ahead(self) -> Ahead:
         if self._look is not None:
@@ -504,7 +506,7 @@ class Kernel:
     @property
     def manager(self) -> Manager:
         """The Manager that it belongs to."""
-        return self._manager
+        return owner(self._manager)
 
     @property
     def module(self) -> ShaderModule:

@@ -37,7 +37,7 @@ from .._compilers.watched_files import WatchedFiles
 from .._shaders.module import ShaderModule, is_assembly
 
 if TYPE_CHECKING:
-    from .._manager.manager import Manager
+    from .._device.device import Device
     from .._shaders.signature import Signature
     from .kernel import Kernel
     from .operation import OpKernel
@@ -64,7 +64,7 @@ class Reloader:
     )
 
     def __init__(
-        self, manager: Manager, source: Any, options: Mapping[str, Any], module: ShaderModule
+        self, manager: Device, source: Any, options: Mapping[str, Any], module: ShaderModule
     ) -> None:
         self._manager = manager
         self._source = source
@@ -182,7 +182,7 @@ class Reloader:
 
 
 def reloader_for(
-    manager: Manager, source: Any, options: Mapping[str, Any], module: ShaderModule, watch: bool
+    manager: Device, source: Any, options: Mapping[str, Any], module: ShaderModule, watch: bool
 ) -> Reloader | None:
     """A Reloader if the source is in files, by itself or through its includes; else None.
 

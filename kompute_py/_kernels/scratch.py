@@ -14,11 +14,12 @@ import numpy as np
 from .._base.arrays import check_dtype
 from .._base.errors import ArgumentTypeError
 from .._device.kept import make_room
+from .._memory.making import form_of, new_tensor
 from .._memory.tensor import Tensor
 
 if TYPE_CHECKING:
     from .. import _native
-    from .._manager.manager import Manager
+    from .._device.device import Device
 
 _LEAST_BYTES = 256
 _BYTES = np.dtype(np.uint8)
@@ -37,7 +38,7 @@ class Scratch:
 
     __slots__ = ("__weakref__", "_buffers", "_dtypes", "_manager", "_table", "beyond")
 
-    def __init__(self, manager: Manager, table: _native.CallTable) -> None:
+    def __init__(self, manager: Device, table: _native.CallTable) -> None:
         """`table` has what was recorded for the buffers, and refers to this object."""
         self._manager = manager
         self._table = weakref.ref(table)
@@ -61,12 +62,12 @@ class Scratch:
         if dtype is None:
             dtype = self._checked(array)
         if array.nbytes >= 1 << 40:
-            self._manager.empty(array.shape, array.dtype, "storage")  # a broadcast array; raises
+            new_tensor(self._manager, array.shape, dtype, "storage")  # a broadcast array; raises
         size = capacity(array.nbytes)
         buffer = self._buffer(index, size)
         if buffer is None:
             self.beyond = True
-            buffer = self._manager.empty(size, _BYTES, "storage")
+            buffer = new_tensor(self._manager, (size,), _BYTES, "storage")
         return buffer._part(0, array.shape, dtype)
 
     def memory(self, index: int, nbytes: int) -> Any:
@@ -83,14 +84,14 @@ class Scratch:
         if buffer is None or not buffer._is_init():
             if not make_room(self._manager, size):
                 return None
-            buffer = self._buffers[index, size] = self._manager.empty(size, _BYTES, "storage")
+            buffer = self._buffers[index, size] = new_tensor(self._manager, (size,), _BYTES, "storage")
         return buffer
 
     def _checked(self, array: np.ndarray[Any, Any]) -> np.dtype[Any]:
         try:
             dtype = check_dtype(array.dtype)
         except ArgumentTypeError:
-            self._manager.empty(array.shape, array.dtype, "storage")  # raises it with the array's shape
+            form_of(array.shape, array.dtype)  # raises it with the array's shape
             raise
         if len(self._dtypes) >= 64:
             self._dtypes.clear()

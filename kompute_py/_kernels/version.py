@@ -27,7 +27,7 @@ from .calls import check_references
 
 if TYPE_CHECKING:
     from .._base.arrays import Counts
-    from .._manager.manager import Manager
+    from .._device.device import Device
 
 _EMPTY: Mapping[str, Any] = {}
 
@@ -39,7 +39,7 @@ class Version:
 
     def __init__(
         self,
-        manager: Manager,
+        manager: Device,
         module: ShaderModule,
         native: _native.Shader,
         special: Specialization,

@@ -26,6 +26,8 @@ import numpy as np
 
 from .._base.errors import InvalidArgumentError
 from .._base.texels import ImageFormat, parse_format
+from .._memory.image import Image
+from .._memory.making import new_tensor
 from .._shaders.layout import element_dtype, tail_of
 from .._shaders.signature import MISSING, Parameter
 from .beyond import spills
@@ -34,7 +36,7 @@ from .grid import elements_shape
 from .values import Sum, Values
 
 if TYPE_CHECKING:
-    from .._manager.manager import Manager
+    from .._device.device import Device
     from .._memory.memory import Memory
 
 _DIMS = {"1D": 1, "2D": 2, "3D": 3}
@@ -55,12 +57,13 @@ class Output(NamedTuple):
     declared: bool = False
     """Whether the shader declares the size."""
 
-    def made(self, manager: Manager) -> Memory:
+    def made(self, manager: Device) -> Memory:
         """The output as a Tensor or an Image that holds zeros."""
         if self.format is None:
-            return manager.zeros(self.shape, self.dtype)
+            return new_tensor(manager, self.shape, self.dtype, fill=b"\0")
         dims: Any = len(self.shape) - (self.format.channels > 1) - self.arrayed
-        return manager.image_t(
+        return Image(
+            manager,
             np.zeros(self.shape, self.dtype),
             format=self.format.name,
             dims=dims,

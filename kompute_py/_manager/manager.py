@@ -5,7 +5,6 @@ Some 800 lines because each method has a docstring of its own.
 
 from __future__ import annotations
 
-import math
 import sys
 import weakref
 from collections.abc import Callable, Iterable
@@ -26,7 +25,6 @@ from .._base.arrays import (
     converted,
     fill_bytes,
     to_array,
-    to_element,
     to_flag,
 )
 from .._base.errors import (
@@ -47,11 +45,12 @@ from .._device.device import Device
 from .._device.options import to_prefix
 from .._memory.host_memory import HostBufferSemantics, await_writers, imported, to_semantics
 from .._memory.image import Image
+from .._memory.making import form_of, new_tensor
 from .._memory.memory import DEVICE, Memory, to_memory_type
 from .._memory.sampler import SampledImage, Sampler
 from .._memory.tensor import Tensor, buffer_tensor
 from .._recording.algorithm import Algorithm
-from .._recording.preload import build
+from .._recording.preload import preload
 from .._recording.sequence import Sequence
 from .._recording.streams import managers_of, submit_streams
 from .._sync.fence import Fence
@@ -85,8 +84,6 @@ if TYPE_CHECKING:
 
 _ndarray = np.ndarray
 _HOST_COPIES = ("auto", "never", "always")
-# The largest size of a NumPy array; the core's sizes have 64 bits.
-_MOST_BYTES = 2**63 - 1
 
 
 def _modes(address: Any) -> Any:
@@ -96,19 +93,6 @@ def _modes(address: Any) -> Any:
         return list(address)
     except Exception:
         return address  # the Sampler raises the error
-
-
-def _form(shape: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """The axes and the element of a tensor of `shape` and `dtype` (None: float32). Raises the errors of
-    ``mgr.empty``.
-    """
-    if dtype is None:
-        dtype = np.float32
-    try:
-        element, axes = to_element(dtype)
-        return as_shape(shape) + axes, element
-    except ArgumentTypeError as error:
-        raise misplaced.in_allocation(shape, dtype, error) from None
 
 
 class Manager(Device):
@@ -249,8 +233,9 @@ class Manager(Device):
             raise misplaced.keyword(dtype, misplaced.KEPT_BY_TENSOR_T)
         array = as_typed(data)
         where = to_memory_type(memory_type, tensor_type, misplaced.KEPT_BY_TENSOR_T)
-        tensor = Tensor.__new__(Tensor)
-        self._adopt_buffer(tensor, array, where)
+        native = self._buffer(array, array.nbytes, where)
+        tensor = buffer_tensor(native, self, array.shape, array.dtype, array.size, where)
+        self._after(where)
         return tensor
 
     def empty(
@@ -269,8 +254,8 @@ class Manager(Device):
         unsupported dtype, OutOfMemoryError if the device has too little memory, FailedPreconditionError if
         the Manager is destroyed.
         """
-        made, element = _form(shape, dtype)
-        return self._made(made, element, memory_type, None)
+        made, element = form_of(shape, dtype)
+        return new_tensor(self, made, element, memory_type)
 
     def zeros(
         self,
@@ -286,8 +271,8 @@ class Manager(Device):
         unsupported dtype, OutOfMemoryError if the device has too little memory, FailedPreconditionError if
         the Manager is destroyed.
         """
-        made, element = _form(shape, dtype)
-        return self._made(made, element, memory_type, b"\0")
+        made, element = form_of(shape, dtype)
+        return new_tensor(self, made, element, memory_type, b"\0")
 
     def full(
         self,
@@ -308,12 +293,12 @@ class Manager(Device):
         whole).
         """
         own = isinstance(fill_value, (np.generic, np.ndarray)) and dtype is None
-        made, element = _form(shape, fill_value.dtype if own else dtype)
+        made, element = form_of(shape, fill_value.dtype if own else dtype)
         try:
             fill = fill_bytes(fill_value, element, made)
         except ArgumentTypeError as error:
             raise misplaced.of_fill(fill_value, error) from None
-        return self._made(made, element, memory_type, fill)
+        return new_tensor(self, made, element, memory_type, fill)
 
     def from_host(
         self,
@@ -390,34 +375,6 @@ class Manager(Device):
         if on_done is not None:
             on_done()
         return tensor
-
-    def _allocate(self, shape: Any, dtype: Any, memory_type: Any, fill: bytes | None) -> Tensor:
-        made, element = _form(shape, dtype)
-        return self._made(made, element, memory_type, fill)
-
-    def _made(
-        self, shape: tuple[int, ...], dtype: np.dtype[Any], memory_type: Any, fill: bytes | None
-    ) -> Tensor:
-        """A Tensor of a checked shape and dtype, filled with `fill`, repeated; None: with undefined
-        contents.
-        """
-        where = DEVICE if memory_type is None else to_memory_type(memory_type, None, misplaced.BEFORE)
-        count = math.prod(shape)
-        nbytes = count * dtype.itemsize
-        if nbytes > _MOST_BYTES:
-            raise OutOfMemoryError(
-                f"A tensor of shape {shape}, {dtype} would have {nbytes} bytes; "
-                "no device has buffers of that size"
-            )
-        native = self._buffer(None, nbytes, where, fill if count else None)
-        tensor = buffer_tensor(native, self, shape, dtype, count, where)
-        self._after(where)
-        return tensor
-
-    def _adopt_buffer(self, tensor: Tensor, array: np.ndarray[Any, Any], where: MemoryTypes) -> None:
-        native = self._buffer(array, array.nbytes, where)
-        tensor._adopt(native, self, array.shape, array.dtype, array.size, where)
-        self._after(where)
 
     # -- images ----------------------------------------------------------------------------------------------
 
@@ -535,12 +492,6 @@ class Manager(Device):
         where = to_memory_type(memory_type, tensor_type, misplaced.KEPT_BY_IMAGES)
         return Image(self, data, width, height, num_channels, where, **options)
 
-    def _after(self, where: MemoryTypes) -> None:
-        if where is not DEVICE:
-            self._diagnostics.log_notes()  # the core notes requests for memory that it could not satisfy
-        if self._watch is not None:
-            self._watch()
-
     # -- algorithms and sequences ----------------------------------------------------------------------------
 
     def algorithm(
@@ -623,25 +574,7 @@ class Manager(Device):
         another Manager and for sizes beyond the device's limits, FailedPreconditionError for a destroyed
         algorithm and one that was made without a shader.
         """
-        given = as_list(items, "preload", "kernels and algorithms, as in mgr.preload([kernel, ...])")
-        ahead = []
-        for position, each in enumerate(given):
-            describe = getattr(each, "_ahead", None)
-            if describe is None or isinstance(each, type):
-                raise ArgumentTypeError(
-                    "preload takes kernels and algorithms, as in mgr.preload([kernel, ...]); element "
-                    f"{position} is {shown(each):.80}, {kind_of(each)}"
-                )
-            if each._manager is not self:
-                raise InvalidArgumentError(
-                    f"preload: element {position} ({each!r}) belongs to {each._manager!r}, not to {self!r}"
-                )
-            ahead.append(describe())
-        if ahead:
-            for each, built in zip(given, build(self, ahead), strict=True):
-                each._keep(built)
-        if self._watch is not None:
-            self._watch()
+        preload(self, items)
 
     def scratch(self) -> Scratch:
         """A Scratch: memory for what operations pass on within a recording. It shares its memory with others

@@ -26,7 +26,7 @@ from .tensor import Tensor, buffer_tensor
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from .._manager.manager import Manager
+    from .._device.device import Device
 
 
 class HostBufferSemantics(IntEnum):
@@ -135,7 +135,7 @@ def _room(array: np.ndarray[Any, Any]) -> int:
     return _address(np.frombuffer(pages, np.uint8)) + len(pages) - _address(array)
 
 
-def _whole_pages(manager: Manager, array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], int]:
+def _whole_pages(manager: Device, array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], int]:
     """The bytes of the pages, of an array that begins with a page, which a part of it begins and ends in, and
     where it begins in them; the array itself and 0 if it begins with a page, or where no shader could use it.
     """
@@ -170,7 +170,7 @@ def _seen_by_others() -> tuple[Memory, ...]:
             continue
 
 
-def _owner(manager: Manager, array: np.ndarray[Any, Any]) -> tuple[Tensor, int] | None:
+def _owner(manager: Device, array: np.ndarray[Any, Any]) -> tuple[Tensor, int] | None:
     """The Manager's tensor that has the array in its own memory, and where; None if others own the memory.
 
     Raises UnimplementedError for an array over a host copy or an image, where tensors have no place.
@@ -201,7 +201,7 @@ def _owner(manager: Manager, array: np.ndarray[Any, Any]) -> tuple[Tensor, int] 
     return None
 
 
-def await_writers(manager: Manager, array: np.ndarray[Any, Any]) -> None:
+def await_writers(manager: Device, array: np.ndarray[Any, Any]) -> None:
     """Waits for work that writes the array's memory through a tensor of the Manager."""
     try:
         own = _owner(manager, array)
@@ -214,7 +214,7 @@ def await_writers(manager: Manager, array: np.ndarray[Any, Any]) -> None:
 
 
 def imported(
-    manager: Manager,
+    manager: Device,
     array: np.ndarray[Any, Any],
     meant: HostBufferSemantics | None,
     on_done: Callable[[], object] | None,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .. import _native as core
     from .._base.annotations import AddressMode, FilterName, FormatName, MemoryTypeLike, SamplerOptions
     from .._base.types import MemoryTypes
-    from .._manager.manager import Manager
+    from .._device.device import Device
 
 
 class Image(Memory):
@@ -71,7 +71,7 @@ class Image(Memory):
 
     def __init__(
         self,
-        manager: Manager,
+        manager: Device,
         data: ArrayLike,
         width: int | None = None,
         height: int | None = None,
@@ -137,7 +137,7 @@ class Image(Memory):
         self._take(manager, native, shape, array.dtype, array.size, where, size, channels, chosen)
 
     @classmethod
-    def _empty(cls, manager: Manager, size: ImageSize, format: ImageFormat, where: MemoryTypes) -> Image:
+    def _empty(cls, manager: Device, size: ImageSize, format: ImageFormat, where: MemoryTypes) -> Image:
         native = manager._native.image(
             None, size.dims, size.layers is not None, _lengths(size), format.name, where
         )
@@ -151,7 +151,7 @@ class Image(Memory):
 
     def _take(
         self,
-        manager: Manager,
+        manager: Device,
         native: core.Image,
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
@@ -165,7 +165,7 @@ class Image(Memory):
         self._adopt(native, manager, shape, dtype, count, where)
         manager._after(where)
 
-    def _like(self, manager: Manager, where: MemoryTypes) -> Image:
+    def _like(self, manager: Device, where: MemoryTypes) -> Image:
         made = Image._empty(manager, self._size, self._format, where)
         made._shape = self._shape  # self may have been created from an array with an axis of one channel
         return made

@@ -26,6 +26,7 @@ from .._base.plain_arguments import as_list
 from .._base.types import DataTypes, DeviceMemoryObject, MemoryTypes, data_type_of, dtype_text
 from .._base.types import memory_type as memory_type_of
 from .._device.device import Device
+from .._device.owner import owner
 from .._sync.fence import Fence
 from .peer import PeerCopies
 
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 
     from .. import _native as core
     from .._base.annotations import MemoryTypeLike
-    from .._manager.manager import Manager
+    from .._device.device import Device
+    from .._device.owner import Manager
 
 # Compared by identity in the hot paths, because an enumeration's own hash and .value are Python functions.
 DEVICE = MemoryTypes.device
@@ -109,7 +111,7 @@ class Memory(ArrayHabits, DeviceMemoryObject):
     def _adopt(
         self,
         native: core.Memory,
-        manager: Manager,
+        manager: Device,
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
         count: int,
@@ -299,7 +301,7 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         return submitted(copy_of((self, target)), self._manager)
 
     def to(
-        self: _Kind, manager: Manager, memory_type: MemoryTypeLike | None = None, *, copy: bool = False
+        self: _Kind, manager: Device, memory_type: MemoryTypeLike | None = None, *, copy: bool = False
     ) -> _Kind:
         """Copies this object to another Manager: a new one of the same shape and dtype, with the device's
         contents.
@@ -339,7 +341,7 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         made._report()
         return made
 
-    def _like(self: _Kind, manager: Manager, where: MemoryTypes) -> _Kind:
+    def _like(self: _Kind, manager: Device, where: MemoryTypes) -> _Kind:
         """A new object of the same kind on another Manager, with undefined contents."""
         raise UnimplementedError(f"{self._describe()} cannot be copied to other Managers")
 
@@ -427,7 +429,7 @@ class Memory(ArrayHabits, DeviceMemoryObject):
     @property
     def manager(self) -> Manager:
         """The Manager of this object."""
-        return self._manager
+        return owner(self._manager)
 
     def memory_type(self) -> MemoryTypes:
         """The memory type."""
@@ -571,14 +573,14 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         return self._alive().vk_memory_offset
 
 
-def submitted(native: Any, manager: Manager) -> Fence:
+def submitted(native: Any, manager: Device) -> Fence:
     """Submits one native operation, or copies between Managers, without waiting."""
     if type(native) is PeerCopies:
         return native.run()
     return Fence(_native.submit_once(native), (manager,))
 
 
-def _by_manager(manager: Manager) -> str:
+def _by_manager(manager: Device) -> str:
     if manager._native.foreign:
         return (
             ", for this process: it belongs to the parent process, and no other process can use its "

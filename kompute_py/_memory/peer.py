@@ -14,7 +14,7 @@ from .._sync.fence import Fence
 if TYPE_CHECKING:
     from collections.abc import Sequence as Seq
 
-    from .._manager.manager import Manager
+    from .._device.device import Device
     from .memory import Memory
 
 
@@ -54,7 +54,7 @@ class PeerCopies:
         return Fence(_native.Fence.join([copy.fence() for copy in copies]), tuple(self.managers))
 
 
-def report(managers: Seq[Manager], can_raise: bool = True) -> None:
+def report(managers: Seq[Device], can_raise: bool = True) -> None:
     """Logs the messages about the devices of `managers`; raises the errors of strict Managers."""
     for manager in managers:
         if manager._watch is not None:

@@ -15,10 +15,12 @@ from .._base.errors import (
 )
 from .._base.plain_arguments import as_text
 from .._device.device import require_manager
+from .._device.owner import owner
 
 if TYPE_CHECKING:
     from .._base.annotations import AddressMode, BorderColor, FilterName
-    from .._manager.manager import Manager
+    from .._device.device import Device
+    from .._device.owner import Manager
     from .image import Image
 
 
@@ -27,7 +29,7 @@ class Bindable:
 
     __slots__ = ("__weakref__",)
 
-    _manager: Manager
+    _manager: Device
     _native: Any
     _is_image = False
 
@@ -68,7 +70,7 @@ class Sampler(Bindable):
 
     def __init__(
         self,
-        manager: Manager,
+        manager: Device,
         filter: FilterName = "nearest",
         address: AddressMode | Sequence[AddressMode] = "clamp_to_edge",
         *,
@@ -97,7 +99,7 @@ class Sampler(Bindable):
     @property
     def manager(self) -> Manager:
         """The Manager of this sampler."""
-        return self._manager
+        return owner(self._manager)
 
     @property
     def vk_sampler(self) -> int:

@@ -12,6 +12,7 @@ from .._base.errors import FailedPreconditionError
 from .._base.types import MemoryTypes
 from .._device.device import require_manager
 from .._device.kept import make_room, most_kept
+from .making import new_tensor
 from .tensor import Tensor, buffer_tensor
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from .._manager.manager import Manager
+    from .._device.device import Device
 
 _ALIGNMENT = 256  # the largest minStorageBufferOffsetAlignment that Vulkan allows
 _LEAST = 1 << 16
@@ -50,7 +51,7 @@ class ScratchPool:
         """The bytes of the piece."""
         return self._piece[1]
 
-    def take(self, manager: Manager, nbytes: int) -> Tensor:
+    def take(self, manager: Device, nbytes: int) -> Tensor:
         """A tensor of bytes with room for `nbytes`. Raises OutOfMemoryError if the device has too little."""
         native, size = self._piece
         if native is None or not native.is_init() or size < nbytes:
@@ -58,7 +59,7 @@ class ScratchPool:
             size = max(aligned(nbytes), _LEAST, min(2 * size, most))
             self._piece = (None, 0)  # others make room for what is more
             shared = size <= most and make_room(manager, size)
-            made = manager.empty(size, np.uint8, "storage")
+            made = new_tensor(manager, (size,), np.dtype(np.uint8), "storage")
             made.name = _NAME
             native = made._native
             if shared:
@@ -72,7 +73,7 @@ class ScratchPool:
     drop_some = trim
 
 
-def pool_of(manager: Manager, kind: str) -> ScratchPool:
+def pool_of(manager: Device, kind: str) -> ScratchPool:
     """The pool of a Manager for "operations" or "sequences"."""
     pools = manager._scratch
     found = pools.get(kind)
@@ -82,7 +83,7 @@ def pool_of(manager: Manager, kind: str) -> ScratchPool:
     return found
 
 
-def is_shared(manager: Manager, part: Tensor) -> bool:
+def is_shared(manager: Device, part: Tensor) -> bool:
     """Whether a part of scratch memory is in the piece that all operations share."""
     base = part._base
     while type(base._native) is _native.BufferView:
@@ -90,7 +91,7 @@ def is_shared(manager: Manager, part: Tensor) -> bool:
     return pool_of(manager, "operations")._piece[0] is base._native
 
 
-def parts_of(manager: Manager, sizes: Iterable[tuple[int, np.dtype[Any]]]) -> list[Tensor]:
+def parts_of(manager: Device, sizes: Iterable[tuple[int, np.dtype[Any]]]) -> list[Tensor]:
     """Scratch memory for an operation: one tensor for each (number of elements, dtype)."""
     wanted = list(sizes)
     total = sum(aligned(count * dtype.itemsize) for count, dtype in wanted)
@@ -130,7 +131,7 @@ class Scratch:
 
     __slots__ = ("_manager", "_used", "_whole")
 
-    def __init__(self, manager: Manager) -> None:
+    def __init__(self, manager: Device) -> None:
         require_manager(manager)
         if not manager.is_init():
             raise FailedPreconditionError("The Manager is destroyed: it cannot make scratch memory")

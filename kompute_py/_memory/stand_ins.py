@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from .. import _native
+from .making import new_tensor
 from .reach import Reach, bytes_of
 from .strided import StridedView
 from .tensor import Tensor, buffer_tensor
 
 if TYPE_CHECKING:
-    from .._manager.manager import Manager
+    from .._device.device import Device
 
 Operations = list[Any]
 """Native operations, in order."""
@@ -155,7 +156,7 @@ class Spread(StandIn):
 class Makes(Protocol):
     """Facts of an Image that a call makes."""
 
-    def made(self, manager: Manager, shape: tuple[int, ...], memory_type: Any) -> Any:
+    def made(self, manager: Device, shape: tuple[int, ...], memory_type: Any) -> Any:
         """A new image."""
 
 
@@ -170,11 +171,11 @@ class Fresh(NamedTuple):
     picture: Makes | None = None
     """If it is an Image."""
 
-    def made(self, manager: Manager) -> Any:
+    def made(self, manager: Device) -> Any:
         """A new tensor for it, or an image."""
         if self.picture is not None:
             return self.picture.made(manager, self.shape, self.memory_type)
-        return manager._made(self.shape, self.dtype, self.memory_type, None)
+        return new_tensor(manager, self.shape, self.dtype, self.memory_type)
 
     def fits(self, place: int, given: Sequence[Any]) -> bool:
         """Whether it can have the memory of the argument there."""

@@ -18,7 +18,7 @@ from .._sync.fence import Fence
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
-    from .._manager.manager import Manager
+    from .._device.owner import Manager
     from .tensor import Tensor
 
 
@@ -84,7 +84,7 @@ class StridedView(ArrayHabits):
     @property
     def manager(self) -> Manager:
         """The Manager of the tensor."""
-        return self._base._manager
+        return self._base.manager
 
     @property
     def shape(self) -> tuple[int, ...]:

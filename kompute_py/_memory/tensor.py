@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .. import _native as core
     from .._base.annotations import MemoryTypeLike
     from .._base.types import MemoryTypes
-    from .._manager.manager import Manager
+    from .._device.device import Device
     from .._sync.fence import Fence
     from .mapping import Mapping
     from .strided import StridedView
@@ -74,10 +74,13 @@ class Tensor(Memory, _native.BufferExporter):
     _native: core.Buffer | core.BufferView
     _base: Tensor
 
-    def __init__(self, manager: Manager, data: ArrayLike, memory_type: MemoryTypeLike | None = None) -> None:
+    def __init__(self, manager: Device, data: ArrayLike, memory_type: MemoryTypeLike | None = None) -> None:
         require_manager(manager)
         where = to_memory_type(memory_type, None, KEPT_BY_TENSOR_T)
-        manager._adopt_buffer(self, as_typed(data), where)
+        array = as_typed(data)
+        native = manager._native.buffer(array, array.nbytes, where)
+        self._adopt(native, manager, array.shape, array.dtype, array.size, where)
+        manager._after(where)
 
     # -- views -----------------------------------------------------------------------------------------------
 
@@ -219,7 +222,7 @@ class Tensor(Memory, _native.BufferExporter):
             return False
         return self._native.write_numbers(array, (wanted.kind, wanted.itemsize))
 
-    def _like(self, manager: Manager, where: MemoryTypes) -> Tensor:
+    def _like(self, manager: Device, where: MemoryTypes) -> Tensor:
         native = manager._native.buffer(None, self.nbytes, where, None)
         made = buffer_tensor(native, manager, self._shape, self._dtype, self._count, where)
         manager._after(where)
@@ -470,7 +473,7 @@ class Tensor(Memory, _native.BufferExporter):
 
 def buffer_tensor(
     native: Any,
-    manager: Manager,
+    manager: Device,
     shape: tuple[int, ...],
     dtype: Any,
     count: int,

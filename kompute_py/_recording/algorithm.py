@@ -19,17 +19,19 @@ from .._base.errors import (
 from .._base.warn import warn
 from .._compilers.spirv_words import module_bytes
 from .._device.device import require_manager
+from .._device.owner import owner
 from .._memory.memory import Memory, memory_list
 from .._memory.sampler import Bindable, SampledImage, Sampler
 from .._memory.tensor import Tensor
 from .._shaders.constants import NO_SPECIALIZATION, Specialization, is_given
 from .._shaders.spirv import chosen_entry, to_spirv
 from .binding import check_argument, texel_format
-from .preload import Ahead, is_reported, report_made
+from .preload import Ahead, is_reported, preload, report_made
 
 if TYPE_CHECKING:
     from .._base.annotations import ShaderSource
-    from .._manager.manager import Manager
+    from .._device.device import Device
+    from .._device.owner import Manager
     from .._shaders.signature import Binding, PushConstants, Signature, SpecConstant
 
 _AXES = "xyz"
@@ -120,7 +122,7 @@ class Algorithm:
 
     def __init__(
         self,
-        manager: Manager,
+        manager: Device,
         tensors: Iterable[Memory | SampledImage | Sampler] = (),
         spirv: ShaderSource | None = None,
         workgroup: Any = (0, 0, 0),
@@ -261,7 +263,7 @@ class Algorithm:
     @property
     def manager(self) -> Manager:
         """The Manager that it belongs to."""
-        return self._manager
+        return owner(self._manager)
 
     @property
     def name(self) -> str:
@@ -409,7 +411,7 @@ class Algorithm:
         ``mgr.preload([...])`` builds several in parallel. Raises FailedPreconditionError if it is destroyed
         or was made without a shader.
         """
-        self._manager.preload((self,))
+        preload(self._manager, (self,))
 
     def _ahead(self) -> Ahead:
         native = self._built("be preloaded")
@@ -474,7 +476,7 @@ class Algorithm:
         return list(self._alive().vk_descriptor_sets)
 
 
-def _listed(tensors: Iterable[Any], manager: Manager) -> tuple[Memory, ...]:
+def _listed(tensors: Iterable[Any], manager: Device) -> tuple[Memory, ...]:
     return tuple(
         memory_list(
             tensors, "algorithm(tensors=...)", manager=manager, empty=True, also=(Bindable,), takes=BOUND
@@ -494,7 +496,7 @@ def _natives(bound: tuple[Any, ...], signature: Signature) -> list[Any]:
     return natives
 
 
-def _bind(tensors: Iterable[Any], signature: Signature, manager: Manager) -> tuple[Memory, ...]:
+def _bind(tensors: Iterable[Any], signature: Signature, manager: Device) -> tuple[Memory, ...]:
     """`tensors` as a tuple, checked against the shader's bindings."""
     bound = _listed(tensors, manager)
     if len(bound) < signature.slots:

@@ -30,7 +30,7 @@ from .._memory.sampler import SampledImage, Sampler
 from .._memory.tensor import Tensor
 
 if TYPE_CHECKING:
-    from .._manager.manager import Manager
+    from .._device.device import Device
     from .._shaders.signature import Parameter, Signature
 
 
@@ -69,7 +69,7 @@ def texel_format(parameter: Parameter, tensor: Any, who: str) -> str:
     return found.name
 
 
-def check_owner(memory: Any, manager: Manager, what: str) -> None:
+def check_owner(memory: Any, manager: Device, what: str) -> None:
     """Raises InvalidArgumentError if `memory` belongs to another Manager, FailedPreconditionError if it is
     destroyed.
     """
@@ -82,7 +82,7 @@ def check_owner(memory: Any, manager: Manager, what: str) -> None:
         memory._require_init(f"be {what}")
 
 
-def indirect_groups(given: Any, offset: Any, manager: Manager, who: str) -> Tensor:
+def indirect_groups(given: Any, offset: Any, manager: Device, who: str) -> Tensor:
     """The three uint32 of the tensor `given` from the element `offset` on: the numbers of workgroups.
 
     Raises ArgumentTypeError unless it is a uint32 Tensor, InvalidArgumentError for fewer than three elements

@@ -21,6 +21,7 @@ from .._base.errors import (
     kind_of,
     not_copyable,
 )
+from .._device.owner import owner
 from .._memory.image import Image
 from .._memory.memory import Memory, copy_of, memory_list, operate
 from .._memory.sampler import Bindable, SampledImage, Sampler
@@ -32,7 +33,8 @@ from .binding import indirect_groups
 
 if TYPE_CHECKING:
     from .._base.annotations import ShaderSource
-    from .._manager.manager import Manager
+    from .._device.device import Device
+    from .._device.owner import Manager
 
 _NOTHING: Any = ()
 _BEGIN = 0
@@ -55,14 +57,14 @@ class CommandRecorder:
 
     __slots__ = ("_manager", "_vk_command_buffer")
 
-    def __init__(self, manager: Manager, vk_command_buffer: int) -> None:
+    def __init__(self, manager: Device, vk_command_buffer: int) -> None:
         self._manager = manager
         self._vk_command_buffer = vk_command_buffer
 
     @property
     def manager(self) -> Manager:
         """The Manager of the recording sequence."""
-        return self._manager
+        return owner(self._manager)
 
     @property
     def vk_command_buffer(self) -> int:
@@ -143,7 +145,7 @@ class OpBase:
     def post_eval(self) -> None:
         """Called after the work of each submission is done, in the order of recording."""
 
-    def _bind(self, manager: Manager) -> tuple[_native.Operation, Any]:
+    def _bind(self, manager: Device) -> tuple[_native.Operation, Any]:
         """The native operation for a sequence of `manager`, and the callable that it borrows."""
         if not self._custom:
             native = getattr(self, "_native", None)  # the slot may be unset
@@ -169,7 +171,7 @@ class OpBase:
         )
         return operation, record
 
-    def _declared(self, which: str, manager: Manager) -> list[Any]:
+    def _declared(self, which: str, manager: Device) -> list[Any]:
         """The native objects of `reads` or `writes`."""
         given = getattr(self, which)
         if given is None:

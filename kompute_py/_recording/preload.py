@@ -15,13 +15,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
+from .._base.plain_arguments import as_list
 from .._base.types import MemoryTypes
 from .._shaders.layout import BUFFERS
 
 if TYPE_CHECKING:
     import logging
 
-    from .._manager.manager import Manager
+    from .._device.device import Device
     from .._shaders.constants import Specialization
     from .._shaders.signature import Signature
 
@@ -37,7 +39,30 @@ class Ahead(NamedTuple):
     signature: Signature
 
 
-def build(manager: Manager, all_of_it: list[Ahead]) -> list[_native.Algorithm | None]:
+def preload(manager: Device, items: Any) -> None:
+    """Builds the pipelines of kernels and algorithms. Raises the errors of `Manager.preload`."""
+    given = as_list(items, "preload", "kernels and algorithms, as in mgr.preload([kernel, ...])")
+    ahead = []
+    for position, each in enumerate(given):
+        describe = getattr(each, "_ahead", None)
+        if describe is None or isinstance(each, type):
+            raise ArgumentTypeError(
+                "preload takes kernels and algorithms, as in mgr.preload([kernel, ...]); element "
+                f"{position} is {shown(each):.80}, {kind_of(each)}"
+            )
+        if each._manager is not manager:
+            raise InvalidArgumentError(
+                f"preload: element {position} ({each!r}) belongs to {each._manager!r}, not to {manager!r}"
+            )
+        ahead.append(describe())
+    if ahead:
+        for each, built in zip(given, _build(manager, ahead), strict=True):
+            each._keep(built)
+    if manager._watch is not None:
+        manager._watch()
+
+
+def _build(manager: Device, all_of_it: list[Ahead]) -> list[_native.Algorithm | None]:
     """Builds the pipelines in parallel, dispatches each with no groups, and waits.
 
     Returns algorithms that keep the pipelines. The pipeline of a shader with images or samplers is only
@@ -53,7 +78,7 @@ def build(manager: Manager, all_of_it: list[Ahead]) -> list[_native.Algorithm | 
     return made
 
 
-def _algorithm(manager: Manager, ahead: Ahead) -> _native.Algorithm | None:
+def _algorithm(manager: Device, ahead: Ahead) -> _native.Algorithm | None:
     shader, special, signature = ahead
     used = [p for p in signature.parameters if p.used]
     if any(p.descriptors == 0 for p in used):

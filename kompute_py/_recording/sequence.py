@@ -24,6 +24,7 @@ from .._base.errors import (
 )
 from .._base.warn import warn, warn_of_cancelled
 from .._device.device import require_manager
+from .._device.owner import owner
 from .._memory.memory import Memory, memory_list
 from .._memory.peer import PeerCopies
 from .._sync.fence import Fence, to_seconds, wait_in_loop
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable, Generator, Iterable
 
     from .._base.annotations import Array
-    from .._manager.manager import Manager
+    from .._device.device import Device
+    from .._device.owner import Manager
     from .._sync.semaphore import Semaphore, Waitable
     from .split_stream import SplitStream
     from .streaming import FrameStream
@@ -96,7 +98,7 @@ class Sequence:
 
     def __init__(
         self,
-        manager: Manager,
+        manager: Device,
         queue_index: int = 0,
         total_timestamps: int = 0,
         *,
@@ -564,7 +566,7 @@ class Sequence:
     @property
     def manager(self) -> Manager:
         """The Manager of this sequence."""
-        return self._manager
+        return owner(self._manager)
 
     @property
     def queue_index(self) -> int:
@@ -650,7 +652,7 @@ class Sequence:
         return self._native.last_value
 
 
-def fence_of(sequences: list[Sequence], manager: Manager) -> Fence:
+def fence_of(sequences: list[Sequence], manager: Device) -> Fence:
     """A fence that is done when the last submissions of `sequences` are."""
     streams = [each._native for each in sequences]
     return Fence(
@@ -680,7 +682,7 @@ def _seconds(wait_for: Any, timeout: Any, deadline: Any) -> float:
     return to_seconds(wait_for, deadline, "wait_for", "milliseconds")
 
 
-def _roots(given: Any, manager: Manager) -> list[_native.Memory]:
+def _roots(given: Any, manager: Device) -> list[_native.Memory]:
     """The native memory behind tensors, views and images, for `disjoint`."""
     roots: list[Any] = []
     for memory in memory_list(given, "sequence(disjoint=...)", manager=manager, one=True, empty=True):

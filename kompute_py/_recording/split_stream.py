@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from collections.abc import Sequence as Seq
 
-    from .._manager.manager import Manager
+    from .._device.device import Device
 
 
 class SplitStream:
@@ -34,14 +34,14 @@ class SplitStream:
 
     __slots__ = ("_driving", "_due", "_manager", "_parts", "_peers", "_recording", "_timed", "whole")
 
-    def __init__(self, manager: Manager, whole: _native.Stream, timed: bool) -> None:
+    def __init__(self, manager: Device, whole: _native.Stream, timed: bool) -> None:
         self._manager = manager
         # The first part; `clear` on the sequence returns to it.
         self.whole = whole
         self._timed = timed
         self._recording = whole.is_recording()
         self._parts: list[_native.Stream | _native.PeerCopy] = [whole]
-        self._peers: list[Manager] = []
+        self._peers: list[Device] = []
         # True if an evaluation was not yet waited for. All of its work may already be done, since the host
         # does much of it.
         self._due = False
@@ -297,7 +297,7 @@ class SplitStream:
 
 
 def submit_split(
-    manager: Manager,
+    manager: Device,
     streams: Seq[_native.Stream | SplitStream],
     fences: list[_native.Fence],
     waits: list[Any],

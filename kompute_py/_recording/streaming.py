@@ -57,12 +57,13 @@ from .._base.errors import (
     shown,
 )
 from .._base.plain_arguments import refuse_unordered
+from .._memory.making import new_tensor
 from .._memory.memory import SINGLE, Memory, memory_list
 from .._memory.tensor import Tensor
 from .._sync.fence import Fence
 
 if TYPE_CHECKING:
-    from .._manager.manager import Manager
+    from .._device.device import Device
     from .operations import OpBase
     from .sequence import Sequence
 
@@ -321,8 +322,7 @@ class _Pipeline:
                     copies = [results[position]._native for results in self._results]
                 else:
                     copies = [
-                        manager._allocate((memory.nbytes,), np.uint8, "storage", None)._native
-                        for _ in range(depth)
+                        new_tensor(manager, (memory.nbytes,), _BYTES, "storage")._native for _ in range(depth)
                     ]
                 owned[id(memory)] = copies
                 self._begin_with(memory, known, use, copies)
@@ -373,7 +373,7 @@ class _Pipeline:
             if apart:
                 for position, tensor in enumerate(self._outputs):
                     if id(tensor._native) not in self._owned:
-                        copy = self._manager._allocate((tensor.nbytes,), np.uint8, "storage", None)._native
+                        copy = new_tensor(self._manager, (tensor.nbytes,), _BYTES, "storage")._native
                         frame.record(_native.op_copy([sources[position], copy]))
                         sources[position] = copy
                 self._out_slots[slot] = sources
@@ -568,17 +568,18 @@ class _Pipeline:
 _PLAIN = frozenset((np.ndarray, tuple, list))
 
 
-def _host_is_near(manager: Manager, memories: Iterable[Any]) -> bool:
+def _host_is_near(manager: Device, memories: Iterable[Any]) -> bool:
     """True if host-visible memory is as near to shaders as other memory, and is cached for the host."""
     near = manager.get_device_properties()["type"] in ("cpu", "integrated")
     return near and all(memory.host_visible for memory in memories)
 
 
+_BYTES = np.dtype(np.uint8)
 _SEEN_IN_PLACE = tuple(each.value for each in SINGLE)
 
 
 def _like(tensor: Memory, memory_type: str) -> Tensor:
-    return tensor._manager._allocate(tensor._shape, tensor._dtype, memory_type, None)
+    return new_tensor(tensor._manager, tensor._shape, tensor._dtype, memory_type)
 
 
 def _array(part: Any, tensor: Memory, what: str) -> np.ndarray[Any, Any]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeIs
 
-    from .._manager.manager import Manager
+    from .._device.device import Device
     from .split_stream import SplitStream
 
 
@@ -38,7 +38,7 @@ def fence_of_streams(streams: Seq[_native.Stream | SplitStream]) -> _native.Fenc
 
 
 def submit_streams(
-    manager: Manager,
+    manager: Device,
     streams: Seq[_native.Stream | SplitStream],
     fences: list[_native.Fence],
     waits: list[Any],
@@ -57,7 +57,7 @@ def submit_streams(
     return fence_of_streams(streams)
 
 
-def stream_of(manager: Manager, parts: Iterable[Any]) -> _native.Stream:
+def stream_of(manager: Device, parts: Iterable[Any]) -> _native.Stream:
     """The native operations, recorded."""
     stream = manager._native.stream(0, 0, ())
     for part in parts:
@@ -65,7 +65,7 @@ def stream_of(manager: Manager, parts: Iterable[Any]) -> _native.Stream:
     return stream
 
 
-def submit_stream(manager: Manager, stream: _native.Stream, wait: Any, signal: Any) -> Fence:
+def submit_stream(manager: Device, stream: _native.Stream, wait: Any, signal: Any) -> Fence:
     """Submits a recording that the device's work alone keeps. `wait` and `signal` are as in
     `Sequence.eval_async`.
     """
@@ -77,7 +77,7 @@ def submit_stream(manager: Manager, stream: _native.Stream, wait: Any, signal: A
     return Fence(fence, (manager,))
 
 
-def managers_of(streams: Seq[_native.Stream | SplitStream], manager: Manager) -> tuple[Manager, ...]:
+def managers_of(streams: Seq[_native.Stream | SplitStream], manager: Device) -> tuple[Device, ...]:
     """The Managers of the devices on which the streams' work ends."""
     peers = [peer for stream in streams if is_split(stream) for peer in stream._peers]
     return tuple({id(each): each for each in (manager, *peers)}.values()) if peers else (manager,)

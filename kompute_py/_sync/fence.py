@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import concurrent.futures
     from collections.abc import Callable, Generator
 
-    from .._manager.manager import Manager
+    from .._device.device import Device
     from .._recording.sequence import Sequence
 
 _NO_LIMIT = -1.0
@@ -25,7 +25,7 @@ _LONGEST = 10**18  # nanoseconds
 
 
 @functools.cache
-def wait_in_loop() -> Callable[[_native.Fence, tuple[Manager, ...]], Generator[Any, None, None]]:
+def wait_in_loop() -> Callable[[_native.Fence, tuple[Device, ...]], Generator[Any, None, None]]:
     """`waiting.wait_in_loop`. Imports asyncio only if it is used.
 
     Cached, because the import's look-up would be a good part of an await's cost.
@@ -56,7 +56,7 @@ class Fence:
     def __init__(
         self,
         native: _native.Fence,
-        managers: tuple[Manager, ...],
+        managers: tuple[Device, ...],
         sequences: tuple[weakref.ref[Sequence], ...] = (),
     ) -> None:
         self._native = native

@@ -17,12 +17,14 @@ from .._base.plain_arguments import as_text
 from .._base.types import SemaphoreCompatibility
 from .._base.warn import warn_of_cancelled
 from .._device.device import require_manager
+from .._device.owner import owner
 from .fence import Fence, to_seconds
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from .._manager.manager import Manager
+    from .._device.device import Device
+    from .._device.owner import Manager
     from .._recording.sequence import Sequence
 
     Waitable: TypeAlias = "Fence | Sequence | tuple[Semaphore, int]"
@@ -54,7 +56,7 @@ class Semaphore:
 
     __slots__ = ("__weakref__", "_manager", "_native")
 
-    def __init__(self, manager: Manager, initial: int = 0) -> None:
+    def __init__(self, manager: Device, initial: int = 0) -> None:
         """Raises OutOfRangeError if `initial` is negative or above 2**64 - 2, ArgumentTypeError if it is not
         an int.
 
@@ -123,7 +125,7 @@ class Semaphore:
     @property
     def manager(self) -> Manager:
         """The Manager of this semaphore."""
-        return self._manager
+        return owner(self._manager)
 
     @property
     def name(self) -> str:

@@ -20,17 +20,17 @@ from .. import _native
 from .turns import A_TURN, turns_of
 
 if TYPE_CHECKING:
-    from .._manager.manager import Manager
+    from .._device.device import Device
 
 _lock = threading.Lock()
-_services: weakref.WeakKeyDictionary[Manager, _Service] = weakref.WeakKeyDictionary()
+_services: weakref.WeakKeyDictionary[Device, _Service] = weakref.WeakKeyDictionary()
 _running: set[_Service] = set()
 
 
 class _Service:
     """A Manager's waiting thread."""
 
-    def __init__(self, manager: Manager) -> None:
+    def __init__(self, manager: Device) -> None:
         self._native = _native.Waiter(manager._native)
         self._lock = threading.Lock()
         self._calls: dict[int, Callable[[], object]] = {}
@@ -99,7 +99,7 @@ class Wake:
     __slots__ = ("_fence", "_managers", "_number", "_service", "_watched", "future", "loop")
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, fence: _native.Fence, managers: tuple[Manager, ...]
+        self, loop: asyncio.AbstractEventLoop, fence: _native.Fence, managers: tuple[Device, ...]
     ) -> None:
         self.loop = loop
         self.future: asyncio.Future[None] = loop.create_future()
@@ -158,7 +158,7 @@ def _go_on(loop: asyncio.AbstractEventLoop, wakes: list[Wake]) -> None:
         loop.call_soon(_go_on, loop, wakes[A_TURN:])
 
 
-def service_of(manager: Manager) -> _Service:
+def service_of(manager: Device) -> _Service:
     if (known := _services.get(manager)) is not None:
         return known
     with _lock:
@@ -171,7 +171,7 @@ def service_of(manager: Manager) -> _Service:
         return service
 
 
-def end(manager: Manager) -> None:
+def end(manager: Device) -> None:
     """Ends the Manager's thread, if any, after it has reported the fences that are done."""
     with _lock:
         service = _services.pop(manager, None)
@@ -180,7 +180,7 @@ def end(manager: Manager) -> None:
         service.join()
 
 
-def wait_in_loop(fence: _native.Fence, managers: tuple[Manager, ...]) -> Generator[Any, None, None]:
+def wait_in_loop(fence: _native.Fence, managers: tuple[Device, ...]) -> Generator[Any, None, None]:
     """Returns when the fence is done on the devices of all `managers`. For `yield from` in a task."""
     loop = asyncio.get_running_loop()
     turns = turns_of(loop)
