@@ -190,7 +190,7 @@ def python_signature(declaration: Declaration) -> inspect.Signature:
         )
         for each in declaration.parameters
     ]
-    for name, default in (("out", None), ("donate", ())):
+    for name, default in (("out", None), ("donate", ()), ("wait", ()), ("signal", ())):
         parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default))
     return inspect.Signature(parameters)
 

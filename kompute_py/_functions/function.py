@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import inspect
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -31,6 +33,7 @@ from .._custom.arguments import (
     python_signature,
 )
 from .._custom.declaration import Declaration
+from .._custom.names import text_of
 from .._custom.program import compile_program, written
 from .._custom.selection import FunctionSelection
 from .._manager.default import manager as default_manager
@@ -39,9 +42,9 @@ from .._memory.image import Image
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .._recording.preload import report_built
-from .._recording.streams import stream_of, submit_stream
 from .._shaders.signature import MISSING
 from .._sync.fence import Fence
+from .._sync.ordered import called_in_order, stream_of, submit_stream
 from .files import write_files
 from .forming import made_of_specs
 from .forms import GIVEN, Facts, Form
@@ -62,6 +65,8 @@ if TYPE_CHECKING:
     from .custom_op import CustomOp
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
+_MOST_RECENT = 16
+"""Functions of `specialize` that are kept when nobody uses them."""
 
 
 def _beginning(method: _Method) -> _Method:
@@ -84,7 +89,9 @@ class Function:
     A call runs it now, and waits. Its results are where the arguments are: Tensors if one of them is a
     Tensor, else arrays. ``out=`` gives the memory of the results, a tuple if there are several: Tensors,
     parts of them such as ``t[:, 1]`` and ``t[::-1]``, Images, or arrays. ``donate=`` (names or positions of
-    tensors, or True for all) destroys these arguments after the call.
+    tensors, or True for all) destroys these arguments after the call. ``wait=`` and ``signal=`` are as in
+    `Sequence.eval_async`: the call waits for `wait` before it looks at its arguments, and signals at its end,
+    on the host; an error signals nothing.
 
     Raises ArgumentTypeError and InvalidArgumentError for arguments that do not fit the signature, and the
     errors of `select`, `generate` and `kp.Algorithm`.
@@ -127,6 +134,14 @@ class Function:
         self._prepared = Preparing(op, declaration, forced, table.drop_of)
         self._recipe: Recipe | None = None
         """A call that makes such an operation, for pickle."""
+        self._fixed: dict[str, Any] = {}
+        """The arguments that `specialize` has fixed."""
+        self._whole: Function = self
+        """The function without them."""
+        self._specializations: tuple[WeakValueDictionary[Any, Function], deque[Function]] = (
+            WeakValueDictionary(),
+            deque(maxlen=_MOST_RECENT),
+        )
 
     def _made_by(self, make: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]) -> Self:
         """Itself, with the call that made it."""
@@ -151,9 +166,11 @@ class Function:
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         try:
             result = self._table.call(args, named)
-            if result is NotImplemented:
+            if result is not NotImplemented:
+                return result
+            if "wait" not in named and "signal" not in named:
                 return self._general(True, args, **named)
-            return result
+            return called_in_order(self, args, named)
         except KomputeError as error:
             if isinstance(error, FailedPreconditionError):
                 self._explain(error, (*args, *named.values()))
@@ -258,6 +275,41 @@ class Function:
         if not isinstance(name, str) or not name:
             raise ArgumentTypeError(f"{self.__name__}: a variant is a name, not {shown(name)}")
         return Function(self._op, self._declaration, name)._made_by(Function.variant, (self, name), {})
+
+    def specialize(self, /, **values: Any) -> Function:
+        """The function with these arguments fixed, which its calls then leave out: numbers, texts, dtypes and
+        lists of numbers, but no tensors. Parameters behind one are given by name. A value given again
+        replaces the earlier one.
+
+        The same values give the same function while that is in use, and for the 16 that were asked for last
+        also when it is not. It shares what is prepared with this one.
+
+        Raises ArgumentTypeError for a name that the function lacks, InvalidArgumentError for a tensor or an
+        array. Values are checked by the calls.
+
+        >>> total = kp.ops.sum.specialize(axis=0)
+        >>> total(mgr.tensor([[1, 2], [3, 4]])).tolist()
+        [4.0, 6.0]
+        """
+        fixed = dict(self._fixed)
+        for name, value in values.items():
+            if name not in self._at:
+                raise unknown(self.__name__, name, self._names, self._declaration.text)
+            if isinstance(value, (Tensor, StridedView, Image, np.ndarray)):
+                raise InvalidArgumentError(
+                    f"{self.__name__}: {name} is memory, which each call gives; specialize fixes numbers, "
+                    "texts and dtypes"
+                )
+            fixed[name] = tuple(value) if type(value) is list else value
+        if not values:
+            return self
+        known, recent = self._specializations
+        key = frozenset([(name, type(value), text_of(value)) for name, value in fixed.items()])
+        found = known.get(key)
+        if found is None:
+            found = known.setdefault(key, _Specialized(self._whole, fixed))
+        recent.append(found)
+        return found
 
     # -- other ways to use it -------------------------------------------------------------------------------
 
@@ -478,7 +530,7 @@ class Function:
         self._prepared.clear()
         self._table.clear()
 
-    def _tuned(self, args: tuple[Any, ...], named: dict[str, Any]) -> Tuning:
+    def _tuned(self, /, *args: Any, **named: Any) -> Tuning:
         """See `kp.tune`."""
         named = {name: each for name, each in named.items() if name not in ("out", "donate")}
         tuning = self._prepared.tuned(self._bind(args, named))
@@ -513,3 +565,50 @@ class Function:
                 )
             values[place] = checked(f"{self.__name__}: {parameter.name}", parameter, value, meta)
         return values
+
+
+def _of_the_whole(method: _Method) -> _Method:
+    """A method of a specialized function: that of the whole one, with the fixed arguments."""
+
+    @functools.wraps(method)
+    def call(self: Any, /, *args: Any, **named: Any) -> Any:
+        for name in named:
+            if name in self._fixed:
+                raise InvalidArgumentError(
+                    f"{self.__name__}: {name} is fixed, {self._fixed[name]!r}: leave it out, or "
+                    f"specialize({name}=...) again"
+                )
+        return getattr(self._whole, method.__name__)(*args, **named, **self._fixed)
+
+    return call  # type: ignore[return-value]
+
+
+class _Specialized(Function):
+    """A function with arguments fixed. All that is prepared is the whole function's."""
+
+    def __init__(self, whole: Function, fixed: dict[str, Any]) -> None:
+        vars(self).update(vars(whole), _whole=whole, _fixed=fixed)
+        self._made_by(Function.specialize, (whole,), fixed)
+        kept = [each for each in whole.__signature__.parameters.values() if each.name not in fixed]
+        behind = False
+        for place, each in enumerate(kept):
+            behind = behind or (each.name in self._at and self._at[each.name] > place)
+            if behind:
+                kept[place] = each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        self.__signature__ = whole.__signature__.replace(parameters=kept)
+
+    def __repr__(self) -> str:
+        fixed = ", ".join(f"{name}={value!r}" for name, value in self._fixed.items())
+        return f"<kp.Function {self._declaration.text}, {fixed}>"
+
+    def variant(self, name: str) -> Function:
+        return self._whole.variant(name).specialize(**self._fixed)
+
+    __call__ = _of_the_whole(Function.__call__)
+    submit = _of_the_whole(Function.submit)
+    preload = _of_the_whole(Function.preload)
+    meta = _of_the_whole(Function.meta)
+    sources = _of_the_whole(Function.sources)
+    aot = _of_the_whole(Function.aot)
+    _titled = _of_the_whole(Function._titled)
+    _tuned = _of_the_whole(Function._tuned)

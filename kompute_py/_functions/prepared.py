@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _native
 from .._memory.memory import DEVICE
 from .._memory.tensor import Tensor, buffer_tensor
-from .._recording.streams import stream_of
+from .._sync.ordered import stream_of
 from .forms import FRESH, Form
 
 if TYPE_CHECKING:

@@ -246,4 +246,4 @@ def tune(operation: Operation, /, *args: Any, **named: Any) -> Tuning:
     """
     if not hasattr(operation, "_tuned"):
         raise ArgumentTypeError(f"tune takes a custom operation, not {shown(operation)}")
-    return operation._tuned(args, named)
+    return operation._tuned(*args, **named)

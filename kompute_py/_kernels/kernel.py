@@ -31,11 +31,11 @@ from .._device.owner import owner
 from .._launches.grid import Spelling
 from .._memory.memory import Memory
 from .._recording.preload import Ahead, preload, report_built
-from .._recording.streams import stream_of, submit_stream
 from .._shaders.constants import NO_SPECIALIZATION
 from .._shaders.module import ShaderModule, naming
 from .._shaders.signature import Signature
 from .._sync.fence import Fence
+from .._sync.ordered import called_in_order, stream_of, submit_stream
 from .call import Call
 from .call_signature import CallSignature
 from .calls import flat, owners
@@ -94,8 +94,8 @@ class Kernel:
     **Arguments.** Bindings by position (in the order of set and binding) or by name: the instance's name,
     else that of the block's only member, else the block's. Push-constant members by name. ``out=`` stands for
     the only binding that is written; ``bind={...}`` and ``push={...}`` take names that are no Python
-    identifiers, or that clash with `grid`, `groups`, `indirect`, `out`, `uses`, `bind` and `push`, and in
-    `submit` with `wait` and `signal`. A block of fixed size that the shader only reads, such as a uniform
+    identifiers, or that clash with `grid`, `groups`, `indirect`, `out`, `uses`, `bind`, `push`, `wait` and
+    `signal`. A block of fixed size that the shader only reads, such as a uniform
     buffer, takes ``{member: value}``, too. A buffer reference (GL_EXT_buffer_reference) among the push
     constants takes a Tensor. Tensors with addresses that the shader finds in memory instead are named in
     ``uses=[...]``, to be kept alive.
@@ -136,7 +136,9 @@ class Kernel:
     out are a KomputeWarning. (docs/guides/kernels.md lists what is not checked.)
 
     A call blocks until the device is done. Results in tensors stay on the device: ``t.read()``, or record
-    `bind` before OpSyncLocal. `submit` does not block.
+    `bind` before OpSyncLocal. `submit` does not block. ``wait=`` and ``signal=`` of both are as in
+    `Sequence.eval_async`: a call waits for `wait` before it looks at its arguments, and signals at its end,
+    on the host; an error signals nothing.
 
     **Host copies.** What a tensor or image was made from is uploaded once, before the first use of its device
     memory by anything. After that, only OpSyncDevice and `write` bring what you change in ``t.data()`` to the
@@ -274,11 +276,13 @@ class Kernel:
             self._look()
         with self._lock:
             result = self._table.call(args, keywords)
-            if result is NotImplemented:
+            if result is not NotImplemented:
+                if self._watch is not None:
+                    self._watch()
+                return result
+            if "wait" not in keywords and "signal" not in keywords:
                 return self._run(args, keywords)
-            if self._watch is not None:
-                self._watch()
-            return result
+        return called_in_order(self, args, keywords)
 
     def _run(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         self._scratch.begin()

@@ -24,7 +24,7 @@ from .version import Version
 
 _MOST_ENTRIES = 16384
 """Descriptor sets that a kernel keeps, some 3 KiB of host memory each."""
-_RESERVED = ("grid", "groups", "indirect", "uses", "bind", "push")
+_RESERVED = ("grid", "groups", "indirect", "uses", "bind", "push", "wait", "signal")
 
 
 def table_for(version: Version) -> _native.CallTable:
@@ -38,7 +38,7 @@ def table_for(version: Version) -> _native.CallTable:
         tensor_type=Tensor,
         bindings=list(bindings),
         counts=["grid", "groups"],
-        constants=list(constants),
+        constants=[each for each in constants if each not in _RESERVED],
         manager=version.manager,
         fields=[] if push is None else push.numbers,
         push_size=0 if push is None else push.size,

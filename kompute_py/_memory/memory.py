@@ -28,6 +28,8 @@ from .._base.types import memory_type as memory_type_of
 from .._device.device import Device
 from .._device.owner import owner
 from .._sync.fence import Fence
+from .._sync.ordered import ordered, stream_of, submit_stream
+from .._sync.semaphore import listed
 from .peer import PeerCopies
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from .._base.annotations import MemoryTypeLike
     from .._device.device import Device
     from .._device.owner import Manager
+    from .._sync.semaphore import Semaphore, Waitable
 
 # Compared by identity in the hot paths, because an enumeration's own hash and .value are Python functions.
 DEVICE = MemoryTypes.device
@@ -271,34 +274,50 @@ class Memory(ArrayHabits, DeviceMemoryObject):
 
     # -- one-shots -------------------------------------------------------------------------------------------
 
-    def copy_from(self, source: Memory | ArrayLike) -> Fence:
+    def copy_from(
+        self,
+        source: Memory | ArrayLike,
+        *,
+        wait: Waitable | Iterable[Waitable] = (),
+        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+    ) -> Fence:
         """Copies the device's contents of `source`, a tensor or image of this size and dtype, here. Does not
         wait.
 
         If `source` belongs to another Manager, the call waits until the contents have left the source's
         device. The copy is ordered automatically after earlier work and before later work on both. If
-        `source` is an array, it is copied before the call returns, as by `write`. Raises the errors of OpCopy
-        or `write`.
+        `source` is an array, it is copied before the call returns, as by `write`. `wait` and `signal` are as
+        in `Sequence.eval_async`; where the call waits, the host does. Raises the errors of OpCopy, `write`
+        and `Manager.submit`.
         """
         if not isinstance(source, Memory):
-            self.write(source)
+            with ordered(wait, signal):
+                self.write(source)
             return Fence.join()
-        return submitted(copy_of((source, self)), self._manager)
+        return submitted(copy_of((source, self)), self._manager, wait, signal)
 
-    def copy_to(self, target: Memory | np.ndarray[Any, Any]) -> Fence:
+    def copy_to(
+        self,
+        target: Memory | np.ndarray[Any, Any],
+        *,
+        wait: Waitable | Iterable[Waitable] = (),
+        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+    ) -> Fence:
         """Copies the device's contents to `target`, a tensor or image of this size and dtype. Does not wait.
 
         If `target` is an array of this shape, it is filled before the call returns, as by
-        ``read(out=target)``. Raises the errors of OpCopy or `read`.
+        ``read(out=target)``. `wait` and `signal` are as in `copy_from`. Raises the errors of OpCopy, `read`
+        and `Manager.submit`.
         """
         if not isinstance(target, Memory):
             if target is None:  # `read` would return a new array
                 raise ArgumentTypeError(
                     f"{self._describe()}: copy_to() takes a Tensor, an Image or an array, not None"
                 )
-            self.read(target)
+            with ordered(wait, signal):
+                self.read(target)
             return Fence.join()
-        return submitted(copy_of((self, target)), self._manager)
+        return submitted(copy_of((self, target)), self._manager, wait, signal)
 
     def to(
         self: _Kind, manager: Device, memory_type: MemoryTypeLike | None = None, *, copy: bool = False
@@ -573,11 +592,18 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         return self._alive().vk_memory_offset
 
 
-def submitted(native: Any, manager: Device) -> Fence:
-    """Submits one native operation, or copies between Managers, without waiting."""
-    if type(native) is PeerCopies:
-        return native.run()
-    return Fence(_native.submit_once(native), (manager,))
+def submitted(native: Any, manager: Device, wait: Any = (), signal: Any = ()) -> Fence:
+    """Submits one native operation, or copies between Managers, without waiting for it."""
+    if type(native) is not PeerCopies:
+        if type(wait) is tuple and not wait and type(signal) is tuple and not signal:
+            return Fence(_native.submit_once(native), (manager,))
+        return submit_stream(manager, stream_of(manager, (native,)), wait, signal)
+    signals = listed(signal)
+    with ordered(wait, signals):
+        fence = native.run()
+        if signals:  # which may be of either device
+            fence.wait()
+    return fence
 
 
 def _by_manager(manager: Device) -> str:

@@ -14,11 +14,15 @@ from .._base.errors import ArgumentTypeError, InvalidArgumentError, not_copyable
 from .._base.regions import is_advanced, locate, runs_of
 from .._base.types import dtype_text
 from .._sync.fence import Fence
+from .._sync.ordered import ordered
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import ArrayLike, DTypeLike
 
     from .._device.owner import Manager
+    from .._sync.semaphore import Semaphore, Waitable
     from .tensor import Tensor
 
 
@@ -162,9 +166,18 @@ class StridedView(ArrayHabits):
         array = matching(data, self.dtype, self._count, self._describe).reshape(self._shape)
         self._store(array)
 
-    def fill(self, value: Any = 0) -> Fence:
-        """Writes one `value` to all elements, like ``view[...] = value``. Returns a Fence that has ended."""
-        self._assign(value)
+    def fill(
+        self,
+        value: Any = 0,
+        *,
+        wait: Waitable | Iterable[Waitable] = (),
+        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+    ) -> Fence:
+        """Writes one `value` to all elements, like ``view[...] = value``, between `wait` and `signal` (see
+        `Sequence.eval_async`). Returns a Fence that has ended.
+        """
+        with ordered(wait, signal):
+            self._assign(value)
         return Fence.join()
 
     def _assign(self, value: Any) -> None:

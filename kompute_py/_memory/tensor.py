@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .._base.types import MemoryTypes
     from .._device.device import Device
     from .._sync.fence import Fence
+    from .._sync.semaphore import Semaphore, Waitable
     from .mapping import Mapping
     from .strided import StridedView
 
@@ -291,12 +292,19 @@ class Tensor(Memory, _native.BufferExporter):
 
         return Mapping(self, read, write, discard, staging)
 
-    def fill(self, value: Any = 0) -> Fence:
+    def fill(
+        self,
+        value: Any = 0,
+        *,
+        wait: Waitable | Iterable[Waitable] = (),
+        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+    ) -> Fence:
         """Fills the tensor with `value` (see OpFill) on the device, without waiting.
 
-        Later work on the tensor is ordered after it. Raises the errors of OpFill.
+        Later work on the tensor is ordered after it. `wait` and `signal` are as in `Sequence.eval_async`.
+        Raises the errors of OpFill and `Manager.submit`.
         """
-        return submitted(fill_of([self], value), self._manager)
+        return submitted(fill_of([self], value), self._manager, wait, signal)
 
     # -- sharing ---------------------------------------------------------------------------------------------
 

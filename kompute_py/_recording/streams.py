@@ -9,11 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from .._sync.fence import Fence
-from .._sync.semaphore import to_signals, to_waits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from collections.abc import Sequence as Seq
 
     from typing_extensions import TypeIs
@@ -55,26 +52,6 @@ def submit_streams(
 
     submit_split(manager, streams, fences, waits, signals)
     return fence_of_streams(streams)
-
-
-def stream_of(manager: Device, parts: Iterable[Any]) -> _native.Stream:
-    """The native operations, recorded."""
-    stream = manager._native.stream(0, 0, ())
-    for part in parts:
-        stream.record(part)
-    return stream
-
-
-def submit_stream(manager: Device, stream: _native.Stream, wait: Any, signal: Any) -> Fence:
-    """Submits a recording that the device's work alone keeps. `wait` and `signal` are as in
-    `Sequence.eval_async`.
-    """
-    fences, waits = ((), ()) if type(wait) is tuple and not wait else to_waits(wait)
-    signals = () if type(signal) is tuple and not signal else to_signals(signal)
-    fence = _native.submit(manager._native, (stream,), fences, waits, signals)
-    if manager._watch is not None:
-        manager._watch()
-    return Fence(fence, (manager,))
 
 
 def managers_of(streams: Seq[_native.Stream | SplitStream], manager: Device) -> tuple[Device, ...]:

@@ -176,14 +176,14 @@ def to_value(value: Any, name: str) -> int:
 
 def to_signals(signal: Any) -> list[tuple[_native.Semaphore, int]]:
     """Converts `signal` to (semaphore, value) pairs for the core."""
-    return [_pair(each, "signal") for each in _listed(signal)]
+    return [_pair(each, "signal") for each in listed(signal)]
 
 
 def to_waits(wait: Any) -> tuple[list[_native.Fence], list[tuple[_native.Semaphore, int]]]:
     """Sorts `wait` for the core into the fences (those of sequences too) and the (semaphore, value) pairs."""
     fences: list[_native.Fence] = []
     pairs: list[tuple[_native.Semaphore, int]] = []
-    for each in _listed(wait):
+    for each in listed(wait):
         if isinstance(each, Fence):
             fences.append(each._native)
         elif isinstance(getattr(type(each), "fence", None), property):  # a Sequence
@@ -193,8 +193,8 @@ def to_waits(wait: Any) -> tuple[list[_native.Fence], list[tuple[_native.Semapho
     return fences, pairs
 
 
-def _listed(given: Any) -> list[Any]:
-    # A single object need not be in a list.
+def listed(given: Any) -> list[Any]:
+    """The items of `wait` or `signal`: a single one need not be in a list."""
     if given is None:
         return []
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], Semaphore):

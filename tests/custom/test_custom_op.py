@@ -354,7 +354,7 @@ def test_donated_arguments_are_gone(mgr):
 def test_it_looks_like_a_function():
     assert softmax.__name__ == "softmax" and softmax.__doc__.startswith("The softmax of `x`")
     signature = inspect.signature(softmax)
-    assert list(signature.parameters) == ["x", "axis", "out", "donate"]
+    assert list(signature.parameters) == ["x", "axis", "out", "donate", "wait", "signal"]
     assert signature.parameters["axis"].default == -1
     assert repr(softmax) == "<kp.Function softmax(Tensor x, int axis=-1) -> Tensor>"
 

@@ -256,7 +256,7 @@ def test_preambles_names_and_documents(mgr):
     )
     assert smooth.__name__ == "smoothed" and smooth.__doc__ == "A smooth step."
     assert MADE.__doc__ == "Computes ``a * x + y`` for each element."
-    assert list(inspect.signature(smooth).parameters) == ["x", "k", "out", "donate"]
+    assert list(inspect.signature(smooth).parameters) == ["x", "k", "out", "donate", "wait", "signal"]
     x = np.linspace(-1, 2, 20, dtype=np.float32)
     t = np.clip(x, 0, 1)
     np.testing.assert_allclose(smooth(x, 2.0), t * t * (3 - 2 * t) * 2, rtol=1e-6)

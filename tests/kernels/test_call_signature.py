@@ -8,6 +8,8 @@ import pytest
 
 import kompute_py as kp
 
+OPTIONS = ("grid", "groups", "indirect", "out", "uses", "bind", "push", "wait", "signal")
+
 
 def listed(kernel):
     """The names, "=" for a default and "*" for names alone."""
@@ -15,7 +17,7 @@ def listed(kernel):
     return [
         ("*" if each.kind is each.KEYWORD_ONLY else "") + each.name + ("=" if each.default is None else "")
         for each in kinds
-        if each.name not in ("grid", "groups", "indirect", "out", "uses", "bind", "push")
+        if each.name not in OPTIONS
     ]
 
 
@@ -43,9 +45,7 @@ def listed(kernel):
 def test_inspect_has_the_arguments(mgr, blocks, body, arguments):
     kernel = mgr.kernel(f"#version 450\nlayout(local_size_x = 1) in;\n{blocks}\nvoid main() {{ {body} }}")
     assert listed(kernel) == arguments
-    assert list(inspect.signature(kernel).parameters)[-7:] == [
-        *("grid", "groups", "indirect", "out", "uses", "bind", "push")
-    ]
+    assert tuple(inspect.signature(kernel).parameters)[-9:] == OPTIONS
 
 
 def test_the_class_has_the_signature_of_its_construction():

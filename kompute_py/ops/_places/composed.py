@@ -18,6 +18,7 @@ from ..._functions.custom_op import CustomOp, Operation
 from ..._functions.library import recalled
 from ..._functions.op_custom import OpCustom
 from ..._memory.strided import StridedView
+from ..._sync.ordered import called_in_order
 from .given import countable
 from .moving import ascontiguousarray
 
@@ -55,7 +56,8 @@ class Composed:
         self.__module__ = body.__module__
         first, *rest = inspect.signature(body, eval_str=False).parameters.values()
         del first
-        rest.append(inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None))
+        for option, default in (("out", None), ("wait", ()), ("signal", ())):
+            rest.append(inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default))
         self.__signature__: inspect.Signature = inspect.Signature(rest)
 
     def __repr__(self) -> str:
@@ -73,6 +75,8 @@ class Composed:
 
     def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         try:
+            if "wait" in named or "signal" in named:
+                return called_in_order(self, args, {**named, "out": out})
             found = self._body(_direct, *args, **named)
             return found if out is None else _copy(found, out=out)
         except (KomputeError, TypeError) as error:
