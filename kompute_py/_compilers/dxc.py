@@ -2,7 +2,7 @@
 compiler process (worker.py).
 
 An object begins with a pointer to a table of methods, of which the first three are those of IUnknown. On
-Linux and macOS, DXC before 1.7 has two destructors after them, so that an interface's own methods begin at
+Linux and macOS, older DXC has two destructors after them, so that an interface's own methods begin at
 place 5, not 3. DXC itself tells which: it is given an allocator of ours, and calls one of its methods.
 """
 
@@ -67,6 +67,7 @@ class Dxc:
         start = ctypes.addressof(numbers)
         self._call(version, 0, _pointer(start), _pointer(start + 4))
         self.name = f"DXC {numbers[0]}.{numbers[1]}"
+        self.is_old = tuple(numbers) < (1, 8)
 
     def _first_method(self, path: str) -> int:
         """The place of an interface's first own method: what this DXC calls to allocate memory."""
@@ -131,8 +132,8 @@ class Dxc:
                 version, result = "2018", older
         if not result.spirv:
             return result
-        tree = self._attempt(source._replace(options=[*source.options, "-ast-dump"]), version).spirv
-        return result._replace(tree=tree.decode(errors="replace"))
+        shown = source._replace(options=[*source.options, "-ast-dump"])
+        return result._replace(tree=lambda: self._attempt(shown, version).spirv.decode(errors="replace"))
 
     def _attempt(self, source: Source, version: str) -> Result:
         files = Files(source)

@@ -23,7 +23,7 @@ from .spirv_words import (
 
 # -- in SPIR-V ---------------------------------------------------------------------------------------
 
-_ABS = 5  # SAbs of GLSL.std.450
+_ABS, _HIGHEST = 5, 75  # SAbs and FindUMsb of GLSL.std.450
 _COUNT = 205  # OpBitCount
 _TO_FLOAT, _CONVERT = (111, 112), (113, 114)  # OpConvertSToF, UToF; OpUConvert, SConvert
 _SIGNED_CONVERT = 114
@@ -34,8 +34,7 @@ def of_module(spirv: bytes) -> str | None:
     """Names an operation of which compilers make wrong numbers, and a form that is right."""
     words = words_of(spirv)
     ints: dict[int, tuple[int, bool]] = {}  # types of integers and vectors of them: (bits, signed)
-    bits: dict[int, int] = {}  # of values of integers
-    narrow: set[int] = set()  # values of signed types below 32 bits
+    values: dict[int, tuple[int, bool]] = {}  # of integers, alike
     widened: set[int] = set()
     narrowed: set[int] = set()
     for opcode, at, length in instructions(words):
@@ -46,16 +45,18 @@ def of_module(spirv: bytes) -> str | None:
         elif opcode in _TO_FLOAT and words[at + 3] in narrowed:
             return NARROWED
         elif length > 3 and words[at + 1] in ints and opcode not in (NAME, DECORATE):
-            size, signed = ints[words[at + 1]]
-            bits[words[at + 2]] = size
-            if opcode in _CONVERT and bits.get(words[at + 3], 0) > size:
+            size, signed = values[words[at + 2]] = ints[words[at + 1]]
+            from_size, from_signed = values.get(words[at + 3], (0, False))
+            if opcode in _CONVERT and from_size > size:
                 narrowed.add(words[at + 2])
-            if signed and size < 32:
-                narrow.add(words[at + 2])
-            elif opcode == _SIGNED_CONVERT and not signed and words[at + 3] in narrow:  # as countbits does
+            if opcode == _SIGNED_CONVERT and not signed and from_signed and from_size < 32:  # for countbits
                 widened.add(words[at + 2])
             if opcode == EXTENDED and words[at + 4] == _ABS and not signed:
                 return "abs of an unsigned integer is computed as of a signed one: leave it out"
+            if opcode == EXTENDED and words[at + 4] == _HIGHEST and values.get(words[at + 5], (0, False))[1]:
+                return (
+                    "firstbithigh of a signed integer is computed as of an unsigned one: convert it to uint"
+                )
             if opcode == _COUNT and words[at + 3] in widened:
                 return "countbits of an int16_t counts its sign in 32 bits: convert it to uint16_t"
     return None
@@ -258,11 +259,11 @@ class _Constants:
         return None
 
 
-def of_tree(tree: str, module_fault: str | None) -> Iterator[tuple[Place, str]]:
+def of_tree(tree: str, module_fault: str | None, old: bool) -> Iterator[tuple[Place, str]]:
     """The places in DXC's tree of a source that DXC compiles to other numbers, with a sentence for each.
 
     `module_fault` is what `of_module` says of the SPIR-V: a narrowed integer that becomes a float, which may
-    be the source's own.
+    be the source's own. `old` is True for DXC before 1.8.
     """
     root = _parsed(tree)
     constants = _Constants()
@@ -281,6 +282,10 @@ def of_tree(tree: str, module_fault: str | None) -> Iterator[tuple[Place, str]]:
                 if not _is_small(of):
                     found.append((node, f"{NARROWED}: {_THROUGH[of.bits, node.bits]}"))
             explained = explained or _is_narrowed(of)
+        elif old and "FloatingToIntegral>" in node.text and 0 < node.bits < 32 <= node.parts[0].bits:
+            found.append((node, "an int16_t of a float is rounded to a half first: write (int16_t)(int)x"))
+        elif old and node.kind == "FieldDecl" and node.parts and constants.value(node.parts[0]) is not None:
+            found.append((node, "a bit field has all bits of its type: use shifts, or DXC 1.8"))
     if module_fault and not (module_fault == NARROWED and explained):
         found.append((root, module_fault))
     for node, fault in found:
@@ -314,7 +319,11 @@ def _mistaken_calls(scope: _Node) -> Iterator[tuple[_Node, str]]:
         template = node.kind == "FunctionTemplateDecl"
         generic = {each.text.split()[-1] for each in node.parts if each.kind == "TemplateTypeParmDecl"}
         for function in node.parts if template else (node,):
-            if function.kind == "FunctionDecl" and (named := _DECLARED.search(function.text)):
+            if (
+                function.kind == "FunctionDecl"
+                and " implicit " not in function.text  # an intrinsic's
+                and (named := _DECLARED.search(function.text))
+            ):
                 known.add(function.identity)
                 types = [_plain(each) for each in function.parts if each.kind == "ParmVarDecl"]
                 own.setdefault(named[1], []).append(

@@ -32,6 +32,7 @@ _DECLARED = re.compile(
 )
 _NAME = re.compile(r"(?:^|,)\s*([A-Za-z_]\w*)")
 _UNKNOWN, _RGBA32F, _R32F, _RG32F = 0, 1, 3, 6
+_WHOLE = (21, 30)  # rgba32i, rgba32ui
 _FLOATS = {"float": _R32F, "float1": _R32F, "float2": _RG32F, "float4": _RGBA32F}
 _NORMALIZED = {  # in 8 bits
     "unorm float": 15, "unorm float1": 15, "unorm float2": 13, "unorm float4": 4,
@@ -83,7 +84,7 @@ def with_formats(spirv: bytes, code: str, tree: str) -> tuple[bytes, list[str]]:
         while kind in types and words[types[kind]] & 0xFFFF != _TYPE_IMAGE:
             kind = inner(kind)
         at = types.get(kind)
-        return None if at is None or words[at + 8] not in (_UNKNOWN, *_FLOATS.values()) else at
+        return None if at is None or words[at + 8] not in (_UNKNOWN, *_FLOATS.values(), *_WHOLE) else at
 
     roots: dict[int, int] = {}  # each variable, and what is made of it: pointers to elements, loaded images
     images: dict[int, int] = {}  # variable -> place of its image's type
@@ -126,7 +127,7 @@ def with_formats(spirv: bytes, code: str, tree: str) -> tuple[bytes, list[str]]:
         form = _NORMALIZED.get(kind, form)
         if form != words[image + 8] and variable not in passed:
             chosen[variable] = form
-        elif form == _UNKNOWN and words[image + 3] == _BUFFER:
+        elif form in (_UNKNOWN, _RGBA32F, *_WHOLE) and words[image + 3] == _BUFFER and "" not in kinds:
             if any(each.endswith("3") for each in kinds) or re.search(
                 rf" {re.escape(last)} '[^\n]*(?<!Structured)Buffer<vector<[\w ]+, 3>", tree
             ):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 _MOST_BYTES = 64 << 20  # the limit for one file
@@ -53,8 +54,8 @@ class Result(NamedTuple):
     """b"" if it did not compile."""
     messages: list[Message]
     files: Files
-    tree: str = ""
-    """The syntax tree, if the compiler shows it."""
+    tree: Callable[[], str] = str
+    """Makes the syntax tree, "" if the compiler shows none."""
 
 
 class Unusable(Exception):

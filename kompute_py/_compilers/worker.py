@@ -157,11 +157,12 @@ class Compilers:
         if shifted:
             spirv = set_apart(spirv)
         fault = of_module(spirv)
-        spirv, formless = with_formats(spirv, code, made.tree)
+        tree = made.tree()
+        spirv, formless = with_formats(spirv, code, tree)
         if asked["compiler"] == "slang":
             sentences, placed = [*of_text(code), *([fault] if fault else [])], []
         else:
-            sentences, placed = list(of_numbers(code)), list(of_tree(made.tree, fault))
+            sentences, placed = list(of_numbers(code)), list(of_tree(tree, fault, compiler.is_old))
         faults = [(("", 0, 0), each) for each in sentences] + placed
         refused: list[Any] = made.files.placed(
             [

@@ -11,6 +11,10 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from kompute_py._compilers.dxc import Dxc
+from kompute_py._compilers.faults import of_module, of_tree
+from kompute_py._compilers.libraries import find_library
+from kompute_py._compilers.sources import Source
 from tests.support.languages import COMPILERS, needs_dxc, needs_slang
 from tests.support.sampling import sampled
 
@@ -331,3 +335,61 @@ RWStructuredBuffer<float> x;
 [shader("compute")] [numthreads(1, 1, 1)] void main() {
     x[0] = saturate(x[0]); x[1] = min(uint(x[1]), 1u); }"""
     assert mgr.kernel(code, language="slang")(np.ones(2, np.float32), groups=1).tolist() == [42, 43]
+
+
+# -- older DXC -----------------------------------------------------------------------------------------------
+
+
+@needs_dxc
+@pytest.mark.parametrize(
+    ("head", "code", "fault"),
+    [
+        ("struct P { uint a : 5; };", "P p; p.a = u4[0]; u4[1] = p.a;", "a bit field has"),
+        ("", "i2[0] = (int16_t)f4[0];", "an int16_t of a float"),
+        ("", "u2[0] = (uint16_t)d8[0];", "an int16_t of a float"),
+        (
+            "struct In { uint3 a : SV_GroupID; };",
+            "i2[0] = (int16_t)(int)f4[0]; i2[1] = i2[2]; i4[0] = (int)f4[1];",
+            None,
+        ),
+    ],
+)
+def test_what_dxc_before_1_8_makes_wrong_numbers_of_is_refused(head, code, fault):
+    """Seen with the library in compushady 0.17.5, by the tree of this one."""
+    arrays = "".join(f"RWStructuredBuffer<{kind}> {kind[0]}{size[1]}; " for kind, size in TYPES.items())
+    text = f"{head} {arrays} {MAIN} {{ {code} }}".encode()
+    library = find_library("dxc")
+    assert library is not None
+    given = Source(text, "<x>", "hlsl", "main", [], [], {}, False, "vulkan1.2", "", True, {}, [])
+    tree = Dxc(library.path).compile(given).tree()
+    assert tree
+    assert [each for _, each in of_tree(tree, None, False)] == []
+    found = [each for _, each in of_tree(tree, None, True)]
+    assert found == [] if fault is None else found and found[0].startswith(fault)
+
+
+def test_the_highest_bit_of_signed_numbers_by_an_unsigned_operation_is_refused():
+    def module(kind):
+        return kp._native.assemble_spirv(
+            f"""OpCapability Shader
+%1 = OpExtInstImport "GLSL.std.450"
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "main"
+OpExecutionMode %main LocalSize 1 1 1
+%void = OpTypeVoid
+%function = OpTypeFunction %void
+%uint = OpTypeInt 32 0
+%int = OpTypeInt 32 1
+%number = OpConstant %{kind} 5
+%main = OpFunction %void None %function
+%label = OpLabel
+%found = OpExtInst %uint %1 FindUMsb %number
+OpReturn
+OpFunctionEnd
+""".encode(),
+            2,
+            b"<x>",
+        )
+
+    assert of_module(module("uint")) is None
+    assert "firstbithigh of a signed integer" in (of_module(module("int")) or "")
