@@ -31,9 +31,9 @@ from ._device.options import config_report
 from ._manager.default import manager, set_manager
 from ._manager.manager import Manager, alive
 from ._memory.host_memory import HostBufferSemantics, aligned_empty, aligned_zeros
-from ._memory.image import Image
+from ._memory.image import Image, SampledImage
 from ._memory.memory import Memory
-from ._memory.sampler import SampledImage, Sampler
+from ._memory.sampler import Sampler
 from ._memory.tensor import Tensor
 from ._recording.algorithm import Algorithm
 from ._recording.operations import (
@@ -94,6 +94,7 @@ if TYPE_CHECKING:
     from ._device.memory_use import DeviceMemory, MemoryHeap, MemoryLabel, PipelineUse
     from ._device.report import report
     from ._device.shader_check import Finding, check
+    from ._display.plots import plot
     from ._files.tensors import (
         TensorDict,
         TensorFileEntry,
@@ -118,7 +119,6 @@ if TYPE_CHECKING:
     from ._shaders.module import ShaderModule
     from ._shaders.struct_dtype import struct_dtype
     from ._shaders.tools import assemble, decompile, disassemble
-    from .notebook.plots import plot
 
     # Kompute exports the members of its enumerations.
     device: MemoryTypes
@@ -295,7 +295,7 @@ _LATER = {
     "_shaders.module": ("ShaderModule",),
     "_shaders.struct_dtype": ("struct_dtype",),
     "_shaders.tools": ("assemble", "decompile", "disassemble"),
-    "notebook.plots": ("plot",),
+    "_display.plots": ("plot",),
 }
 _module_of = {name: module for module, names in _LATER.items() for name in names}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .._base.arrays import to_dtype
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
@@ -14,16 +14,35 @@ from .._formulas.formula import Formula
 from .arg_descs import BOUNDS, TensorArg, ValueArg
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from .._formulas.dtypes import Dtype
     from .._formulas.typed import Typed
-    from .builder import FunctionBuilder
     from .selection import FunctionSelection
 
 _LOAD = re.compile(r"\s*([A-Za-z]\w*)_load\s*\(")
 
 
+class HasDtype(Protocol):
+    """A tensor as code of kernels sees it."""
+
+    dtype: np.dtype[Any]
+
+
+class Caller(Protocol):
+    """The builder of a function that calls formulas."""
+
+    selection: FunctionSelection
+    _calls: dict[str, int]
+    """Numbers of the functions that are called, by their text."""
+    _values: dict[str, ValueArg]
+
+    @property
+    def _tensors(self) -> Mapping[str, HasDtype]: ...
+
+
 def called(
-    builder: FunctionBuilder, operation: Any, arguments: Mapping[str, Any]
+    builder: Caller, operation: Any, arguments: Mapping[str, Any]
 ) -> tuple[list[str], list[str], tuple[str, ...]]:
     """The functions that stand before ``main``, the extensions, and an expression for each result."""
     formula = getattr(operation, "formula", None)
@@ -62,7 +81,7 @@ def called(
     return parts, list(typed.extensions), tuple(found)
 
 
-def _typed(builder: FunctionBuilder, who: str, given: Any) -> tuple[str, Dtype]:
+def _typed(builder: Caller, who: str, given: Any) -> tuple[str, Dtype]:
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str):
         dtype = to_dtype(given[1])
         element_of(dtype)

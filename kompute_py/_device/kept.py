@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import random
 import weakref
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
 from .. import _native
-
-if TYPE_CHECKING:
-    from .device import Device
 
 MOST_KEPT = 1 << 29
 """Bytes; with the option `memory_limit` at most a quarter of that."""
@@ -37,10 +34,18 @@ class Keeper(Protocol):
         """Lets go of all."""
 
 
-devices: weakref.WeakSet[Device] = weakref.WeakSet()
+class Keeping(Protocol):
+    """A device for which something is kept."""
+
+    _families: weakref.WeakSet[Keeper]
+
+    def _setting(self, name: str) -> Any: ...
 
 
-def keepers_of(device: Device) -> list[Keeper]:
+devices: weakref.WeakSet[Keeping] = weakref.WeakSet()
+
+
+def keepers_of(device: Keeping) -> list[Keeper]:
     """All that keep something for a device."""
     while True:
         try:
@@ -49,13 +54,13 @@ def keepers_of(device: Device) -> list[Keeper]:
             continue
 
 
-def most_kept(device: Device) -> int:
+def most_kept(device: Keeping) -> int:
     """The bound of a Manager, in bytes."""
     limit = int(device._setting("memory_limit"))
     return min(MOST_KEPT, limit // 4) if limit else MOST_KEPT
 
 
-def make_room(device: Device, nbytes: int, calls: int = 0) -> bool:
+def make_room(device: Keeping, nbytes: int, calls: int = 0) -> bool:
     """Whether so many bytes and prepared calls more may be kept, after others have let go of theirs."""
     most = most_kept(device)
     if nbytes > most:
@@ -66,7 +71,7 @@ def make_room(device: Device, nbytes: int, calls: int = 0) -> bool:
     return True
 
 
-def _let_go(device: Device, what: str, most: int) -> None:
+def _let_go(device: Keeping, what: str, most: int) -> None:
     sizes = {each: size for each in keepers_of(device) if (size := getattr(each, what))}
     total = sum(sizes.values())
     while total > most and sizes:

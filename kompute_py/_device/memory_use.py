@@ -11,8 +11,8 @@ from .kept import keepers_of
 
 if TYPE_CHECKING:
     from .. import _native
-    from .device import Device
     from .diagnostics import Diagnostics
+    from .kept import Keeping
 
 __all__ = ["DeviceMemory", "MemoryHeap", "MemoryLabel", "PipelineUse"]
 
@@ -119,7 +119,7 @@ class DeviceMemory:
 
     __slots__ = ("_device", "_diagnostics", "_native")
 
-    def __init__(self, device: Device, native: _native.Context, diagnostics: Diagnostics) -> None:
+    def __init__(self, device: Keeping, native: _native.Context, diagnostics: Diagnostics) -> None:
         self._device = device
         self._native = native
         self._diagnostics = diagnostics

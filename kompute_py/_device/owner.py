@@ -1,18 +1,14 @@
-"""The class of what users read as `manager`, as in ``tensor.manager.sequence()``.
+"""The Manager that users read from its objects, as in ``tensor.manager.sequence()``.
 
-Rooms below `_manager` use `Device`. Users need the type `Manager` there, and its methods name the types of
-tensors and sequences in turn. So this is the one typing import that goes upwards; pyproject.toml names it.
+Rooms below `_manager` use `Device`. Only users' checkers of types need the class `Manager` there, whose
+methods name the types of tensors and sequences in turn: owner.pyi tells them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .._manager.manager import Manager as Manager
+from typing import Any
 
 
-def owner(device: Any) -> Manager:
-    """A `Device` as what it always is, a Manager."""
-    made: Manager = device
-    return made
+def owner(device: Any) -> Any:
+    """A `Device` as the Manager that it always is."""
+    return device

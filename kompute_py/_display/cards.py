@@ -1,30 +1,18 @@
-"""Representations of objects in notebooks, as HTML in the colours of the theme.
-
-A representation waits for no work and creates no host copy. The numbers and pictures of a tensor are those of
-the device if its contents are newer than the host copy, or if there is no host copy. While work that writes
-them is pending, they are those of the host copy. The card says which.
-"""
+"""Representations of objects in notebooks, as HTML in the colours of the theme."""
 
 from __future__ import annotations
 
 import html
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from .._base.errors import KomputeError
 from .._base.text import binary_size
-from .._base.types import MemoryTypes
-from . import graph, pictures
+from . import graph
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from .._device.device import Device
-    from .._kernels.kernel import Kernel
-    from .._memory.memory import Memory
-    from .._recording.sequence import Sequence
-    from .._sync.fence import Fence
+    from .._shaders.signature import Signature
 
 
 def manager_card(manager: Device) -> str:
@@ -39,7 +27,7 @@ def manager_card(manager: Device) -> str:
         ("subgroups of", str(info["subgroup_size"])),
         (
             "largest workgroup",
-            f"{info['max_work_group_invocations']} invocations, {_times(info['max_work_group_size'])}",
+            f"{info['max_work_group_invocations']} invocations, {times(info['max_work_group_size'])}",
         ),
     ]
     title = f"Manager: device {info['index']}, {info['device_name']}"
@@ -54,132 +42,39 @@ def manager_card(manager: Device) -> str:
     return card(title, rows)
 
 
-# The remark about the numbers on a card.
-_SHOWN = "From the host copy, as data() returns it"
-_TO_SEE = "read() waits for them, OpSyncLocal copies them to the host copy."
-_OLD = "data() returns, until an OpSyncLocal."
-_NOTES = {
-    "shared": "From the memory that host and device share.",
-    "unsent": f"{_SHOWN}. The data is not on the device yet: the first use uploads it.",
-    "matches": f"{_SHOWN}. Later edits are not tracked: OpSyncDevice or write() uploads them.",
-    "behind": f"{_SHOWN}. The device's contents are newer: {_TO_SEE}",
-    "unknown": f"{_SHOWN}. The device's contents may be newer: {_TO_SEE}",
-}
-_READ_NOTES = {
-    "none": "From the device. There is no host copy yet.",
-    "storage": "From the device.",
-    "behind": f"From the device. Its contents are newer than the host copy, which {_OLD}",
-    "unknown": f"From the device. Its contents may be newer than the host copy, which {_OLD}",
-}
-_MOST_READ = 1 << 26
-"""Larger device memory, in bytes, is not read for a card."""
-
-
-def memory_title(memory: Memory) -> str:
-    """The kind and the name, if it has one."""
-    kind, name = type(memory).__name__, memory._native.name
-    return f"{kind} {name!r}" if name else kind
-
-
-def memory_card(memory: Memory) -> str:
-    """A tensor or an image."""
-    title = memory_title(memory)
-    rows = [
-        ("shape", _times(memory.shape) or "scalar"),
-        ("dtype", str(memory.dtype)),
-        ("memory", f"{memory.memory_type().name}, {binary_size(memory.nbytes)}"),
-    ]
-    if memory._is_image:
-        rows.append(("format", getattr(memory, "format", "")))
-    if not memory.is_init():
-        return card(title, rows, "destroyed")
-    try:
-        values, note = _contents(memory)
-    except KomputeError:  # another thread destroyed it
-        return card(title, rows, "destroyed")
-    if values is None:
-        return card(title, rows, note)
-    drawing = ""
-    stats = pictures.statistics(values)
-    if stats is not None:
-        rows.extend(_statistics_rows(stats))
-        drawing = pictures.histogram(stats)
-    if pictures.is_picture(values.shape, values.dtype):
-        made = pictures.picture(values)
-        drawing = made.html(title) + drawing
-        if made.note:
-            note = f"{note} Picture: {made.note}."
-    return card(title, rows, note, drawing)
-
-
-def _contents(memory: Memory) -> tuple[np.ndarray[Any, Any] | None, str]:
-    """The newest contents that can be had without a wait, and a remark that says which they are."""
-    native = memory._native
-    storage = memory.memory_type() is MemoryTypes.storage
-    if not storage and native.host_copy_made and not native.has_host_copy:
-        return memory.numpy(), _NOTES["shared"]
-    kept = not storage and native.host_copy_made
-    freshness = native.freshness if kept else "storage" if storage else "none"
-    if freshness in _READ_NOTES and native.on_device and memory.nbytes <= _MOST_READ and native.idle:
-        try:
-            return memory.read(), _READ_NOTES[freshness]
-        except KomputeError:  # a mapping that writes is open, or earlier work failed
-            pass
-    if kept:
-        return memory.numpy(), _NOTES[freshness]
-    where = "only on the device" if native.on_device else "only on the device, which its first use fills"
-    return None, f"The contents are {where}: read() returns them, show() draws them."
-
-
-def _statistics_rows(stats: pictures.Statistics) -> list[tuple[str, str]]:
-    rows = []
-    if stats.bins:
-        rows.append(("range", f"{stats.low:.6g} to {stats.high:.6g}"))
-        rows.append(("mean ± deviation", f"{stats.mean:.6g} ± {stats.deviation:.4g}"))
-    if stats.nan or stats.infinite:
-        rows.append(("not finite", f"{stats.nan} NaN, {stats.infinite} infinite"))
-    if stats.sampled < stats.total:
-        rows.append(("sampled", f"{stats.sampled} of {stats.total} elements"))
-    return rows
-
-
-def kernel_card(kernel: Kernel) -> str:
-    """The signature, with bindings, push constants and specialization constants."""
-    signature = kernel.signature
+def kernel_card(
+    name: str, signature: Signature, constants: Mapping[str, Any], error: Exception | None
+) -> str:
+    """A kernel's signature, with bindings, push constants and the values of specialization constants."""
     bindings = [
         (f"{p.set}.{p.binding}", p.name, p.type, p.kind, p.access if p.used else "unused")
         for p in signature.parameters
     ]
     table = _table(("binding", "name", "type", "kind", "access"), bindings) if bindings else ""
-    rows = [("local size", _times(kernel.local_size))]
+    rows = [("local size", times(signature.local_size))]
     if signature.push is not None:
         rows.append(("push constants", f"{', '.join(signature.push.names)} ({signature.push.size} bytes)"))
-    rows.extend((f"constant {name}", str(value)) for name, value in kernel.spec_constants.items())
+    rows.extend((f"constant {name}", str(value)) for name, value in constants.items())
     needs = [c for c in signature.capabilities if c != "Shader"]
     if needs:
         rows.append(("needs", ", ".join(needs)))
-    if kernel.error is not None:
-        rows.append(("error", str(kernel.error)))
-    return card(f"Kernel {signature.text(kernel.name)}", rows, "", table)
+    if error is not None:
+        rows.append(("error", str(error)))
+    return card(f"Kernel {signature.text(name)}", rows, "", table)
 
 
-def sequence_bundle(sequence: Sequence) -> dict[str, str]:
+def sequence_bundle(native: graph.Recorded) -> dict[str, str]:
     """The graph by MIME type. HTML is left out, because front ends that draw Mermaid would prefer it.
 
     JupyterLab 4.1 and newer, nbconvert and GitHub draw Mermaid in Markdown; others show it as a block of
     code.
     """
-    drawn = graph.graph_of(sequence)
+    drawn = graph.graph_of(native)
     return {
         "text/plain": graph.as_text(drawn),
         "text/markdown": graph.as_markdown(drawn),
         "text/vnd.mermaid": graph.mermaid(drawn),
     }
-
-
-def fence_card(fence: Fence) -> str:
-    """Whether the work is done."""
-    return card("Fence", [], repr(fence).removeprefix("<kp.Fence ").removesuffix(">"))
 
 
 def card(title: str, rows: list[tuple[str, str]], note: str = "", body: str = "") -> str:
@@ -218,5 +113,5 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return f"<table>{row(head, 'th')}{''.join(row(r, 'td') for r in rows)}</table>"
 
 
-def _times(numbers: Any) -> str:
+def times(numbers: Any) -> str:
     return " × ".join(map(str, numbers))

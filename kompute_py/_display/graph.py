@@ -9,14 +9,12 @@ In a long sequence, parts that are repeated are drawn once, in a loop with the n
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from .folding import Element, fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from .._recording import sequence as recording
 
 _SHORT = 12
 """Sequences with so few operations are shown as they are; longer ones with repeated parts as loops."""
@@ -57,6 +55,33 @@ class Step(NamedTuple):
     """The steps of a loop. The barriers between two repetitions are its last steps."""
 
 
+class Recorded(Protocol):
+    """A recording: the core's stream, or one that was split at copies between devices."""
+
+    @property
+    def name(self) -> str:
+        """The sequence's name; "" without one."""
+
+    @property
+    def queue_index(self) -> int:
+        """The queue that runs it."""
+
+    def is_init(self) -> bool:
+        """False once it is destroyed."""
+
+    def is_recording(self) -> bool:
+        """True until it is built."""
+
+    def is_running(self) -> bool:
+        """True while the device runs it."""
+
+    def operation_names(self) -> list[str]:
+        """The names of the operations, in order."""
+
+    def barriers(self) -> list[tuple[int, int, int, int, int]]:
+        """The barriers: before which operation; stages and accesses that come before, and those after."""
+
+
 class Graph(NamedTuple):
     """A sequence's steps, in order."""
 
@@ -65,9 +90,8 @@ class Graph(NamedTuple):
     note: str
 
 
-def graph_of(sequence: recording.Sequence) -> Graph:
-    """The graph of `sequence`. Builds and submits nothing."""
-    native = sequence._native
+def graph_of(native: Recorded) -> Graph:
+    """The graph of a sequence. Builds and submits nothing."""
     title = f"Sequence {native.name!r}" if native.name else "Sequence"
     if not native.is_init():
         return Graph(title, [], "destroyed")

@@ -10,8 +10,9 @@ import numpy as np
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of
 from .._launches.code import Launch
 from .._launches.outputs import Output
+from .._memory.image import SampledImage
 from .._memory.memory import Memory, memory_list
-from .._memory.sampler import Bindable, SampledImage
+from .._memory.sampler import Bindable
 from .._memory.stand_ins import Lent
 from .._memory.tensor import Tensor
 from .._recording.binding import check_argument, check_owner, indirect_groups, made_by

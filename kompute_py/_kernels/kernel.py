@@ -48,10 +48,10 @@ from .version import Version
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from .._base.annotations import KernelOptions, ShaderSource, TextLanguage
     from .._device.device import Device
     from .._device.owner import Manager
     from .._sync.semaphore import Semaphore, Waitable
-    from ..typing import KernelOptions, ShaderSource, TextLanguage
     from .reload import Reloader
 
 _NOTHING: tuple[()] = ()
@@ -601,4 +601,4 @@ class Kernel:
         """For notebooks: the signature."""
         from .._display.cards import kernel_card
 
-        return kernel_card(self)
+        return kernel_card(self.name, self.signature, self.spec_constants, self.error)

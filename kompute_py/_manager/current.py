@@ -6,20 +6,21 @@ import threading
 import weakref
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from .._base.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .manager import Manager
+    from .._device.device import Device
 
+_Kind = TypeVar("_Kind", bound="Device")
 lock = threading.RLock()
 """Protects the process's Managers."""
 # The Managers of the enclosing ``with`` blocks, outermost first. Weak references, because copies of contexts
 # may live long.
-_entered: ContextVar[tuple[weakref.ref[Manager], ...]] = ContextVar("kompute_py_managers", default=())
+_entered: ContextVar[tuple[weakref.ref[Device], ...]] = ContextVar("kompute_py_managers", default=())
 
 
 class ProcessManagers:
@@ -28,15 +29,15 @@ class ProcessManagers:
     __slots__ = ("by_device", "default")
 
     def __init__(self) -> None:
-        self.default: Manager | None = None
+        self.default: Device | None = None
         # By the device's UUIDs and a URI's options; UUIDs do not depend on the list of visible devices.
-        self.by_device: dict[tuple[str, ...], Manager] = {}
+        self.by_device: dict[tuple[str, ...], Device] = {}
 
 
 process = ProcessManagers()
 
 
-def entered() -> Manager | None:
+def entered() -> Device | None:
     """The Manager of the innermost enclosing ``with`` block that is not destroyed; None outside of blocks."""
     for reference in reversed(_entered.get()):
         found = reference()
@@ -45,7 +46,7 @@ def entered() -> Manager | None:
     return None
 
 
-def enter(manager: Manager) -> None:
+def enter(manager: Device) -> None:
     """Records that a ``with`` block of `manager` begins.
 
     Raises FailedPreconditionError if it is destroyed.
@@ -55,7 +56,7 @@ def enter(manager: Manager) -> None:
     _entered.set((*_entered.get(), weakref.ref(manager)))
 
 
-def leave(manager: Manager) -> None:
+def leave(manager: Device) -> None:
     """Records that the block ends. Does nothing in another context than the one that entered it."""
     around = _entered.get()
     for i in reversed(range(len(around))):
@@ -64,7 +65,7 @@ def leave(manager: Manager) -> None:
             return
 
 
-def is_shared(manager: Manager) -> bool:
+def is_shared(manager: Device) -> bool:
     """Whether `manager` is one of the process's, or that of an enclosing ``with`` block."""
     if any(reference() is manager for reference in _entered.get()):
         return True
@@ -73,7 +74,7 @@ def is_shared(manager: Manager) -> bool:
 
 
 @contextmanager
-def current(manager: Manager) -> Iterator[Manager]:
+def current(manager: _Kind) -> Iterator[_Kind]:
     """The block of ``with mgr.current():``."""
     enter(manager)
     try:
@@ -82,7 +83,7 @@ def current(manager: Manager) -> Iterator[Manager]:
         leave(manager)
 
 
-def forget(gone: Manager) -> None:
+def forget(gone: Device) -> None:
     """Drops a destroyed Manager from the process's Managers."""
     with lock:
         if process.default is gone:

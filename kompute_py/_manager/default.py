@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._base.errors import ArgumentTypeError, FailedPreconditionError, kind_of
 from .._device.devices import chosen_device, selection
+from .._device.owner import owner
 from .._device.uri import is_uri, split_uri
 from .current import entered, lock, process
 from .manager import Manager
@@ -36,12 +37,12 @@ def manager(device: DeviceLike | Iterable[DeviceLike] | None = None) -> Manager:
     True
     """
     if device is None and (around := entered()) is not None:
-        return around
+        return owner(around)
     with lock:
         if device is None:
             if process.default is None or not process.default.is_init():
                 process.default = _of(Manager)
-            return process.default
+            return owner(process.default)
         named: Any = device
         options: dict[str, str] = {}
         if isinstance(device, str) and is_uri(device):
@@ -51,7 +52,7 @@ def manager(device: DeviceLike | Iterable[DeviceLike] | None = None) -> Manager:
         key = _key(info, options)
         found = process.by_device.get(key)
         if found is not None and found.is_init():
-            return found
+            return owner(found)
         # Options go by the URI; other names of a device are one.
         return _of(lambda: Manager(device if options else info), key)
 
@@ -87,7 +88,7 @@ def _of(make: Any, key: tuple[str, ...] | None = None) -> Manager:
         process.by_device[key] = made
         return made
     made.destroy()
-    return known
+    return owner(known)
 
 
 def _key(info: DeviceInfo, options: Mapping[str, str]) -> tuple[str, ...]:

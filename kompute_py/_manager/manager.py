@@ -44,10 +44,10 @@ from .._base.warn import warn_of_cancelled
 from .._device.device import Device
 from .._device.options import to_prefix
 from .._memory.host_memory import HostBufferSemantics, await_writers, imported, to_semantics
-from .._memory.image import Image
+from .._memory.image import Image, SampledImage
 from .._memory.making import form_of, new_tensor
 from .._memory.memory import DEVICE, Memory, to_memory_type
-from .._memory.sampler import SampledImage, Sampler
+from .._memory.sampler import Sampler
 from .._memory.tensor import Tensor, buffer_tensor
 from .._recording.algorithm import Algorithm
 from .._recording.preload import preload

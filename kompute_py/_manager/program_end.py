@@ -18,14 +18,14 @@ from .._recording.sequence import Sequence
 from .current import lock, process
 
 if TYPE_CHECKING:
-    from .manager import Manager
+    from .._device.device import Device
 
 _hook_set = False
 # The live Managers. At interpreter exit, global variables are deleted only after the exit hooks run.
-_managers: weakref.WeakSet[Manager] = weakref.WeakSet()
+_managers: weakref.WeakSet[Device] = weakref.WeakSet()
 
 
-def watch_over(manager: Manager) -> None:
+def watch_over(manager: Device) -> None:
     """Ends the work of `manager` at the end of the program, if the Manager is still alive."""
     global _hook_set
     _managers.add(manager)

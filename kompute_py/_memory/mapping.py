@@ -24,7 +24,7 @@ from .._base.errors import (
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from .tensor import Tensor
+    from .memory import Memory
 
 
 class MappedArray(np.ndarray[Any, Any]):
@@ -206,7 +206,7 @@ class Mapping:
         "_writes",
     )
 
-    def __init__(self, tensor: Tensor, read: bool, write: bool, discard: bool, staging: bool) -> None:
+    def __init__(self, tensor: Memory, read: bool, write: bool, discard: bool, staging: bool) -> None:
         if isinstance(tensor, type) or not hasattr(tensor, "_part"):
             raise ArgumentTypeError(f"Mapping takes a Tensor, not {kind_of(tensor)}")
         read, write, discard, staging = (
@@ -219,7 +219,7 @@ class Mapping:
                 "map(write=True) or map(discard=True)"
             )
         tensor._require_init("be mapped")
-        if not staging and not tensor.mappable:
+        if not staging and not tensor._native.host_visible:
             raise FailedPreconditionError(
                 f"{tensor._describe()} is in memory that the host does not see: use memory type host or "
                 "deviceAndHost, or map it with staging=True, which copies"

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .._sync.semaphore import Semaphore, Waitable
 
 # Compared by identity in the hot paths, because an enumeration's own hash and .value are Python functions.
-DEVICE = MemoryTypes.device
+DEVICE: MemoryTypes = MemoryTypes.device
 _Kind = TypeVar("_Kind", bound="Memory")
 SINGLE = (MemoryTypes.host, MemoryTypes.deviceAndHost)
 _SHOWN = 6
@@ -550,15 +550,22 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         Raises the errors of `kp.plot`, such as FailedPreconditionError if matplotlib (the extra ``plot``) is
         missing.
         """
-        from ..notebook.plots import plot
+        from .._display.plots import plot
 
         return plot(self, **options)
+
+    def _plotted(self) -> tuple[str, np.ndarray[Any, Any]]:
+        """The name, and the contents: those of the device, after pending work, if that memory was written."""
+        self._require_init("be shown")
+        native = self._native
+        read = native.on_device or self._memory_type is MemoryTypes.storage or not native.host_copy_made
+        return native.name, self.read() if read else self.numpy()
 
     def _repr_html_(self) -> str:
         """For notebooks: describes the object, with numbers and a picture of the newest contents: those of
         the device if work wrote them and is done, else those of the host copy. Waits for no work.
         """
-        from .._display.cards import memory_card
+        from .card import memory_card
 
         return memory_card(self)
 

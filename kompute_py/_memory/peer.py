@@ -5,7 +5,7 @@ The host works between their halves, because no queue waits for one of another d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from .. import _native
 from .._base.errors import FailedPreconditionError
@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence as Seq
 
     from .._device.device import Device
-    from .memory import Memory
+
+
+class Side(Protocol):
+    """A tensor or an image, as copies between Managers use it."""
+
+    _manager: Device
+
+    @property
+    def _native(self) -> _native.Memory | _native.BufferView: ...
 
 
 class PeerCopies:
@@ -23,7 +31,7 @@ class PeerCopies:
 
     __slots__ = ("managers", "pairs")
 
-    def __init__(self, memories: list[Memory]) -> None:
+    def __init__(self, memories: Seq[Side]) -> None:
         source, *targets = memories
         self.pairs = [(source._native, target._native) for target in targets]
         self.managers = list({id(memory._manager): memory._manager for memory in memories}.values())

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from .._base.annotations import AddressMode, BorderColor, FilterName
     from .._device.device import Device
     from .._device.owner import Manager
-    from .image import Image
 
 
 class Bindable:
@@ -112,65 +111,3 @@ class Sampler(Bindable):
 
     def __repr__(self) -> str:
         return f"<kp.Sampler {self._text}>"
-
-
-class SampledImage(Bindable):
-    """An image and the sampler that a shader reads it through. Created by ``image.sampled(...)``.
-
-    Raises ArgumentTypeError unless it is given an Image and a Sampler, InvalidArgumentError if they belong to
-    different Managers.
-
-    >>> image = mgr.image_empty((4, 6), "rgba8")
-    >>> image.sampled("nearest").image is image
-    True
-    """
-
-    __slots__ = ("_image", "_manager", "_native", "_sampler")
-
-    _is_image = True
-
-    def __init__(self, image: Image, sampler: Sampler) -> None:
-        if (
-            not isinstance(sampler, Sampler)
-            or not getattr(image, "_is_image", False)
-            or isinstance(image, type)
-        ):
-            raise ArgumentTypeError(
-                "A SampledImage has an Image and a Sampler, "
-                f"not {type(image).__name__} and {type(sampler).__name__}"
-            )
-        if sampler._manager is not image._manager:
-            raise InvalidArgumentError(
-                f"{image._describe()} belongs to {image._manager!r}, the sampler to {sampler._manager!r}"
-            )
-        self._manager = image._manager
-        self._native = (image._native, sampler._native)
-        self._image = image
-        self._sampler = sampler
-
-    def _is_init(self) -> bool:
-        return self._image._is_init()
-
-    def _require_init(self, action: str) -> None:
-        self._image._require_init(action)
-
-    def size(self) -> int:
-        """The number of elements of the image."""
-        return self._image.size()
-
-    @property
-    def image(self) -> Image:
-        """The image."""
-        return self._image
-
-    @property
-    def sampler(self) -> Sampler:
-        """The sampler."""
-        return self._sampler
-
-    def __reduce_ex__(self, protocol: object) -> Any:
-        """Refuses copying and pickling with an ArgumentTypeError (a TypeError) that names the alternative."""
-        raise not_copyable(self, "make a new one with image.sampled")
-
-    def __repr__(self) -> str:
-        return f"<kp.SampledImage {self._image!r} {self._sampler._text}>"

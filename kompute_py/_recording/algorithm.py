@@ -20,8 +20,9 @@ from .._base.warn import warn
 from .._compilers.spirv_words import module_bytes
 from .._device.device import require_manager
 from .._device.owner import owner
+from .._memory.image import SampledImage
 from .._memory.memory import Memory, memory_list
-from .._memory.sampler import Bindable, SampledImage, Sampler
+from .._memory.sampler import Bindable, Sampler
 from .._memory.tensor import Tensor
 from .._shaders.constants import NO_SPECIALIZATION, Specialization, is_given
 from .._shaders.spirv import chosen_entry, to_spirv

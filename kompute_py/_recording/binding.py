@@ -25,8 +25,9 @@ from .._base.errors import (
 from .._base.texels import plain_format
 from .._base.text import Told, told
 from .._base.warn import warn
+from .._memory.image import SampledImage
 from .._memory.memory import Memory
-from .._memory.sampler import SampledImage, Sampler
+from .._memory.sampler import Sampler
 from .._memory.tensor import Tensor
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from .._base.errors import (
     not_copyable,
 )
 from .._device.owner import owner
-from .._memory.image import Image
+from .._memory.image import Image, SampledImage
 from .._memory.memory import Memory, copy_of, memory_list, operate
-from .._memory.sampler import Bindable, SampledImage, Sampler
+from .._memory.sampler import Bindable, Sampler
 from .._memory.tensor import Tensor, fill_of
 from .._shaders.constants import is_given
 from .._shaders.library import library_shader

@@ -589,13 +589,13 @@ class Sequence:
         """
         from .._display.graph import graph_of, mermaid
 
-        return mermaid(graph_of(self))
+        return mermaid(graph_of(self._native))
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         """For notebooks: shows the operations and their order."""
         from .._display.cards import sequence_bundle
 
-        return sequence_bundle(self)
+        return sequence_bundle(self._native)
 
     def __reduce_ex__(self, protocol: object) -> Any:
         """Refuses copying and pickling with an ArgumentTypeError (a TypeError) that names the alternative."""

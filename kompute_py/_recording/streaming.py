@@ -41,7 +41,7 @@ from collections.abc import (
     Mapping,
 )
 from collections.abc import Sequence as Seq
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -65,9 +65,23 @@ from .._sync.fence import Fence
 if TYPE_CHECKING:
     from .._device.device import Device
     from .operations import OpBase
-    from .sequence import Sequence
+    from .split_stream import SplitStream
 
 _NO_LIMIT = -1.0
+
+
+class Streamed(Protocol):
+    """A sequence, as a stream uses it."""
+
+    _manager: Device
+    _native: _native.Stream | SplitStream
+    _hooked: list[tuple[OpBase, Any]]
+
+    @property
+    def queue_index(self) -> int:
+        """The queue that it runs on."""
+
+
 _Result = TypeVar("_Result", covariant=True)
 
 
@@ -89,7 +103,7 @@ class FrameStream(Generic[_Result]):
 
     def __init__(
         self,
-        sequence: Sequence,
+        sequence: Streamed,
         items: Any,
         inputs: Any,
         outputs: Any,
@@ -194,7 +208,7 @@ class _Pipeline:
 
     def __init__(
         self,
-        sequence: Sequence,
+        sequence: Streamed,
         inputs: Any,
         outputs: Any,
         depth: int,
@@ -630,14 +644,14 @@ def _require_apart(inputs: list[Memory]) -> None:
                 )
 
 
-def _streamed(given: Any, what: str, sequence: Sequence) -> list[Memory]:
+def _streamed(given: Any, what: str, sequence: Streamed) -> list[Memory]:
     memories = memory_list(given, f"stream({what}=...)", manager=sequence._manager, one=True)
     if len(set(map(id, memories))) != len(memories):
         raise InvalidArgumentError(f"{what} lists the same memory twice")
     return memories
 
 
-def _kept(given: Any, sequence: Sequence) -> set[int]:
+def _kept(given: Any, sequence: Streamed) -> set[int]:
     """The memory that all frames share, by the identity of its native object."""
     memories = memory_list(given, "stream(shared=...)", manager=sequence._manager, one=True, empty=True)
     return {id(_root(memory)._native) for memory in memories}

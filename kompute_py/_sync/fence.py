@@ -6,7 +6,7 @@ import functools
 import math
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from .. import _native
 from .._base.arrays import as_index
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from .._device.device import Device
-    from .._recording.sequence import Sequence
 
 _NO_LIMIT = -1.0
 _LONGEST = 10**18  # nanoseconds
@@ -33,6 +32,12 @@ def wait_in_loop() -> Callable[[_native.Fence, tuple[Device, ...]], Generator[An
     from . import waiting
 
     return waiting.wait_in_loop
+
+
+class Collected(Protocol):
+    """A sequence with hooks that are due when its work is done."""
+
+    def _collect(self) -> None: ...
 
 
 class Fence:
@@ -57,7 +62,7 @@ class Fence:
         self,
         native: _native.Fence,
         managers: tuple[Device, ...],
-        sequences: tuple[weakref.ref[Sequence], ...] = (),
+        sequences: tuple[weakref.ref[Collected], ...] = (),
     ) -> None:
         self._native = native
         # The Managers of the devices that run the work.
@@ -204,9 +209,9 @@ class Fence:
 
     def _repr_html_(self) -> str:
         """For notebooks: shows whether the work is done."""
-        from .._display.cards import fence_card
+        from .._display.cards import card
 
-        return fence_card(self)
+        return card("Fence", [], repr(self).removeprefix("<kp.Fence ").removesuffix(">"))
 
 
 def to_seconds(

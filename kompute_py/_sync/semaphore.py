@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .. import _native
 from .._base.arrays import as_index, as_name
@@ -25,11 +25,18 @@ if TYPE_CHECKING:
 
     from .._device.device import Device
     from .._device.owner import Manager
-    from .._recording.sequence import Sequence
 
-    Waitable: TypeAlias = "Fence | Sequence | tuple[Semaphore, int]"
+    Waitable: TypeAlias = "Fence | HasFence | tuple[Semaphore, int]"
 
 _MOST = 2**64 - 2
+
+
+class HasFence(Protocol):
+    """A Sequence: it stands for the fence of its last submission."""
+
+    @property
+    def fence(self) -> Fence:
+        """A Fence for the end of the last submission."""
 
 
 class Semaphore:

@@ -20,15 +20,27 @@ import collections
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from .. import _native
-    from .waiting import Wake
 
 LOOK = 200e-6
 A_TURN = 64
 _POLLS = 16
+
+
+class Await(Protocol):
+    """An await of a fence."""
+
+    def look(self, seconds: float) -> bool | None:
+        """True if it is over; None if it is for work that waits for a signal."""
+
+    def end(self) -> None:
+        """Lets the awaiting task run again."""
+
+    def hand_over(self) -> None:
+        """Gives it to a thread that waits."""
 
 
 class Turns:
@@ -39,7 +51,7 @@ class Turns:
         # The callbacks that are ready to run: of asyncio's own loops. Other loops do not show theirs, so that
         # nobody looks there.
         self._ready: collections.deque[object] | None = getattr(loop, "_ready", None)
-        self._queue: collections.deque[Wake] = collections.deque()
+        self._queue: collections.deque[Await] = collections.deque()
         self._polls = _POLLS
         self._left = LOOK  # of this turn's time for looks
         self._marks = 0  # callbacks of ours that are ready: _begin
@@ -56,7 +68,7 @@ class Turns:
         self._left -= time.perf_counter() - start
         return over is True
 
-    def add(self, wake: Wake, loop: asyncio.AbstractEventLoop) -> None:
+    def add(self, wake: Await, loop: asyncio.AbstractEventLoop) -> None:
         """Queues an await of work that is not over."""
         if not self._queue:
             loop.call_soon(self._turn, loop)

@@ -9,8 +9,9 @@ import html
 from typing import Any
 
 from .._base.errors import KomputeError
-from .._display import cards, pictures
+from .._display import pictures
 from .._kernels.kernel import Kernel
+from .._memory.card import memory_title
 from .._memory.memory import Memory
 from .live_call import Live, LiveCall, ipywidgets, live_call
 
@@ -46,7 +47,7 @@ class Sliders(Live):
     def _draw(self) -> None:
         values = self._open()({})
         if pictures.is_picture(values.shape, values.dtype):
-            self.picture.value = pictures.picture(values).html(cards.memory_title(self.shown))
+            self.picture.value = pictures.picture(values).html(memory_title(self.shown))
         else:
             self.picture.value = pictures.line(values) or f"<pre>{html.escape(repr(values))}</pre>"
 

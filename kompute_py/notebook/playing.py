@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.errors import FailedPreconditionError, InvalidArgumentError, KomputeError
-from .._display import cards, pictures
+from .._display import pictures
 from .._kernels.kernel import Kernel
+from .._memory.card import memory_title
 from .._memory.memory import Memory
 from .live_call import Live, LiveCall, live_call
 from .play_state import Clock, State, rgba, value_of
@@ -83,7 +84,7 @@ class Play(Live):
         self._took = 0.0
         self._asked = False
         scale = -(-max(state.columns, state.rows) // _MOST_PIXELS)
-        what = cards.memory_title(call.shown)
+        what = memory_title(call.shown)
         self._screen: Any = _Screen(
             fps=fps,
             scale=scale,
@@ -284,7 +285,7 @@ def play(
         raise InvalidArgumentError(
             "play shows a picture, (rows, columns[, 1, 3 or 4]) of at least 8 rows and columns, one at most "
             "64 times the other; "
-            f"{cards.memory_title(call.shown)} has the shape {shape} of {call.shown.dtype}"
+            f"{memory_title(call.shown)} has the shape {shape} of {call.shown.dtype}"
         )
     state.rows, state.columns = shape[:2]
     return Play(call, state, before, limits, float(fps))

@@ -5,14 +5,12 @@ from __future__ import annotations
 from base64 import b64encode
 from functools import cache
 from html import escape
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
-from .._base.types import MemoryTypes
-from .._display.pictures import is_picture
-from .._memory.memory import Memory
+from .pictures import is_picture
 
 __all__ = ["plot"]
 
@@ -21,26 +19,22 @@ _MOST_PARTS = 8
 """The most lines and pictures of an Axes that its alternative text lists."""
 
 
-def contents(thing: Any) -> np.ndarray[Any, Any]:
-    """The contents of a tensor, an image or an array.
+@runtime_checkable
+class Plottable(Protocol):
+    """A tensor or an image."""
 
-    For tensors and images, the device's contents after pending work if the device memory was written, else
-    the host copy. Raises ArgumentTypeError if `thing` is not numeric, FailedPreconditionError if it is
-    destroyed.
-    """
-    if isinstance(thing, Memory):
-        thing._require_init("be shown")
-        if (
-            thing._native.on_device
-            or thing.memory_type() is MemoryTypes.storage
-            or not thing._native.host_copy_made
-        ):
-            return thing.read()
-        return thing.numpy()
+    def _plotted(self) -> tuple[str, np.ndarray[Any, Any]]:
+        """Its name and its contents. Raises FailedPreconditionError if it is destroyed."""
+
+
+def _contents(thing: Any) -> tuple[str, np.ndarray[Any, Any]]:
+    """The name, "" if there is none, and the contents of a tensor, an image or an array."""
+    if isinstance(thing, Plottable):
+        return thing._plotted()
     array = np.asarray(thing)
     if array.dtype.kind not in "biufc":
         raise ArgumentTypeError(f"plot draws numbers; this {type(thing).__name__} has dtype {array.dtype}")
-    return array
+    return "", array
 
 
 def plot(*things: Any, kind: str | None = None, ax: Any = None, **options: Any) -> Any:
@@ -66,8 +60,8 @@ def plot(*things: Any, kind: str | None = None, ax: Any = None, **options: Any) 
         raise InvalidArgumentError(f"kind is {kind!r}; choose one of {', '.join(_KINDS)}")
     if not things:
         raise InvalidArgumentError("plot needs at least one tensor, image or array")
-    arrays = [contents(thing) for thing in things]
-    arrays = [np.abs(array) if array.dtype.kind == "c" else array for array in arrays]
+    named = [_contents(thing) for thing in things]
+    arrays = [np.abs(array) if array.dtype.kind == "c" else array for _, array in named]
     for thing, array in zip(things, arrays, strict=True):
         if array.dtype.kind not in "biuf":
             raise ArgumentTypeError(
@@ -83,8 +77,8 @@ def plot(*things: Any, kind: str | None = None, ax: Any = None, **options: Any) 
             )
         arrays[0] = _pixels(arrays[0])
     axes = _axes() if ax is None else ax
-    for thing, array in zip(things, arrays, strict=True):
-        label = {"label": thing.name} if isinstance(thing, Memory) and thing.name else {}
+    for (name, _), array in zip(named, arrays, strict=True):
+        label = {"label": name} if name else {}
         if kind == "image":
             if array.ndim == 2:
                 options = {"cmap": "viridis", "interpolation": "nearest", **options}
