@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,9 @@ from PIL import Image as pillow
 
 import kompute_py as kp
 
+from . import calls
 from .bench import Bench
+from .calls import timed
 from .figures import TIMES, Measured, figure
 from .paths import cache_directory
 from .timing import side
@@ -28,29 +31,12 @@ _FILE = 20_000
 _SCALE = 0.2
 
 
-def _small(bench: Bench) -> tuple[kp.Tensor, np.ndarray]:
-    array = np.ones(_SMALL, np.float32)
-    tensor = bench.manager.tensor(array)
-    tensor.write(array)  # brings the initial contents
-    return tensor, array
-
-
-@figure("write-256", "write() of 256 bytes", "us", drivers=_NULL, must=1.0, aim=0.8)
-def write_small(bench: Bench) -> Measured:
-    tensor, array = _small(bench)
-    return bench.compare(side(lambda: tensor.write(array)))
-
-
-@figure("view", "t[a:b]", "us", drivers=_NULL, must=1.5, aim=1.0)
-def view(bench: Bench) -> Measured:
-    tensor, _ = _small(bench)
-    return bench.compare(side(lambda: tensor[8:16]))
-
-
-@figure("asarray", "np.asarray(t) of 256 bytes on the device", "us", drivers=_NULL, must=3, aim=1)
-def asarray(bench: Bench) -> Measured:
-    tensor, _ = _small(bench)
-    return bench.compare(side(lambda: np.asarray(tensor)))
+for _name, _title, _must, _aim, _prepare in (
+    ("write-256", "write() of 256 bytes", 1.0, 0.8, partial(calls.write, n=_SMALL)),
+    ("view", "t[a:b]", 1.5, 1.0, calls.view),
+    ("asarray", "np.asarray(t) of 256 bytes on the device", 3, 1, partial(calls.asarray, n=_SMALL)),
+):
+    figure(_name, _title, "us", drivers=_NULL, must=_must, aim=_aim)(timed(_prepare))
 
 
 def _converted(bench: Bench, data: np.ndarray, dtype: type) -> Measured:

@@ -5,115 +5,86 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
+from . import calls
 from .bench import SHADER, Bench
-from .figures import Measured, figure
-from .timing import side
+from .calls import SCALE, Work, timed
+from .figures import DRIVERS, figure
 
-SCALE = """#version 450
-layout(local_size_x = 64) in;
-layout(binding = 0) readonly buffer X { float x[]; };
-layout(binding = 1) writeonly buffer Y { float y[]; };
-layout(push_constant) uniform P { float factor; uint count; };
-void main() { uint i = gl_GlobalInvocationID.x; if (i < count) y[i] = factor * x[i]; }
-"""
-_FEW = 64
-"""Elements of 256 bytes."""
+_NULL = ("null",)
 
 
-def _measured(bench: Bench, work: Callable[[], object], times: int | None = None) -> Measured:
-    work()
-    return bench.compare(side(work), times=times, submits=True)
-
-
-def _arrays(elements: int) -> list[np.ndarray]:
-    return [np.ones(elements, np.float32) for _ in range(3)]
-
-
-@figure("kernel-new-push", "call a kernel, another push constant each time", "us", "null", 5, 2.5)
-def kernel_new_push(bench: Bench) -> Measured:
-    scale, (x, y), numbers = bench.manager.kernel(SCALE), bench.tensors[:2], itertools.count(1)
-    return _measured(bench, lambda: scale(x, y, factor=0.5, count=next(numbers)))
-
-
-@figure("kernel-arrays", "call a kernel with three NumPy arrays of 256 B", "us", "null", 8, 3)
-def kernel_arrays(bench: Bench) -> Measured:
-    multiply, (a, b, c) = bench.manager.kernel(SHADER), _arrays(_FEW)
-    return _measured(bench, lambda: multiply(a, b, c))
-
-
-def _sets(bench: Bench, count: int) -> Measured:
-    multiply = bench.manager.kernel(SHADER)
-    sets = [[bench.manager.zeros(16) for _ in range(3)] for _ in range(count)]
-    for tensors in sets:
-        multiply(*tensors)
-    turn = itertools.cycle(sets)
-    return _measured(bench, lambda: multiply(*next(turn)), times=max(count, 300))
-
-
-for _count, _text in ((100, "100"), (1_000, "1,000"), (10_000, "10,000")):
-
-    @figure(
-        f"kernel-sets-{_count}", f"call a kernel, {_text} sets of tensors in turn", "us", "null", 8, 3,
-        drivers=("null",)
-    )  # fmt: skip
-    def kernel_sets(bench: Bench, count: int = _count) -> Measured:
-        return _sets(bench, count)
-
-
-@figure("kernel-grid", "call a kernel with grid=", "us", "null", 4, 2)
-def kernel_grid(bench: Bench) -> Measured:
+def _grid(bench: Bench) -> Work:
     multiply, tensors = bench.manager.kernel(SHADER), bench.tensors
-    return _measured(bench, lambda: multiply(*tensors, grid=(1024,)))
+    return lambda: multiply(*tensors, grid=(1024,))
 
 
-@figure("kernel-numpy-number", "call a kernel with a np.float32 and 0", "us", "null", 4, 2)
-def kernel_numpy_number(bench: Bench) -> Measured:
+def _numpy_number(bench: Bench) -> Work:
     scale, (x, y), factor = bench.manager.kernel(SCALE), bench.tensors[:2], np.float32(0.5)
-    return _measured(bench, lambda: scale(x, y, factor=factor, count=0))
+    return lambda: scale(x, y, factor=factor, offset=1.0, count=0)
 
 
-@figure("kernel-zero", "call a kernel with 0.0", "us", "null", 4, 2, drivers=("null",))
-def kernel_zero(bench: Bench) -> Measured:
+def _zero(bench: Bench) -> Work:
     scale, (x, y) = bench.manager.kernel(SCALE), bench.tensors[:2]
-    return _measured(bench, lambda: scale(x, y, factor=0.0, count=4))
+    return lambda: scale(x, y, factor=0.0, offset=1.0, count=4)
 
 
-@figure(
-    "kernel-new-shape", "call a kernel, arrays of a new shape each time", "us", "null", 30, 12,
-    drivers=("null",)
-)  # fmt: skip
-def kernel_new_shape(bench: Bench) -> Measured:
-    multiply = bench.manager.kernel(SHADER)
+def _new_shapes(bench: Bench) -> Work:
+    multiply, arrays = bench.manager.kernel(SHADER), [np.ones(1 << 16, np.float32) for _ in range(3)]
     # 65,536 shapes of a few KiB, in no order: one axis that grows would measure ever larger copies.
     shapes = list(itertools.product(range(1, 5), repeat=8))
     random.Random(0).shuffle(shapes)
-    arrays, turn = _arrays(1 << 16), itertools.cycle(shapes)
+    turn = itertools.cycle(shapes)
 
     def work() -> None:
         shape = next(turn)
         length = math.prod(shape)
         multiply(*[array[:length].reshape(shape) for array in arrays])
 
-    return _measured(bench, work, times=200)
+    return work
 
 
-@figure("kernel-shapes-9", "call a kernel, arrays of 9 shapes in turn", "us", "null", 8, 3, drivers=("null",))
-def kernel_shapes(bench: Bench) -> Measured:
-    multiply, turn = bench.manager.kernel(SHADER), itertools.cycle([_arrays(_FEW + i) for i in range(9)])
-    return _measured(bench, lambda: multiply(*next(turn)))
+def _nine_shapes(bench: Bench) -> Work:
+    multiply = bench.manager.kernel(SHADER)
+    turn = itertools.cycle([[np.ones(64 + i, np.float32) for _ in range(3)] for i in range(9)])
+    return lambda: multiply(*next(turn))
 
 
-@figure("kernel-bind", "bind a kernel, k.bind(a, b, out)", "us", "null", 12, 6)
-def kernel_bind(bench: Bench) -> Measured:
-    multiply, tensors = bench.manager.kernel(SHADER), bench.tensors
-    return _measured(bench, lambda: multiply.bind(*tensors))
+for _name, _title, _must, _aim, _drivers, _prepare, _times in (
+    ("new-push", ", another push constant each time", 5, 2.5, DRIVERS, calls.kernel_of_new_values, None),
+    ("arrays", " with three NumPy arrays of 256 B", 8, 3, DRIVERS, calls.kernel_of_arrays, None),
+    ("sets-100", ", 100 sets of tensors in turn", 8, 3, _NULL, partial(calls.kernel_of_sets, n=100), 300),
+    ("sets-1000", ", 1,000 sets of tensors in turn", 8, 3, _NULL, calls.kernel_of_sets, 1_000),
+    (
+        "sets-10000",
+        ", 10,000 sets of tensors in turn",
+        8,
+        3,
+        _NULL,
+        partial(calls.kernel_of_sets, n=10_000),
+        10_000,
+    ),
+    ("grid", " with grid=", 4, 2, DRIVERS, _grid, None),
+    ("numpy-number", " with a np.float32 and 0", 4, 2, DRIVERS, _numpy_number, None),
+    ("zero", " with 0.0", 4, 2, _NULL, _zero, None),
+    ("new-shape", ", arrays of a new shape each time", 30, 12, _NULL, _new_shapes, 200),
+    ("shapes-9", ", arrays of 9 shapes in turn", 8, 3, _NULL, _nine_shapes, None),
+):
+    figure(f"kernel-{_name}", f"call a kernel{_title}", "us", "null", _must, _aim, drivers=_drivers)(
+        timed(_prepare, times=_times)
+    )
 
-
-@figure("kernel-submit", "submit a kernel and wait, k.submit(a, b, out).wait()", "us", "null", 15, 8)
-def kernel_submit(bench: Bench) -> Measured:
-    multiply, tensors = bench.manager.kernel(SHADER), bench.tensors
-    return _measured(bench, lambda: multiply.submit(*tensors).wait())
+for _name, _title, _must, _aim, _prepare in (
+    ("kernel-bind", "bind a kernel, k.bind(a, b, out)", 12, 6, calls.kernel_bind),
+    ("kernel-submit", "submit a kernel and wait, k.submit(a, b, out).wait()", 15, 8, calls.kernel_submit),
+    ("operation-call", "call a custom operation on prepared memory", 3, 1.5, calls.operation),
+    (
+        "operation-number", "call a custom operation, another number each time", 15, 8,
+        calls.operation_of_new_numbers,
+    ),
+    ("operation-result", "call a custom operation that makes its result", 5, 3, calls.operation_of_results),
+):  # fmt: skip
+    figure(_name, _title, "us", "null", _must, _aim)(timed(_prepare))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import time
+from functools import partial
 
 import numpy as np
 
 import kompute_py as kp
 
+from . import calls
 from .bench import Bench
+from .calls import timed
 from .figures import TIMES, Measured, figure
 from .timing import Side, side
 
@@ -26,28 +29,29 @@ FEW = 1_000
 MANY = 60_000
 
 
-@figure("zeros", "mgr.zeros of 16 elements", "us", drivers=_NULL, baseline="np.zeros", must=3, aim=2)
-def zeros(bench: Bench) -> Measured:
-    make = bench.manager.zeros
-    return bench.compare(side(lambda: make(16)), side(lambda: np.zeros(16, np.float32)))
-
-
-@figure("full", "mgr.full of 16 elements", "us", drivers=_NULL, baseline="np.full", must=6, aim=3)
-def full(bench: Bench) -> Measured:
-    make = bench.manager.full
-    return bench.compare(side(lambda: make(16, 1.0)), side(lambda: np.full(16, 1.0, np.float32)))
-
-
-@figure("op-fill", "make an OpFill", "us", drivers=_NULL, must=4, aim=2)
-def op_fill(bench: Bench) -> Measured:
-    tensors = [bench.manager.empty(16)]
-    return bench.compare(side(lambda: kp.OpFill(tensors, 1.0)))
-
-
-@figure("fill", "t.fill(1.0), not waited for", "us", drivers=_NULL, must=7, aim=4)
-def fill(bench: Bench) -> Measured:
-    tensor = bench.manager.empty(16)
-    return bench.compare(side(lambda: tensor.fill(1.0)))
+for _name, _title, _must, _aim, _prepare, _theirs in (
+    (
+        "zeros",
+        "mgr.zeros of 16 elements",
+        3,
+        2,
+        partial(calls.zeros, n=16),
+        lambda: np.zeros(16, np.float32),
+    ),
+    (
+        "full",
+        "mgr.full of 16 elements",
+        6,
+        3,
+        partial(calls.full, n=16),
+        lambda: np.full(16, 1.0, np.float32),
+    ),
+    ("op-fill", "make an OpFill", 4, 2, calls.op_fill, None),
+    ("fill", "t.fill(1.0), not waited for", 7, 4, partial(calls.fill, n=16), None),
+):
+    figure(
+        _name, _title, "us", drivers=_NULL, baseline=f"np.{_name}" if _theirs else "", must=_must, aim=_aim
+    )(timed(_prepare, _theirs))
 
 
 @figure(

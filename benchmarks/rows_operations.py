@@ -9,50 +9,11 @@ import numpy as np
 import kompute_py as kp
 
 from .bench import Bench
+from .calls import scale
 from .figures import TIMES, Measured, figure
 from .timing import side
 
-
-@kp.CustomOp.register
-class scale(kp.CustomOp):
-    """`x` times `factor`. Each `number` is a kernel of its own."""
-
-    signature = "scale(Tensor x, float factor=2.0, int number=0) -> Tensor"
-
-    def select(self, ksel: kp.FunctionSelection) -> None:
-        x = ksel.arg_tensor("x")
-        ksel.arg_float("factor")
-        ksel.attr_int("number")
-        ksel.return_new_tensor(x.shape, x.dtype)
-
-    def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
-        kb.yield_results(f"x_load(i) * factor + {ksel.attribute('number')}.0")
-
-
 _CPU_DRIVERS = ("lavapipe", "swiftshader")  # those that compute
-
-
-@figure("operation-call", "call a custom operation on prepared memory", "us", "null", 3, 1.5)
-def operation_call(bench: Bench) -> Measured:
-    x, y = bench.tensors[:2]
-    for _ in range(3):
-        scale(x, out=y)
-    return bench.compare(side(lambda: scale(x, out=y)), submits=True)
-
-
-@figure("operation-number", "call a custom operation, another number each time", "us", "null", 15, 8)
-def operation_number(bench: Bench) -> Measured:
-    (x, y), numbers = bench.tensors[:2], itertools.count(1)
-    scale(x, out=y)
-    return bench.compare(side(lambda: scale(x, next(numbers) / 7, out=y)), submits=True)
-
-
-@figure("operation-result", "call a custom operation that makes its result", "us", "null", 5, 3)
-def operation_result(bench: Bench) -> Measured:
-    x = bench.tensors[0]
-    for _ in range(3):
-        scale(x)
-    return bench.compare(side(lambda: scale(x)), submits=True)
 
 
 @figure(

@@ -8,6 +8,7 @@ import numpy as np
 
 import kompute_py as kp
 
+from . import calls
 from .bench import Bench
 from .figures import TIMES, Measured, figure
 from .timing import Side, side
@@ -19,7 +20,7 @@ from .timing import Side, side
 )  # fmt: skip
 def evaluate(bench: Bench) -> Measured:
     def sides(on: Bench) -> tuple[Side, Side]:
-        return side(on.manager.sequence().record(kp.OpAlgoDispatch(on.algorithm)).eval), on.floor.eval
+        return side(calls.evaluate(on)), on.floor.eval
 
     return bench.compare_submissions(sides)
 
@@ -61,17 +62,7 @@ def record(bench: Bench) -> Measured:
 )  # fmt: skip
 def clear_record_eval(bench: Bench) -> Measured:
     def sides(on: Bench) -> tuple[Side, Side]:
-        sequence, algorithm = on.manager.sequence(), on.algorithm
-        inputs, outputs = on.tensors[:2], on.tensors[2:]
-
-        def work() -> None:
-            sequence.clear()
-            sequence.record(kp.OpSyncDevice(inputs))
-            sequence.record(kp.OpAlgoDispatch(algorithm))
-            sequence.record(kp.OpSyncLocal(outputs))
-            sequence.eval()
-
-        return side(work), on.floor.rerecorded_roundtrip
+        return side(calls.clear_record_eval(on)), on.floor.rerecorded_roundtrip
 
     return bench.compare_submissions(sides)
 

@@ -67,8 +67,9 @@ def duration(seconds: float) -> str:
     return f"{number:.{digits}f} {unit}"
 
 
-def _target(figure: Figure, row: Row, value: float | None) -> str:
-    if value is None or row.driver != figure.judged_on:
+def target(figure: Figure, driver: str, value: float | None) -> str:
+    """A limit of the figure as the table has it; empty on a driver that it is not judged on."""
+    if value is None or driver != figure.judged_on:
         return ""
     return f"≤ {value:.2f} x" if figure.unit == TIMES else f"≤ {value:g} {figure.unit}"
 
@@ -83,8 +84,8 @@ def _cells(figure: Figure, row: Row) -> tuple[str, ...]:
         duration(row.baseline) if row.baseline is not None else "",
         figure.baseline if row.baseline is not None else "",
         f"{row.ratio:.2f} x" if row.ratio is not None else "",
-        _target(figure, row, figure.must),
-        _target(figure, row, figure.aim),
+        target(figure, row.driver, figure.must),
+        target(figure, row.driver, figure.aim),
         met(figure, row),
     )
 

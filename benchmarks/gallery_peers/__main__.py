@@ -3,11 +3,13 @@
     python -m benchmarks.gallery_peers [--markdown] [--count]
 
 Each library works in a virtual environment of its own, which the command makes. `--count` only counts.
+A peer's file has what differs from the gallery's program; the rest of its program is the gallery's own text.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import subprocess
 import sys
@@ -31,11 +33,29 @@ PROGRAMS = ("heat", "histogram_equalisation", "raymarch")
 SIZES = {"raymarch": 120}
 
 
+def source(library: str, program: str) -> str:
+    """The text of the whole program."""
+    ours, own = (
+        (LIBRARIES[name][1] / f"{program}.py").read_text(encoding="utf-8") for name in ("kompute_py", library)
+    )
+    if library == "kompute_py":
+        return ours
+    has = {node.name for node in ast.parse(own).body if isinstance(node, ast.FunctionDef)}
+    parts = [own]
+    for node in ast.parse(ours).body:
+        text = ast.get_source_segment(ours, node) or ""
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            shared = text not in own and "kompute_py" not in text
+        else:
+            shared = isinstance(node, ast.If) or (isinstance(node, ast.FunctionDef) and node.name not in has)
+        if shared:
+            parts.append(text)
+    return "\n\n".join(parts)
+
+
 def counts(program: str) -> dict[str, tuple[int, int]]:
     """Of each library: all lines of code, and those that are not the same in all versions."""
-    lines = {
-        name: code_lines((folder / f"{program}.py").read_text()) for name, (_, folder) in LIBRARIES.items()
-    }
+    lines = {name: code_lines(source(name, program)) for name in LIBRARIES}
     same = Counter(lines["kompute_py"])
     for each in lines.values():
         same &= Counter(each)
@@ -47,9 +67,11 @@ def run(library: str, program: str) -> str:
 
     Raises SystemExit with the program's output if it fails.
     """
-    peer, folder = LIBRARIES[library]
+    peer, _ = LIBRARIES[library]
     with tempfile.TemporaryDirectory() as out:
-        command = [str(interpreter(peer)), str(folder / f"{program}.py"), "--out", f"{out}/picture.png"]
+        whole = Path(out, f"{program}.py")
+        whole.write_text(source(library, program), encoding="utf-8")
+        command = [str(interpreter(peer)), str(whole), "--out", f"{out}/picture.png"]
         if program in SIZES:
             command += ["--size", str(SIZES[program])]
         done = subprocess.run(

@@ -1,12 +1,7 @@
 """The gallery's histogram equalisation with wgpu-py: three pipelines in one submission."""
 
-import argparse
-from pathlib import Path
-
 import numpy as np
 import wgpu
-from PIL import Image
-from skimage.data import moon
 
 COUNT = """
 @group(0) @binding(0) var<storage, read> pixels: array<u32>;  // four in each
@@ -85,28 +80,3 @@ def equalise(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     device.queue.submit([encoder.finish()])
     mapped = np.frombuffer(device.queue.read_buffer(after), np.uint8).reshape(pixels.shape)
     return np.frombuffer(device.queue.read_buffer(counts), np.uint32), mapped
-
-
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", type=int, default=320, help="rows of the picture")
-    parser.add_argument("--out", type=Path, default=Path("kompute-demo/histogram_equalisation_wgpu.png"))
-    options = parser.parse_args(argv)
-    height, width = options.size // 8 * 8, options.size // 8 * 12
-    photo = Image.fromarray(moon()).crop((0, 85, 512, 85 + 341)).resize((width, height))
-    pixels = np.ascontiguousarray(photo)
-    counts, after = equalise(pixels)
-
-    expected = np.bincount(pixels.ravel(), minlength=256)
-    sums = expected.cumsum()
-    right = np.array_equal(counts, expected) and np.array_equal(after, (sums * 255 // sums[-1])[pixels])
-    print(f"{pixels.shape} pixels: {'the same as NumPy, right' if right else 'WRONG'}")
-
-    picture = np.where(np.arange(width) < width // 2, pixels, after)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(picture.astype(np.uint8)).save(options.out)
-    return 0 if right else 1
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,10 +1,6 @@
 """The gallery's ray marcher with wgpu-py, by its shortest way: compute_with_buffers."""
 
-import argparse
-from pathlib import Path
-
 import numpy as np
-from PIL import Image
 from wgpu.utils.compute import compute_with_buffers
 
 FAR, EYE, LOOK_AT = 30.0, np.array([3.2, 2.3, 4.0]), np.array([0.0, 0.55, 0.0])
@@ -74,40 +70,3 @@ def draw(ways: np.ndarray, sun: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n=(-(-width // 8), -(-height // 8), 1),
     )
     return np.asarray(found[1]), np.asarray(found[2])[..., :3]
-
-
-def scene(p: np.ndarray) -> np.ndarray:
-    """The distance from points of shape (..., 3) to the scene."""
-    q = np.abs(p - [0, 1, 0]) - 0.8
-    box = np.linalg.norm(np.maximum(q, 0), axis=-1) + np.minimum(q.max(-1), 0)
-    balls = np.linalg.norm((p + np.array([0.2, 0, 0.2])) % 0.4 - 0.2, axis=-1) - 0.23
-    ring = np.hypot(np.hypot(p[..., 0], p[..., 2]) - 1.9, p[..., 1] - 0.25) - 0.25
-    return np.minimum.reduce([np.maximum(box, -balls), ring, p[..., 1]])
-
-
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", type=int, default=240, help="rows of the picture")
-    parser.add_argument("--out", type=Path, default=Path("kompute-demo/raymarch_wgpu.png"))
-    options = parser.parse_args(argv)
-    y, x = np.mgrid[1 : -1 : options.size * 1j, -1.5 : 1.5 : options.size * 3 // 2 * 1j][..., np.newaxis]
-    forward = (LOOK_AT - EYE) / np.linalg.norm(LOOK_AT - EYE)
-    right = np.cross(forward, [0, 1, 0]) / np.linalg.norm(np.cross(forward, [0, 1, 0]))
-    ways = forward + 0.45 * (x * right + y * np.cross(right, forward))
-    ways /= np.linalg.norm(ways, axis=-1, keepdims=True)
-    sun = np.array([0.6, 0.7, 0.2]) / np.linalg.norm([0.6, 0.7, 0.2])
-    depths, picture = draw(np.pad(ways, ((0, 0), (0, 0), (0, 1))), sun)
-
-    t = np.full(depths[::8, ::8].shape, 0.01)
-    for _ in range(160):
-        d = scene(EYE + t[..., np.newaxis] * ways[::8, ::8])
-        t += np.where((d < 0.0005) | (t >= FAR), 0, d)
-    same = np.isclose(np.minimum(t, FAR), depths[::8, ::8], atol=0.01).mean()
-    print(f"{depths.shape} rays; {same:.1%} of NumPy's go as far: {'right' if same > 0.98 else 'WRONG'}")
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(picture).save(options.out)
-    return 0 if same > 0.98 else 1
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
