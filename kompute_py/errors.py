@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ._base.array_habits import ArrayAttributeError
 from ._base.errors import (
     AbortedError,
     AlreadyExistsError,
     ArgumentTypeError,
+    ArrayAttributeError,
     CancelledError,
     CompileTimeoutError,
     DeviceLostError,

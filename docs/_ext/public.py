@@ -18,7 +18,7 @@ import kompute_py.errors
 import kompute_py.notebook
 import kompute_py.ops
 import kompute_py.random
-from kompute_py._base.array_habits import OnlyOfArrays
+from kompute_py._memory.array_habits import OnlyOfArrays
 
 PACKAGE = "kompute_py"
 

@@ -25,7 +25,7 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def _default(value: Any, option: Any) -> str:
-    from kompute_py._base.paths import default_cache_dir
+    from kompute_py._base.settings import default_cache_dir
 
     if option.is_path and value:
         root = default_cache_dir()

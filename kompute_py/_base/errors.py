@@ -151,6 +151,17 @@ class NotFoundError(KomputeError, LookupError):
     code = ErrorCode.NOT_FOUND
 
 
+class ArrayAttributeError(KomputeError, AttributeError):
+    """A tensor or image lacks an attribute that arrays have."""
+
+    code = ErrorCode.NOT_FOUND
+
+    def __init__(self, message: Told, name: str = "", obj: object = None) -> None:
+        super().__init__(message)
+        self.name: str = name
+        self.obj: object = obj
+
+
 class OutOfMemoryError(KomputeError, MemoryError):
     """Device memory, host memory or a pool of fixed size is exhausted.
 

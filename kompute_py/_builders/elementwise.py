@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from .._base.arrays import to_dtype
-from .._base.called import called
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._custom.arg_descs import TensorArg
 from .._custom.declaration import parse
@@ -17,6 +16,7 @@ from .._custom.formula_calls import declare_values, declared_args, types_of
 from .._custom.selection import FunctionSelection
 from .._formulas.formula import Formula
 from .._formulas.typed import Typed, declarations_of
+from .._functions.called import called
 from .._functions.custom_op import CustomOp
 from .in_parts import ElementsInParts
 from .walks import broadcast, check_sizes, group_of

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from .._base.arrays import to_dtype
-from .._base.called import called
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._base.text import nearest
 from .._base.types import is_small_float
@@ -25,6 +24,7 @@ from .._formulas.dtypes import FLOAT32, FLOAT64, literal
 from .._formulas.elements import element_of
 from .._formulas.formula import Formula, preambles_of
 from .._formulas.typed import declarations_of
+from .._functions.called import called
 from .._functions.custom_op import CustomOp, Operation
 from .associativity import check
 from .elementwise import elementwise_of

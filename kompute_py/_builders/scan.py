@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from .._base.called import called
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._custom.arg_descs import TensorArg
 from .._custom.selection import FunctionSelection
 from .._formulas.elements import element_of
+from .._functions.called import called
 from .._functions.custom_op import Operation
 from .elementwise import elementwise_of
 from .in_parts import LinesInParts, arrays_of

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
-from .._base.paths import default_cache_dir
-from .._base.settings import PREFIX, Option, find_setting, to_path
+from .._base.settings import PREFIX, Option, default_cache_dir, find_setting, to_path
 from .._base.sizes import as_bytes
 from .limits import as_seconds
 

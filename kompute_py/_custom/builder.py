@@ -198,7 +198,6 @@ class FunctionBuilder:
         self._constants: dict[str, tuple[Any, int]] = {}
         self._dispatches: list[Dispatch] = []
         self._current: Dispatch | None = None
-        self._yielded = False
         self._of_one_size: list[tuple[str, ...]] = []
         """Results whose elements one expression each yields: they have the same number of elements."""
         self._calls: dict[str, int] = {}
@@ -632,7 +631,6 @@ class FunctionBuilder:
                 dispatch.body.append(
                     (f"{result.name}_store(i, {self._yielded_text(result, value)});", origin)
                 )
-        self._yielded = True
 
     # -- inside ----------------------------------------------------------------------------------------------
 

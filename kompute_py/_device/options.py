@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
-from .._base.paths import default_cache_dir
 from .._base.plain_arguments import as_list, as_text
 from .._base.settings import (
     PREFIX,
     ConfigReport,
     Option,
     Setting,
+    default_cache_dir,
     find_setting,
     require_text,
     to_path,

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._base.collector import collector_off
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError, shown
 from .._base.text import Told, binary_size, told
 from .._base.types import is_small_float
+from .collector import collector_off
 
 PREFIX_BYTES = 8
 """Bytes of the header's length, which precedes the header."""

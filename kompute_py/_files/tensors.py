@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import numpy as np
 
 from .._base import misplaced
-from .._base.collector import collector_off
 from .._base.errors import (
     ArgumentTypeError,
     InvalidArgumentError,
@@ -39,6 +38,7 @@ from .._base.warn import warn
 from .._memory.making import new_tensor
 from .._memory.memory import to_memory_type
 from .._memory.tensor import Tensor
+from .collector import collector_off
 from .other_formats import LONGEST_MARK, other_format
 from .progress import ByteProgress, Progress
 from .safetensors import PREFIX_BYTES, Header, TensorFileEntry, build_header, header_bytes, parse_header

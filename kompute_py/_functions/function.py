@@ -13,7 +13,6 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from .._base.called import begun, unknown
 from .._base.errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -45,6 +44,7 @@ from .._recording.preload import report_built
 from .._shaders.signature import MISSING
 from .._sync.fence import Fence
 from .._sync.ordered import called_in_order, stream_of, submit_stream
+from .called import begun, unknown
 from .files import write_files
 from .forming import made_of_specs
 from .forms import GIVEN, Facts, Form

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.array_habits import OnlyOfArrays
 from .._base.arrays import as_float32, as_index, as_typed, check_out, matching, to_array, to_flag
 from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, not_copyable
 from .._base.misplaced import KEPT_BY_IMAGES
@@ -24,6 +23,7 @@ from .._base.texels import (
     with_alpha,
 )
 from .._device.device import require_manager
+from .array_habits import OnlyOfArrays
 from .memory import SINGLE, Memory, to_memory_type
 from .sampler import Bindable, Sampler
 

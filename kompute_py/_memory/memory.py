@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from .. import _native
-from .._base.array_habits import ArrayHabits
 from .._base.arrays import as_name, check_out, converted, counted, fitted, to_flag
 from .._base.errors import (
     ArgumentTypeError,
@@ -30,6 +29,7 @@ from .._device.owner import owner
 from .._sync.fence import Fence
 from .._sync.ordered import ordered, stream_of, submit_stream
 from .._sync.semaphore import listed
+from .array_habits import ArrayHabits
 from .peer import PeerCopies
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.array_habits import ArrayHabits, OnlyOfArrays
 from .._base.arrays import check_out, matching, spread
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, not_copyable, shown
-from .._base.regions import is_advanced, locate, runs_of
 from .._base.types import dtype_text
 from .._sync.fence import Fence
 from .._sync.ordered import ordered
+from .array_habits import ArrayHabits, OnlyOfArrays
+from .regions import is_advanced, locate, runs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native
-from .._base.array_habits import ArrayAttributeError
 from .._base.arrays import as_indices, as_typed, element_bytes, spread, to_dtype
 from .._base.errors import (
     ArgumentTypeError,
+    ArrayAttributeError,
     ExchangeError,
     InvalidArgumentError,
     KomputeError,
@@ -22,11 +22,11 @@ from .._base.errors import (
 from .._base.misplaced import KEPT_BY_TENSOR_T
 from .._base.packing import packed
 from .._base.plain_arguments import refuse_unordered
-from .._base.regions import is_advanced, locate, reshaped, retyped
 from .._base.types import DataTypes, is_small_float
 from .._device.device import require_manager
 from .dlpack import CPU, VULKAN, code_of
 from .memory import DEVICE, Memory, memory_list, seen_by_others, submitted, to_memory_type
+from .regions import is_advanced, locate, reshaped, retyped
 from .strided import indexing
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.arrays import as_index
-from .._base.dtype_rules import conversion, difference
 from .._base.errors import (
     ArgumentTypeError,
     InvalidArgumentError,
@@ -29,6 +28,7 @@ from .._memory.image import SampledImage
 from .._memory.memory import Memory
 from .._memory.sampler import Sampler
 from .._memory.tensor import Tensor
+from .._shaders.dtype_rules import conversion, difference
 
 if TYPE_CHECKING:
     from .._device.device import Device

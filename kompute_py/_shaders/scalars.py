@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._base.arrays import refuse_mask, to_array
-from .._base.dtype_rules import beyond_both, differ_in_sign, kind_of
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, shown
 from .._base.types import is_small_float
+from .dtype_rules import beyond_both, differ_in_sign, kind_of
 
 MOST_VALUES = 1 << 20  # more than any shader has; an endless generator stops here
 _BYTES = ("B", "b", "c")  # formats of memoryviews of raw bytes

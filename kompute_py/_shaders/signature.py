@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .. import _native
-from .._base.dtype_rules import contradicts
 from .._base.errors import InvalidArgumentError
 from .._base.text import nearest
 from .constants import SpecConstants
+from .dtype_rules import contradicts
 from .layout import BUFFERS, element_dtype
 from .type_text import GLSL_SCALARS, type_text
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.collector import collector_off
+from .._files.collector import collector_off
 from .._recording.operations import OpAlgoDispatch, OpCopy
 from .arguments import Prepared
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._base.arrays import as_index, as_shape, refuse_mask, to_array, to_dtype
-from .._base.called import called_methods
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._builders.elementwise import elementwise
+from .._functions.called import called_methods
 from .._functions.op_custom import OpCustom
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor

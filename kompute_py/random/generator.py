@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.arrays import as_index, as_shape, refuse_mask, to_flag
-from .._base.called import called, called_methods
 from .._base.errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -21,6 +20,7 @@ from .._base.errors import (
     shown,
 )
 from .._device.device import require_manager
+from .._functions.called import called, called_methods
 from .._functions.op_custom import OpCustom
 from .._manager.default import manager as default_manager
 from .._memory.strided import StridedView

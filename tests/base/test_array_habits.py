@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from kompute_py._base import array_habits
+from kompute_py._memory import array_habits
 
 VALUES = np.array([1.0, -2.0, 3.0], np.float32)
 

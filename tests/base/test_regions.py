@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
-from kompute_py._base.regions import locate, reshaped, retyped, runs_of
+from kompute_py._memory.regions import locate, reshaped, retyped, runs_of
 
 pytestmark = pytest.mark.own_driver  # none at all
 

@@ -78,6 +78,11 @@ def test_the_package_keeps_the_rules(copied):
             "from ..cli import app",
             ("kompute_py._shaders.constants", "kompute_py.cli.app"),
         ),
+        (
+            "_memory/tensor.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .._manager.manager import Manager",
+            ("kompute_py._memory.tensor", "kompute_py._manager.manager"),
+        ),
         ("_memory/sampler.py", "from . import image", (".sampler", ".image")),
         (
             "ops/_places/moving.py",

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from ..._base.arrays import as_index, to_flag
-from ..._base.called import called
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from ..._base.types import is_small_float
 from ..._builders.elementwise import formula
 from ..._builders.reduction import reduction
+from ..._functions.called import called
 from ..._manager.default import manager as default_manager
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor

@@ -15,9 +15,9 @@ import numpy as np
 
 from ..._base.arrays import spread
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError
-from ..._base.regions import as_mask_or_indices
 from ..._builders.elementwise import formula
 from ..._memory.image import Image
+from ..._memory.regions import as_mask_or_indices
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
 from .._places.given import host

@@ -10,10 +10,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ..._base.called import explained
 from ..._base.errors import InvalidArgumentError, KomputeError
 from ..._builders.elementwise import elementwise
 from ..._custom.declaration import parse
+from ..._functions.called import explained
 from ..._functions.custom_op import CustomOp, Operation
 from ..._functions.library import recalled
 from ..._functions.op_custom import OpCustom

@@ -31,7 +31,6 @@ class _Indexed(CustomOp):
     """Elements at indices along an axis: element j of `many` belongs to the index j of the same lines."""
 
     in_place = True
-    takes_axis = True
 
     def find_axis(self, ksel: FunctionSelection, x: TensorArg, indices: TensorArg) -> int:
         """Declares the axis and what kernels need to find places. Returns the axis from 0 on."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..._base.arrays import as_index
-from ..._base.called import called
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError, shown
+from ..._functions.called import called
 from .given import given, shape_of
 
 Array = Any

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .errors import ArgumentTypeError, KomputeError, shown
-from .text import nearest
+from .._base.errors import ArgumentTypeError, KomputeError, shown
+from .._base.text import nearest
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Class = TypeVar("_Class", bound=type)

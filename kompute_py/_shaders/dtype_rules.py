@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from .types import is_small_float
+from .._base.types import is_small_float
 
 
 def contradicts(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import ArgumentTypeError, ErrorCode, InvalidArgumentError, KomputeError, shown
-from .text import Told
-from .types import is_small_float
-from .warn import warn
+from .._base.errors import ArgumentTypeError, ArrayAttributeError, InvalidArgumentError, shown
+from .._base.types import is_small_float
+from .._base.warn import warn
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -121,19 +120,6 @@ def _unary(code: str, doing: str, operation: str) -> Callable[[Any], Any]:
         raise _refuse(self, doing, code, f"kp.ops.{operation}(t)")
 
     return operate
-
-
-class ArrayAttributeError(KomputeError, AttributeError):
-    """A tensor or image lacks an attribute that arrays have."""
-
-    __module__ = "kompute_py.errors"
-
-    code = ErrorCode.NOT_FOUND
-
-    def __init__(self, message: Told, name: str = "", obj: object = None) -> None:
-        super().__init__(message)
-        self.name: str = name
-        self.obj: object = obj
 
 
 class ArrayHabits:

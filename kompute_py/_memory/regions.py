@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._base.arrays import to_array
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, shown
+from .._base.text import Told, told
 from .array_habits import ArrayHabits
-from .arrays import to_array
-from .errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, shown
-from .text import Told, told
 
 # The limit of the oldest supported NumPy.
 _MOST_AXES = 32
