@@ -114,6 +114,8 @@ if TYPE_CHECKING:
     from ._memory.mapping import Mapping
     from ._memory.scratch import Scratch
     from ._memory.strided import StridedView
+    from ._profiling.profile import Profile
+    from ._profiling.table import OperationTotal
     from ._recording.repeat import OpRepeat
     from ._recording.streaming import FrameStream
     from ._shaders.module import ShaderModule
@@ -210,9 +212,11 @@ __all__ = [
     "OpTensorSyncDevice",
     "OpTensorSyncLocal",
     "Operation",
+    "OperationTotal",
     "OutOfMemoryError",
     "OutOfRangeError",
     "PipelineUse",
+    "Profile",
     "SampledImage",
     "Sampler",
     "Scratch",
@@ -290,6 +294,8 @@ _LATER = {
     "_manager.dlpack_in": ("from_dlpack",),
     "_memory.mapping": ("Mapping",),
     "_memory.strided": ("StridedView",),
+    "_profiling.profile": ("Profile",),
+    "_profiling.table": ("OperationTotal",),
     "_recording.repeat": ("OpRepeat",),
     "_recording.streaming": ("FrameStream",),
     "_shaders.module": ("ShaderModule",),

@@ -33,6 +33,27 @@ def alive() -> dict[str, int]:
 def before_raising(call: Callable[[], None], /) -> None:
     """Sets the function that runs before an exception of the core is raised. Replaces the previous one."""
 
+def begin_spans() -> int:
+    """Begins to note what the host's threads spend time on; returns a number for `end_spans`."""
+
+def end_spans(first: int) -> list[tuple[str, str, int, int, int]]:
+    """(kind, text, begin, end, thread) of the spans since then; times by time.monotonic_ns()."""
+
+def note_span(kind: str, text: str, begin: int) -> None:
+    """A span of this thread from `begin` to now, if somebody notes spans."""
+
+def begin_profile(context: Context, package: str, operations: bool) -> int:
+    """Begins to note what the device runs; returns a number for `end_profile`. Lines in files below
+    `package` are not the user's.
+    """
+
+def end_profile(context: Context, first: int) -> tuple[list[dict[str, Any]], int, bool]:
+    """(runs, uncertainty of the device's clock in nanoseconds, calibrated). A run is a dict of "label",
+    "operations" (each (name, groups, bytes read, bytes written)), "family", "queue", "submission",
+    "submit_begin", "submit_end", "thread", "line", "times" (one more than operations, on the host's clock, or
+    none), "memory".
+    """
+
 def shutdown() -> None:
     """Waits for the work of devices that have no owner any more. Called at interpreter exit."""
 

@@ -8,13 +8,14 @@ import warnings
 
 from .errors import KomputeWarning
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+"""The folder of this package, with a separator at its end."""
 
 
 def outside() -> int:
     """The `stacklevel` at which the caller's `warnings.warn` names the first line outside this package."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         level, frame = level + 1, frame.f_back
     return level
 
@@ -31,7 +32,7 @@ def warn(message: str, again: bool = False) -> None:
     """
     level = outside()
     frame = sys._getframe(level - 1)
-    if frame.f_code.co_filename.startswith(_PACKAGE):
+    if frame.f_code.co_filename.startswith(PACKAGE):
         # No user code is running: the interpreter exits, or this is one of the package's threads.
         warnings.warn_explicit(message, KomputeWarning, _script, 0, "__main__", registry={})
     elif again:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import time
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -395,6 +396,14 @@ _PLAIN_GLSL: tuple[Any, ...] = (
 
 def _run(request: _Request, seconds: float) -> tuple[CachedShader, list[tuple[str, bytes | None]]]:
     """The compiler's result, and the paths at which it looked for includes."""
+    begin = time.monotonic_ns()
+    try:
+        return _run_compiler(request, seconds)
+    finally:
+        _native.note_span("compile", os.fsdecode(request.name), begin)
+
+
+def _run_compiler(request: _Request, seconds: float) -> tuple[CachedShader, list[tuple[str, bytes | None]]]:
     if request.language != "glsl":
         return compile_elsewhere(request._asdict(), seconds)
     if request.compiler_options:

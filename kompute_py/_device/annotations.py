@@ -54,6 +54,8 @@ class ManagerOptions(TypedDict, total=False):
     """The folder of the choices among variants, "" for none."""
     driver: str | os.PathLike[str] | None
     """The only Vulkan driver, by name, manifest or library, "" for all."""
+    profile: str | os.PathLike[str] | None
+    """The file for a trace of all that runs, "" for none."""
     visible_devices: str | Iterable[DeviceLike] | None
     """Hides and orders devices."""
     shader_cache_dir: str | os.PathLike[str] | None

@@ -60,6 +60,7 @@ class Options(NamedTuple):
     tuning: str
     tuning_dir: str
     driver: str
+    profile: str
     visible_devices: str | None
 
 
@@ -133,6 +134,10 @@ def _to_tuning(value: Any, source: str) -> str:
 
 def _to_tuning_dir(value: Any, source: str) -> str:
     return to_path(value, source, 'a folder, or "" to keep choices of variants in memory only')
+
+
+def _to_trace(value: Any, source: str) -> str:
+    return to_path(value, source, 'a file for the trace, or "" for none')
 
 
 def _tuning_dir() -> str:
@@ -263,6 +268,13 @@ _OPTIONS: dict[str, Option] = {
         "a moment.",
         to_driver,
         lambda: "",
+    ),
+    "profile": Option(
+        "The file for a trace of all that the Manager runs, in Chrome's format, written when the program "
+        'ends (see `kp.Profile`). "": no profile.',
+        _to_trace,
+        lambda: "",
+        is_path=True,
     ),
     "visible_devices": Option(
         'The visible devices, in this order: a list, or text separated by ";". Other devices are '

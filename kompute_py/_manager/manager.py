@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from .._device.annotations import DeviceLike, ManagerOptions
     from .._kernels.kernel import Kernel
     from .._memory.scratch import Scratch
+    from .._profiling.profile import Profile
     from .._sync.semaphore import Waitable
 
 _ndarray = np.ndarray
@@ -130,6 +131,7 @@ class Manager(Device):
     - `tuning`: "auto" (default) lets custom operations measure their variants at a first call of a kind,
       "stored" takes only choices that were kept, "off" always the first variant; `tuning_dir`: the folder of
       the choices, "" for none (see `kp.tune`).
+    - `profile`: the file for a trace of all that the Manager runs, "" for none (see `profile`).
     - `visible_devices` hides and orders devices (see `kp.list_devices`).
     - `shader_cache_dir` ("" for none) and `shader_cache_size` (default 128 MiB, 0 for none): the cache of
       compiled shaders; `compile_timeout` (default 20, in seconds); `compiler` ("dxc" or "slang", for HLSL);
@@ -175,6 +177,10 @@ class Manager(Device):
         )
         self._buffer = self._native.buffer
         watch_over(self)
+        if trace := self._setting("profile"):
+            from .._profiling.programs import begin
+
+            begin(self, trace)
 
     # -- tensors ---------------------------------------------------------------------------------------------
 
@@ -647,6 +653,22 @@ class Manager(Device):
         self._native.wait_idle()
         if self._watch is not None:
             self._watch()
+
+    def profile(self, *, operations: bool = True) -> Profile:
+        """For ``with mgr.profile() as p:``, notes all that the device runs inside of the block: times, bytes,
+        lines of the script. ``print(p)`` shows a table. See `kp.Profile`.
+
+        With ``operations=False``, whole sequences are timed instead of operations. Raises
+        FailedPreconditionError if the Manager is destroyed, ArgumentTypeError if `operations` is not a bool.
+
+        >>> with mgr.profile() as p:
+        ...     total = kp.ops.sum(mgr.tensor([1, 2, 3]))
+        >>> p.submissions >= 1, p.records["name"].tolist()
+        (True, ['sum'])
+        """
+        from .._profiling.profile import Profile  # late, because few scripts need it
+
+        return Profile(self, operations)
 
     # -- life ------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@
 
 #include "base/deep_stack.hpp"
 #include "base/error.hpp"
+#include "base/host_span.hpp"
 #include "device/device.hpp"
 #include "direct.hpp"
 #include "interpreter.hpp"
@@ -42,6 +43,7 @@ void bind_stream(py::module_& m);
 void bind_shader_compile(py::module_& m);
 void bind_shader_check(py::module_& m);
 void bind_fft(py::module_& m);
+void bind_profile(py::module_& m);
 void bind_mapping(py::module_& m);
 void bind_fence(py::module_& m);
 void bind_peer_copy(py::module_& m);
@@ -66,6 +68,7 @@ template <typename Done, typename Wait, typename Points = NeverHeld>
 bool wait_for(double seconds, const Done& done, const Wait& wait, const Points& points = {}) {
     using Clock = std::chrono::steady_clock;
     if (done()) return true;
+    const HostSpan span("wait");
     const auto start = Clock::now();
     bool warned = false;
     while (true) {

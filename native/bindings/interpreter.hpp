@@ -66,10 +66,12 @@ private:
     PyThreadState* state_ = nullptr;
 };
 
+[[nodiscard]] inline bool has_interpreter_lock() noexcept { return PyGILState_Check() != 0; }
+
 // Runs `body` without the interpreter lock, if this thread has it.
 template <typename Body>
 void run_unlocked(const Body& body) {
-    if (!PyGILState_Check()) return body();
+    if (!has_interpreter_lock()) return body();
     const Unlocked unlocked;
     body();
 }

@@ -45,6 +45,9 @@ namespace kp {
     /* so code inside never takes the graph's lock. */ \
     X(gate) \
     X(queue) \
+    /* Submissions are noted under their queue's lock: the profilers of all queues, then one's notes. */ \
+    X(profiled_queues) \
+    X(profiler) \
     \
     /* Waiting threads are woken one by one, each under its own lock. */ \
     X(waiters) \
@@ -78,6 +81,7 @@ namespace kp {
     X(notes) \
     X(lost_work) \
     X(deep_work) \
+    X(host_spans) \
     /* Messages may arrive inside any driver call. */ \
     X(message_router) \
     X(message_ring)

@@ -3,12 +3,14 @@
 #include "base/error.hpp"
 #include "base/host_heap.hpp"
 #include "device/initial_work.hpp"
+#include "device/profiler.hpp"
 #include "device/staging.hpp"
 #include "pipeline/pipeline_store.hpp"
 #include "pipeline/sampler.hpp"
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <thread>
 
 namespace kp {
@@ -242,6 +244,7 @@ void Device::close() {
     if (!close_once()) return;
     (void)cancel_held("when its Manager was destroyed");
     see_through();
+    if (profiler_) profiler_->settle();
     while (true) {
         std::shared_ptr<Member> member;
         {
@@ -264,6 +267,57 @@ void Device::close() {
     handles()->close();
     // The Manager's Python object may stay alive for long; memory without views must not.
     memory_->trim();
+}
+
+// -- profiles -----------------------------------------------------------------------------------------------
+
+void Device::outdate_recordings() {
+    std::vector<std::shared_ptr<Member>> streams;  // dropped after the locks
+    {
+        const std::lock_guard lock(members_mutex_);
+        for (Member* next = members_; next; next = next->next_)
+            if (next->kind() == ObjectKind::stream)
+                if (auto member = next->hold()) streams.push_back(std::move(member));
+    }
+    const std::lock_guard lock(graph_mutex_);
+    for (const auto& stream : streams) (void)dynamic_cast<Recording&>(*stream).make_stale();
+}
+
+size_t Device::begin_profile(std::function<std::string()> line, bool operations) {
+    {
+        const std::lock_guard lock(graph_mutex_);
+        if (profiler_ && profiler_->times_operations() != operations)
+            throw Error(ErrorKind::failed_precondition,
+                        std::string("This Manager is being profiled already, with operations=") +
+                            (operations ? "False" : "True") + ": give the inner profile the same");
+        ++profile_readers_;
+        if (profiler_) return profiler_->count();
+        std::vector<Queue*> queues;
+        for (const auto& queue : queues_) queues.push_back(queue.get());
+        const auto used = [this] {
+            const auto heaps = memory_->statistics();
+            return std::accumulate(heaps.begin(), heaps.end(), uint64_t{0},
+                                   [](uint64_t sum, const HeapStatistics& heap) { return sum + heap.used; });
+        };
+        profiler_ = std::make_unique<Profiler>(*this, std::move(queues), used, std::move(line), operations);
+    }
+    outdate_recordings();
+    return 0;
+}
+
+ProfiledRuns Device::end_profile(size_t first) {
+    if (is_open() && !lost()) {
+        wait_idle();
+        profiler_->settle();
+    }
+    ProfiledRuns result = profiler_->take(first);
+    std::unique_ptr<Profiler> ended;
+    {
+        const std::lock_guard lock(graph_mutex_);
+        if (--profile_readers_ == 0) ended = std::move(profiler_);
+    }
+    if (ended && is_open()) outdate_recordings();
+    return result;
 }
 
 // -- waiting threads ----------------------------------------------------------------------------------------

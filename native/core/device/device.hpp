@@ -27,6 +27,8 @@ namespace kp {
 
 class InitialWork;
 class PipelineStore;
+class Profiler;
+struct ProfiledRuns;
 class SamplerStore;
 class Staging;
 
@@ -98,6 +100,14 @@ public:
     // What tensors over memory of the process share: see resource/host_pages.hpp. Under the graph mutex.
     [[nodiscard]] std::vector<std::weak_ptr<Member>>& host_pages() noexcept { return host_pages_; }
 
+    // Null if nobody profiles. Under the graph mutex.
+    [[nodiscard]] Profiler* profiler() const noexcept { return profiler_.get(); }
+    // Begins to profile (see device/profiler.hpp), or joins who does, and returns the number of the next run.
+    // Recordings that were built before are built again. Throws if others profile with another `operations`.
+    [[nodiscard]] size_t begin_profile(std::function<std::string()> line, bool operations);
+    // Waits for the submitted work and returns its runs since `first`; ends the profile with its last reader.
+    [[nodiscard]] ProfiledRuns end_profile(size_t first);
+
     // Waits for the device's work and destroys every object made from it. The VkDevice and host copies live
     // until the last owner of an object is gone, so that NumPy views stay readable.
     void close();
@@ -135,6 +145,7 @@ public:
 
 private:
     explicit Device(const DeviceOptions& options);
+    void outdate_recordings();
     // Waits for all submitted work, even if the driver's wait fails.
     void see_through() noexcept;
     void was_lost() noexcept override { deliveries_.abandon(); }
@@ -167,6 +178,8 @@ private:
     RankedMutex order_mutex_{LockRank::order};
     RankedMutex graph_mutex_{LockRank::graph};
     uint64_t epoch_ = 0;
+    std::unique_ptr<Profiler> profiler_;  // under the graph mutex
+    uint32_t profile_readers_ = 0;
     std::vector<Recording*> built_recordings_;
     Crossing undeclared_crossing_;
     std::vector<std::weak_ptr<Member>> host_pages_;

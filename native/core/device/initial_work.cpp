@@ -2,6 +2,7 @@
 
 #include "adapter/context.hpp"
 #include "base/error.hpp"
+#include "device/profiler.hpp"
 #include "sync/retire.hpp"
 
 #include <algorithm>
@@ -290,6 +291,7 @@ void InitialWork::hand_over(std::vector<Item>& items) {
     record(batch->commands.buffer, items);
     PreparedSubmit submission;
     submission.prepare(queue_, {batch->commands.buffer});
+    const Profiler::Naming naming("first contents");
     const Point point{&queue_, queue_.submit(submission)};
     last_.store(point.value, std::memory_order_release);
     for (const Item& item : items) {

@@ -2,6 +2,7 @@
 
 #include "adapter/context.hpp"
 #include "base/error.hpp"
+#include "device/profiler.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -128,6 +129,7 @@ void Staging::run(const std::function<void(VkCommandBuffer)>& commands) {
     const Owned owned(*this);
     Slot& only = slot(0, false);
     wait(only);
+    const Profiler::Naming naming("transfer");
     submit(only, commands);
     wait(only);
 }
@@ -173,6 +175,7 @@ void Staging::upload(const void* data, uint64_t size, uint64_t step, const Recor
             const VkMappedMemoryRange range = current.memory.mapped_range();
             context_.flush({&range, 1}, "staging");
         }
+        const Profiler::Naming naming("upload", bytes);
         submit(current, [&](VkCommandBuffer commands) {
             record(commands, current.memory.block_buffer(), current.memory.offset(), done, bytes);
         });
@@ -215,6 +218,7 @@ void Staging::download(uint64_t size, uint64_t step, const Record& record, const
         wait(current);
         land(index);
         const uint64_t bytes = std::min(step, size - done);
+        const Profiler::Naming naming("download", bytes);
         submit(current, [&](VkCommandBuffer commands) {
             record(commands, current.memory.block_buffer(), current.memory.offset(), done, bytes);
         });

@@ -4,6 +4,7 @@
 #include "adapter/context.hpp"
 #include "base/error.hpp"
 #include "base/host_heap.hpp"
+#include "base/host_span.hpp"
 #include "sync/queue.hpp"
 
 #include <algorithm>
@@ -310,6 +311,7 @@ std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& 
     create.layout = made->layout->handle();
     VkPipeline handle = VK_NULL_HANDLE;
     {
+        const HostSpan span("pipeline");
         auto cache = caches_.take();
         check_vk(context_.vk().vkCreateComputePipelines(context_.handle(), cache.handle(), 1, &create,
                                                         nullptr, &handle),

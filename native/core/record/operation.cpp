@@ -126,6 +126,10 @@ public:
         if (info.physical_storage_buffer) plan.full_barrier();
     }
 
+    [[nodiscard]] std::array<uint32_t, 3> groups() const noexcept override {
+        return memory_.indirect.resource ? std::array<uint32_t, 3>{} : groups_;
+    }
+
     void record(Recorder& to) const override {
         if (none(groups_)) return;
         const auto& [pipeline_made, first, base, rest] = launch_;

@@ -40,6 +40,8 @@ public:
     virtual void record(Recorder& recorder) const = 0;
     // About how many commands and uses a recording of it has.
     [[nodiscard]] virtual size_t parts() const noexcept { return 1; }
+    // Of a dispatch; 0 if the device reads them, or if it is another operation. Under the graph mutex.
+    [[nodiscard]] virtual std::array<uint32_t, 3> groups() const noexcept { return {}; }
     // True if it runs foreign code (which may take other locks) while recording.
     [[nodiscard]] virtual bool calls_out() const noexcept { return false; }
     // True if a transfer-only queue cannot run it.

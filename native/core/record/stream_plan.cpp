@@ -231,6 +231,20 @@ bool StreamPlan::touches(uint32_t slot, uint64_t begin, uint64_t end, bool write
     });
 }
 
+StreamPlan::Moved StreamPlan::moved(const CommandUses& command) const {
+    Moved moved;
+    for (uint32_t i = command.first; i < command.first + command.count; ++i) {
+        const Use& use = uses_[i];
+        uint64_t bytes = 0;
+        each_used(use, [&](const Resource& resource, uint64_t begin, uint64_t end) {
+            bytes = std::max(bytes, resource.kind() == ObjectKind::image ? resource.nbytes() : end - begin);
+        });
+        if (reads(use.kind)) moved.read += bytes;
+        if (writes(use.kind)) moved.written += bytes;
+    }
+    return moved;
+}
+
 void StreamPlan::full_barrier() { commands_.back().full_barrier = true; }
 
 }  // namespace kp

@@ -73,6 +73,13 @@ public:
     template <typename Each>
     void each_used(const Use& use, const Each& each) const;
 
+    // The bytes of device memory that a command declares to read and to write, each at most once.
+    struct Moved {
+        uint64_t read = 0;
+        uint64_t written = 0;
+    };
+    [[nodiscard]] Moved moved(const CommandUses& command) const;
+
     [[nodiscard]] std::vector<PlannedObject>& objects() noexcept { return objects_; }
     [[nodiscard]] const std::vector<PlannedObject>& objects() const noexcept { return objects_; }
     [[nodiscard]] const std::vector<CommandUses>& commands() const noexcept { return commands_; }

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/first_touch.hpp"
+#include "base/host_span.hpp"
 #include "device/device.hpp"
 #include "device/initial_work.hpp"
 #include "resource/host_pages.hpp"
@@ -488,6 +489,7 @@ void Resource::read_mapped(void* out, uint64_t offset, uint64_t size) {
 }
 
 void Resource::read_now(void* out, uint64_t offset, uint64_t size) {
+    const HostSpan span("read");
     bring_now();
     wait_for_work(true);
     if (reads_staged()) {
@@ -553,6 +555,7 @@ void Resource::receive(Resource& source, uint64_t source_offset, uint64_t offset
 }
 
 void Resource::write_now(const void* data, uint64_t offset, uint64_t size) {
+    const HostSpan span("write");
     if (!on_device()) [[unlikely]] {
         if (size == nbytes_ && bring_by([&] { store(data, offset, size); })) return;
         bring_now();

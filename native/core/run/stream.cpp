@@ -3,9 +3,11 @@
 #include "run/stream.hpp"
 
 #include "base/error.hpp"
+#include "base/host_span.hpp"
 #include "base/long_call.hpp"
 #include "device/device.hpp"
 #include "device/initial_work.hpp"
+#include "device/profiler.hpp"
 #include "resource/resource.hpp"
 
 #include <algorithm>
@@ -364,6 +366,7 @@ private:
 };
 
 void Stream::build() {
+    const HostSpan span("build");
     Stream* const self = this;
     const Building building({&self, 1});
     built_ = false;
@@ -786,6 +789,28 @@ void Stream::prepare_timestamps() {
     query_count_ = needed;
 }
 
+void Stream::begin_profiling() {
+    profiled_ = nullptr;
+    Profiler* const profiler = device().profiler();
+    if (!profiler) return;
+    auto what = std::make_shared<Profiled>();
+    what->label = label();
+    if (!profiler->times_operations()) what->operations.push_back({label(), {}, 0, 0});
+    for (size_t i = 0; i < operations_.size(); ++i) {
+        const auto [read, written] = plan_.moved(plan_.commands()[i]);
+        if (profiler->times_operations()) {
+            what->operations.push_back({operations_[i]->name(), operations_[i]->groups(), read, written});
+        } else {
+            what->operations.front().read += read;
+            what->operations.front().written += written;
+        }
+    }
+    what->queries = std::make_shared<const TimestampQueries>(
+        device(), *queue_, static_cast<uint32_t>(what->operations.size()) + 1);
+    profiled_ = what;
+    profiler->list(commands_, std::move(what));
+}
+
 VkCommandBuffer Stream::make() {
     VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
     allocate.commandPool = pool_;
@@ -828,15 +853,19 @@ void Stream::record_commands() {
     // Held while built-in operations read their objects' handles, so that no thread destroys these
     // meanwhile.
     std::unique_lock lock(device().graph_mutex());
-    const auto timestamp = [&](VkPipelineStageFlagBits stage, uint32_t index) {
-        if (queries_ != VK_NULL_HANDLE) vk.vkCmdWriteTimestamp(commands_, stage, queries_, index);
+    begin_profiling();
+    const auto timestamp = [&](uint32_t index) {
+        if (queries_ != VK_NULL_HANDLE)
+            vk.vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, index);
+        if (profiled_) profiled_->stamp(commands_, index, operations_.size());
     };
     if (queries_ != VK_NULL_HANDLE && !resets_queries_on_host_)
         vk.vkCmdResetQueryPool(commands_, queries_, 0, query_count_);
+    if (profiled_) profiled_->queries->record_reset(commands_);
     recorder.barrier(barriers_.head);
     // Written after all earlier submissions are done; otherwise the first operation's time would include
     // them.
-    timestamp(VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, 0);
+    timestamp(0);
     auto barrier = barriers_.barriers.cbegin();
     for (uint32_t i = 0; i < operations_.size(); ++i) {
         const Operation& operation = *operations_[i];
@@ -852,7 +881,7 @@ void Stream::record_commands() {
         } else if (!stale_.load(std::memory_order_relaxed)) {
             operation.record(recorder);
         }
-        timestamp(VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, i + 1);
+        timestamp(i + 1);
     }
     for (; barrier != barriers_.barriers.cend(); ++barrier) recorder.barrier(*barrier);
     recorder.barrier(barriers_.tail);
@@ -1422,6 +1451,7 @@ void Stream::release_driven(std::vector<Point> points) {
         StreamPlan::Kept kept;
         std::vector<std::shared_ptr<Object>> disjoint;
         std::vector<std::shared_ptr<const Delivery>> deliveries;
+        std::shared_ptr<const Profiled> profiled;
         explicit Payload(Device& d) : device(d), pool(VK_NULL_HANDLE), queries(VK_NULL_HANDLE) {}
         ~Payload() {
             device.vk().vkDestroyCommandPool(device.handle(), pool, nullptr);
@@ -1440,6 +1470,8 @@ void Stream::release_driven(std::vector<Point> points) {
         unregister_users();
         payload->disjoint = std::move(disjoint_);
         disjoint_.clear();
+        payload->profiled = std::move(profiled_);
+        if (Profiler* const profiler = device().profiler()) profiler->forget(commands_);
     }
     running_.store(false, std::memory_order_release);
     payload->pool = std::exchange(pool_, nullptr);

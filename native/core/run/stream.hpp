@@ -32,6 +32,8 @@
 
 namespace kp {
 
+struct Profiled;
+
 class Stream final : public Object, public Recording, private Secondaries {
 public:
     // Held by the thread that changes or submits a stream. Throws if another thread does so.
@@ -220,6 +222,8 @@ private:
     void leave_users();
     void record_commands();
     void prepare_timestamps();
+    // Under the graph mutex: if somebody profiles, what is about to be recorded, with queries for it.
+    void begin_profiling();
     [[noreturn]] void refuse_second_thread() const;
     class Submitting;
     bool submit_driven();
@@ -314,7 +318,8 @@ private:
     uint32_t query_capacity_ = 0;
     uint32_t query_count_ = 0;
     std::vector<std::string> timed_names_;
-    bool timed_ = false;  // the queries belong to a submission
+    bool timed_ = false;                        // the queries belong to a submission
+    std::shared_ptr<const Profiled> profiled_;  // null if nobody profiled during the build
     PreparedSubmit submission_;
     StreamPlan plan_;
     BarrierPlan barriers_;

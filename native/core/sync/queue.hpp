@@ -53,6 +53,10 @@ public:
     // submitted.
     uint64_t submit(PreparedSubmit& submission);
 
+    // Later submissions go through `send`, which stands for vkQueueSubmit and is called under the queue's
+    // lock; null: to the driver again. When this returns, no call of the former one is under way.
+    void send_through(PFN_vkQueueSubmit send);
+
     // All submissions have passed: returns when the driver is done with their semaphores, too. Mesa's
     // software queues give back those that a submission waited for after they have signalled its end.
     void let_finish() noexcept;
@@ -71,6 +75,7 @@ private:
     DeviceContext& context_;
     Deliveries& deliveries_;
     VkQueue handle_ = VK_NULL_HANDLE;
+    PFN_vkQueueSubmit send_;  // under mutex_
     uint32_t family_;
     uint32_t index_;
     uint32_t timestamp_bits_;

@@ -1,0 +1,1 @@
+"""Profiles: what a device ran, when, and what the host did meanwhile."""

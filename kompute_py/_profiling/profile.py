@@ -1,0 +1,252 @@
+"""Profile: what a Manager's device ran between two moments, and what the host did meanwhile.
+
+The core notes each submission (native/core/device/profiler.hpp); this room makes arrays, a table, a trace
+and a picture of the notes. Nothing below this room knows it.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _native
+from .._base.arrays import to_flag
+from .._base.errors import FailedPreconditionError, not_copyable
+from .._base.text import duration
+from .._base.warn import PACKAGE
+from .._device.device import Device, require_manager
+from .._display.cards import card
+from .records import RECORD, SPAN, operations_of, spans_of
+from .table import OperationTotal, columns, summary, totals_of
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .._base.annotations import Array
+
+
+class Profile:
+    """What a Manager's device runs inside of a ``with`` block. Made by ``mgr.profile()``.
+
+    ::
+
+        with mgr.profile() as p:
+            sequence.eval()
+            y = kernel(x)
+        print(p)                  # a table, the longest total first
+        p.to_trace("trace.json")  # for ui.perfetto.dev
+
+    It notes every submission of the Manager: of sequences, kernels, functions, streams and transfers, on all
+    queues and from all threads. The end of the block waits for the submitted work. The records are there from
+    then on.
+
+    With ``operations=True`` the device notes the time after each operation. Recordings are built anew for
+    that at their next evaluation, and once more after the block; their barriers stay what they were. The time
+    of an operation counts from the end of the one before, so operations that overlap share their time by
+    their ends. With ``operations=False`` whole sequences are timed: each run is one record, by the sequence's
+    name.
+
+    The bytes of an operation are those that it declares to use: all of a binding's tensor, at most once. A
+    shader that reads an element several times, or not at all, moves another number of bytes. Held work that
+    was built before the block is one record, "submission".
+
+    Without a profile, an evaluation executes no instruction more. Each run in a profile keeps about 200 bytes
+    and 8 for each operation until the end of the block.
+    """
+
+    __slots__ = (
+        "_calibrated",
+        "_device_name",
+        "_end",
+        "_first",
+        "_first_span",
+        "_native",
+        "_operations",
+        "_queues",
+        "_records",
+        "_spans",
+        "_start",
+        "_threads",
+        "_uncertainty",
+    )
+
+    def __init__(self, manager: Device, operations: bool = True) -> None:
+        require_manager(manager)
+        # Not the Manager: it may end while it is profiled.
+        self._native = manager._open()
+        self._operations = to_flag(operations, "operations")
+        self._device_name = str(manager._info["device_name"])
+        self._queues = {
+            (queue["family"], queue["index"]): number
+            for number, queue in reversed(list(enumerate(manager._native.queues)))
+        }
+        self._records: Array = np.empty(0, RECORD)
+        self._spans: Array = np.empty(0, SPAN)
+        self._threads: dict[int, str] = {}
+        self._uncertainty = 0.0
+        self._calibrated = False
+        self._start = self._end = 0
+        self._first: int | None = None
+        self._first_span = 0
+
+    def __enter__(self) -> Profile:
+        """Begins. Raises FailedPreconditionError if this profile was used before, if the Manager is
+        destroyed, or if the Manager is being profiled with another `operations`.
+        """
+        if self._start:
+            raise FailedPreconditionError("This profile was used before: make a new one with mgr.profile()")
+        self._first = _native.begin_profile(self._native, PACKAGE, self._operations)
+        self._first_span = _native.begin_spans()
+        self._start = time.monotonic_ns()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._finish()
+
+    def _finish(self) -> None:
+        """Waits for the submitted work and takes the records."""
+        first, self._first = self._first, None
+        if first is None:
+            return
+        self._end = time.monotonic_ns()
+        notes = _native.end_spans(self._first_span)
+        runs, uncertainty, self._calibrated = _native.end_profile(self._native, first)
+        self._uncertainty = uncertainty * 1e-9
+        self._records = operations_of(runs, self._start, self._queues)
+        self._spans = spans_of(notes, runs, self._start)
+        self._threads = {each.ident: each.name for each in threading.enumerate() if each.ident is not None}
+        for thread in np.unique(np.concatenate([self._records["thread"], self._spans["thread"]])).tolist():
+            # Threads of the core, and those that have ended.
+            self._threads.setdefault(thread, f"thread {len(self._threads) + 1}")
+
+    @property
+    def records(self) -> Array:
+        """A structured array with a record for each operation that ran, in the order of submission.
+
+        Fields: `name`; `sequence`, the name of what was submitted; `queue`, its index; `submission`, the
+        number of the submission; `begin` and `seconds` on the device, in seconds since the beginning of the
+        profile, NaN if the queue has no timestamps; `bytes_read` and `bytes_written`; `groups` (3 numbers of
+        workgroups; 0 if it is no dispatch, or if the device reads them); `submitted`, `thread` and `line` of
+        the submission on the host ("file.py:12", empty if a thread without Python submitted); `memory`, the
+        bytes of device memory in use then.
+
+        Raises FailedPreconditionError inside of the block.
+        """
+        self._require_ended()
+        return self._records
+
+    @property
+    def spans(self) -> Array:
+        """A structured array of what the host spent time on, ordered by the beginning: `kind` ("build",
+        "submit", "wait", "read", "write", "pipeline", "compile"), `text`, `begin`, `seconds`, `thread`.
+
+        "build" turns a recording into a command buffer, "pipeline" is the driver's compilation. Spans may lie
+        in each other: a "read" waits. They are those of the whole process.
+        """
+        self._require_ended()
+        return self._spans
+
+    def totals(self) -> list[OperationTotal]:
+        """A total for each name of operations, the longest first."""
+        return totals_of(self.records)
+
+    @property
+    def device_name(self) -> str:
+        """The name of the device."""
+        return self._device_name
+
+    @property
+    def seconds(self) -> float:
+        """How long the block took on the host, without the wait at its end."""
+        self._require_ended()
+        return (self._end - self._start) * 1e-9
+
+    @property
+    def device_seconds(self) -> float:
+        """The sum of the operations' times on the device."""
+        return float(np.nansum(self.records["seconds"]))
+
+    @property
+    def submissions(self) -> int:
+        """The number of submissions."""
+        return len(np.unique(self.records["submission"]))
+
+    @property
+    def clock_uncertainty(self) -> float:
+        """By how many seconds the device's times may be off on the host's clock. Differences between times of
+        the device are exact."""
+        self._require_ended()
+        return self._uncertainty
+
+    @property
+    def clock_calibrated(self) -> bool:
+        """Whether the driver related the two clocks (VK_EXT_calibrated_timestamps); else tiny submissions
+        measured it at the end of the block."""
+        self._require_ended()
+        return self._calibrated
+
+    def to_trace(self, path: str | os.PathLike[str]) -> None:
+        """Writes a trace in Chrome's format, for ui.perfetto.dev and chrome://tracing. Raises OSError if the
+        file cannot be written.
+        """
+        from .trace import write_trace
+
+        self._require_ended()
+        with open(path, "w", encoding="utf-8") as file:
+            write_trace(file, [self])
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draws the timeline into a matplotlib Axes (default: that of a new figure) and returns the Axes.
+
+        Raises FailedPreconditionError if matplotlib is missing (the extra ``plot``).
+        """
+        from .timeline import draw
+
+        self._require_ended()
+        return draw(self, axes)
+
+    def _require_ended(self) -> None:
+        if self._start == 0:
+            raise FailedPreconditionError("This profile has not begun: use it in a with block")
+        if self._end == 0:
+            raise FailedPreconditionError("This profile has not ended: look at it after its with block")
+
+    def _title(self) -> str:
+        return (
+            f"{self._device_name}: {duration(self.seconds)} on the host, {duration(self.device_seconds)} of "
+            f"work on the device, {self.submissions} submission{'' if self.submissions == 1 else 's'}"
+        )
+
+    def __str__(self) -> str:
+        if self._end == 0:
+            return repr(self)
+        return summary(self._title(), self._records, self._spans)
+
+    def __repr__(self) -> str:
+        if self._end == 0:
+            return f"<kp.Profile of {self._device_name}, {'running' if self._start else 'not begun'}>"
+        return f"<kp.Profile of {self._title()}>"
+
+    def _repr_html_(self) -> str:
+        if self._end == 0:
+            return card(repr(self), [])
+        head, rows = columns(self.totals())
+        cells = "".join(f"<th>{html.escape(name)}</th>" for name in head)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+        )
+        return card(f"Profile of {self._title()}", [], body=f"<table><tr>{cells}</tr>{body}</table>")
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """Raises ArgumentTypeError (a TypeError): profiles are not copied or pickled."""
+        raise not_copyable(self, "keep its records, or write them with to_trace()")

@@ -1,0 +1,374 @@
+#include "device/profiler.hpp"
+
+#include "base/error.hpp"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+
+namespace kp {
+namespace {
+
+// A profiler takes part in the submissions of these queues.
+struct Attached {
+    VkQueue handle;
+    const Queue* queue;
+    Profiler* profiler;
+};
+
+struct AttachedQueues {
+    RankedMutex mutex{LockRank::profiled_queues};
+    std::vector<Attached> list;
+};
+
+AttachedQueues& attached() {
+    static auto* const kept = new AttachedQueues;
+    return *kept;
+}
+
+constexpr int clock_tries = 8;
+
+// The profiler's own submissions are not noted.
+thread_local bool measures_clock = false;
+
+}  // namespace
+
+// -- timestamps ---------------------------------------------------------------------------------------------
+
+TimestampQueries::TimestampQueries(const DeviceContext& device, const Queue& queue, uint32_t count)
+    : device_(device),
+      count_(count),
+      resets_on_host_(!(device.physical().families[queue.family()].queueFlags &
+                        (VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT))) {
+    if (queue.timestamp_bits() == 0 || (resets_on_host_ && !device.enabled().v12.hostQueryReset)) return;
+    VkQueryPoolCreateInfo create{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
+    create.queryType = VK_QUERY_TYPE_TIMESTAMP;
+    create.queryCount = count;
+    check_vk(device.vk().vkCreateQueryPool(device.handle(), &create, nullptr, &pool_), "vkCreateQueryPool",
+             "a profile");
+}
+
+TimestampQueries::~TimestampQueries() { device_.vk().vkDestroyQueryPool(device_.handle(), pool_, nullptr); }
+
+void TimestampQueries::record_reset(VkCommandBuffer commands) const {
+    if (pool_ != VK_NULL_HANDLE && !resets_on_host_)
+        device_.vk().vkCmdResetQueryPool(commands, pool_, 0, count_);
+}
+
+void TimestampQueries::reset_on_host() const noexcept {
+    if (pool_ != VK_NULL_HANDLE && resets_on_host_)
+        device_.vk().vkResetQueryPool(device_.handle(), pool_, 0, count_);
+}
+
+void TimestampQueries::stamp(VkCommandBuffer commands, uint32_t index) const {
+    if (pool_ != VK_NULL_HANDLE)
+        device_.vk().vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, pool_, index);
+}
+
+std::vector<uint64_t> TimestampQueries::ticks() const {
+    if (pool_ == VK_NULL_HANDLE) return {};
+    std::vector<std::array<uint64_t, 2>> results(count_);
+    if (device_.vk().vkGetQueryPoolResults(
+            device_.handle(), pool_, 0, count_, results.size() * sizeof(results[0]), results.data(),
+            sizeof(results[0]), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WITH_AVAILABILITY_BIT) != VK_SUCCESS)
+        return {};
+    std::vector<uint64_t> ticks;
+    ticks.reserve(count_);
+    for (const auto& [tick, available] : results) {
+        if (!available) return {};
+        ticks.push_back(tick);
+    }
+    return ticks;
+}
+
+// -- attaching ----------------------------------------------------------------------------------------------
+
+Profiler::Profiler(const DeviceContext& device, std::vector<Queue*> queues, std::function<uint64_t()> memory,
+                   std::function<std::string()> line, bool operations)
+    : device_(device),
+      queues_(std::move(queues)),
+      memory_(std::move(memory)),
+      line_(std::move(line)),
+      operations_(operations) {
+    {
+        const std::lock_guard lock(attached().mutex);
+        for (const Queue* queue : queues_) attached().list.push_back({queue->handle(), queue, this});
+    }
+    for (Queue* queue : queues_) queue->send_through(&Profiler::submit);
+}
+
+Profiler::~Profiler() {
+    for (Queue* queue : queues_) queue->send_through(nullptr);
+    {
+        const std::lock_guard lock(attached().mutex);
+        std::erase_if(attached().list, [this](const Attached& each) { return each.profiler == this; });
+    }
+    for (const auto& [family, pool] : pools_)
+        device_.vk().vkDestroyCommandPool(device_.handle(), pool, nullptr);
+}
+
+void Profiler::list(VkCommandBuffer commands, std::shared_ptr<const Profiled> what) {
+    const std::lock_guard lock(mutex_);
+    Listed& listed = listed_[commands];
+    read(listed);
+    listed.what = std::move(what);
+}
+
+void Profiler::forget(VkCommandBuffer commands) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto found = listed_.find(commands);
+    if (found == listed_.end()) return;
+    if (const size_t run = found->second.pending; run != 0) left_.push_back(run);
+    listed_.erase(found);
+}
+
+// -- submissions --------------------------------------------------------------------------------------------
+
+VkResult Profiler::submit(VkQueue handle, uint32_t count, const VkSubmitInfo* infos, VkFence fence) {
+    Attached found{};
+    {
+        const std::lock_guard lock(attached().mutex);
+        const auto& list = attached().list;
+        const auto at = std::ranges::find(list, handle, &Attached::handle);
+        if (at != list.end()) found = *at;
+    }
+    // Only a queue that goes through this function calls it, and those are in the list.
+    return found.profiler->note(*found.queue, infos[count - 1], fence);
+}
+
+VkResult Profiler::note(const Queue& queue, const VkSubmitInfo& info, VkFence fence) {
+    const auto pass_on = [&](const VkSubmitInfo& submitted) {
+        return device_.vk().vkQueueSubmit(queue.handle(), 1, &submitted, fence);
+    };
+    if (measures_clock) return pass_on(info);
+    ProfiledRun run;
+    run.family = queue.family();
+    run.queue = queue.index();
+    run.thread = this_thread();
+    if (line_) run.line = line_();
+    run.memory = memory_();
+    const std::span buffers(info.pCommandBuffers, info.commandBufferCount);
+
+    const std::lock_guard lock(mutex_);
+    run.submission = submissions_++;
+    const size_t first = runs_.size();
+    for (const VkCommandBuffer commands : buffers) {
+        const auto found = listed_.find(commands);
+        if (found == listed_.end()) continue;
+        read(found->second);
+        run.what = found->second.what;
+        if (run.what->queries) run.what->queries->reset_on_host();
+        runs_.push_back(run);
+        found->second.pending = runs_.size();
+    }
+    std::optional<Frame> frame;
+    std::vector<VkCommandBuffer> framed;
+    if (runs_.size() == first) {
+        auto what = std::make_shared<Profiled>();
+        const Naming* naming = Naming::current;
+        what->label = naming ? naming->name_ : buffers.empty() ? "waits and signals" : "submission";
+        if (!buffers.empty()) {
+            const uint64_t bytes = naming ? naming->bytes_ : 0;
+            what->operations.push_back({what->label, {}, bytes, bytes});
+            frame = take_frame(queue);
+            what->queries = frame->queries;
+            what->queries->reset_on_host();
+            framed.reserve(buffers.size() + 2);
+            framed.push_back(frame->commands[0]);
+            framed.insert(framed.end(), buffers.begin(), buffers.end());
+            framed.push_back(frame->commands[1]);
+        }
+        run.what = std::move(what);
+        runs_.push_back(run);
+    }
+    VkSubmitInfo submitted = info;
+    if (!framed.empty()) {
+        submitted.commandBufferCount = static_cast<uint32_t>(framed.size());
+        submitted.pCommandBuffers = framed.data();
+    }
+    const uint64_t begin = host_clock();
+    const VkResult result = pass_on(submitted);
+    const uint64_t end = host_clock();
+    if (result != VK_SUCCESS) {
+        for (const VkCommandBuffer commands : buffers)
+            if (const auto found = listed_.find(commands); found != listed_.end()) found->second.pending = 0;
+        runs_.resize(first);
+        return result;
+    }
+    if (frame) framed_[&queue].emplace_back(runs_.size(), *std::move(frame));
+    for (size_t i = first; i < runs_.size(); ++i) {
+        runs_[i].submit_begin = begin;
+        runs_[i].submit_end = end;
+    }
+    return result;
+}
+
+void Profiler::read(size_t run) noexcept {
+    ProfiledRun& done = runs_[run - 1];
+    if (!done.what->queries || !done.times.empty()) return;
+    try {
+        done.times = done.what->queries->ticks();
+    } catch (const std::exception&) {  // no memory: the profile lacks these times
+    }
+}
+
+void Profiler::read(Listed& listed) noexcept {
+    if (listed.pending != 0) read(std::exchange(listed.pending, 0));
+}
+
+Profiler::Frame Profiler::take_frame(const Queue& queue) {
+    auto& frames = framed_[&queue];
+    if (!frames.empty()) {
+        const auto [run, frame] = frames.front();
+        read(run);
+        if (!runs_[run - 1].times.empty()) {
+            frames.pop_front();
+            return frame;
+        }
+    }
+    return make_frame(queue);
+}
+
+Profiler::Frame Profiler::make_frame(const Queue& queue) {
+    auto& vk = device_.vk();
+    VkCommandPool& pool = pools_[queue.family()];
+    if (pool == VK_NULL_HANDLE) {
+        VkCommandPoolCreateInfo create{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+        create.queueFamilyIndex = queue.family();
+        check_vk(vk.vkCreateCommandPool(device_.handle(), &create, nullptr, &pool), "vkCreateCommandPool",
+                 "a profile");
+    }
+    Frame frame;
+    frame.queries = std::make_shared<const TimestampQueries>(device_, queue, 2);
+    VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+    allocate.commandPool = pool;
+    allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+    allocate.commandBufferCount = static_cast<uint32_t>(frame.commands.size());
+    check_vk(vk.vkAllocateCommandBuffers(device_.handle(), &allocate, frame.commands.data()),
+             "vkAllocateCommandBuffers", "a profile");
+    for (uint32_t i = 0; i < frame.commands.size(); ++i) {
+        // Their timestamps tell that they have run, but the driver may not be done with them then.
+        VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+        begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
+        check_vk(vk.vkBeginCommandBuffer(frame.commands[i], &begin), "vkBeginCommandBuffer", "a profile");
+        if (i == 0) frame.queries->record_reset(frame.commands[i]);
+        frame.queries->stamp(frame.commands[i], i);
+        check_vk(vk.vkEndCommandBuffer(frame.commands[i]), "vkEndCommandBuffer", "a profile");
+    }
+    return frame;
+}
+
+// -- the end ------------------------------------------------------------------------------------------------
+
+size_t Profiler::count() {
+    const std::lock_guard lock(mutex_);
+    return runs_.size();
+}
+
+void Profiler::settle() {
+    {
+        const std::lock_guard lock(mutex_);
+        for (auto& [commands, listed] : listed_)
+            if (listed.pending != 0)
+                read(listed.pending);  // still pending if another thread has begun it now
+        for (const size_t run : std::exchange(left_, {})) read(run);
+        for (auto& [queue, frames] : framed_)
+            for (const auto& [run, frame] : frames) read(run);
+    }
+    std::map<std::pair<uint32_t, uint32_t>, Moment> moments;
+    for (Queue* queue : queues_)
+        if (queue->timestamp_bits() != 0)
+            moments.emplace(std::pair{queue->family(), queue->index()}, now_of(*queue));
+    const std::lock_guard lock(mutex_);
+    moments_ = std::move(moments);
+}
+
+ProfiledRuns Profiler::take(size_t first) {
+    const std::lock_guard lock(mutex_);
+    ProfiledRuns result;
+    result.runs.assign(runs_.begin() + static_cast<ptrdiff_t>(first), runs_.end());
+    for (const auto& [queue, moment] : moments_) {
+        result.uncertainty = std::max(result.uncertainty, moment.uncertainty);
+        result.calibrated = moment.calibrated;
+    }
+    for (ProfiledRun& run : result.runs) {
+        const auto moment = moments_.find({run.family, run.queue});
+        if (moment == moments_.end()) run.times.clear();
+        for (uint64_t& time : run.times) {
+            // The counter may have fewer than 64 bits: it begins at 0 again after its last value.
+            const uint64_t ago = (moment->second.ticks - time) & moment->second.mask;
+            time =
+                moment->second.host - static_cast<uint64_t>(static_cast<double>(ago) * moment->second.period);
+        }
+    }
+    return result;
+}
+
+Profiler::Moment Profiler::now_of(Queue& queue) const {
+    Moment best;
+    best.period = device_.limits().timestampPeriod;
+    best.mask = queue.timestamp_bits() >= 64 ? UINT64_MAX : (uint64_t{1} << queue.timestamp_bits()) - 1;
+    best.uncertainty = UINT64_MAX;
+#ifndef _WIN32
+    if (const auto calibrated = device_.vk().vkGetCalibratedTimestampsEXT) {
+        VkCalibratedTimestampInfoEXT infos[2]{
+            {VK_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT, nullptr, VK_TIME_DOMAIN_DEVICE_EXT},
+            {VK_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT, nullptr, VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT}};
+        uint64_t times[2]{};
+        uint64_t deviation = 0;
+        if (calibrated(device_.handle(), 2, infos, times, &deviation) == VK_SUCCESS) {
+            best.ticks = times[0] & best.mask;
+            best.host = times[1];
+            best.uncertainty = deviation;
+            best.calibrated = true;
+            return best;
+        }
+    }
+#endif
+    // The timestamp was taken at some moment between the submission and the end of the wait.
+    struct Measuring {
+        Measuring() { measures_clock = true; }
+        ~Measuring() { measures_clock = false; }
+    } const measuring;
+    auto& vk = device_.vk();
+    const TimestampQueries queries(device_, queue, 1);
+    VkCommandPoolCreateInfo create{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+    create.queueFamilyIndex = queue.family();
+    struct Pool {
+        const DeviceContext& device;
+        VkCommandPool handle = VK_NULL_HANDLE;
+        ~Pool() { device.vk().vkDestroyCommandPool(device.handle(), handle, nullptr); }
+    } pool{device_};
+    check_vk(vk.vkCreateCommandPool(device_.handle(), &create, nullptr, &pool.handle), "vkCreateCommandPool",
+             "a profile");
+    VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+    allocate.commandPool = pool.handle;
+    allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+    allocate.commandBufferCount = 1;
+    VkCommandBuffer commands = VK_NULL_HANDLE;
+    check_vk(vk.vkAllocateCommandBuffers(device_.handle(), &allocate, &commands), "vkAllocateCommandBuffers",
+             "a profile");
+    VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+    check_vk(vk.vkBeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer", "a profile");
+    queries.record_reset(commands);
+    queries.stamp(commands, 0);
+    check_vk(vk.vkEndCommandBuffer(commands), "vkEndCommandBuffer", "a profile");
+    PreparedSubmit submission;
+    submission.prepare(queue, {commands});
+    for (int i = 0; i < clock_tries; ++i) {
+        queries.reset_on_host();
+        const uint64_t before = host_clock();
+        queue.wait_until(queue.submit(submission));
+        const uint64_t after = host_clock();
+        const std::vector<uint64_t> ticks = queries.ticks();
+        if (ticks.empty() || (after - before) / 2 >= best.uncertainty) continue;
+        best.ticks = ticks.front();
+        best.host = before + (after - before) / 2;
+        best.uncertainty = (after - before) / 2;
+    }
+    return best;
+}
+
+}  // namespace kp

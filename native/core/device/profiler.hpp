@@ -1,0 +1,191 @@
+// Notes each submission of a device while somebody profiles.
+//
+// Submissions. Every submission goes through Queue::submit, so a profiler takes the place of vkQueueSubmit
+// there (Queue::send_through). It notes when the host submitted, on which thread and from which line of the
+// user's code, and passes the submission on. Without a profiler nothing stands in the way: an evaluation
+// executes the same instructions as if there were none.
+//
+// Times on the device. A stream that is built while a profiler is attached writes timestamps between its
+// operations into queries of its own. Its barriers stay what they were. Streams that were built
+// before are made stale when the profiler comes, and again when it goes. Other submissions (transfers, first
+// contents of objects) run between two small command buffers of the profiler's that write one timestamp each.
+//
+// A stream runs one submission at a time, so its timestamps are read before its next one, and at the end.
+// The clocks. Timestamps become times of the host's clock by one offset for each device, measured at the end:
+// VK_EXT_calibrated_timestamps where the device has it, else by submissions of one timestamp each.
+#pragma once
+
+#include "adapter/context.hpp"
+#include "base/host_span.hpp"
+#include "base/ranked.hpp"
+#include "sync/queue.hpp"
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace kp {
+
+struct ProfiledOperation {
+    std::string name;
+    std::array<uint32_t, 3> groups{};  // of a dispatch; 0: something else, or the device read them
+    uint64_t read = 0;                 // bytes of device memory that it declares to use, at most once each
+    uint64_t written = 0;
+};
+
+// Queries for `count` timestamps; none on a queue that has no timestamps or cannot reset them.
+class TimestampQueries {
+public:
+    TimestampQueries(const DeviceContext& device, const Queue& queue, uint32_t count);
+    TimestampQueries(const TimestampQueries&) = delete;
+    TimestampQueries& operator=(const TimestampQueries&) = delete;
+    ~TimestampQueries();
+
+    // Call the first at the beginning of the command buffer, and the second before each submission of it: one
+    // of them resets the queries.
+    void record_reset(VkCommandBuffer commands) const;
+    void reset_on_host() const noexcept;
+    void stamp(VkCommandBuffer commands, uint32_t index) const;
+    // What the last run wrote, in ticks of the queue; empty if it has not run to its end.
+    [[nodiscard]] std::vector<uint64_t> ticks() const;
+
+private:
+    const DeviceContext& device_;
+    const uint32_t count_;
+    const bool resets_on_host_;
+    VkQueryPool pool_ = VK_NULL_HANDLE;
+};
+
+// The operations of one command buffer, with a timestamp before the first operation and one after each.
+struct Profiled {
+    std::string label;
+    std::vector<ProfiledOperation> operations;
+    std::shared_ptr<const TimestampQueries> queries;  // null: it is not timed
+
+    // The timestamp after the first `index` of a recording's `count` operations; one for each of ours.
+    void stamp(VkCommandBuffer commands, size_t index, size_t count) const {
+        if (operations.size() == count)
+            queries->stamp(commands, static_cast<uint32_t>(index));
+        else if (index == 0 || index == count)
+            queries->stamp(commands, index == 0 ? 0 : 1);
+    }
+};
+
+// One run of a command buffer.
+struct ProfiledRun {
+    std::shared_ptr<const Profiled> what;
+    uint32_t family = 0;
+    uint32_t queue = 0;
+    uint32_t submission = 0;    // runs of one submission share it
+    uint64_t submit_begin = 0;  // host_clock()
+    uint64_t submit_end = 0;
+    uint64_t thread = 0;
+    std::string line;             // of the user's code: "file.py:12"; empty if unknown
+    std::vector<uint64_t> times;  // of each timestamp: in ticks, and from take() on the host's clock
+    uint64_t memory = 0;          // bytes of device memory in use at the submission
+};
+
+struct ProfiledRuns {
+    std::vector<ProfiledRun> runs;
+    uint64_t uncertainty = 0;  // of the device's times on the host's clock, in nanoseconds
+    bool calibrated = false;
+};
+
+class Profiler {
+public:
+    // `line`: the user's line that this thread is in; called under locks, so it must not wait. `operations`:
+    // whether streams write timestamps between their operations, or only before the first and after the last.
+    // `memory`: the bytes of device memory in use.
+    Profiler(const DeviceContext& device, std::vector<Queue*> queues, std::function<uint64_t()> memory,
+             std::function<std::string()> line, bool operations);
+    Profiler(const Profiler&) = delete;
+    Profiler& operator=(const Profiler&) = delete;
+    ~Profiler();
+
+    [[nodiscard]] bool times_operations() const noexcept { return operations_; }
+    // Lists what a stream is about to record into `commands`. Under the graph mutex.
+    void list(VkCommandBuffer commands, std::shared_ptr<const Profiled> what);
+    // The stream is about to free its command buffer.
+    void forget(VkCommandBuffer commands) noexcept;
+
+    // The number of runs so far, for take().
+    [[nodiscard]] size_t count();
+    // Reads the times of all runs, and the clocks: with a few tiny submissions if the device has no
+    // calibrated timestamps. Call it when all submitted work is done.
+    void settle();
+    // The runs since `first`, as settled.
+    [[nodiscard]] ProfiledRuns take(size_t first);
+
+    // How this thread's next submissions of no stream are called.
+    class Naming {
+    public:
+        explicit Naming(std::string_view name, uint64_t bytes = 0) noexcept
+            : before_(current), name_(name), bytes_(bytes) {
+            current = this;
+        }
+        Naming(const Naming&) = delete;
+        Naming& operator=(const Naming&) = delete;
+        ~Naming() { current = before_; }
+
+    private:
+        friend class Profiler;
+        inline static thread_local const Naming* current = nullptr;
+        const Naming* before_;
+        std::string_view name_;
+        uint64_t bytes_;
+    };
+
+private:
+    // Two command buffers of one timestamp each.
+    struct Frame {
+        std::shared_ptr<const TimestampQueries> queries;
+        std::array<VkCommandBuffer, 2> commands{};
+    };
+    struct Listed {
+        std::shared_ptr<const Profiled> what;
+        size_t pending = 0;  // the number of its run whose times were not read yet; 0: none
+    };
+    // One moment on a queue's clock and on the host's.
+    struct Moment {
+        uint64_t ticks = 0;
+        uint64_t host = 0;
+        uint64_t uncertainty = 0;  // of `host`, in nanoseconds
+        bool calibrated = false;   // by VK_EXT_calibrated_timestamps
+        uint64_t mask = 0;         // of the bits of a timestamp
+        double period = 1;         // nanoseconds a tick
+    };
+    [[nodiscard]] Moment now_of(Queue& queue) const;
+    static VkResult submit(VkQueue queue, uint32_t count, const VkSubmitInfo* infos, VkFence fence);
+    VkResult note(const Queue& queue, const VkSubmitInfo& info, VkFence fence);
+    // All under mutex_.
+    void read(size_t run) noexcept;
+    void read(Listed& listed) noexcept;
+    // A frame that has run and was read, or a new one.
+    [[nodiscard]] Frame take_frame(const Queue& queue);
+    [[nodiscard]] Frame make_frame(const Queue& queue);
+
+    const DeviceContext& device_;
+    const std::vector<Queue*> queues_;
+    const std::function<uint64_t()> memory_;
+    const std::function<std::string()> line_;
+    const bool operations_;
+    RankedMutex mutex_{LockRank::profiler};
+    std::unordered_map<VkCommandBuffer, Listed> listed_;
+    std::vector<ProfiledRun> runs_;
+    std::vector<size_t> left_;  // runs of streams that are gone, whose times were not read yet
+    uint32_t submissions_ = 0;
+    std::map<std::pair<uint32_t, uint32_t>, Moment> moments_;  // by queue family and index
+    // Frames that may still run, with the numbers of their runs, the oldest first.
+    std::unordered_map<const Queue*, std::deque<std::pair<size_t, Frame>>> framed_;
+    std::unordered_map<uint32_t, VkCommandPool> pools_;  // by queue family
+};
+
+}  // namespace kp
