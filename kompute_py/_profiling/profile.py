@@ -21,7 +21,7 @@ from .._base.text import duration
 from .._base.warn import PACKAGE
 from .._device.device import Device, require_manager
 from .._display.cards import card
-from .records import RECORD, SPAN, operations_of, spans_of
+from .records import Notes, operations_of, spans_of
 from .table import OperationTotal, columns, summary, totals_of
 
 if TYPE_CHECKING:
@@ -60,19 +60,14 @@ class Profile:
     """
 
     __slots__ = (
-        "_calibrated",
         "_device_name",
-        "_end",
         "_first",
         "_first_span",
         "_native",
+        "_notes",
         "_operations",
         "_queues",
-        "_records",
-        "_spans",
         "_start",
-        "_threads",
-        "_uncertainty",
     )
 
     def __init__(self, manager: Device, operations: bool = True) -> None:
@@ -85,12 +80,8 @@ class Profile:
             (queue["family"], queue["index"]): number
             for number, queue in reversed(list(enumerate(manager._native.queues)))
         }
-        self._records: Array = np.empty(0, RECORD)
-        self._spans: Array = np.empty(0, SPAN)
-        self._threads: dict[int, str] = {}
-        self._uncertainty = 0.0
-        self._calibrated = False
-        self._start = self._end = 0
+        self._notes: Notes | None = None  # until its end
+        self._start = 0
         self._first: int | None = None
         self._first_span = 0
 
@@ -118,16 +109,18 @@ class Profile:
         first, self._first = self._first, None
         if first is None:
             return
-        self._end = time.monotonic_ns()
-        notes = _native.end_spans(self._first_span)
-        runs, uncertainty, self._calibrated = _native.end_profile(self._native, first)
-        self._uncertainty = uncertainty * 1e-9
-        self._records = operations_of(runs, self._start, self._queues)
-        self._spans = spans_of(notes, runs, self._start)
-        self._threads = {each.ident: each.name for each in threading.enumerate() if each.ident is not None}
-        for thread in np.unique(np.concatenate([self._records["thread"], self._spans["thread"]])).tolist():
+        end = time.monotonic_ns()
+        noted = _native.end_spans(self._first_span)
+        runs, uncertainty, calibrated = _native.end_profile(self._native, first)
+        records = operations_of(runs, self._start, self._queues)
+        spans = spans_of(noted, runs, self._start)
+        threads = {each.ident: each.name for each in threading.enumerate() if each.ident is not None}
+        for thread in np.unique(np.concatenate([records["thread"], spans["thread"]])).tolist():
             # Threads of the core, and those that have ended.
-            self._threads.setdefault(thread, f"thread {len(self._threads) + 1}")
+            threads.setdefault(thread, f"thread {len(threads) + 1}")
+        self._notes = Notes(
+            self._device_name, self._start, end, records, spans, threads, uncertainty * 1e-9, calibrated
+        )
 
     @property
     def records(self) -> Array:
@@ -142,8 +135,7 @@ class Profile:
 
         Raises FailedPreconditionError inside of the block.
         """
-        self._require_ended()
-        return self._records
+        return self._ended().records
 
     @property
     def spans(self) -> Array:
@@ -153,8 +145,7 @@ class Profile:
         "build" turns a recording into a command buffer, "pipeline" is the driver's compilation. Spans may lie
         in each other: a "read" waits. They are those of the whole process.
         """
-        self._require_ended()
-        return self._spans
+        return self._ended().spans
 
     def totals(self) -> list[OperationTotal]:
         """A total for each name of operations, the longest first."""
@@ -168,8 +159,8 @@ class Profile:
     @property
     def seconds(self) -> float:
         """How long the block took on the host, without the wait at its end."""
-        self._require_ended()
-        return (self._end - self._start) * 1e-9
+        notes = self._ended()
+        return (notes.end - notes.start) * 1e-9
 
     @property
     def device_seconds(self) -> float:
@@ -185,15 +176,13 @@ class Profile:
     def clock_uncertainty(self) -> float:
         """By how many seconds the device's times may be off on the host's clock. Differences between times of
         the device are exact."""
-        self._require_ended()
-        return self._uncertainty
+        return self._ended().clock_uncertainty
 
     @property
     def clock_calibrated(self) -> bool:
         """Whether the driver related the two clocks (VK_EXT_calibrated_timestamps); else tiny submissions
         measured it at the end of the block."""
-        self._require_ended()
-        return self._calibrated
+        return self._ended().clock_calibrated
 
     def to_trace(self, path: str | os.PathLike[str]) -> None:
         """Writes a trace in Chrome's format, for ui.perfetto.dev and chrome://tracing. Raises OSError if the
@@ -201,9 +190,9 @@ class Profile:
         """
         from .trace import write_trace
 
-        self._require_ended()
+        notes = self._ended()
         with open(path, "w", encoding="utf-8") as file:
-            write_trace(file, [self])
+            write_trace(file, [notes])
 
     def plot(self, axes: Any = None) -> Any:
         """Draws the timeline into a matplotlib Axes (default: that of a new figure) and returns the Axes.
@@ -212,14 +201,14 @@ class Profile:
         """
         from .timeline import draw
 
-        self._require_ended()
-        return draw(self, axes)
+        return draw(self._ended(), axes)
 
-    def _require_ended(self) -> None:
+    def _ended(self) -> Notes:
         if self._start == 0:
             raise FailedPreconditionError("This profile has not begun: use it in a with block")
-        if self._end == 0:
+        if self._notes is None:
             raise FailedPreconditionError("This profile has not ended: look at it after its with block")
+        return self._notes
 
     def _title(self) -> str:
         return (
@@ -228,17 +217,17 @@ class Profile:
         )
 
     def __str__(self) -> str:
-        if self._end == 0:
+        if self._notes is None:
             return repr(self)
-        return summary(self._title(), self._records, self._spans)
+        return summary(self._title(), self._notes.records, self._notes.spans)
 
     def __repr__(self) -> str:
-        if self._end == 0:
+        if self._notes is None:
             return f"<kp.Profile of {self._device_name}, {'running' if self._start else 'not begun'}>"
         return f"<kp.Profile of {self._title()}>"
 
     def _repr_html_(self) -> str:
-        if self._end == 0:
+        if self._notes is None:
             return card(repr(self), [])
         head, rows = columns(self.totals())
         cells = "".join(f"<th>{html.escape(name)}</th>" for name in head)

@@ -33,7 +33,7 @@ def finish() -> list[Profile]:
             profile._finish()
         try:
             with open(path, "w", encoding="utf-8") as file:
-                write_trace(file, profiles)
+                write_trace(file, [profile._ended() for profile in profiles])
         except OSError as error:
             warn(f"The trace of the option profile= was not written: {error}")
         else:

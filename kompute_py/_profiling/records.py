@@ -5,7 +5,7 @@ Times are seconds since the beginning of the profile, on the host's clock.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,21 @@ SPAN: np.dtype[Any] = np.dtype(
     [("kind", "O"), ("text", "O"), ("begin", "f8"), ("seconds", "f8"), ("thread", "u8")]
 )
 _NANO = 1e-9
+
+
+class Notes(NamedTuple):
+    """All that was noted between two moments."""
+
+    device_name: str
+    start: int
+    """Nanoseconds by time.monotonic_ns()."""
+    end: int
+    records: Array
+    spans: Array
+    threads: dict[int, str]
+    """The names of the threads in both arrays."""
+    clock_uncertainty: float
+    clock_calibrated: bool
 
 
 def operations_of(runs: Iterable[Mapping[str, Any]], start: int, queues: Mapping[Any, int]) -> Array:

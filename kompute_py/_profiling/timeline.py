@@ -10,13 +10,13 @@ from .._base.errors import FailedPreconditionError
 from .table import totals_of
 
 if TYPE_CHECKING:
-    from .profile import Profile
+    from .records import Notes
 
 _MOST_COLOURS = 10
 _KINDS = ("submit", "wait", "build", "pipeline", "compile", "read", "write")
 
 
-def draw(profile: Profile, axes: Any) -> Any:
+def draw(profile: Notes, axes: Any) -> Any:
     """Draws a bar for each operation and each span of the host; returns the Axes."""
     try:
         import matplotlib as mpl
@@ -39,7 +39,7 @@ def draw(profile: Profile, axes: Any) -> Any:
         _bars(axes, lanes_named, f"queue {queue}", timed[timed["queue"] == queue], "name", colours, rest)
     host = dict(zip(_KINDS, mpl.color_sequences["Pastel1"], strict=False))
     for thread in np.unique(spans["thread"]).tolist():
-        label = profile._threads[thread]
+        label = profile.threads[thread]
         _bars(axes, lanes_named, label, spans[spans["thread"] == thread], "kind", host, rest)
     axes.set_yticks(range(len(lanes_named)), lanes_named)
     axes.invert_yaxis()

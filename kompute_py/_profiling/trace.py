@@ -15,15 +15,15 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from .profile import Profile
+    from .records import Notes
 
 _MICRO = 1e6
 
 
-def write_trace(file: IO[str], profiles: Iterable[Profile]) -> None:
+def write_trace(file: IO[str], profiles: Iterable[Notes]) -> None:
     """Writes the profiles, each with a process for its device; times count from the earliest start."""
     profiles = list(profiles)
-    first = min((profile._start for profile in profiles), default=0)
+    first = min((profile.start for profile in profiles), default=0)
     events = [event for number, profile in enumerate(profiles) for event in _events(profile, number, first)]
     other = [
         {
@@ -36,15 +36,15 @@ def write_trace(file: IO[str], profiles: Iterable[Profile]) -> None:
     json.dump({"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"devices": other}}, file)
 
 
-def _events(profile: Profile, number: int, first: int) -> Iterator[dict[str, Any]]:
-    shift = (profile._start - first) * 1e-9
+def _events(profile: Notes, number: int, first: int) -> Iterator[dict[str, Any]]:
+    shift = (profile.start - first) * 1e-9
     device, host = 2 * number + 1, 2 * number + 2
     yield _name("process_name", device, 0, profile.device_name)
     yield _name("process_name", host, 0, f"host, for {profile.device_name}")
     records, spans = profile.records, profile.spans
     for queue in np.unique(records["queue"]).tolist():
         yield _name("thread_name", device, queue, f"queue {queue}")
-    names = profile._threads
+    names = profile.threads
     for thread in np.unique(np.concatenate([records["thread"], spans["thread"]])).tolist():
         yield _name("thread_name", host, thread, names[thread])
     for span in spans:
