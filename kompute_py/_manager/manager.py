@@ -661,10 +661,12 @@ class Manager(Device):
         With ``operations=False``, whole sequences are timed instead of operations. Raises
         FailedPreconditionError if the Manager is destroyed, ArgumentTypeError if `operations` is not a bool.
 
+        >>> t = mgr.zeros(1000)
+        >>> sequence = mgr.sequence().record(kp.OpSyncLocal([t]))
         >>> with mgr.profile() as p:
-        ...     total = kp.ops.sum(mgr.tensor([1, 2, 3]))
-        >>> p.submissions >= 1, p.records["name"].tolist()
-        (True, ['sum'])
+        ...     _ = sequence.eval()
+        >>> p.submissions, p.records["name"].tolist()
+        (1, ['OpSyncLocal'])
         """
         from .._profiling.profile import Profile  # late, because few scripts need it
 

@@ -33,13 +33,15 @@ if TYPE_CHECKING:
 class Profile:
     """What a Manager's device runs inside of a ``with`` block. Made by ``mgr.profile()``.
 
-    ::
+    ``print(p)`` shows a table, the longest total first; ``p.to_trace("trace.json")`` writes a file for
+    ui.perfetto.dev.
 
-        with mgr.profile() as p:
-            sequence.eval()
-            y = kernel(x)
-        print(p)                  # a table, the longest total first
-        p.to_trace("trace.json")  # for ui.perfetto.dev
+    >>> t = mgr.zeros(1000)
+    >>> sequence = mgr.sequence().record(kp.OpSyncDevice([t]), kp.OpSyncLocal([t]))
+    >>> with mgr.profile() as p:
+    ...     _ = sequence.eval()
+    >>> p.records["name"].tolist(), p.records["bytes_written"].tolist()
+    (['OpSyncDevice', 'OpSyncLocal'], [4000, 0])
 
     It notes every submission of the Manager: of sequences, kernels, functions, streams and transfers, on all
     queues and from all threads. The end of the block waits for the submitted work. The records are there from

@@ -15,18 +15,32 @@ _MOST_ROWS = 40
 
 
 class OperationTotal(NamedTuple):
-    """All runs of the operations of one name."""
+    """All runs of the operations of one name (see `Profile.totals`).
+
+    >>> t = mgr.zeros(1000)
+    >>> with mgr.profile() as p:
+    ...     _ = mgr.sequence().record(kp.OpSyncLocal([t]), kp.OpSyncLocal([t])).eval()
+    >>> total = p.totals()[0]
+    >>> total.name, total.calls, total.bytes
+    ('OpSyncLocal', 2, 8000)
+    """
 
     name: str
+    """The name of the operations."""
     calls: int
+    """How often they ran."""
     seconds: float
     """The sum of their times on the device; NaN if none was timed."""
     shortest: float
+    """The shortest time, in seconds."""
     median: float
+    """The median of the times, in seconds."""
     longest: float
+    """The longest time, in seconds."""
     bytes: int
     """Bytes of device memory that they declared to read or to write."""
     bytes_per_second: float
+    """`bytes` by `seconds`."""
     line: str
     """The line that submitted the first of them, as "file.py:12"; empty if unknown."""
 
