@@ -1092,13 +1092,10 @@ def compile(
     after `seconds`.
     """
 
-def finish_spirv(
-    spirv: bytes, name: _Text, optimize: str, target: str, warn: bool
-) -> tuple[bytes, bytes, list[_Diagnostic]]:
-    """The steps that follow another compiler's front end.
+def finish_spirv(spirv: bytes, name: _Text, optimize: str, target: str) -> tuple[bytes, bytes]:
+    """The step that follows another compiler's front end.
 
-    Returns the optimized module; the module before optimization (b"" if it was not optimized); and, with
-    `warn`, warnings of bindings that two variables share.
+    Returns the optimized module, and the module before optimization (b"" if it was not optimized).
     """
 
 def render_diagnostics(diagnostics: Sequence[_Diagnostic]) -> str:

@@ -107,6 +107,28 @@ def own_folder(path: str) -> None:
         raise PermissionError(errno.EPERM, "The folder belongs to another user", path)
 
 
+def replace_own(path: str, content: bytes) -> None:
+    """Writes a cache file, readable by this user only: readers see the old contents, or all of the new ones.
+
+    Creates its folder. Raises OSError, or ValueError if the path contains a NUL; then it leaves no file.
+    """
+    folder, name = os.path.split(path)
+    own_folder(folder)
+    descriptor, temporary = create_temporary(folder, name, 0o600)
+    with open(descriptor, "wb", buffering=0) as file:
+        try:
+            rest = memoryview(content)
+            while rest:
+                rest = rest[file.write(rest) :]
+            if os.name != "posix":
+                file.close()
+            os.replace(temporary, path)
+        except BaseException:
+            with suppress(OSError):
+                os.remove(temporary)
+            raise
+
+
 def create_temporary(beside: str, ours: str, mode: int) -> tuple[int, str]:
     """Creates a file in the folder `beside`. Its name is `ours`, random digits and ".tmp". Raises OSError.
 

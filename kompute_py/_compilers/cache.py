@@ -14,21 +14,20 @@ are created for this user only, and a file is trusted only if no other user can 
 
 from __future__ import annotations
 
+import marshal
 import os
-import struct
 import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from .. import _native
-from .._base.digest import DIGEST_SIZE, digest, marks, pack, unpack
-from .._base.file_access import create_temporary, delete_abandoned, own_folder, read_own, read_regular
+from .._base.digest import DIGEST_SIZE, digest, marks
+from .._base.file_access import delete_abandoned, read_own, read_regular, replace_own
 from .settings import Lookup, of_process
 
-_MAGIC = b"kpshad\r\n"
-_FORMAT = 9
+_HEAD = b"kpshad\r\n\x0a"  # the last byte is the format's number
 _SUFFIX = ".kpsh"
 _KEPT_BY_PRUNING = 0.75  # the part of the limit to keep, so that not every store prunes
 _TOUCH_AFTER = 3600.0  # seconds; another use within this time is not recorded
@@ -85,7 +84,7 @@ class ShaderCache:
         path = self.path(key)
         try:
             content, changed = read_own(path, self.limit)
-            shader = _decode(content, path)
+            _, shader = _decode(content, path)
         except (OSError, ValueError):
             return None
         if not all(_unchanged(place, expected) for place, expected in shader.sought):
@@ -111,10 +110,7 @@ class ShaderCache:
         if len(content) > self.limit:
             return
         try:
-            own_folder(self.directory)
-            descriptor, temporary = create_temporary(self.directory, os.path.basename(path), 0o600)
-            with open(descriptor, "wb", buffering=0) as file:
-                _write(file, content, temporary, path)
+            replace_own(path, content)
         except (OSError, ValueError):  # ValueError: the folder's name contains a NUL
             return
         with self._lock:
@@ -168,7 +164,7 @@ def source_name(path: str) -> str:
 
     Raises ValueError if the entry is damaged, OSError if it cannot be read or trusted.
     """
-    return os.fsdecode(_parts(read_own(path, _MOST_ENTRY)[0], path)[0])
+    return _decode(read_own(path, _MOST_ENTRY)[0], path)[0]
 
 
 def compiler_key() -> bytes:
@@ -200,25 +196,18 @@ _MOST_OPEN = 16
 
 
 def _encode(shader: CachedShader, probes: Sequence[tuple[str, bytes | None]], name: str, path: str) -> bytes:
-    places = []
-    for place, mark in marks(probes):
-        places += [os.fsencode(place), mark]
-    fields = []
-    for file, line, column, severity, message, source_line in shader.warnings:
-        numbers = struct.pack("<QQ", line, column)
-        fields += [numbers, *(text.encode() for text in (file, severity, message, source_line))]
-    body = pack(
-        [
-            os.fsencode(name),
-            shader.spirv,
-            shader.declared,
-            pack(os.fsencode(file) for file in shader.included),
-            pack(places),
-            pack(fields),
-            shader.compiler.encode(),
-        ]
+    sought = marks(probes)
+    parts = (
+        name,
+        shader.spirv,
+        shader.warnings,
+        shader.included,
+        tuple(sought),
+        shader.declared,
+        shader.compiler,
     )
-    return b"".join((_MAGIC, struct.pack("<Q", _FORMAT), _checksum(path, body), body))
+    body = marshal.dumps(parts)
+    return b"".join((_HEAD, _checksum(path, body), body))
 
 
 def _checksum(path: str, body: bytes) -> bytes:
@@ -226,34 +215,17 @@ def _checksum(path: str, body: bytes) -> bytes:
     return digest(os.fsencode(os.path.basename(path)) + body)
 
 
-def _parts(content: bytes, path: str) -> list[bytes]:
-    head = len(_MAGIC) + 8
+def _decode(content: bytes, path: str) -> tuple[str, CachedShader]:
+    """The name of the source, and the shader. Raises ValueError if the entry is damaged."""
+    head = len(_HEAD)
     body = content[head + DIGEST_SIZE :]
-    if content[:head] != _MAGIC + struct.pack("<Q", _FORMAT) or content[
-        head : head + DIGEST_SIZE
-    ] != _checksum(path, body):
+    if content[:head] != _HEAD or content[head : head + DIGEST_SIZE] != _checksum(path, body):
         raise ValueError("the entry is damaged")
-    parts = unpack(body)
-    if len(parts) != 7:
-        raise ValueError("the entry is of another format")
-    return parts
-
-
-def _decode(content: bytes, path: str) -> CachedShader:
-    _, spirv, declared, included, places, fields, compiler = _parts(content, path)
-    listed = unpack(places)
-    found: Warnings = []
-    texts = unpack(fields)
-    for i in range(0, len(texts), 5):
-        if len(texts[i]) != 16:
-            raise ValueError("the entry is of another format")
-        line, column = struct.unpack("<QQ", texts[i])
-        file, severity, message, source_line = (text.decode() for text in texts[i + 1 : i + 5])
-        found.append((file, line, column, severity, message, source_line))
-    sought = tuple((os.fsdecode(path), mark) for path, mark in zip(listed[::2], listed[1::2], strict=True))
-    return CachedShader(
-        spirv, found, [os.fsdecode(path) for path in unpack(included)], sought, declared, compiler.decode()
-    )
+    try:
+        name, *parts = marshal.loads(body)
+        return name, CachedShader(*parts)
+    except (EOFError, TypeError) as error:
+        raise ValueError("the entry is of another format") from error
 
 
 def _unchanged(path: str, expected: bytes) -> bool:
@@ -264,21 +236,6 @@ def _unchanged(path: str, expected: bytes) -> bool:
         return digest(read_regular(path, _MOST_INCLUDE)) == expected
     except (OSError, ValueError):
         return False
-
-
-def _write(file: BinaryIO, content: bytes, temporary: str, path: str) -> None:
-    """Writes the open file `temporary` and renames it. If it raises OSError, it leaves no file."""
-    try:
-        rest = memoryview(content)
-        while rest:
-            rest = rest[file.write(rest) :]
-        if os.name != "posix":
-            file.close()
-        os.replace(temporary, path)
-    except BaseException:
-        file.close()
-        _remove(temporary)
-        raise
 
 
 def _is_temporary(name: str) -> bool:

@@ -158,9 +158,9 @@ def compile_elsewhere(request: Mapping[str, Any], seconds: float) -> tuple[Cache
 
     chosen: Compiler = request["compiler"]
     _check(request)
-    name = os.fsdecode(request["name"])
+    name, target = os.fsdecode(request["name"]), request["target"].decode()
     try:
-        answer = shader_process.ask(_packed(request), seconds)
+        answer = shader_process.ask(_message(request), seconds)
     except shader_process.TimedOut:
         refusal = _failure(request, too_long(seconds))
         raise CompileTimeoutError(str(refusal), diagnostics=refusal.diagnostics) from None
@@ -180,29 +180,17 @@ def compile_elsewhere(request: Mapping[str, Any], seconds: float) -> tuple[Cache
         ) from error
     failed = answer.get("error")
     if failed is None:
-        probes = _probes(answer)
-        warnings = [_message(each) for each in answer["warnings"]]
-        spirv = answer["spirv"].encode("latin-1")
-        if spirv[5] > int(_NEWEST[request["target"].decode()][2:]):
+        spirv, probes = answer["spirv"], answer["probes"]
+        if spirv[5] > int(_NEWEST[target][2:]):
             raise _failure(
-                request,
-                f"it needs SPIR-V 1.{spirv[5]}, which {request['target'].decode()} lacks; choose a later "
-                "target",
+                request, f"it needs SPIR-V 1.{spirv[5]}, which {target} lacks; choose a later target"
             )
-        shader = CachedShader(
-            spirv,
-            warnings,
-            list(answer["included"]),
-            marks(probes),
-            answer["declared"].encode("latin-1"),
-            answer["name"],
-        )
-        return shader, probes
+        return CachedShader(
+            spirv, answer["warnings"], answer["included"], marks(probes), answer["declared"], answer["name"]
+        ), probes
     if failed == "compile":
-        refusal = _error(
-            request, [Diagnostic(*_message(each)) for each in answer["diagnostics"]], answer.get("name")
-        )
-        refusal._sought = marks(_probes(answer))
+        refusal = _error(request, [Diagnostic(*each) for each in answer["diagnostics"]], answer["name"])
+        refusal._sought = marks(answer["probes"])
         raise refusal
     if failed == "unusable":
         raise UnavailableError(f"{name}: {answer['message']}")
@@ -215,36 +203,31 @@ def compile_elsewhere(request: Mapping[str, Any], seconds: float) -> tuple[Cache
     )
 
 
-def _packed(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The request as JSON takes it: bytes as the characters of the same numbers."""
-    chosen: Compiler = request["compiler"]
+def _message(request: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The request as the compiler process takes it (worker.py)."""
+    from .sources import Source
 
-    def plain(value: Any) -> Any:
-        if isinstance(value, bytes):
-            return value.decode("latin-1")
-        if isinstance(value, dict):
-            return {key: plain(each) for key, each in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [plain(each) for each in value]
-        return value
-
-    fields = {key: plain(value) for key, value in request.items() if key != "compiler"}
+    source = Source(
+        request["source"],
+        os.fsdecode(request["name"]),
+        request["language"],
+        request["entry"].decode(),
+        [(key.decode(), value.decode()) for key, value in request["defines"]],
+        [os.fsdecode(folder) for folder in request["include_dirs"]],
+        request["includes"],
+        request["debug_info"],
+        request["target"].decode(),
+        request["spirv_version"].decode(),
+        request["hlsl_16bit_types"],
+        request["register_bases"],
+        request["compiler_options"],
+    )
     try:
         folder = os.getcwd()
     except OSError:  # it was deleted
         folder = os.sep
-    return {"compiler": chosen.kind, "library": chosen.library, "folder": folder, "request": fields}
-
-
-def _message(fields: list[Any]) -> tuple[str, int, int, str, str, str]:
-    file, line, column, severity, message, source_line = fields
-    return file, line, column, severity, message, source_line
-
-
-def _probes(answer: Mapping[str, Any]) -> Probes:
-    return [
-        (path, None if content is None else content.encode("latin-1")) for path, content in answer["probes"]
-    ]
+    chosen: Compiler = request["compiler"]
+    return chosen.kind, chosen.library, folder, request["optimize"], tuple(source)
 
 
 def _failure(request: Mapping[str, Any], message: str) -> ShaderCompileError:

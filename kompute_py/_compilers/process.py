@@ -8,7 +8,6 @@ compilation, because its standard input ends. After a fork the child starts its 
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import queue
 import sys
@@ -17,6 +16,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
+from .worker import read, write
 
 if TYPE_CHECKING:
     import subprocess
@@ -69,8 +69,8 @@ class _Process:
         finally:
             os.close(to_child)
             os.close(from_child)
-        self._requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(
             target=_converse,
             args=(self._write_end, self._read_end, self._requests, self._answers),
@@ -78,7 +78,7 @@ class _Process:
             daemon=True,
         ).start()
 
-    def ask(self, request: bytes, seconds: float) -> bytes:
+    def ask(self, request: tuple[Any, ...], seconds: float) -> dict[str, Any]:
         """The answer. Raises Ended or TimedOut; after either the process cannot be used again.
 
         A process that still starts and loads its compiler does so within the same limit.
@@ -152,14 +152,14 @@ class _Process:
 def _converse(
     target: int,
     source: int,
-    requests: queue.SimpleQueue[bytes | None],
-    answers: queue.SimpleQueue[bytes | None],
+    requests: queue.SimpleQueue[Any],
+    answers: queue.SimpleQueue[Any],
 ) -> None:
     try:
         while (request := requests.get()) is not None:
-            _write(target, len(request).to_bytes(8, "little") + request)
-            answers.put(_read(source, int.from_bytes(_read(source, 8), "little")))
-    except (OSError, EOFError, MemoryError):
+            write(target, request)
+            answers.put(read(source))
+    except (OSError, EOFError, MemoryError, ValueError):
         pass
     finally:
         os.close(target)
@@ -167,63 +167,40 @@ def _converse(
         answers.put(None)
 
 
-def _write(target: int, content: bytes) -> None:
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(target, rest[: 1 << 20]) :]
-
-
-def _read(source: int, length: int) -> bytes:
-    parts = []
-    while length:
-        part = os.read(source, min(length, 1 << 20))
-        if not part:
-            raise EOFError
-        parts.append(part)
-        length -= len(part)
-    return b"".join(parts)
-
-
 class _Pool:
     """The compiler processes of this Python process."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._slots = threading.BoundedSemaphore(_MOST)
         self._idle: list[_Process] = []
-        self._busy: set[_Process] = set()
-        self._starting = 0
+        self._all: set[_Process] = set()
 
     def take(self) -> _Process:
-        with self._changed:
-            while not self._idle and len(self._busy) + self._starting >= _MOST:
-                self._changed.wait(_SLICE)
-            if self._idle:
-                process = self._idle.pop()  # the most recently used one
-                self._busy.add(process)
-                return process
-            self._starting += 1
-        process_or_none = None
+        while not self._slots.acquire(timeout=_SLICE):
+            pass
         try:
-            process_or_none = _Process()
-            return process_or_none
-        finally:
-            with self._changed:
-                self._starting -= 1
-                if process_or_none is not None:
-                    self._busy.add(process_or_none)
-                self._changed.notify()
+            return self._idle.pop()  # the most recently used one
+        except IndexError:
+            pass
+        try:
+            process = _Process()
+        except BaseException:
+            self._slots.release()
+            raise
+        self._all.add(process)
+        return process
 
     def give_back(self, process: _Process, usable: bool) -> None:
-        with self._changed:
-            self._busy.discard(process)
-            if usable:
-                self._idle.append(process)
-            self._changed.notify()
+        if usable:
+            self._idle.append(process)
+        else:
+            self._all.discard(process)
+        self._slots.release()
         if not usable:
             process.stop()
 
     def everyone(self) -> list[_Process]:
-        return [*self._idle, *self._busy]
+        return list(self._all)
 
 
 _pool = _Pool()
@@ -248,22 +225,20 @@ def _stop_all() -> None:
         process.stop()
 
 
-def ask(request: dict[str, Any], seconds: float) -> dict[str, Any]:
+def ask(request: tuple[Any, ...], seconds: float) -> dict[str, Any]:
     """The answer of a compiler process to a request (worker.py describes both).
 
     Raises Ended if the process crashes on it, TimedOut after `seconds`, and OSError if no process can be
     started. Ctrl-C ends the wait and the process.
     """
-    packed = json.dumps(request).encode()
     while True:
         process = _pool.take()
         fresh = process.served == 0
         usable = False
         try:
-            answer = process.ask(packed, seconds)
+            answer = process.ask(request, seconds)
             usable = True
-            decoded: dict[str, Any] = json.loads(answer)
-            return decoded
+            return answer
         except Ended:
             # Earlier compilations or a long idle time may be the cause: a fresh process decides.
             if fresh:

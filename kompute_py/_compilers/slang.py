@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from .sources import UNKNOWN, Files, Message, Methods, Result, Source, Unusable, guid, no_entry
-from .tidy import shares_bindings
+from .tidy import shared_bindings
 
 _SPIRV = 6
 _COMPUTE_STAGE = 6
@@ -112,7 +112,7 @@ class Slang:
         if (
             result.spirv
             and source.register_bases
-            and (any(map(_PLACED.search, result.files.texts())) or shares_bindings(result.spirv))
+            and (any(map(_PLACED.search, result.files.texts())) or shared_bindings(result.spirv))
         ):
             # Slang would number what has [[vk::binding]] anew, and two variables of a ParameterBlock alike.
             message = (
@@ -138,13 +138,20 @@ class Slang:
             library.spSetCodeGenTarget(request, _SPIRV)
             profile = library.spFindProfile(self._session, f"spirv_{version.replace('.', '_')}".encode())
             library.spSetTargetProfile(request, 0, profile)
-            encoded = [option.encode() for option in options]
-            if library.spProcessCommandLineArguments(
-                request, (ctypes.c_char_p * len(encoded))(*encoded), len(encoded)
-            ):
-                raise Unusable(
-                    f"{self.name} does not know an option that kompute_py needs; install a newer one"
-                )
+            for listed in (options, source.options):
+                encoded = [option.encode() for option in listed]
+                if not library.spProcessCommandLineArguments(
+                    request, (ctypes.c_char_p * len(encoded))(*encoded), len(encoded)
+                ):
+                    continue
+                if listed is options:
+                    raise Unusable(
+                        f"{self.name} lacks an option that kompute_py needs; install 2026.12 or later"
+                    )
+                log = library.spGetDiagnosticOutput(request) or b"it takes no such option"
+                why = " ".join(log.decode(errors="replace").split())
+                message = f"compiler_options are {' '.join(listed)}, and {self.name} says: {why}"
+                return Result(b"", [(source.name, 0, 0, "error", message, "")], files), b""
             for folder in source.include_dirs:
                 library.spAddSearchPath(request, os.fsencode(folder))
             head = b""
@@ -160,7 +167,7 @@ class Slang:
             library.spAddTranslationUnitSourceString(request, unit, os.fsencode(files.main), text)
             library.spAddEntryPoint(request, unit, source.entry.encode(), _COMPUTE_STAGE)
             failed = library.spCompile(request) < 0
-            log: bytes = library.spGetDiagnosticOutput(request) or b""
+            log = library.spGetDiagnosticOutput(request) or b""
             spirv = b""
             truths: list[str] = []
             if not failed:
@@ -245,7 +252,7 @@ def _options(source: Source) -> list[str]:
     if source.register_bases:
         for letter in "tubs":
             options += [f"-fvk-{letter}-shift", str(source.register_bases.get(letter, 0)), "all"]
-    return options + source.options
+    return options
 
 
 def _types_of_hlsl(source: Source) -> list[tuple[str, str]]:

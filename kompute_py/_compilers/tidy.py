@@ -160,8 +160,10 @@ def tidied(spirv: bytes) -> bytes:
 LETTERS = {"t": 1 << 16, "u": 2 << 16, "b": 3 << 16, "s": 4 << 16}
 
 
-def shares_bindings(spirv: bytes) -> bool:
-    """Whether two variables of different names have one binding."""
+def shared_bindings(spirv: bytes) -> list[str]:
+    """A sentence for each pair of variables that have one binding, so the same memory. A byte-address buffer
+    that is read as several types is several variables of one name.
+    """
     words = words_of(spirv)
     names: dict[int, str] = {}
     seen: dict[tuple[int, int], str] = {}
@@ -170,11 +172,16 @@ def shares_bindings(spirv: bytes) -> bool:
             break
         if opcode == NAME:
             names[words[at + 1]] = text_at(words, at + 2, at + length)
+    found = []
     for variable, (place, at) in _bindings(words).items():
-        name = names.get(variable, str(variable))
-        if seen.setdefault((place, words[at + 3]), name) != name:
-            return True
-    return False
+        number, name = words[at + 3], names.get(variable, str(variable))
+        first = seen.setdefault((place, number), name)
+        if first != name:
+            found.append(
+                f"'{first}' and '{name}' are both binding {number}, so the same memory; give one another "
+                "number"
+            )
+    return found
 
 
 def set_apart(spirv: bytes) -> bytes:

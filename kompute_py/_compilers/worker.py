@@ -6,14 +6,13 @@ It runs as a script, without the package, because its import would load NumPy. O
 standard input and ends the process at its end, even during a compilation. Another thread, with a large stack,
 compiles. Output of the compilers goes to standard error, which is a file, so that no pipe fills up.
 
-A message is its length in 8 bytes, then JSON, in which each byte of binary data is the character with the
-same number.
+A message is its length in 8 bytes, then a value as `marshal` writes it.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import json
+import marshal
 import os
 import queue
 import re
@@ -30,7 +29,6 @@ _IDLE = 300.0  # seconds without work after which the process ends
 
 
 _COMMENTS = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_SAME = re.compile(r"'(.*)' and '\1' are both binding")
 
 
 def _begin(step: str) -> None:
@@ -73,14 +71,6 @@ def _limit() -> None:
         pass  # Windows, or limits that are lower already
 
 
-def _text(content: bytes) -> str:
-    return content.decode("latin-1")
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("latin-1")
-
-
 class Compilers:
     """The compilers, each loaded on first use."""
 
@@ -88,26 +78,27 @@ class Compilers:
         self._native = native
         self._loaded: dict[tuple[str, str], Any] = {}
 
-    def _compiler(self, asked: dict[str, Any]) -> Any:
+    def _compiler(self, kind: str, library: str) -> Any:
         from kompute_py._compilers.dxc import Dxc
         from kompute_py._compilers.slang import Slang
 
-        key = asked["compiler"], asked["library"]
-        if key not in self._loaded:
-            self._loaded[key] = {"slang": Slang, "dxc": Dxc}[key[0]](key[1])
-        return self._loaded[key]
+        if (kind, library) not in self._loaded:
+            self._loaded[kind, library] = {"slang": Slang, "dxc": Dxc}[kind](library)
+        return self._loaded[kind, library]
 
-    def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a request; errors are answers too."""
+    def answer(self, kind: str, library: str, folder: str, optimize: str, fields: Any) -> dict[str, Any]:
+        """The answer to a request: a compiler, its library, the current folder, the optimization and the
+        fields of a `Source`. Errors are answers too.
+        """
         from kompute_py._base.errors import KomputeError
-        from kompute_py._compilers.sources import Unusable
+        from kompute_py._compilers.sources import Source, Unusable
 
         try:
-            os.chdir(asked["folder"])  # relative paths start at the parent's folder
+            os.chdir(folder)  # relative paths start at the parent's folder
         except OSError:
             pass
         try:
-            return self._compiled(asked)
+            return self._compiled(self._compiler(kind, library), kind, Source(*fields), optimize)
         except Unusable as error:
             return {"error": "unusable", "message": str(error)}
         except KomputeError as error:
@@ -117,49 +108,31 @@ class Compilers:
         except Exception as error:
             return {"error": "InternalError", "message": f"{type(error).__name__}: {error}"}
 
-    def _compiled(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def _compiled(self, compiler: Any, kind: str, source: Any, optimize: str) -> dict[str, Any]:
         from kompute_py._base.errors import ShaderCompileError
         from kompute_py._compilers.faults import of_module, of_numbers, of_text, of_tree
         from kompute_py._compilers.image_formats import with_formats
-        from kompute_py._compilers.sources import Source
-        from kompute_py._compilers.tidy import LETTERS, set_apart, shares_bindings, tidied
+        from kompute_py._compilers.tidy import LETTERS, set_apart, shared_bindings, tidied
 
-        compiler = self._compiler(asked)
-        fields = asked["request"]
-        name = _bytes(fields["name"])
-        source = Source(
-            _bytes(fields["source"]),
-            os.fsdecode(name),
-            fields["language"],
-            fields["entry"],
-            [(_bytes(key).decode(), _bytes(value).decode()) for key, value in fields["defines"]],
-            [os.fsdecode(_bytes(folder)) for folder in fields["include_dirs"]],
-            {each: _bytes(text) for each, text in fields["includes"].items()},
-            fields["debug_info"],
-            fields["target"],
-            fields["spirv_version"],
-            fields["hlsl_16bit_types"],
-            fields["register_bases"],
-            fields["compiler_options"],
-        )
         made = compiler.compile(source)
         own = bool(source.register_bases) or any("-shift" in each for each in source.options)
         code = _without_comments(made.files.texts())
-        shifted = made.spirv and "register" in code and not own and shares_bindings(made.spirv)
+        shifted = made.spirv and "register" in code and not own and shared_bindings(made.spirv)
         if shifted:
             made = compiler.compile(source._replace(register_bases=LETTERS))
-        probes = self._probes(made.files.probes())
+        found = {"probes": made.files.probes(), "name": compiler.name}
         if not made.spirv:
             if not any(each[3] == "error" for each in made.messages):
                 made.messages.append((source.name, 0, 0, "error", "it failed without saying why", ""))
-            return self._failed(made.messages, probes, compiler)
+            return {"error": "compile", "diagnostics": made.messages, **found}
         spirv = tidied(made.spirv)
         if shifted:
             spirv = set_apart(spirv)
+        shared = shared_bindings(spirv)
         fault = of_module(spirv)
         tree = made.tree()
         spirv, formless = with_formats(spirv, code, tree)
-        if asked["compiler"] == "slang":
+        if kind == "slang":
             sentences, placed = [*of_text(code), *([fault] if fault else [])], []
         else:
             sentences, placed = list(of_numbers(code)), list(of_tree(tree, fault, compiler.is_old))
@@ -180,57 +153,47 @@ class Compilers:
         refused += [(source.name, 0, 0, "error", each, "") for each in formless]
         _begin("optimizer")
         try:
-            spirv, declared, shared = self._native.finish_spirv(
-                spirv, name, fields["optimize"], fields["target"], True
+            spirv, declared = self._native.finish_spirv(
+                spirv, os.fsencode(source.name), optimize, source.target
             )
         except ShaderCompileError as error:  # the compiler's module is not valid
-            refused += error.diagnostics
+            refused += map(tuple, error.diagnostics)
         if refused:
-            return self._failed(refused, probes, compiler)
-        # A byte-address buffer that is read as several types is several variables with one binding.
-        shared = [each for each in shared if not _SAME.match(each[4])]
-        return {
-            "spirv": _text(spirv),
-            "declared": _text(declared),
-            "warnings": [list(each) for each in (*made.messages, *shared)],
-            "included": made.files.included(),
-            "probes": probes,
-            "name": compiler.name,
-        }
-
-    @staticmethod
-    def _failed(messages: Any, probes: list[list[str | None]], compiler: Any) -> dict[str, Any]:
-        diagnostics = [list(each) for each in messages]
-        return {"error": "compile", "diagnostics": diagnostics, "probes": probes, "name": compiler.name}
-
-    @staticmethod
-    def _probes(probes: list[tuple[str, bytes | None]]) -> list[list[str | None]]:
-        return [[path, None if content is None else _text(content)] for path, content in probes]
+            return {"error": "compile", "diagnostics": refused, **found}
+        warnings = [*made.messages, *((source.name, 0, 0, "warning", each, "") for each in shared)]
+        included = made.files.included()
+        return {"spirv": spirv, "declared": declared, "warnings": warnings, "included": included, **found}
 
 
 def _without_comments(texts: list[bytes]) -> str:
     return b"\n".join(_COMMENTS.sub(b" ", text) for text in texts).decode(errors="replace")
 
 
-def _read(source: int, length: int) -> bytes:
-    """Reads `length` bytes. Ends the process if the parent has ended."""
-    parts = []
-    while length:
-        part = os.read(source, min(length, 1 << 20))
-        if not part:
-            os._exit(0)
-        parts.append(part)
-        length -= len(part)
-    return b"".join(parts)
+def read(source: int) -> Any:
+    """The next message. Raises EOFError if the other side has ended."""
+
+    def exactly(length: int) -> bytes:
+        parts = []
+        while length:
+            part = os.read(source, min(length, 1 << 20))
+            if not part:
+                raise EOFError
+            parts.append(part)
+            length -= len(part)
+        return b"".join(parts)
+
+    return marshal.loads(exactly(int.from_bytes(exactly(8), "little")))
 
 
-def _write(target: int, content: bytes) -> None:
-    rest = memoryview(content)
+def write(target: int, message: Any) -> None:
+    """Writes a message."""
+    packed = marshal.dumps(message)
+    rest = memoryview(len(packed).to_bytes(8, "little") + packed)
     while rest:
-        rest = rest[os.write(target, rest) :]
+        rest = rest[os.write(target, rest[: 1 << 20]) :]
 
 
-def _serve(requests: queue.SimpleQueue[bytes], target: int, native_path: str) -> None:
+def _serve(requests: queue.SimpleQueue[Any], target: int, native_path: str) -> None:
     try:
         compilers = Compilers(_import_siblings(native_path))
         while True:
@@ -243,9 +206,7 @@ def _serve(requests: queue.SimpleQueue[bytes], target: int, native_path: str) ->
                 os.lseek(2, 0, os.SEEK_SET)
             except OSError:
                 pass  # standard error is not a file
-            asked = json.loads(request)
-            answer = json.dumps(compilers.answer(asked)).encode()
-            _write(target, len(answer).to_bytes(8, "little") + answer)
+            write(target, compilers.answer(*request))
     except BaseException as error:
         sys.stderr.write(f"{type(error).__name__}: {error}")
         sys.stderr.flush()
@@ -259,15 +220,17 @@ def main() -> None:
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     _limit()
-    requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
     try:
         threading.stack_size(_STACK)
     except (ValueError, RuntimeError):
         pass
     threading.Thread(target=_serve, args=(requests, target, sys.argv[1]), daemon=True).start()
-    while True:
-        length = int.from_bytes(_read(source, 8), "little")
-        requests.put(_read(source, length))
+    try:
+        while True:
+            requests.put(read(source))
+    except EOFError:  # the parent has ended
+        os._exit(0)
 
 
 if __name__ == "__main__":

@@ -14,11 +14,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError, shown
-from .._base.file_access import create_temporary, delete_abandoned, is_temporary, own_folder, read_own
+from .._base.file_access import delete_abandoned, is_temporary, read_own, replace_own
 from .._base.text import duration
 from .._base.warn import warn
 
@@ -164,19 +163,7 @@ class Choices:
         content = {"format": _FORMAT, "device": self.device, "choices": self._known}
         folder, name = os.path.split(self.path)
         try:
-            own_folder(folder)
-            descriptor, temporary = create_temporary(folder, name, 0o600)
-            with open(descriptor, "wb") as file:
-                try:
-                    file.write(json.dumps(content, indent=1).encode())
-                    file.flush()
-                    if os.name != "posix":
-                        file.close()
-                    os.replace(temporary, self.path)
-                except BaseException:
-                    with suppress(OSError):
-                        os.remove(temporary)
-                    raise
+            replace_own(self.path, json.dumps(content, indent=1).encode())
             delete_abandoned(folder, lambda each: is_temporary(each, name))
         except (OSError, ValueError):
             pass  # a full disk, or a folder that cannot be written

@@ -185,7 +185,7 @@ def _optimized(module: ShaderModule) -> bytes:
     if module._declared:
         return module.to_spirv()  # it is optimized already
     try:
-        made: bytes = _native.finish_spirv(module.to_spirv(), "", "performance", "vulkan1.3", False)[0]
+        made: bytes = _native.finish_spirv(module.to_spirv(), "", "performance", "vulkan1.3")[0]
     except KomputeError:
         return module.to_spirv()
     return made

@@ -88,18 +88,17 @@ py::tuple compile_in_python(std::string source, std::string name, std::string en
                           diagnostics_to_python(output.warnings), included, probes_to_python(output.probes));
 }
 
-// (SPIR-V, SPIR-V before optimization or b"", warnings).
+// (SPIR-V, SPIR-V before optimization or b"").
 py::tuple finish_in_python(const py::bytes& spirv, const std::string& name, const std::string& optimize,
-                           const std::string& target, bool warn) {
+                           const std::string& target) {
     std::vector<uint32_t> words = words_of(spirv);
     const OptimizeFor aim = optimization_named(optimize);
     CompileOutput output;
     {
         const Unlocked released;
-        output = finish_spirv(std::move(words), name, aim, target, warn);
+        output = finish_spirv(std::move(words), name, aim, target);
     }
-    return py::make_tuple(to_bytes(output.spirv), to_bytes(output.declared),
-                          diagnostics_to_python(output.warnings));
+    return py::make_tuple(to_bytes(output.spirv), to_bytes(output.declared));
 }
 
 using DiagnosticTuple = std::tuple<std::string, uint32_t, uint32_t, std::string, std::string, std::string>;
@@ -134,7 +133,7 @@ void bind_shader_compile(py::module_& m) {
     m.def("compile", &compile_in_python, "source"_a, "name"_a, "entry"_a, "defines"_a, "include_dirs"_a,
           "virtual_includes"_a, "optimize"_a, "debug_info"_a, "target"_a, "spirv_version"_a, "glsl_version"_a,
           "auto_bind"_a, "hlsl_offsets"_a, "seconds"_a = std::numeric_limits<double>::infinity());
-    m.def("finish_spirv", &finish_in_python, "spirv"_a, "name"_a, "optimize"_a, "target"_a, "warn"_a);
+    m.def("finish_spirv", &finish_in_python, "spirv"_a, "name"_a, "optimize"_a, "target"_a);
     m.def("render_diagnostics", &render_in_python, "diagnostics"_a);
     m.def("compiler_id", &compiler_id);
     m.def(

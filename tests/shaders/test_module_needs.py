@@ -140,7 +140,7 @@ def test_every_validator_names_the_capability(mgr, tmp_path, number, named):
         lambda: kp.compile(path),
         lambda: kp.ShaderModule(path, target="vulkan1.2"),
         lambda: mgr.kernel(path),
-        lambda: _native.finish_spirv(with_capability(number), "vector", "performance", "vulkan1.2", False),
+        lambda: _native.finish_spirv(with_capability(number), "vector", "performance", "vulkan1.2"),
     ):
         # A validator that knows it says which version or extension it belongs to.
         with pytest.raises((kp.UnimplementedError, kp.InvalidArgumentError), match=named):
@@ -206,7 +206,7 @@ def test_a_compiler_that_makes_invalid_spirv_is_at_fault():
         with pytest.raises(
             kp.ShaderCompileError, match=r"blur\.hlsl: error: the compiler made SPIR-V .* not of the source"
         ):
-            _native.finish_spirv(broken, "blur.hlsl", optimize, "vulkan1.2", False)
+            _native.finish_spirv(broken, "blur.hlsl", optimize, "vulkan1.2")
 
 
 def test_every_named_capability_is_judged(device):

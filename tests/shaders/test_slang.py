@@ -465,3 +465,11 @@ def test_a_format_that_cannot_be_inferred_is_asked_for(mgr):
         pytest.skip("the device reads images without a format")
     with pytest.raises(kp.UnimplementedError, match=r'\[\[vk::image_format\("r32f"\)\]\]'):
         mgr.kernel(code)
+
+
+@pytest.mark.parametrize("option", ["-fvk-nonsense", "-capability nonsense", "-std nonsense"])
+def test_options_that_slang_does_not_take_are_named(option):
+    with pytest.raises(
+        kp.ShaderCompileError, match=rf"compiler_options are {option}, and Slang .* says: \w+"
+    ):
+        kp.compile(f"{SHADER} {{}}", language="slang", compiler_options=option, cache=False)

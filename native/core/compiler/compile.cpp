@@ -16,7 +16,6 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <utility>
 
@@ -254,41 +253,6 @@ struct PassResult {
     std::string log;
 };
 
-// Reports each pair of variables with one binding, which share the same memory.
-std::vector<std::string> shared_bindings(const std::vector<uint32_t>& words) {
-    enum : uint32_t { op_name = 5, op_decorate = 71, binding_of = 33, set_of = 34 };
-    struct Variable {
-        std::string name;
-        int64_t set = -1;
-        int64_t binding = -1;
-    };
-    std::map<uint32_t, Variable> variables;
-    for (size_t at = 5; at < words.size();) {
-        const size_t length = words[at] >> 16;
-        if (length == 0 || at + length > words.size()) break;
-        const uint32_t operation = words[at] & 0xFFFF;
-        if (operation == op_name && length > 2) {
-            const char* name = reinterpret_cast<const char*>(&words[at + 2]);
-            variables[words[at + 1]].name.assign(name, strnlen(name, (length - 2) * 4));
-        } else if (operation == op_decorate && length == 4) {
-            if (words[at + 2] == binding_of) variables[words[at + 1]].binding = words[at + 3];
-            if (words[at + 2] == set_of) variables[words[at + 1]].set = words[at + 3];
-        }
-        at += length;
-    }
-    std::vector<std::string> problems;
-    std::map<std::pair<int64_t, int64_t>, std::string> first;
-    for (const auto& [id, variable] : variables) {
-        if (variable.binding < 0) continue;
-        const auto [known, fresh] = first.emplace(std::pair(variable.set, variable.binding), variable.name);
-        if (!fresh)
-            problems.push_back("'" + known->second + "' and '" + variable.name + "' are both binding " +
-                               std::to_string(variable.binding) +
-                               ", so the same memory; give one another number");
-    }
-    return problems;
-}
-
 // Whether the module declares one of these. (Capabilities come first in a module.)
 bool declares_any(const std::vector<uint32_t>& words, std::initializer_list<uint32_t> capabilities) {
     constexpr size_t header = 5;
@@ -372,11 +336,6 @@ void optimize(CompileOutput& out, OptimizeFor aim, const Target& target, const s
     std::vector<uint32_t> fast = optimized(out.spirv, aim, target, name);
     if (needs_check_after(out.spirv) && !validate_spirv(fast, ValidationOptions::lenient(3)).empty()) return;
     if (fast != out.spirv) out.declared = std::exchange(out.spirv, std::move(fast));
-}
-
-void warn_of_shared_bindings(CompileOutput& out, const std::string& name) {
-    for (const std::string& problem : shared_bindings(out.spirv))
-        out.warnings.push_back({to_valid_utf8(name), 0, 0, "warning", to_valid_utf8(problem), ""});
 }
 
 class Compilation {
@@ -555,10 +514,9 @@ std::string compiler_id() {
 }
 
 CompileOutput finish_spirv(std::vector<uint32_t> words, const std::string& name, OptimizeFor aim,
-                           const std::string& target, bool warn) {
+                           const std::string& target) {
     CompileOutput out;
     out.spirv = std::move(words);
-    if (warn) warn_of_shared_bindings(out, name);
     const Target& chosen = target_named(target);
     run_with_deep_stack([&] { optimize(out, aim, chosen, name); });
     return out;

@@ -33,11 +33,10 @@ struct CompileOutput {
 //         |         ^
 [[nodiscard]] CompileOutput compile(const CompileRequest& request);
 
-// The steps after the front end of another compiler: warnings about bindings that two variables share (if
-// `warn`), and our optimizer, so that names and interfaces survive as they do in `compile`. `name` is the
-// source's name in messages.
+// The step after the front end of another compiler: our optimizer, so that names and interfaces survive as
+// they do in `compile`. `name` is the source's name in messages.
 [[nodiscard]] CompileOutput finish_spirv(std::vector<uint32_t> words, const std::string& name,
-                                         OptimizeFor aim, const std::string& target, bool warn);
+                                         OptimizeFor aim, const std::string& target);
 
 // The text of a ShaderCompileFailure with these diagnostics.
 [[nodiscard]] std::string render(const std::vector<Diagnostic>& diagnostics);
