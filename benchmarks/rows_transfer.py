@@ -1,7 +1,7 @@
 """Transfers between the caller's arrays or files and device memory, against memcpy and reading a file.
 
 That they take no memory beyond the staging ring is not measured here but tested:
-tests/memory/test_transfer_memory.py.
+tests/transfers/test_transfer_memory.py.
 """
 
 from __future__ import annotations

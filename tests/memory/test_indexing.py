@@ -365,7 +365,7 @@ def test_other_keys_are_refused_with_the_copy_that_takes_them(mgr, key):
 
 @pytest.mark.parametrize("key", [[0, 2], MASK, (MASK, 0), np.array([1, 2])], ids=str)
 def test_regions_are_no_copies(mgr, key):
-    """Else what is written to them would be lost (tests/ops/test_picking.py has these keys in brackets)."""
+    """Else what is written to them would be lost (test_picking.py has these keys in brackets)."""
     t = mgr.tensor(data_of("f4"))
     for use in (
         lambda: t.read(region=key),

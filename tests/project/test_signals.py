@@ -22,7 +22,7 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 
 def test_tests_of_ctrl_c_pass_if_the_shell_ignores_it():
     tests = [
-        "tests/shaders/test_shader_process.py::test_interrupts_end_the_wait_and_the_process[check-hlsl]",
+        "tests/compilers/test_shader_process.py::test_interrupts_end_the_wait_and_the_process[check-hlsl]",
         "tests/cli/test_cli_run.py::test_ctrl_c_waits_for_the_device_and_again_does_not",
         "tests/recording/test_sequence.py::test_ctrl_c_while_waiting",
     ]

@@ -29,8 +29,8 @@ from collections import Counter
 
 import kompute_py as kp
 from kompute_py._compilers.libraries import find_library
+from tests.compilers.test_slang import GLSL, HLSL, SCALE, SLANG
 from tests.drivers import environment
-from tests.shaders.test_slang import GLSL, HLSL, SCALE, SLANG
 from tests.support import fuzz_modules
 from tests.support.programs import BLOCK_SOURCES
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import kompute_py as kp
 from kompute_py.ops._orders.selecting import SelectOp
-from tests.ops.test_sorting import DTYPES, WIDE, highest_first, numbers, same
+from tests.ops.orders.test_sorting import DTYPES, WIDE, highest_first, numbers, same
 
 pytestmark = pytest.mark.shared
 

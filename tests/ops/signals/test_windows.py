@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
-from tests.ops.test_filters import EPS, PADS, filtered, numbers, windows
+from tests.ops.signals.test_filters import EPS, PADS, filtered, numbers, windows
 
 pytestmark = pytest.mark.shared
 

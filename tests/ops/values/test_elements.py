@@ -129,7 +129,7 @@ def test_two_arguments_exactly(name):
         if name == "gcd":
             x, y = x[:7], y[:, :7]
         if name in ("floor_divide", "remainder", "fmod") and values is FLOATS:
-            # Their cases with infinities and zeros have tests of their own (tests/custom/test_formula.py).
+            # Their cases with infinities and zeros have tests of their own (tests/formulas/test_formula.py).
             x, y = x[2:7], y[:, 2:7]
         with np.errstate(all="ignore"):
             expected = numpy_of(name)(x, y)

@@ -8,7 +8,7 @@ import pytest
 import kompute_py as kp
 from kompute_py._compilers.compile import takes_extension
 from kompute_py.ops._linear import cooperative as _cooperative
-from tests.ops.test_matrices import numbers
+from tests.ops.linear.test_matrices import numbers
 from tests.support.child import run_child
 
 SHAPES = [

@@ -1,0 +1,1 @@
+"""Memory that others see, or share."""

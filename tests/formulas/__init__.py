@@ -1,0 +1,1 @@
+"""Expressions and their numbers."""

@@ -1,0 +1,1 @@
+"""Functions: calls, files, specialization."""

@@ -1,0 +1,1 @@
+"""Elements, sums, scans: their numbers."""

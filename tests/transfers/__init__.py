@@ -1,0 +1,1 @@
+"""What moves between the host and the device, and when."""
