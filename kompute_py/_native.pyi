@@ -25,9 +25,9 @@ class _Object(metaclass=_Type):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Raises TypeError, unless the class has its own constructor."""
 
-def alive() -> dict[str, int]:
-    """The number of native objects alive by kind: "context", "buffer", "image", "shader", "algorithm",
-    "stream", "semaphore".
+def alive(context: Context | None = None) -> dict[str, int]:
+    """The number of native objects alive by kind, in the process or of one device: "context", "buffer",
+    "image", "shader", "algorithm", "stream", "semaphore", "host_pages".
     """
 
 def before_raising(call: Callable[[], None], /) -> None:
@@ -99,6 +99,7 @@ class Context(_Object):
         pipeline_cache_dir: bytes,
         memory_block_size: int,
         memory_limit: int,
+        memory_idle_limit: int | None,
         memory_debug: bool,
         force_staging: bool,
         force_non_coherent: bool,
@@ -107,7 +108,7 @@ class Context(_Object):
         wait_mode: str,
     ) -> None:
         """`pipeline_cache_dir` b"" turns the cache on disk off; `memory_limit` 0 means no limit. Sizes are in
-        bytes.
+        bytes; `memory_idle_limit` None means the allocator's own rule.
         """
 
     @property
@@ -216,6 +217,9 @@ class Context(_Object):
 
     def pipeline_counts(self) -> dict[str, int]:
         """The fields of PipelineUse; all are 0 once the Manager is destroyed."""
+
+    def least_busy(self, among: Sequence[int]) -> int:
+        """The index, of these, of the queue with the fewest submissions that are not done."""
 
     def memory_trim(self) -> int:
         """Returns empty blocks and the staging ring to the driver. Returns the number of bytes."""

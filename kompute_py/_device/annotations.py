@@ -36,6 +36,8 @@ class ManagerOptions(TypedDict, total=False):
     """The size of the largest block taken from the driver."""
     memory_limit: SizeLike | None
     """The most memory to take from the driver."""
+    memory_idle_limit: SizeLike | None
+    """The most memory to keep when nothing uses it."""
     memory_debug: bool | None
     """Puts guard bytes around memory."""
     force_staging: bool | None

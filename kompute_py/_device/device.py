@@ -104,6 +104,7 @@ class Device:
             pipeline_cache_dir=os.fsencode(resolved.pipeline_cache_dir),
             memory_block_size=resolved.memory_block_size,
             memory_limit=resolved.memory_limit,
+            memory_idle_limit=resolved.memory_idle_limit,
             memory_debug=resolved.memory_debug,
             force_staging=resolved.force_staging,
             force_non_coherent=resolved.force_non_coherent,

@@ -51,6 +51,7 @@ class Options(NamedTuple):
     debug_layers: tuple[str, ...]
     memory_block_size: int
     memory_limit: int
+    memory_idle_limit: int | None
     memory_debug: bool
     force_staging: bool
     force_non_coherent: bool
@@ -215,6 +216,12 @@ _OPTIONS: dict[str, Option] = {
         "The most memory to take from the driver, over all heaps. 0: no limit other than the driver's.",
         as_bytes,
         lambda: 0,
+    ),
+    "memory_idle_limit": Option(
+        "The most memory to keep when nothing uses it; blocks beyond it go back to the driver at once. "
+        "None: a few blocks stay, at most `memory_block_size` of each kind, so that loops need no new ones.",
+        as_bytes,
+        lambda: None,
     ),
     "memory_debug": Option(
         "Put guard bytes around host-visible memory, check them on release, and poison released memory.",

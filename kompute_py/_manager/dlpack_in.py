@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None = None) -> Tensor:
-    """A Tensor of memory type `host` from an array in CPU memory: a NumPy array, a torch tensor, or any
-    DLPack producer.
+    """A Tensor of memory type `host` from an array in CPU memory: a NumPy array, a torch tensor, any DLPack
+    producer, or a capsule that a ``__dlpack__`` gave.
 
     The memory is shared if the device can import process memory and the data is dense, writable, and aligned
     to ``mgr.host_import_alignment`` (`kp.aligned_empty` creates such arrays); otherwise it is copied.
@@ -31,9 +31,9 @@ def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None =
 
     Producers of DLPack versions before 1 cannot mark data as read-only, so their data is taken as writable.
 
-    Raises ExchangeError if the data is on another device, if `obj` does not share it (NumPy refuses other
-    byte orders, records and objects), or if it cannot be shared with ``copy=False``; ArgumentTypeError if
-    `obj` has no ``__dlpack__`` or the device does not support its dtype.
+    A capsule can be given once. Raises ExchangeError if the data is on another device, if `obj` does not
+    share it (NumPy refuses other byte orders, records and objects), or if it cannot be shared with
+    ``copy=False``; ArgumentTypeError if `obj` has no ``__dlpack__`` or the device does not support its dtype.
 
     >>> kp.from_dlpack(np.arange(3)).read().tolist()
     [0, 1, 2]
@@ -42,13 +42,15 @@ def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None =
         manager = obj.manager
     mgr = default_manager() if manager is None else manager
     require_manager(mgr)
+    copy = copy if copy is None else to_flag(copy, "copy")
+    if type(obj).__name__ == "PyCapsule":
+        return _of_capsule(obj, mgr, copy)
     if not (hasattr(obj, "__dlpack__") and hasattr(obj, "__dlpack_device__")):
         raise ArgumentTypeError(
             f"{type(obj).__name__} does not support DLPack: it has no __dlpack__ and __dlpack_device__. "
             "For arrays and lists use mgr.tensor_t(data)"
         )
     refuse_mask(obj, "The data")
-    copy = copy if copy is None else to_flag(copy, "copy")
     if isinstance(obj, Tensor):
         return _of_tensor(obj, mgr, copy)
     device = obj.__dlpack_device__()
@@ -69,6 +71,10 @@ def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None =
         raise
     except BufferError as error:
         raise ExchangeError(f"{type(obj).__name__}.__dlpack__() does not share the data: {error}") from error
+    return _of_capsule(capsule, mgr, copy)
+
+
+def _of_capsule(capsule: Any, mgr: Manager, copy: bool | None) -> Tensor:
     array = _native.dlpack_import(capsule, dtype_of)
     if copy is not False:
         return mgr.from_host(array, copy="always" if copy else "auto")

@@ -1,6 +1,6 @@
 """Manager: opens a device and creates every object on it.
 
-Some 800 lines because each method has a docstring of its own.
+Some 870 lines because each method has a docstring of its own, and some have overloads.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from .._base.settings import PREFIX
 from .._base.texels import parse_format, refuse_palette, size_of
 from .._base.types import MemoryTypes
 from .._base.warn import warn_of_cancelled
-from .._device.device import Device
+from .._device.device import Device, require_manager
 from .._device.options import to_prefix
 from .._memory.host_memory import HostBufferSemantics, await_writers, imported, to_semantics
 from .._memory.image import Image, SampledImage
 from .._memory.making import form_of, new_tensor
-from .._memory.memory import DEVICE, Memory, to_memory_type
+from .._memory.memory import DEVICE, Memory, Scalar, to_memory_type
 from .._memory.sampler import Sampler
 from .._memory.tensor import Tensor, buffer_tensor
 from .._recording.algorithm import Algorithm
@@ -117,7 +117,8 @@ class Manager(Device):
       `strict` raises its errors.
     - `robust_access` (default True), `required_extensions`, `debug_layers`.
     - `pipeline_cache_dir`: the folder of the pipeline cache, "" for none.
-    - `memory_limit`: the most memory to take from the driver; `memory_block_size`. A size is an int of bytes,
+    - `memory_limit`: the most memory to take from the driver; `memory_idle_limit`: the most of it to keep
+      when nothing uses it; `memory_block_size`. A size is an int of bytes,
       or text: "128 MiB" or "128M" (binary), "128 MB" (decimal), "1.5 GiB".
     - `memory_debug` puts guard bytes around memory (see `memory`); `force_staging` and `force_non_coherent`
       take the code paths of other GPUs. These three are for debugging.
@@ -191,7 +192,7 @@ class Manager(Device):
         *,
         tensor_type: MemoryTypeLike | None = None,
         dtype: None = None,
-    ) -> Tensor:
+    ) -> Tensor[np.float32]:
         """A Tensor of `data`, converted to float32, in the data's shape. The data is copied.
 
         `data` is an array, nested lists, a number, or an object with the buffer protocol. `memory_type`
@@ -220,6 +221,24 @@ class Manager(Device):
             self._watch()
         return tensor
 
+    @overload
+    def tensor_t(
+        self,
+        data: np.ndarray[Any, np.dtype[Scalar]],
+        memory_type: MemoryTypeLike | None = None,
+        *,
+        tensor_type: MemoryTypeLike | None = None,
+        dtype: None = None,
+    ) -> Tensor[Scalar]: ...
+    @overload
+    def tensor_t(
+        self,
+        data: ArrayLike,
+        memory_type: MemoryTypeLike | None = None,
+        *,
+        tensor_type: MemoryTypeLike | None = None,
+        dtype: None = None,
+    ) -> Tensor: ...
     def tensor_t(
         self,
         data: ArrayLike,
@@ -244,6 +263,27 @@ class Manager(Device):
         self._after(where)
         return tensor
 
+    @overload
+    def empty(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: None = None,
+        memory_type: MemoryTypeLike | None = None,
+    ) -> Tensor[np.float32]: ...
+    @overload
+    def empty(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: type[Scalar] | np.dtype[Scalar],
+        memory_type: MemoryTypeLike | None = None,
+    ) -> Tensor[Scalar]: ...
+    @overload
+    def empty(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: DTypeLike | None,
+        memory_type: MemoryTypeLike | None = None,
+    ) -> Tensor: ...
     def empty(
         self,
         shape: int | tuple[int, ...],
@@ -263,6 +303,27 @@ class Manager(Device):
         made, element = form_of(shape, dtype)
         return new_tensor(self, made, element, memory_type)
 
+    @overload
+    def zeros(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: None = None,
+        memory_type: MemoryTypeLike | None = None,
+    ) -> Tensor[np.float32]: ...
+    @overload
+    def zeros(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: type[Scalar] | np.dtype[Scalar],
+        memory_type: MemoryTypeLike | None = None,
+    ) -> Tensor[Scalar]: ...
+    @overload
+    def zeros(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: DTypeLike | None,
+        memory_type: MemoryTypeLike | None = None,
+    ) -> Tensor: ...
     def zeros(
         self,
         shape: int | tuple[int, ...],
@@ -519,13 +580,14 @@ class Manager(Device):
 
     def sequence(
         self,
-        queue_index: int = 0,
+        queue_index: int | Iterable[int] = 0,
         total_timestamps: int = 0,
         *,
         timestamps: bool = False,
         disjoint: Memory | Iterable[Memory] = (),
     ) -> Sequence:
-        """A Sequence on one of the Manager's queues. See `kp.Sequence` for arguments and errors.
+        """A Sequence on one of the Manager's queues, or on the least busy of several. See `kp.Sequence` for
+        arguments and errors.
 
         Raises OutOfRangeError if the Manager has not opened that queue, InvalidArgumentError for a negative
         number of timestamps or objects of another Manager in `disjoint`, UnimplementedError if the queue has
@@ -748,20 +810,26 @@ class Manager(Device):
 
 
 @overload
-def alive(detail: Literal[False] = False) -> int: ...
+def alive(detail: Literal[False] = False, *, manager: Manager | None = None) -> int: ...
 @overload
-def alive(detail: Literal[True]) -> dict[str, int]: ...
+def alive(detail: Literal[True], *, manager: Manager | None = None) -> dict[str, int]: ...
 @overload
-def alive(detail: bool) -> int | dict[str, int]: ...
-def alive(detail: bool = False) -> int | dict[str, int]:
-    """The number of native objects alive in the process; with `detail`, a dict of counts by kind.
+def alive(detail: bool, *, manager: Manager | None = None) -> int | dict[str, int]: ...
+def alive(detail: bool = False, *, manager: Manager | None = None) -> int | dict[str, int]:
+    """The number of native objects alive in the process, or of one Manager; with `detail`, a dict of counts
+    by kind.
 
     Kinds: "context" (a Manager's device), "buffer", "image", "shader", "algorithm", "stream" (a sequence's
-    recording), "semaphore". Raises ArgumentTypeError if `detail` is not a bool.
+    recording), "semaphore", "host_pages" (memory of the process). Raises ArgumentTypeError if `detail` is
+    not a bool or `manager` not a Manager.
 
     >>> t = mgr.zeros(3)
     >>> kp.alive(detail=True)["buffer"] >= 1
     True
     """
-    counts = _native.alive()
+    if manager is not None:
+        require_manager(manager)
+    if isinstance(detail, Device):
+        raise ArgumentTypeError("detail is a Manager; write kp.alive(manager=mgr)")
+    counts = _native.alive(None if manager is None else manager._native)
     return dict(counts) if to_flag(detail, "detail") else sum(counts.values())

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .._device.device import Device
 
 
-class Image(Memory):
+class Image(Memory[Any]):
     """An image with 1, 2 or 4 channels, for shaders that declare ``image2D``, ``sampler2D`` and the like.
 
     Create one with ``mgr.image`` (float32), ``mgr.image_t`` (keeps the data's dtype) or ``mgr.image_empty``,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from .peer import PeerCopies
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
+    from typing_extensions import TypeVar as _WithDefault
 
     from .. import _native as core
     from .._base.annotations import MemoryTypeLike
@@ -41,9 +42,15 @@ if TYPE_CHECKING:
     from .._device.owner import Manager
     from .._sync.semaphore import Semaphore, Waitable
 
+# The type of the elements, as in np.ndarray: Tensor[np.float32]. Without one, checkers of types take Any.
+if TYPE_CHECKING:
+    Scalar = _WithDefault("Scalar", bound=np.generic, default=Any)
+else:
+    Scalar = TypeVar("Scalar")
+
 # Compared by identity in the hot paths, because an enumeration's own hash and .value are Python functions.
 DEVICE: MemoryTypes = MemoryTypes.device
-_Kind = TypeVar("_Kind", bound="Memory")
+_Kind = TypeVar("_Kind", bound="Memory[Any]")
 SINGLE = (MemoryTypes.host, MemoryTypes.deviceAndHost)
 _SHOWN = 6
 # From this many bytes on, data is converted while it is written, not before.
@@ -79,7 +86,7 @@ seen_by_others: weakref.WeakSet[Memory] = weakref.WeakSet()
 """Memory that was imported or exported."""
 
 
-class Memory(ArrayHabits, DeviceMemoryObject):
+class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
     """Base of Tensor and Image: memory on the device and, except for `storage`, a host copy of it.
 
     Created by a Manager. Compares and hashes by identity. It has no arithmetic: use shaders (see
@@ -116,7 +123,7 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         native: core.Memory,
         manager: Device,
         shape: tuple[int, ...],
-        dtype: np.dtype[Any],
+        dtype: np.dtype[Scalar],
         count: int,
         memory_type: MemoryTypes,
     ) -> None:
@@ -129,7 +136,7 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         self._count = count
         self._memory_type = memory_type
         # A weak reference: the view's base is this object, so a strong one would be a cycle.
-        self._view: weakref.ref[np.ndarray[Any, Any]] | None = None
+        self._view: weakref.ref[np.ndarray[Any, np.dtype[Scalar]]] | None = None
         self._host: object = None
 
     def _describe(self) -> str:
@@ -151,7 +158,7 @@ class Memory(ArrayHabits, DeviceMemoryObject):
 
     # -- the host's copy -------------------------------------------------------------------------------------
 
-    def data(self) -> np.ndarray[Any, Any]:
+    def data(self) -> np.ndarray[Any, np.dtype[Scalar]]:
         """The host copy as a flat, writable array of `size()` elements of `dtype`.
 
         The array's ``.base`` is this object. This method does not wait and transfers nothing. The host copy
@@ -187,7 +194,7 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         self._view = weakref.ref(view)
         return view
 
-    def numpy(self) -> np.ndarray[Any, Any]:
+    def numpy(self) -> np.ndarray[Any, np.dtype[Scalar]]:
         """The host copy in this object's shape: a view of `data()`. Does not wait or transfer.
 
         Raises as `data()` does.
@@ -196,7 +203,9 @@ class Memory(ArrayHabits, DeviceMemoryObject):
 
     # -- the device's contents -------------------------------------------------------------------------------
 
-    def read(self, out: np.ndarray[Any, Any] | None = None, region: Any = None) -> np.ndarray[Any, Any]:
+    def read(
+        self, out: np.ndarray[Any, Any] | None = None, region: Any = None
+    ) -> np.ndarray[Any, np.dtype[Scalar]]:
         """Waits for pending work that writes this object and copies the device's contents to `out` or a new
         array.
 
@@ -422,7 +431,7 @@ class Memory(ArrayHabits, DeviceMemoryObject):
         return len(self._shape)
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[Scalar]:
         """The NumPy dtype of the elements."""
         return self._dtype
 

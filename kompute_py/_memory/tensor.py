@@ -25,7 +25,7 @@ from .._base.plain_arguments import refuse_unordered
 from .._base.types import DataTypes, is_small_float
 from .._device.device import require_manager
 from .dlpack import CPU, VULKAN, code_of
-from .memory import DEVICE, Memory, memory_list, seen_by_others, submitted, to_memory_type
+from .memory import DEVICE, Memory, Scalar, memory_list, seen_by_others, submitted, to_memory_type
 from .regions import is_advanced, locate, reshaped, retyped
 from .strided import indexing
 
@@ -51,7 +51,7 @@ _CONVERTED_KINDS = frozenset((kind, "f") for kind in "iuf") | {(a, b) for a in "
 _FILLED_FROM = 1 << 20  # bytes; the host writes a shorter part in less time than a submission takes
 
 
-class Tensor(Memory, _native.BufferExporter):
+class Tensor(Memory[Scalar], _native.BufferExporter):
     """An array in device memory, with a shape and a dtype.
 
     Create one with ``mgr.tensor`` (float32), ``mgr.tensor_t`` (keeps the data's dtype), ``mgr.empty``,
@@ -60,6 +60,8 @@ class Tensor(Memory, _native.BufferExporter):
     `t[a:b]`, `view` and `reshape` return Tensors that share its memory. They can be synchronized, copied,
     filled and bound wherever a tensor can, and only their own bytes are moved and ordered. A part that is not
     dense, such as ``t[:, 0]``, is a `StridedView`.
+
+    In annotations, ``kp.Tensor[np.float32]`` says the type of the elements, as ``NDArray[np.float32]`` does.
 
     Raises the errors of `Manager.tensor_t`.
 
@@ -197,7 +199,7 @@ class Tensor(Memory, _native.BufferExporter):
         shape = retyped(shape, self._dtype, element, self._describe)
         return self._part(first * self._dtype.itemsize, shape, element)
 
-    def reshape(self, *shape: Any) -> Tensor:
+    def reshape(self, *shape: Any) -> Tensor[Scalar]:
         """A Tensor of another shape that shares this one's memory.
 
         One axis may be -1: its length is then computed. Accepts ``t.reshape(2, 3)`` and ``t.reshape((2,

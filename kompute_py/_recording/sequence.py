@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, overload
 
 from .. import _native
@@ -22,6 +23,7 @@ from .._base.errors import (
     OutOfRangeError,
     not_copyable,
 )
+from .._base.plain_arguments import as_list
 from .._base.warn import warn, warn_of_cancelled
 from .._device.device import require_manager
 from .._device.owner import owner
@@ -33,7 +35,7 @@ from .operations import OpBase
 from .streams import fence_of_streams, is_split, managers_of, submit_streams
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Callable, Generator, Iterable
+    from collections.abc import AsyncIterable, Callable, Generator
 
     from .._base.annotations import Array
     from .._device.device import Device
@@ -48,15 +50,38 @@ _NOTHING: tuple[()] = ()
 _AS_MANY_AS_NEEDED = -1
 
 
+def _queue_of(manager: Device, queue_index: Any) -> int:
+    """The index of the queue to take: that one, or the least busy of several."""
+    several = isinstance(queue_index, Iterable) and not isinstance(queue_index, str)
+    given: Iterable[Any] = queue_index if several else (queue_index,)
+    if several:
+        given = as_list(given, "queue_index", "an index of a queue, or a list of them: [0, 1]")
+    among = [as_index(each, "queue_index") for each in given]
+    if not among:
+        raise InvalidArgumentError(
+            "queue_index is empty; give an index of a queue, or a list of them: [0, 1]"
+        )
+    queues = manager._native.queue_count
+    for index in among:
+        if not 0 <= index < queues:
+            raise OutOfRangeError(
+                f"queue_index is {index}; {manager!r} opened {queues} queue{'s' if queues != 1 else ''} "
+                f"(0 to {queues - 1}): give kp.Manager more family_queue_indices to open more"
+            )
+    return manager._native.least_busy(among) if several else among[0]
+
+
 class Sequence:
     """Operations recorded for one queue.
 
     Create one with ``mgr.sequence(queue_index, total_timestamps)`` or ``kp.Sequence(mgr, ...)``.
-    `queue_index` is an index into the Manager's queues. `total_timestamps` is the number of operations that
-    can be timed; ``timestamps=True`` times any number. Raises OutOfRangeError if the Manager has not opened
-    that queue; InvalidArgumentError for a negative number of timestamps or objects of another Manager in
-    `disjoint`; ArgumentTypeError for arguments of other types; UnimplementedError for timestamps if the queue
-    has none, or if it only moves memory and the device lacks the feature ``hostQueryReset``.
+    `queue_index` is an index into the Manager's queues, or several: the sequence then takes, once, the queue
+    with the fewest submissions that are not done, in turn among equal ones. `total_timestamps` is the
+    number of operations that can be timed; ``timestamps=True`` times any number. Raises OutOfRangeError if
+    the Manager has not opened that queue; InvalidArgumentError for a negative number of timestamps or objects
+    of another Manager in `disjoint`; ArgumentTypeError for arguments of other types; UnimplementedError for
+    timestamps if the queue has none, or if it only moves memory and the device lacks the feature
+    ``hostQueryReset``.
 
     If sequences of several queues share memory and one of them writes it, they are ordered. `disjoint` lists
     tensors and images that this sequence shares with others but uses different parts of. No ordering is
@@ -99,14 +124,14 @@ class Sequence:
     def __init__(
         self,
         manager: Device,
-        queue_index: int = 0,
+        queue_index: int | Iterable[int] = 0,
         total_timestamps: int = 0,
         *,
         timestamps: bool = False,
         disjoint: Memory | Iterable[Memory] = (),
     ) -> None:
         require_manager(manager)
-        index = as_index(queue_index, "queue_index")
+        index = _queue_of(manager, queue_index)
         timestamps = to_flag(timestamps, "timestamps")
         count = as_index(total_timestamps, "total_timestamps")
         if count < 0:
@@ -117,12 +142,6 @@ class Sequence:
             )
         if timestamps:
             count = _AS_MANY_AS_NEEDED
-        queues = manager._native.queue_count
-        if not 0 <= index < queues:
-            raise OutOfRangeError(
-                f"queue_index is {index}; {manager!r} opened {queues} queue{'s' if queues != 1 else ''} "
-                f"(0 to {queues - 1}): give kp.Manager more family_queue_indices to open more"
-            )
         self._manager = manager
         self._native: _native.Stream | SplitStream
         self._eval: Callable[[], None]

@@ -96,13 +96,14 @@ py::list queues(const Context& context) {
     return result;
 }
 
-py::dict alive() {
+// The live objects of a device, or of the process.
+py::dict alive(const Context* context) {
     collect_orphans(false);
     py::dict result;
-    constexpr const char* names[] = {"context",   "buffer", "image",     "shader",
-                                     "algorithm", "stream", "semaphore", "host_pages"};
-    for (size_t i = 0; i < object_kinds; ++i)
-        result[names[i]] = alive_count(static_cast<ObjectKind>(i)).load();
+    for (size_t i = 0; i < object_kinds; ++i) {
+        const auto kind = static_cast<ObjectKind>(i);
+        result[count_name(kind)] = context ? context->device().alive(kind) : alive_count(kind).load();
+    }
     return result;
 }
 
@@ -172,8 +173,9 @@ void bind_context(py::module_& m) {
                          std::vector<std::string> desired, std::vector<std::string> required, bool validation,
                          std::vector<std::string> layers, std::string driver, bool robust_access,
                          std::string cache_dir, uint64_t memory_block_size, uint64_t memory_limit,
-                         bool memory_debug, bool force_staging, bool force_non_coherent,
-                         uint64_t recent_pipelines, double pipeline_timeout, const std::string& wait_mode) {
+                         const std::optional<uint64_t>& memory_idle_limit, bool memory_debug,
+                         bool force_staging, bool force_non_coherent, uint64_t recent_pipelines,
+                         double pipeline_timeout, const std::string& wait_mode) {
                  collect_orphans(false);
                  auto options =
                      options_of(index, std::move(preferences), std::move(visible), std::move(families),
@@ -181,6 +183,7 @@ void bind_context(py::module_& m) {
                                 std::move(driver), robust_access, std::move(cache_dir),
                                 {.largest_block = memory_block_size,
                                  .limit = memory_limit,
+                                 .idle_limit = memory_idle_limit.value_or(UINT64_MAX),
                                  .debug = memory_debug,
                                  .force_staging = force_staging,
                                  .force_non_coherent = force_non_coherent},
@@ -192,8 +195,9 @@ void bind_context(py::module_& m) {
              py::arg("family_queue_indices"), py::arg("desired_extensions"), py::arg("required_extensions"),
              py::arg("validation"), py::arg("layers"), py::arg("driver"), py::arg("robust_access"),
              py::arg("pipeline_cache_dir"), py::arg("memory_block_size"), py::arg("memory_limit"),
-             py::arg("memory_debug"), py::arg("force_staging"), py::arg("force_non_coherent"),
-             py::arg("recent_pipelines"), py::arg("pipeline_timeout"), py::arg("wait_mode"))
+             py::arg("memory_idle_limit"), py::arg("memory_debug"), py::arg("force_staging"),
+             py::arg("force_non_coherent"), py::arg("recent_pipelines"), py::arg("pipeline_timeout"),
+             py::arg("wait_mode"))
         .def_property_readonly("info", [](const Context& c) { return device_info(c.device().physical()); })
         .def_property_readonly("driver_library",
                                [](const Context& c) {
@@ -221,6 +225,13 @@ void bind_context(py::module_& m) {
              })
         .def_property_readonly("queue_count", [](const Context& c) { return c.device().queues().size(); })
         .def_property_readonly("queues", &queues)
+        .def(
+            "least_busy",
+            [](const Context& c, const std::vector<size_t>& among) {
+                c.device().require_open("make a sequence");
+                return c.device().least_busy(among);
+            },
+            py::arg("among"), py::call_guard<Unlocked>())
         .def_property_readonly("validation",
                                [](const Context& c) { return c.device().instance().validation(); })
         .def_property_readonly("vk_instance",
@@ -351,7 +362,7 @@ void bind_context(py::module_& m) {
             },
             py::arg("queue_index"), py::arg("timestamps"),
             py::arg("disjoint") = std::vector<std::shared_ptr<Resource>>{});
-    m.def("alive", &alive);
+    m.def("alive", &alive, py::arg("context") = py::none());
     m.def(
         "shutdown",
         [] {

@@ -153,7 +153,7 @@ py::array import_capsule(const py::object& capsule, const py::function& to_dtype
     }
     if (PyCapsule_IsValid(capsule.ptr(), dlpack::name))
         return take<dlpack::Managed>(capsule, dlpack::name, dlpack::used_name, false, to_dtype);
-    refuse("__dlpack__() gave no DLPack capsule, or one that was used already: each is for one consumer");
+    refuse("The object is not a DLPack capsule, or it was used already: each is for one consumer");
 }
 
 }  // namespace

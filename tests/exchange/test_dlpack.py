@@ -4,6 +4,7 @@ test_torch.py has PyTorch."""
 from __future__ import annotations
 
 import ctypes
+import datetime
 import gc
 import threading
 from typing import ClassVar
@@ -313,7 +314,7 @@ def test_refuses_what_it_cannot_take(mgr):
 
     with pytest.raises(kp.ExchangeError, match="device type 2"):
         kp.from_dlpack(Elsewhere(), mgr)
-    with pytest.raises(kp.ExchangeError, match="no DLPack capsule"):
+    with pytest.raises(kp.ExchangeError, match="not a DLPack capsule"):
         kp.from_dlpack(Odd(), mgr)
     with pytest.raises(kp.ArgumentTypeError, match="does not support DLPack"):
         kp.from_dlpack([1, 2], mgr)
@@ -343,3 +344,16 @@ def test_between_managers(make_manager):
     t = kp.from_dlpack(one.tensor([1, 2, 3], "deviceAndHost"), other)
     one.destroy()
     assert t.manager is other and t.read().tolist() == [1, 2, 3]
+
+
+def test_row_I34_capsules_as_objects(mgr):
+    array = kp.aligned_zeros(4)
+    shared = kp.from_dlpack(array.__dlpack__(), mgr, copy=False)
+    shared.write([1, 2, 3, 4])
+    assert array.tolist() == [1, 2, 3, 4]
+    capsule = mgr.tensor([5, 6], "host").__dlpack__()
+    assert kp.from_dlpack(capsule, mgr, copy=True).read().tolist() == [5, 6]
+    with pytest.raises(kp.ExchangeError, match="used already"):
+        kp.from_dlpack(capsule, mgr)
+    with pytest.raises(kp.ExchangeError, match="not a DLPack capsule"):
+        kp.from_dlpack(datetime.datetime_CAPI, mgr)

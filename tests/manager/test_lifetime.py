@@ -174,3 +174,22 @@ def test_objects_that_were_never_made_are_deleted_quietly():
         with pytest.raises((kp.KomputeError, AttributeError, TypeError)):
             make()
     gc.collect()
+
+
+def test_row_P41_alive_of_one_manager(make_manager):
+    one, other = make_manager(validation=False), make_manager(validation=False)
+    before = kp.alive(detail=True, manager=one)
+    assert before["context"] == 1 and before["buffer"] == 0
+    kept = [one.zeros(4), one.zeros(4), other.zeros(4), one.sequence()]
+    assert kp.alive(detail=True, manager=one) == {**before, "buffer": 2, "stream": 1}
+    assert kp.alive(manager=one) == sum(before.values()) + 3
+    assert kp.alive(True, manager=other)["buffer"] == 1
+    assert kp.alive(detail=True)["buffer"] == 3
+    one.destroy()
+    assert kp.alive(detail=True, manager=one)["buffer"] == 2  # destroyed, and still held here
+    kept.clear()
+    assert kp.alive(detail=True, manager=one)["buffer"] == 0
+    with pytest.raises(kp.ArgumentTypeError, match="manager=mgr"):
+        kp.alive(other)
+    with pytest.raises(kp.ArgumentTypeError, match=r"kp\.Manager"):
+        kp.alive(manager=3)

@@ -565,3 +565,25 @@ def test_the_staging_ring_goes_before_a_tensor_is_refused():
     without = run_child(capacity_after_a_transfer, False, driver="null", config=config)
     with_ring = run_child(capacity_after_a_transfer, True, driver="null", config=config)
     assert without == with_ring
+
+
+def test_row_S51_idle_memory_has_a_bound(make_manager):
+    def idle(**options):
+        mgr = make_manager(validation=False, **options)
+        for _ in range(2):
+            kept = [mgr.zeros(1 << 20, memory_type="storage") for _ in range(12)]  # 48 MiB
+            mgr.synchronize()
+            del kept
+        heaps = mgr.memory.heaps
+        return sum(heap.reserved for heap in heaps) - sum(heap.used for heap in heaps), mgr
+
+    usual, _ = idle()
+    none, mgr = idle(memory_idle_limit=0)
+    some, _ = idle(memory_idle_limit="4 MiB")
+    assert usual >= 8 << 20 and mgr.config.memory_idle_limit.value == 0
+    # What is in part of a block that something else uses is not idle: such blocks have less than 4 MiB here.
+    assert none < 4 << 20 and some < 8 << 20
+    t = mgr.tensor([1, 2])
+    assert t.read().tolist() == [1, 2]
+    with pytest.raises(kp.InvalidArgumentError, match="memory_idle_limit"):
+        kp.config_report(memory_idle_limit=-1)

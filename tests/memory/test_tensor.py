@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import gc
+import typing
 import weakref
 
 import numpy as np
@@ -427,3 +428,11 @@ def test_bytes_and_text_are_no_numbers(mgr, make):
         t = mgr.zeros(4, np.uint8)
         with pytest.raises(kp.ArgumentTypeError, match="is bytes"):
             t.write(b"1234")
+
+
+def test_row_P23_annotations_name_the_dtype(mgr):
+    assert kp.Tensor[np.float32].__origin__ is kp.Tensor  # tests/project/test_types.py has what checkers say
+    namespace = {"kp": kp, "np": np}
+    exec("def f(t: kp.Tensor[np.int32] | None = None) -> kp.Tensor[np.float32]: ...", namespace)
+    assert typing.get_type_hints(namespace["f"])["return"] == kp.Tensor[np.float32]
+    assert type(mgr.zeros(3)) is kp.Tensor

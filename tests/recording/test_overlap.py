@@ -230,3 +230,27 @@ def check_streaming():
 
 def test_streaming_moves_frames_beside_computing():
     run_child(check_streaming, driver="null", layer="newer", config="gpu_us=3000")
+
+
+def check_least_busy():
+    mgr, a, b, c, _ = open_queues()
+    taken = [mgr.sequence([0, 1, 2]).queue_index for _ in range(6)]
+    assert sorted(taken) == [0, 0, 1, 1, 2, 2]  # idle queues take turns
+    with null_control().pausing():
+        one = mgr.sequence(0).record(kp.OpCopy([a, b])).eval_async()
+        assert {mgr.sequence([0, 1]).queue_index for _ in range(4)} == {1}
+        two = mgr.sequence(1).record(kp.OpCopy([a, c])).eval_async()
+        assert {mgr.sequence([0, 1, 2]).queue_index for _ in range(4)} == {2}
+        assert mgr.sequence(range(1, 2)).queue_index == 1
+    one.eval_await()
+    two.eval_await()
+    with pytest.raises(kp.OutOfRangeError, match="queue_index is 3"):
+        mgr.sequence([0, 3])
+    with pytest.raises(kp.InvalidArgumentError, match="queue_index is empty"):
+        mgr.sequence([])
+    with pytest.raises(kp.ArgumentTypeError, match="queue_index"):
+        mgr.sequence(["0"])
+
+
+def test_row_S33_queue_sets():
+    run_child(check_least_busy, driver="null", layer="newer", config=CONFIG)

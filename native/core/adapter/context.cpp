@@ -2,7 +2,6 @@
 
 #include "adapter/device_handle.hpp"
 #include "base/error.hpp"
-#include "base/object_kind.hpp"
 
 #include <algorithm>
 #include <map>
@@ -32,7 +31,7 @@ DeviceContext::~DeviceContext() {
     if (handle_ == VK_NULL_HANDLE) return;
     if (handles_) handles_->close();
     table_.vkDestroyDevice(handle_, nullptr);
-    alive_count(ObjectKind::context).fetch_sub(1, std::memory_order_relaxed);
+    count(ObjectKind::context, -1);
 }
 
 void DeviceContext::choose(const ContextOptions& options) {
@@ -155,7 +154,7 @@ void DeviceContext::open(const ContextOptions& options) {
                  .c_str());
     handle_ = made;
     mailbox_->claim(handle_value(handle_));
-    alive_count(ObjectKind::context).fetch_add(1, std::memory_order_relaxed);
+    count(ObjectKind::context, 1);
     enabled_extensions_ = std::move(extensions);
     volkLoadDeviceTable(&table_, handle_);
     if (instance_->debug_utils())

@@ -7,9 +7,11 @@
 #include "adapter/instance.hpp"
 #include "adapter/physical_device.hpp"
 #include "base/messages.hpp"
+#include "base/object_kind.hpp"
 #include "base/ranked.hpp"
 #include "base/vulkan.hpp"
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -107,6 +109,16 @@ public:
     void flush(std::span<const VkMappedMemoryRange> ranges, const char* what) const;
     void invalidate(std::span<const VkMappedMemoryRange> ranges, const char* what) const;
 
+    // One more object of this kind, of the device and of the process, or one fewer.
+    void count(ObjectKind kind, int64_t change) const noexcept {
+        alive_[static_cast<size_t>(kind)].fetch_add(change, std::memory_order_relaxed);
+        alive_count(kind).fetch_add(change, std::memory_order_relaxed);
+    }
+    // The live objects of this kind, of this device.
+    [[nodiscard]] int64_t alive(ObjectKind kind) const noexcept {
+        return alive_[static_cast<size_t>(kind)].load(std::memory_order_relaxed);
+    }
+
     void name_handle(VkObjectType type, uint64_t handle, const std::string& name) const noexcept;
 
 protected:
@@ -151,6 +163,7 @@ private:
     RankedMutex notes_mutex_{LockRank::notes};
     std::vector<std::string> notes_;
     std::vector<std::string> noted_;
+    mutable std::array<std::atomic<int64_t>, object_kinds> alive_{};
     std::atomic<bool> closed_{false};
     std::atomic<bool> foreign_{false};
     std::atomic<bool> lost_{false};

@@ -7,6 +7,12 @@ std::atomic<int64_t>& alive_count(ObjectKind kind) noexcept {
     return counts[static_cast<size_t>(kind)];
 }
 
+const char* count_name(ObjectKind kind) noexcept {
+    constexpr const char* names[] = {"context",   "buffer", "image",     "shader",
+                                     "algorithm", "stream", "semaphore", "host_pages"};
+    return names[static_cast<size_t>(kind)];
+}
+
 const char* to_string(ObjectKind kind) noexcept {
     switch (kind) {
     case ObjectKind::context: return "Manager";

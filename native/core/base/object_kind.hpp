@@ -12,6 +12,8 @@ constexpr size_t object_kinds = 8;
 
 // Live objects of each kind in the process.
 [[nodiscard]] std::atomic<int64_t>& alive_count(ObjectKind kind) noexcept;
+// The name of a kind in `kp.alive`.
+[[nodiscard]] const char* count_name(ObjectKind kind) noexcept;
 [[nodiscard]] const char* to_string(ObjectKind kind) noexcept;
 
 }  // namespace kp

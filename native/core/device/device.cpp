@@ -119,6 +119,24 @@ bool Device::busy() {
     });
 }
 
+size_t Device::least_busy(const std::vector<size_t>& among) {
+    const size_t first = turns_.fetch_add(1, std::memory_order_relaxed);
+    size_t best = 0;
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < among.size(); ++i) {
+        const size_t index = among[(first + i) % among.size()];
+        Queue& queue = *logical_queues_.at(index).queue;
+        const uint64_t submitted = queue.submitted();
+        const uint64_t done = queue.known_reached(submitted) ? submitted : queue.query();
+        const uint64_t pending = submitted - std::min(submitted, done);
+        if (pending < least) {
+            least = pending;
+            best = index;
+        }
+    }
+    return best;
+}
+
 std::vector<Point> Device::submitted() const {
     std::vector<Point> points;
     for (const auto& queue : queues_)

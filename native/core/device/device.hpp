@@ -66,6 +66,9 @@ public:
     [[nodiscard]] static Device& of(DeviceContext& context) noexcept { return static_cast<Device&>(context); }
 
     [[nodiscard]] const std::vector<LogicalQueue>& queues() const noexcept { return logical_queues_; }
+    // The queue, of these indices, with the fewest submissions that are not done; among equal ones they take
+    // turns. The indices must exist.
+    [[nodiscard]] size_t least_busy(const std::vector<size_t>& among);
     [[nodiscard]] MemoryAllocator& memory() noexcept { return *memory_; }
     [[nodiscard]] PipelineStore& pipelines() noexcept { return *pipelines_; }
     [[nodiscard]] SamplerStore& samplers() noexcept { return *samplers_; }
@@ -163,6 +166,7 @@ private:
     const TimelineParts timeline_parts_;
     std::vector<std::unique_ptr<Queue>> queues_;
     std::vector<LogicalQueue> logical_queues_;
+    std::atomic<size_t> turns_{0};  // of least_busy()
     Gate gate_;
     RankedMutex timelines_mutex_{LockRank::free_timelines};
     // Kept until the end, because points on them may be anywhere.

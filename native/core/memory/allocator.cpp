@@ -532,7 +532,8 @@ void MemoryAllocator::release(MemoryBlock* block, uint64_t offset, uint64_t size
             destroy_block(before->get());
             pool.blocks.erase(before);
         }
-        if (keeps_empty(block->size, usual, others(), largest)) return;
+        if (keeps_empty(block->size, usual, others(), largest) && idle_locked() <= options_.idle_limit)
+            return;
     }
     forget_block(*block);
     destroy_block(block);
@@ -572,6 +573,15 @@ void MemoryAllocator::invalidate_in_place() {
 uint64_t MemoryAllocator::trim() noexcept {
     const std::lock_guard lock(mutex_);
     return trim_locked();
+}
+
+uint64_t MemoryAllocator::idle_locked() const noexcept {
+    uint64_t bytes = 0;
+    for (const auto& pools : pools_)
+        for (const auto& pool : pools)
+            for (const auto& block : pool.blocks)
+                if (block->ranges.empty()) bytes += block->reserved;
+    return bytes;
 }
 
 uint64_t MemoryAllocator::trim_locked() noexcept {

@@ -161,6 +161,8 @@ private:
     void destroy_block(MemoryBlock* block) noexcept;
     void forget_block(const MemoryBlock& block) noexcept;
     uint64_t trim_locked() noexcept;
+    // Bytes taken from the driver that nothing uses: those of empty blocks.
+    [[nodiscard]] uint64_t idle_locked() const noexcept;
     [[nodiscard]] uint64_t live_allocations() const noexcept;
     [[noreturn]] void refuse_size(uint64_t size, const char* what) const;
     [[noreturn]] void refuse_count(const char* what) const;

@@ -25,10 +25,11 @@ enum class MemoryUse : uint8_t {
 // Memory settings that are chosen when the device is opened.
 struct MemoryOptions {
     uint64_t largest_block = uint64_t{64} << 20;  // bytes; blocks grow up to it
-    uint64_t limit = 0;               // most bytes to take from the driver, over all heaps; 0: no limit
-    bool debug = false;               // guard bytes around host-visible allocations, poison on free
-    bool force_staging = false;       // `device` memory counts as not host-visible
-    bool force_non_coherent = false;  // coherent memory is flushed and invalidated too
+    uint64_t limit = 0;                // most bytes to take from the driver, over all heaps; 0: no limit
+    uint64_t idle_limit = UINT64_MAX;  // most bytes to keep in blocks that nothing uses
+    bool debug = false;                // guard bytes around host-visible allocations, poison on free
+    bool force_staging = false;        // `device` memory counts as not host-visible
+    bool force_non_coherent = false;   // coherent memory is flushed and invalidated too
 };
 
 // Memory types for `use`, best first. Never includes protected, lazily allocated and AMD's debugging types.

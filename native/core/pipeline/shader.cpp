@@ -23,7 +23,7 @@ uint64_t next_number() noexcept {
 
 void free_module(const DeviceContext& context, uint64_t handle) noexcept {
     context.vk().vkDestroyShaderModule(context.handle(), handle_from<VkShaderModule>(handle), nullptr);
-    alive_count(ObjectKind::shader).fetch_sub(1, std::memory_order_relaxed);
+    context.count(ObjectKind::shader, -1);
 }
 
 constexpr uint32_t max_binding = 0xFFFF;  // the largest number that GLSL compilers take
@@ -101,7 +101,7 @@ Shader::Shader(DeviceContext& context, std::string_view bytes, const std::string
     VkShaderModule module = VK_NULL_HANDLE;
     check_vk(context.vk().vkCreateShaderModule(context.handle(), &create, nullptr, &module),
              "vkCreateShaderModule", "a shader");
-    alive_count(ObjectKind::shader).fetch_add(1, std::memory_order_relaxed);
+    context.count(ObjectKind::shader, 1);
     module_.own(context.handles(), module, &free_module);
 }
 

@@ -7,12 +7,12 @@ namespace kp {
 
 Object::Object(std::shared_ptr<Device> device, ObjectKind kind) : Member(kind), device_(std::move(device)) {
     device_->require_open("make an object");  // make_object lists it
-    alive_count(kind).fetch_add(1, std::memory_order_relaxed);
+    device_->count(kind, 1);
 }
 
 Object::~Object() {
     device_->forget(*this);
-    alive_count(kind()).fetch_sub(1, std::memory_order_relaxed);
+    device_->count(kind(), -1);
 }
 
 void Object::set_name(const std::string& name) {

@@ -26,12 +26,23 @@ mgr.from_host(x, copy="never", semantics="IMMUTABLE_ZERO_COPY")
 mgr.from_host(x, copy="sometimes")  # error
 kp.Tensor(mgr, x, "devicee")  # error
 t.to(mgr, "hostt")  # error
-assert_type(t, kp.Tensor)
+assert_type(t, kp.Tensor[np.float32])
 assert_type(t[1:3], kp.Tensor | Any)  # a StridedView if the part is not dense
-assert_type(t.read(), np.ndarray[Any, Any])
+assert_type(t.read(), np.ndarray[Any, np.dtype[np.float32]])
 assert_type(t.fill(0), kp.Fence)
 assert_type(t.memory_type(), kp.MemoryTypes)
-assert_type(t.to(mgr), kp.Tensor)
+assert_type(t.to(mgr), kp.Tensor[np.float32])
+
+# Rows of annotations: the element type of a tensor is that of its arrays.
+floats: kp.Tensor[np.float32] = mgr.zeros(3)
+ints = mgr.tensor_t(np.zeros(3, np.int32))
+assert_type(ints, kp.Tensor[np.int32])
+assert_type(ints.data(), np.ndarray[Any, np.dtype[np.int32]])
+assert_type(ints.dtype, np.dtype[np.int32])
+assert_type(mgr.empty(3, np.uint8).numpy(), np.ndarray[Any, np.dtype[np.uint8]])
+assert_type(mgr.empty(3, "float32"), kp.Tensor)
+unsure: kp.Tensor = ints
+floats = ints  # error
 mgr.tensor(x, t.memory_type())
 
 with t.map(write=True) as array:
