@@ -45,6 +45,7 @@ class Device:
     """
 
     __slots__ = (
+        "_buffer",
         "_config",
         "_device_name",
         "_diagnostics",
@@ -57,6 +58,7 @@ class Device:
         "_watch",
     )
 
+    _buffer: Callable[..., _native.Buffer]  # the core's, looked up once
     _config: ConfigReport
     _device_name: str
     _diagnostics: Diagnostics
@@ -120,6 +122,7 @@ class Device:
             raise
         warn_of(native.repeated_devices)
         self._native = native
+        self._buffer = native.buffer
         self._families = weakref.WeakSet()
         devices.add(self)
         self._scratch = {}

@@ -158,7 +158,7 @@ class Manager(Device):
     keyword [1.0, 2.0, 3.0]
     """
 
-    __slots__ = ("__weakref__", "_buffer")
+    __slots__ = ("__weakref__",)
 
     def __init__(
         self,
@@ -176,7 +176,6 @@ class Manager(Device):
             prefix=to_prefix(env_prefix),
             options=options,
         )
-        self._buffer = self._native.buffer
         watch_over(self)
         if trace := self._setting("profile"):
             from .._profiling.programs import begin

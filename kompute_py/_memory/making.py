@@ -53,7 +53,7 @@ def new_tensor(
             f"A tensor of shape {shape}, {dtype} would have {nbytes} bytes; "
             "no device has buffers of that size"
         )
-    native = manager._native.buffer(None, nbytes, where, fill if count else None)
+    native = manager._buffer(None, nbytes, where, fill if count else None)
     tensor = buffer_tensor(native, manager, shape, dtype, count, where)
     manager._after(where)
     return tensor
