@@ -8,7 +8,8 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
@@ -166,45 +167,32 @@ def compile(
 def _compile(
     source: str | os.PathLike[str],
     *,
-    language: Language | None = None,
-    entry: str = "main",
-    defines: Mapping[str, object] | None = None,
-    include_dirs: Iterable[str | os.PathLike[str]] = (),
-    includes: Mapping[str, str] | None = None,
-    optimize: bool | Optimization = True,
-    debug_info: bool = False,
-    target: Target = "vulkan1.2",
-    spirv_version: str | None = None,
-    glsl_version: int | str | None = None,
-    auto_bind: bool = False,
-    register_bases: Mapping[str, int] | None = None,
-    hlsl_offsets: bool = False,
-    hlsl_16bit_types: bool = False,
-    compiler: CompilerName | None = None,
-    compiler_options: str | Iterable[str] = (),
-    cache: bool = True,
-    timeout: float | None = None,
-    size_limit: SizeLike | None = None,
     title: str | None = None,
     unchecked: int | None = None,
     setting: Lookup = of_process,
     stacklevel: int = 2,
+    **options: Any,
 ) -> _Compiled:
-    """`compile`, which also says which files took part. `title` is what messages call source text.
+    """`compile` with its options, which also says which files took part. `title` is what messages call source
+    text.
 
     `setting` gives the compilers' settings. With `unchecked`, SPIR-V in a file is not checked against the
     target, and assembly becomes what Vulkan 1.`unchecked` has.
     """
+    given = SimpleNamespace(**{**(compile.__kwdefaults__ or {}), **options})
+    language: Language | None = given.language
+    entry, target, size_limit = given.entry, given.target, given.size_limit
+    includes = {} if given.includes is None else given.includes
     if language is not None and (not isinstance(language, str) or language not in LANGUAGES):
         raise InvalidArgumentError(
             f"{shown(language)} is not a shading language; choose one of {', '.join(LANGUAGES)}"
         )
     if not isinstance(entry, str) or not isinstance(target, str):
         raise ArgumentTypeError("entry and target must each be a str")
-    macros = _macros({} if defines is None else defines)
-    if isinstance(include_dirs, str | bytes | os.PathLike):
+    macros = _macros({} if given.defines is None else given.defines)
+    if isinstance(given.include_dirs, str | bytes | os.PathLike):
         raise ArgumentTypeError("include_dirs is a list of directories; write [directory] for a single one")
-    directories = _directories(include_dirs)
+    directories = _directories(given.include_dirs)
 
     most_bytes(size_limit)
     path = path_of(source)
@@ -228,36 +216,29 @@ def _compile(
             return _Compiled(_module(path, text, target, unchecked), b"", files, sought)
         language = language or _SUFFIXES.get(suffix)
     language = language or "glsl"
-    chosen = choose_compiler(language, compiler, setting)
+    chosen = choose_compiler(language, given.compiler, setting)
     request = _Request(
         text,
         name,
         _encoded("entry", entry),
         macros,
         directories,
-        _texts({} if includes is None else includes),
-        _optimization(optimize),
-        to_flag(debug_info, "debug_info"),
+        _texts(includes),
+        _optimization(given.optimize),
+        to_flag(given.debug_info, "debug_info"),
         _encoded("target", target),
-        _encoded("spirv_version", "" if spirv_version is None else spirv_version),
-        _encoded("glsl_version", _glsl_version(glsl_version)),
-        to_flag(auto_bind, "auto_bind"),
-        to_flag(hlsl_offsets, "hlsl_offsets"),
+        _encoded("spirv_version", "" if given.spirv_version is None else given.spirv_version),
+        _encoded("glsl_version", _glsl_version(given.glsl_version)),
+        to_flag(given.auto_bind, "auto_bind"),
+        to_flag(given.hlsl_offsets, "hlsl_offsets"),
         language,
-        to_flag(hlsl_16bit_types, "hlsl_16bit_types"),
-        _bases({} if register_bases is None else register_bases),
-        _own_options(compiler_options),
+        to_flag(given.hlsl_16bit_types, "hlsl_16bit_types"),
+        _bases({} if given.register_bases is None else given.register_bases),
+        _own_options(given.compiler_options),
         chosen,
     )
-    compiled = _warned(request, timeout, to_flag(cache, "cache"), setting, sought, stacklevel + 1)
-    return _Compiled(
-        compiled.spirv,
-        compiled.declared,
-        files + compiled.included,
-        [*sought, *compiled.sought],
-        language,
-        compiled.compiler,
-    )
+    cache = to_flag(given.cache, "cache")
+    return _warned(request, given.timeout, cache, setting, stacklevel + 1, files=files, sought=sought)
 
 
 def compile_text(text: str, title: str, setting: Lookup) -> _Compiled:
@@ -265,16 +246,8 @@ def compile_text(text: str, title: str, setting: Lookup) -> _Compiled:
 
     No warning is given for two underscores in a name: a tensor ``x_`` brings the name ``x__load``.
     """
-    request = _Request(_encoded("the source", text), text_name(title), *_PLAIN_GLSL)
-    compiled = _warned(request, None, True, setting, [], 4, '("__")')
-    return _Compiled(
-        compiled.spirv,
-        compiled.declared,
-        list(compiled.included),
-        list(compiled.sought),
-        "glsl",
-        compiled.compiler,
-    )
+    request = _Request(_encoded("the source", text), text_name(title))
+    return _warned(request, None, True, setting, 4, '("__")')
 
 
 def _warned(
@@ -282,12 +255,13 @@ def _warned(
     timeout: float | None,
     cache: bool,
     setting: Lookup,
-    sought: list[tuple[str, bytes]],
     stacklevel: int,
     unheeded: str | None = None,
-) -> CachedShader:
+    files: Iterable[str] = (),
+    sought: Iterable[tuple[str, bytes]] = (),
+) -> _Compiled:
     """The compiler's result, or the cache's, with a Python warning for each of the compiler's, but those
-    about `unheeded`.
+    about `unheeded`. `files` and `sought` are the source's own.
     """
     try:
         seconds = time_limit(timeout, setting("compile_timeout") if timeout is None else 0)
@@ -306,7 +280,14 @@ def _warned(
             continue
         place = ":".join(str(part) for part in (file, line, column) if part)
         warnings.warn(f"{place}: {message}", ShaderCompileWarning, stacklevel=stacklevel)
-    return compiled
+    return _Compiled(
+        compiled.spirv,
+        compiled.declared,
+        [*files, *compiled.included],
+        [*sought, *compiled.sought],
+        request.language,
+        compiled.compiler,
+    )
 
 
 @functools.cache
@@ -326,26 +307,26 @@ COMPILE_OPTIONS = tuple(compile.__kwdefaults__ or ())
 
 
 class _Request(NamedTuple):
-    """The arguments of the compiler of GLSL, then what only the others take."""
+    """The arguments of the compiler of GLSL, then what only the others take; by default plain GLSL's."""
 
     source: bytes
     name: bytes
-    entry: bytes
-    defines: list[tuple[bytes, bytes]]
-    include_dirs: list[bytes]
-    includes: dict[str, bytes]
-    optimize: str
-    debug_info: bool
-    target: bytes
-    spirv_version: bytes
-    glsl_version: bytes
-    auto_bind: bool
-    hlsl_offsets: bool
-    language: str
-    hlsl_16bit_types: bool
-    register_bases: dict[str, int]
-    compiler_options: list[str]
-    compiler: Compiler
+    entry: bytes = b"main"
+    defines: Sequence[tuple[bytes, bytes]] = ()
+    include_dirs: Sequence[bytes] = ()
+    includes: dict[str, bytes] = {}  # noqa: RUF012 - nobody changes it
+    optimize: str = "performance"
+    debug_info: bool = False
+    target: bytes = b"vulkan1.2"
+    spirv_version: bytes = b""
+    glsl_version: bytes = b""
+    auto_bind: bool = False
+    hlsl_offsets: bool = False
+    language: Language = "glsl"
+    hlsl_16bit_types: bool = False
+    register_bases: dict[str, int] = {}  # noqa: RUF012
+    compiler_options: Sequence[str] = ()
+    compiler: Compiler = Compiler("glslang")
 
     def key(self) -> bytes:
         """All that decides the result, files that are included aside."""
@@ -371,27 +352,6 @@ class _Request(NamedTuple):
                 pack(part for name in sorted(self.includes) for part in (name.encode(), self.includes[name])),
             ]
         )
-
-
-_PLAIN_GLSL: tuple[Any, ...] = (
-    b"main",
-    [],
-    [],
-    {},
-    "performance",
-    False,
-    b"vulkan1.2",
-    b"",
-    b"",
-    False,
-    False,
-    "glsl",
-    False,
-    {},
-    [],
-    choose_compiler("glsl", None),
-)
-"""The fields of a request after its source and name, if `compile` is given nothing else."""
 
 
 def _run(request: _Request, seconds: float) -> tuple[CachedShader, list[tuple[str, bytes | None]]]:

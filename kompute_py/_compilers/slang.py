@@ -148,10 +148,12 @@ class Slang:
                     raise Unusable(
                         f"{self.name} lacks an option that kompute_py needs; install 2026.12 or later"
                     )
-                log = library.spGetDiagnosticOutput(request) or b"it takes no such option"
-                why = " ".join(log.decode(errors="replace").split())
-                message = f"compiler_options are {' '.join(listed)}, and {self.name} says: {why}"
-                return Result(b"", [(source.name, 0, 0, "error", message, "")], files), b""
+                log = library.spGetDiagnosticOutput(request) or b"Slang does not take them"
+                refused = [
+                    (source.name, 0, 0, "error", f"compiler_options: {each[4]}", "")
+                    for each in _messages(log, source)
+                ]
+                return Result(b"", refused, files), b""
             for folder in source.include_dirs:
                 library.spAddSearchPath(request, os.fsencode(folder))
             head = b""

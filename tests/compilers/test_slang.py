@@ -469,7 +469,5 @@ def test_a_format_that_cannot_be_inferred_is_asked_for(mgr):
 
 @pytest.mark.parametrize("option", ["-fvk-nonsense", "-capability nonsense", "-std nonsense"])
 def test_options_that_slang_does_not_take_are_named(option):
-    with pytest.raises(
-        kp.ShaderCompileError, match=rf"compiler_options are {option}, and Slang .* says: \w+"
-    ):
+    with pytest.raises(kp.ShaderCompileError, match=r"error: compiler_options: un.* '?-?(fvk-)?nonsense"):
         kp.compile(f"{SHADER} {{}}", language="slang", compiler_options=option, cache=False)
