@@ -95,14 +95,10 @@ if TYPE_CHECKING:
     from ._device.report import report
     from ._device.shader_check import Finding, check
     from ._display.plots import plot
-    from ._files.tensors import (
-        TensorDict,
-        TensorFileEntry,
-        TensorFileInfo,
-        load_tensors,
-        save_tensors,
-        tensor_file_info,
-    )
+    from ._files.entries import TensorFileEntry
+    from ._files.index import TensorIndex
+    from ._files.quantized import dequantize
+    from ._files.tensors import TensorDict, load_tensors, save_tensors, tensor_file_info
     from ._functions.custom_op import CustomOp, Operation
     from ._functions.function import Function
     from ._functions.library import OpLibrary, op_library
@@ -232,7 +228,7 @@ __all__ = [
     "TensorDataTypes",
     "TensorDict",
     "TensorFileEntry",
-    "TensorFileInfo",
+    "TensorIndex",
     "TensorSpec",
     "TensorTypes",
     "UnavailableError",
@@ -247,6 +243,7 @@ __all__ = [
     "compile",
     "config_report",
     "decompile",
+    "dequantize",
     "disassemble",
     "from_dlpack",
     "list_devices",
@@ -280,14 +277,10 @@ _LATER = {
     "_device.report": ("report",),
     "_device.memory_use": ("DeviceMemory", "MemoryHeap", "MemoryLabel", "PipelineUse"),
     "_device.shader_check": ("Finding", "check"),
-    "_files.tensors": (
-        "TensorDict",
-        "TensorFileEntry",
-        "TensorFileInfo",
-        "load_tensors",
-        "save_tensors",
-        "tensor_file_info",
-    ),
+    "_files.entries": ("TensorFileEntry",),
+    "_files.index": ("TensorIndex",),
+    "_files.quantized": ("dequantize",),
+    "_files.tensors": ("TensorDict", "load_tensors", "save_tensors", "tensor_file_info"),
     "_kernels.kernel": ("Kernel",),
     "_memory.scratch": ("Scratch",),
     "_kernels.operation": ("OpKernel",),

@@ -17,7 +17,8 @@ import kompute_py as kp
 from kompute_py._base.file_access import create_temporary, delete_abandoned, is_temporary
 from kompute_py._compilers.cache import CachedShader, ShaderCache
 from kompute_py._compilers.libraries import find_library
-from kompute_py._files import tensors as parameters
+from kompute_py._files import index as indices
+from kompute_py._files import reading
 from tests.hostile.files import make_hostile
 from tests.support.child import run_child
 from tests.support.languages import COMPILERS
@@ -241,13 +242,16 @@ def saves_and_is_killed(path: str) -> None:
 
 
 def test_saving_deletes_what_a_killed_process_left(mgr, tmp_path):
-    path = tmp_path / "model"
+    path = tmp_path / "model.safetensors"
     with pytest.raises(AssertionError, match="ended with -9"):
         run_child(saves_and_is_killed, str(path))
     assert len(list(tmp_path.iterdir())) == 1  # the temporary file
-    (tmp_path / ".model.0123456789ab.tmp.mine").write_text("")
+    (tmp_path / ".model.safetensors.0123456789ab.tmp.mine").write_text("")
     kp.save_tensors(path, {"t": mgr.zeros(3)})
-    assert {found.name for found in tmp_path.iterdir()} == {"model", ".model.0123456789ab.tmp.mine"}
+    assert {found.name for found in tmp_path.iterdir()} == {
+        "model.safetensors",
+        ".model.safetensors.0123456789ab.tmp.mine",
+    }
 
 
 # -- parameter files -----------------------------------------------------------------------------------------
@@ -255,7 +259,7 @@ def test_saving_deletes_what_a_killed_process_left(mgr, tmp_path):
 
 @pytest.mark.parametrize("kind", ["pipe", "socket", "folder", "device", "link to a device"])
 def test_saving_replaces_only_regular_files(mgr, tmp_path, hanging, kind):
-    path = tmp_path / "model"
+    path = tmp_path / "model.safetensors"
     if kind == "device":
         path = Path("/dev/null")
     elif kind == "link to a device":
@@ -266,13 +270,13 @@ def test_saving_replaces_only_regular_files(mgr, tmp_path, hanging, kind):
     with pytest.raises(
         kp.InvalidArgumentError, match=r"not a regular file|is a folder|is a device, a pipe or a socket"
     ):
-        kp.save_tensors(path, {"t": mgr.zeros(3)})
+        kp.save_tensors(path, {"t": mgr.zeros(3)}, format="safetensors")
     assert os.path.samestat(os.stat(path), before)
-    assert [found.name for found in tmp_path.iterdir()] == ([] if kind == "device" else ["model"])
+    assert [found.name for found in tmp_path.iterdir()] == ([] if kind == "device" else ["model.safetensors"])
 
 
 def test_a_file_has_the_permissions_of_what_it_replaces_from_the_first_byte(mgr, tmp_path):
-    path = tmp_path / "model"
+    path = tmp_path / "model.safetensors"
     path.write_text("old")
     path.chmod(0o600)
     seen = []
@@ -291,7 +295,7 @@ def test_a_file_has_the_permissions_of_what_it_replaces_from_the_first_byte(mgr,
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_a_file_keeps_its_owner(mgr, tmp_path):
-    path = tmp_path / "model"
+    path = tmp_path / "model.safetensors"
     path.write_text("old")
     os.chown(path, 12345, 23456)
     path.chmod(0o640)
@@ -304,7 +308,7 @@ def test_a_file_that_changes_behind_its_header_is_refused(mgr, tmp_path, monkeyp
     """Between the header and the first tensor, too: the numbers would be another file's."""
     path = tmp_path / "p.safetensors"
     kp.save_tensors(path, {"a": mgr.full(8, 1)})
-    real = parameters.parse_header
+    real = indices.READERS["safetensors"]
 
     def parse(*given):
         found = real(*given)
@@ -315,7 +319,7 @@ def test_a_file_that_changes_behind_its_header_is_refused(mgr, tmp_path, monkeyp
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
         return found
 
-    monkeypatch.setattr(parameters, "parse_header", parse)
+    monkeypatch.setitem(indices.READERS, "safetensors", parse)
     with pytest.raises(kp.UnavailableError, match="changed the file"):
         kp.load_tensors(path, mgr)
 
@@ -327,8 +331,8 @@ def test_a_path_that_ends_like_a_folders_is_refused(mgr, tmp_path):
 
 
 def test_a_file_that_another_program_changes_is_refused(mgr, tmp_path, monkeypatch):
-    monkeypatch.setattr(parameters, "_PIECE", 1 << 16)
-    path = tmp_path / "model"
+    monkeypatch.setattr(reading, "PIECE", 1 << 16)
+    path = tmp_path / "model.safetensors"
     kp.save_tensors(path, {"a": mgr.tensor(np.ones(1 << 18))})
     os.utime(path, (1, 1))
 
@@ -369,7 +373,7 @@ def loads_while_it_shrinks(path: str) -> int:
 
 
 def test_a_file_that_shrinks_all_the_time_ends_no_process(mgr, tmp_path):
-    path = tmp_path / "model"
+    path = tmp_path / "model.safetensors"
     kp.save_tensors(path, {"a": mgr.tensor(np.ones(1 << 20))})
     assert run_child(loads_while_it_shrinks, str(path)) > 0
 

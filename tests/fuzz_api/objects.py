@@ -111,8 +111,8 @@ class Objects:
         keep("Finding", lambda: kp.Finding("limit", "maxComputeSharedMemorySize", 4, 2, "too much"))
         keep("DriverInfo", lambda: kp.DriverInfo("a", "a_icd.json", "a.so", "1.3.0", False, None, None))
         keep("TensorDict", lambda: _saved(tensor, mgr))
-        keep("TensorFileInfo", lambda: kp.tensor_file_info("saved"))
-        keep("TensorFileEntry", lambda: kp.tensor_file_info("saved").tensors["t"])
+        keep("TensorIndex", lambda: kp.tensor_file_info("saved.safetensors"))
+        keep("TensorFileEntry", lambda: kp.tensor_file_info("saved.safetensors")["t"])
         keep("Shader", kp.Shader)
         keep("OpAlgoDispatch", lambda: kp.OpAlgoDispatch(algorithm))
         keep("OpAlgoBase", lambda: kp.OpAlgoBase([tensor], self.spirv, (1, 1, 1), [2], [1.0, 1]))
@@ -218,8 +218,8 @@ def _recorder(mgr: kp.Manager, tensor: kp.Tensor) -> kp.CommandRecorder:
 
 
 def _saved(tensor: kp.Tensor, mgr: kp.Manager) -> Any:
-    kp.save_tensors("saved", {"t": tensor})
-    return kp.load_tensors("saved", mgr)
+    kp.save_tensors("saved.safetensors", {"t": tensor})
+    return kp.load_tensors("saved.safetensors", mgr)
 
 
 Get = Callable[[Objects], Any]

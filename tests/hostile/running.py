@@ -29,7 +29,7 @@ FOLDERS = ("shaders", "pipelines", "models")
 _OURS = {
     "shaders": (".kpsh",),
     "pipelines": (".bin", ".bin.lock"),
-    "models": tuple(f"model-{n}" for n in range(9)),
+    "models": tuple(f"model-{n}.safetensors" for n in range(9)),
 }
 
 

@@ -62,7 +62,7 @@ def work(folder: str, seed: int, rounds: int, refusals: bool) -> None:
     with kp.Manager() as manager:
         for _ in range(rounds):
             compute(manager, chance.randrange(SHADERS), os.path.join(folder, "includes"))
-            path = os.path.join(folder, "models", f"model-{chance.randrange(FILES)}")
+            path = os.path.join(folder, "models", f"model-{chance.randrange(FILES)}.safetensors")
             try:
                 if chance.random() < 0.5:
                     save(manager, path, chance.randrange(1 << 20))
@@ -78,7 +78,7 @@ def everything(folder: str, refusals: bool) -> None:
         for number in range(SHADERS):
             compute(manager, number, os.path.join(folder, "includes"))
         for number in range(FILES):
-            path = os.path.join(folder, "models", f"model-{number}")
+            path = os.path.join(folder, "models", f"model-{number}.safetensors")
             try:
                 save(manager, path, number)
                 load(manager, path)

@@ -221,7 +221,7 @@ def save_and_load_parameters():
             kp.save_tensors(path, tensors)
         except kp.KomputeError:
             # What was there before is there still, and nothing beside it.
-            assert os.listdir(folder) == ["model.safetensors"] and not kp.tensor_file_info(path).tensors
+            assert os.listdir(folder) == ["model.safetensors"] and not kp.tensor_file_info(path)
             raise
         for where in kp.MemoryTypes:
             for tensor in kp.load_tensors(path, mgr, memory_type=where).values():

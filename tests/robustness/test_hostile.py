@@ -108,7 +108,7 @@ def test_a_hostile_file_that_is_written_through_is_found(monkeypatch):
 import sys
 from pathlib import Path
 F = Path(sys.argv[1])
-for name in ("shaders/a.kpsh", "pipelines/a.bin", "pipelines/a.bin.lock", "models/model-0"):
+for name in ("shaders/a.kpsh", "pipelines/a.bin", "pipelines/a.bin.lock", "models/model-0.safetensors"):
     path = F / name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(sys.argv[2].encode() * 100)

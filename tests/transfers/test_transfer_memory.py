@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from kompute_py._files import tensors as parameters
+from kompute_py._files import reading
 from tests.support.child import run_child
 
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
@@ -174,7 +174,7 @@ def test_device_and_host_needs_no_copy_at_all():
 @pytest.mark.parametrize("driver, ring", [("lavapipe", 0), ("null", NULL_RING)])
 def test_parameter_files_go_through_in_pieces(driver, ring, memory_type):
     grown = run_child(parameter_files, memory_type, driver=driver, env=OWN_MEMORY)
-    piece = parameters._PIECE
+    piece = reading.PIECE
     assert grown["save"] <= piece + ring + SLACK, grown
     # The new tensors' own memory, which is the host's on these drivers.
     assert grown["load"] <= SIZE + piece + ring + SLACK, grown
