@@ -24,7 +24,9 @@ from .._base.arrays import (
     check_dtype,
     converted,
     fill_bytes,
+    spread,
     to_array,
+    to_dtype,
     to_flag,
 )
 from .._base.errors import (
@@ -261,6 +263,42 @@ class Manager(Device):
         tensor = buffer_tensor(native, self, array.shape, array.dtype, array.size, where)
         self._after(where)
         return tensor
+
+    def as_tensor(self, data: ArrayLike | Tensor, dtype: DTypeLike | None = None) -> Tensor:
+        """`data` as a Tensor of this Manager: a Tensor is returned as it is, anything else becomes a new one.
+
+        New tensors have the memory type `device`. They keep the dtype of the data, as with `tensor_t`;
+        `dtype` converts it, and numbers that it cannot hold raise an error. Nothing is transferred from one
+        device to another or back to the host.
+
+        Raises InvalidArgumentError for a Tensor of another Manager and for numbers out of range;
+        ArgumentTypeError for a Tensor of another dtype than `dtype` and for an Image;
+        FailedPreconditionError for a destroyed Tensor; and the errors of `tensor_t`.
+
+        >>> t = mgr.as_tensor([1, 2, 3], np.float32)
+        >>> mgr.as_tensor(t) is t
+        True
+        """
+        if not isinstance(data, Memory):
+            if dtype is None:
+                return self.tensor_t(data)
+            array = to_array(data)
+            return self.tensor_t(spread(array, to_dtype(dtype), array.shape, "as_tensor"))
+        if not isinstance(data, Tensor):
+            raise ArgumentTypeError(
+                f"{data!r} is not a Tensor: make one of its pixels, mgr.tensor_t(image.read())"
+            )
+        data._require_init("be used")
+        if data.manager is not self:
+            raise InvalidArgumentError(
+                f"{data!r} belongs to {data.manager!r}, not to {self!r}: copy it, t.to(mgr)"
+            )
+        if dtype is not None and to_dtype(dtype) != data.dtype:
+            raise ArgumentTypeError(
+                f"{data!r} has dtype {data.dtype}, not {to_dtype(dtype)}: convert it on the device, "
+                f'kp.ops.astype(t, "{to_dtype(dtype)}")'
+            )
+        return data
 
     @overload
     def empty(
