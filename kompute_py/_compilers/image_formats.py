@@ -27,12 +27,12 @@ from .spirv_words import (
 )
 
 _DECLARED = re.compile(
-    r"((?:\[\[[^\]]*\]\]\s*)*)\b(?:(?:RW|RasterizerOrdered)(?:Texture[123]D(?:Array)?|Buffer)|Buffer)\b"
+    r"((?:\[+[^\]]*\]+\s*)*)\b(?:(?:RW|RasterizerOrdered)(?:Texture[123]D(?:Array)?|Buffer)|Buffer)\b"
     r"\s*(?:<\s*([\w\s]+?)\s*>)?\s*([A-Za-z_][^;(){}<>]*)"
 )
 _NAME = re.compile(r"(?:^|,)\s*([A-Za-z_]\w*)")
 _UNKNOWN, _RGBA32F, _R32F, _RG32F = 0, 1, 3, 6
-_WHOLE = (21, 30)  # rgba32i, rgba32ui
+_FOUR = (_RGBA32F, 21, 30, 4, 5)  # rgba32i, rgba32ui, rgba8, rgba8_snorm
 _FLOATS = {"float": _R32F, "float1": _R32F, "float2": _RG32F, "float4": _RGBA32F}
 _NORMALIZED = {  # in 8 bits
     "unorm float": 15, "unorm float1": 15, "unorm float2": 13, "unorm float4": 4,
@@ -56,7 +56,7 @@ def with_formats(spirv: bytes, code: str, tree: str) -> tuple[bytes, list[str]]:
     """
     declared: dict[str, set[str]] = {}
     for attributes, element, listed in _DECLARED.findall(code):
-        kind = "" if "image_format" in attributes else " ".join(element.split()) or "float4"
+        kind = "" if "format" in attributes else " ".join(element.split()) or "float4"
         for name in _NAME.findall(listed):
             declared.setdefault(name, set()).add(kind)
     words = words_of(spirv)
@@ -84,7 +84,7 @@ def with_formats(spirv: bytes, code: str, tree: str) -> tuple[bytes, list[str]]:
         while kind in types and words[types[kind]] & 0xFFFF != _TYPE_IMAGE:
             kind = inner(kind)
         at = types.get(kind)
-        return None if at is None or words[at + 8] not in (_UNKNOWN, *_FLOATS.values(), *_WHOLE) else at
+        return None if at is None or words[at + 8] not in (_UNKNOWN, *_FLOATS.values(), *_FOUR) else at
 
     roots: dict[int, int] = {}  # each variable, and what is made of it: pointers to elements, loaded images
     images: dict[int, int] = {}  # variable -> place of its image's type
@@ -127,7 +127,7 @@ def with_formats(spirv: bytes, code: str, tree: str) -> tuple[bytes, list[str]]:
         form = _NORMALIZED.get(kind, form)
         if form != words[image + 8] and variable not in passed:
             chosen[variable] = form
-        elif form in (_UNKNOWN, _RGBA32F, *_WHOLE) and words[image + 3] == _BUFFER and "" not in kinds:
+        elif form in (_UNKNOWN, *_FOUR) and words[image + 3] == _BUFFER and "" not in kinds:
             if any(each.endswith("3") for each in kinds) or re.search(
                 rf" {re.escape(last)} '[^\n]*(?<!Structured)Buffer<vector<[\w ]+, 3>", tree
             ):

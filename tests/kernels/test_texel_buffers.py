@@ -203,7 +203,7 @@ RWTexture2D%s image; RWTexture2D<float2> images[2];
 @pytest.mark.parametrize(
     ("declared", "form"),
     [("Buffer<float3> a;", "rgba8"), ("RWBuffer<int3> b, a;", "rgba8i"), ("Buffer<uint3> a[2];", "rgba8ui"),
-     ("Buffer<V> a;", "rg16f")],
+     ("Buffer<V> a;", "rg16f"), ("RWBuffer<unorm float3> a;", "rgba8")],
 )  # fmt: skip
 def test_three_channels_need_a_format(declared, form, compiler):
     """A flat array would give one number and two zeros, where that for float2 gives pairs."""
