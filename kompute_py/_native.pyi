@@ -841,8 +841,8 @@ class ProgramLine(_Object):
         self,
         memory: _Memories,
         push: Sequence[bytes],
-        before: Sequence[Operation],
-        after: Sequence[Operation],
+        before: Sequence[Operation] = ...,
+        after: Sequence[Operation] = ...,
     ) -> None:
         """Records, submits, waits and lets go of the memory. Ctrl-C leaves the work running."""
 
@@ -852,8 +852,6 @@ class ProgramLine(_Object):
         first: int,
         fresh: Sequence[tuple[int, int]],
         push: Sequence[bytes],
-        before: Sequence[Operation],
-        after: Sequence[Operation],
     ) -> Callable[[Context], list[Buffer]]:
         """A function that runs this call again, in a recording of its own, and returns the results, in new
         memory. `memory` is that of the call without its results, which come at the place `first`: `fresh` are
@@ -870,7 +868,7 @@ class CallTable(_Object):
     """The prepared calls of a kernel or a function: see native/bindings/call_table.hpp."""
 
     name: str
-    scratch: Any
+    lending: Any
     """Makes memory for arrays: `begin`, `memory`. It must not keep the table alive."""
 
     def __init__(

@@ -232,13 +232,15 @@ class Block:
                 block += desc._packed(desc._value, how)
         self.fixed = bytes(block)
         """The block with the numbers of the call that it was made for."""
-        self.table: Any = None
-        """The native buffer that has the block, if push constants are too small for it."""
+        self.in_memory: bool = not source.pushed
+        """Whether it is in memory, because push constants are too small for it."""
 
     def of(self, given: Sequence[Any]) -> bytes:
-        """The block, in std430, for these arguments. Raises struct.error for a number that does not fit."""
+        """The block, in std430, for these arguments; nothing of one in memory that is the same in all calls.
+        Raises struct.error for a number that does not fit.
+        """
         if not self.fields:
-            return self.fixed
+            return b"" if self.in_memory else self.fixed
         block = bytearray(self.fixed)
         for offset, how, desc, plain in self.fields:
             value = desc._of(given)

@@ -29,14 +29,16 @@ from .._custom.specs import TensorSpec
 from .._formulas.elements import element_of
 from .._manager.default import manager as default_manager
 from .._memory.image import Image
+from .._memory.lending import Lending
+from .._memory.making import new_tensor
 from .._memory.reach import bytes_of, reach_of, whole_words
 from .._memory.scratch import is_shared
-from .._memory.stand_ins import Copied, Fresh, Host, Spread, StandIn
+from .._memory.stand_ins import Copied, Fresh, Lent, Numbers, Spread, StandIn
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor, buffer_tensor
 from .._recording.preload import unreported
 from .._shaders.constants import NO_SPECIALIZATION
-from .forms import FRESH, GIVEN, HOST, Facts, Form
+from .forms import FRESH, GIVEN, HOST, Calls, Form
 from .given import flat
 from .parts import copying
 from .pictures import first_image, picture_like, tensor_of
@@ -47,24 +49,29 @@ if TYPE_CHECKING:
     from .._manager.manager import Manager
 
 
+_BYTES: np.dtype[Any] = np.dtype(np.uint8)
+
+
 def make_form(
     program: Program,
     selection: KernelSelection,
     manager: Manager,
-    facts: Facts,
+    calls: Calls,
     values: Sequence[Any],
     outs: Sequence[Any],
     shared: Sequence[int] = (),
     gathers: bool = False,
 ) -> Form:
-    """A form for the call with these arguments and this memory of results. `gathers`: the device copies parts
-    of tensors that the kernels only read.
+    """A form for the call with these arguments and this memory of results. `shared` are the places of
+    arguments to copy. `gathers`: the device copies parts of tensors that the kernels only read, too; in calls
+    the host does, so that one form is for all parts of a shape.
 
     Raises InvalidArgumentError for arguments that the kernels write and cannot, and for a grid beyond the
     device's limits; and the errors of `kp.Algorithm`.
     """
     check_numbers(program, selection)
-    return _Maker(program, selection, manager, facts, values, outs, shared, gathers).form
+    with calls.lending(manager) as lending:
+        return _Maker(program, selection, manager, calls, values, outs, shared, gathers, lending).form
 
 
 def spare(
@@ -103,7 +110,7 @@ def tried_out(
     variants: Sequence[str],
     values: Sequence[Any],
     manager: Manager,
-    facts: Facts,
+    calls: Calls,
     thorough: bool,
 ) -> Tuning:
     """The best of the variants for a call, and the times of all, on copies of what it writes."""
@@ -114,11 +121,11 @@ def tried_out(
     def prepare(name: str) -> Callable[[], None]:
         chosen = copy.copy(selection)
         chosen._variant = name
-        form = make_form(program_of(chosen), chosen, manager, facts, given, outs)
+        form = make_form(program_of(chosen), chosen, manager, calls, given, outs)
         push = form.pushes(given)
 
         def run() -> None:
-            form.run(memory, manager, push)
+            form.run(memory, manager, push, calls)
 
         return run
 
@@ -148,18 +155,21 @@ class _Maker:
         program: Program,
         selection: KernelSelection,
         manager: Manager,
-        facts: Facts,
+        calls: Calls,
         values: Sequence[Any],
         outs: Sequence[Any],
         shared: Sequence[int],
         gathers: bool,
+        lending: Lending,
     ) -> None:
         self.form = Form()
         self.shared = shared
         """The places of arguments that share memory with results: they are copied."""
         self.gathers = gathers
+        self.lending = lending
+        """Memory to make the form with; a call is lent its own."""
         self.program, self.selection = program, selection
-        self.manager, self.facts = manager, facts
+        self.manager, self.calls, self.facts = manager, calls, calls.facts
         self.given = flat((*values, *outs))
         takes_tensors = any(each.is_tensor for each in selection._declaration.parameters)
         self.arrays = takes_tensors and not any(
@@ -171,19 +181,11 @@ class _Maker:
         """For each tensor that is given its place."""
         self.used: dict[str, Tensor] = {}
         """The tensors that are bound, by name."""
-        self.own: set[str] = set()
-        """The names of the memory that is the form's."""
+        self.lent: dict[str, int] = {}
+        """The numbers of the stand-ins, by name."""
         self.common: set[str] = set()
-        """Those of them that recordings can share."""
+        """The names of the memory that all calls share."""
         self.fresh: list[str] = []
-        self.hosted: dict[str, Host] = {}
-        """The memory that stands for arrays that are written."""
-        self.gathered: set[str] = set()
-        """The names of dense copies that the device makes before the dispatches."""
-        self.uploads: list[Tensor] = []
-        self.downloads: list[Tensor] = []
-        self.copies_in: list[Any] = []
-        self.copies_out: list[Any] = []
         self._take_memory()
         self._name_results()
         if selection._writes_nothing():
@@ -191,7 +193,8 @@ class _Maker:
             return
         self._make_bindable()
         self._make_line()
-        self._finish()
+        # The program has the tables, too, and may be dropped first.
+        self.form.own_bytes += program.table_bytes
 
     def _places(self, values: Sequence[Any], outs: Sequence[Any]) -> dict[str, int]:
         found: dict[str, int] = {}
@@ -207,10 +210,13 @@ class _Maker:
                 found[result.name] = at + number
         return found
 
-    def _stand_in(self, made: StandIn) -> None:
+    def _lend(self, name: str, made: StandIn, dtype: np.dtype[Any], nbytes: int) -> Tensor:
+        """Uses what is lent to a stand-in as the memory of `name`: so many bytes of it. Returns all of it."""
+        number = self.lent[name] = len(self.form.stand_ins)
         self.form.stand_ins.append(made)
-        if made.moves:
-            self.form.moving.append(made)
+        lent = self.lending.bytes(number, made.nbytes)
+        self.used[name] = lent._part(0, (nbytes // dtype.itemsize,), dtype)
+        return lent
 
     # -- memory ----------------------------------------------------------------------------------------------
 
@@ -240,9 +246,9 @@ class _Maker:
                 if picture is None:
                     self.used[name] = made.made(self.manager)
                 else:
-                    self._copy_of_image(name, -len(self.fresh), arg)
+                    self._copy(name, -len(self.fresh), arg.size, arg.dtype, False)
             elif isinstance(value, Image):
-                self._copy_of_image(name, place, arg)
+                self._copy(name, place, arg.size, arg.dtype, name not in self.results)
             elif isinstance(value, Tensor):
                 self.used[name] = value
             else:
@@ -253,35 +259,29 @@ class _Maker:
                 else:
                     self._host(name, place, arg)
 
-    def _copy_of_image(self, name: str, place: int, arg: TensorArg) -> None:
-        """Memory that the kernels use as if it were the image."""
-        whole = self.used[name] = self.manager.empty(whole_words(arg.size), arg.dtype, "storage")
-        self.own.add(name)
-        copy = whole[: arg.size]._native
-        self._stand_in(Copied(place, copy, name not in self.results, name in self.written))
+    def _copy(self, name: str, place: int, count: int, dtype: np.dtype[Any], read: bool) -> None:
+        """Memory that the kernels use as if it were what is given."""
+        nbytes = whole_words(count) * dtype.itemsize
+        made = Copied(place, nbytes, count * dtype.itemsize, read, name in self.written)
+        self._lend(name, made, dtype, nbytes)
 
     def _spread(self, name: str, place: int, arg: TensorArg, view: StridedView) -> None:
         """Dense memory for a part."""
-        whole = self.used[name] = self.manager.empty(whole_words(arg.size), arg.dtype, "storage")
-        self.own.add(name)
-        self.gathered.add(name)
         if not arg.size:
+            self.used[name] = new_tensor(self.manager, arg.shape, arg.dtype, "storage")
             return
+        nbytes = whole_words(arg.size) * arg.dtype.itemsize
         reach = reach_of(view, self.facts.alignment)
-        units = whole.view(reach.unit)
-        window = None if reach.bindable else self.manager.empty(reach.units, reach.unit, "storage")
-        if window is not None:
-            self.form.own_bytes += window.nbytes
-            bound = window
-        else:
+        made = Spread(place, reach, nbytes, None, None)
+        lent = self._lend(name, made, arg.dtype, nbytes)
+        units = self.used[name].view(reach.unit)
+        if reach.bindable:
+            where = view.base._memory_type
             bound = buffer_tensor(
-                bytes_of(view, reach),
-                self.manager,
-                (reach.units,),
-                reach.unit,
-                reach.units,
-                view.base._memory_type,
+                bytes_of(view, reach), self.manager, (reach.units,), reach.unit, reach.units, where
             )
+        else:
+            bound = lent._part(made.begin, (reach.units,), reach.unit)
 
         def copying_form(spreads: bool) -> Form:
             device, features, _ = self.facts
@@ -290,33 +290,18 @@ class _Maker:
             )
             given = [units, bound] if spreads else [bound, units]
             values = [*given, len(reach.axes), spreads]
-            return make_form(program, selection, self.manager, self.facts, values, ())
+            return make_form(program, selection, self.manager, self.calls, values, ())
 
-        self._stand_in(
-            Spread(
-                place,
-                reach,
-                units._native,
-                None if window is None else window._native,
-                None if name in self.results else copying_form(False),
-                copying_form(True) if name in self.written else None,
-            )
-        )
+        made.gather = None if name in self.results else copying_form(False)
+        made.spread = copying_form(True) if name in self.written else None
 
     def _host(self, name: str, place: int, arg: TensorArg) -> None:
-        """Memory for an array, or for a part that is not dense, with its host copy."""
-        tensor = self.used[name] = self.manager.empty(arg.shape, arg.dtype)
-        self.own.add(name)
-        native = tensor._native
-        array = native.host_array(native, tensor.dtype, tensor.size()).reshape(arg.shape)
-        host = Host(place, array, name not in self.results, name in self.written)
-        if host.read:
-            self.uploads.append(tensor)
-        if host.written:
-            self.hosted[name] = host
-            self.downloads.append(tensor)
-        self._stand_in(host)
-        self.form.own_bytes += array.nbytes
+        """Memory for an array, or for a part that the host reads."""
+        words = element_of(arg.dtype, self.facts.features).words
+        count = max(whole_words(arg.size) if words else arg.size, 4 if not arg.size else 1)
+        nbytes = count * arg.dtype.itemsize
+        read, written = name not in self.results, name in self.written
+        self._lend(name, Lent(place, arg.shape, arg.dtype, nbytes, read, written), arg.dtype, nbytes)
 
     def _name_results(self) -> None:
         for result in self.selection.results:
@@ -326,34 +311,25 @@ class _Maker:
             elif name in self.fresh:
                 self.form.results.append((FRESH, self.fresh.index(name)))
             else:
-                self.form.results.append((HOST, self.hosted[name]))
+                self.form.results.append((HOST, self.lent[name]))
 
     def _make_bindable(self) -> None:
         """Replaces tensors that shaders cannot bind by other memory."""
         for name, tensor in list(self.used.items()):
+            if name in self.lent:
+                continue
             if not tensor._count:
                 # Vulkan binds no empty buffer; kernels know the size from elsewhere.
-                self.used[name] = self.manager.empty(4, tensor.dtype, "storage")
-                self.own.add(name)
+                self.used[name] = new_tensor(self.manager, (4,), tensor.dtype, "storage")
                 self.common.add(name)
             elif (
-                (self.places.get(name) in self.shared and name not in self.gathered)
+                self.places.get(name) in self.shared
                 or tensor._native.vk_offset % self.facts.alignment
                 or (tensor.nbytes % 4 and element_of(tensor.dtype, self.facts.features).words)
             ):
                 # Shaders cannot use a part that begins there or ends within a word: a copy takes its place.
-                whole = self.manager.empty(whole_words(tensor._count), tensor.dtype, "storage")
-                copy = whole[: tensor._count]._native
-                if name in self.own:
-                    if name not in self.results:
-                        self.copies_in.append(_native.op_copy([tensor._native, copy]))
-                    if name in self.written:
-                        self.copies_out.append(_native.op_copy([copy, tensor._native]))
-                else:
-                    place = self.places[name] if name in self.places else -1 - self.fresh.index(name)
-                    self._stand_in(Copied(place, copy, place >= 0, name in self.written))
-                self.used[name] = whole
-                self.own.add(name)
+                place = self.places[name] if name in self.places else -1 - self.fresh.index(name)
+                self._copy(name, place, tensor._count, tensor.dtype, place >= 0)
 
     def _check_ranges(self) -> None:
         """Raises InvalidArgumentError for memory beyond what a shader sees of one binding."""
@@ -379,13 +355,11 @@ class _Maker:
         numbers = numbers_of(self.program, self.selection)
         for name, tensor in scratch_of(self.program, numbers, self.manager):
             self.used[name] = tensor
-            self.own.add(name)
             self.common.add(name)
             if not is_shared(self.manager, tensor):
                 self.form.own_bytes += tensor.nbytes
         for constant in self.program.tables:
             self.used[constant.name] = constant.tensor(self.manager)
-            self.own.add(constant.name)
             self.common.add(constant.name)
         self._check_ranges()
         check_indirect(self.program, self.selection)
@@ -396,16 +370,18 @@ class _Maker:
                 continue
             names = list(step.source.tensors)
             block = Block(step.source, numbers, self.selection)
-            if not step.source.pushed:
+            if block.in_memory:
                 name = f"kp_parameters{len(parts)}"
-                table = self.used[name] = self.manager.tensor_t(np.frombuffer(block.fixed, np.uint32))
-                self.own.add(name)
-                block.table = table._native
-                if not block.fields:
+                nbytes = len(block.fixed)
+                if block.fields:
+                    self._lend(name, Numbers(len(self.form.blocks), nbytes), _BYTES, nbytes)
+                    self.used[name] = self.used[name].view(np.uint32)
+                else:
+                    self.used[name] = self.manager.tensor_t(np.frombuffer(block.fixed, np.uint32))
                     self.common.add(name)
                 names.append(name)
             self.form.blocks.append(block)
-            push = b"" if block.table is not None else block.fixed
+            push = b"" if block.in_memory else block.fixed
             parts.append((self._algorithm(step, names, grid, push), names, grid, step.indirect))
         if not parts:
             return
@@ -414,11 +390,15 @@ class _Maker:
             order.update(dict.fromkeys(names))
             if indirect is not None:
                 order[indirect.tensor] = None
-        theirs = [name for name in order if name not in self.own and name not in self.fresh]
-        own = [name for name in order if name in self.own] if self.own else []
+        own = [name for name in order if name in self.common]
+        others = (self.lent, self.common, self.fresh)
+        theirs = [name for name in order if not any(name in each for each in others)]
         self.form.slots = [self.places[name] for name in theirs]
         self.form.own = [self.used[name]._native for name in own]
+        # A copy takes the place of a new result.
         every = {name: number for number, name in enumerate((*theirs, *self.fresh, *own))}
+        first = len(theirs) + len(self.fresh) + len(own)
+        every.update({name: first + number for name, number in self.lent.items()})
         self.form.line = _native.ProgramLine(
             [
                 (
@@ -433,7 +413,7 @@ class _Maker:
         for block in self.form.blocks:
             if block.fields:
                 return
-        self.form.push = [b"" if block.table is not None else block.fixed for block in self.form.blocks]
+        self.form.push = [b"" if block.in_memory else block.fixed for block in self.form.blocks]
 
     def _algorithm(self, step: Step, names: list[str], grid: tuple[int, int, int], push: bytes) -> Any:
         """The native algorithm of a dispatch."""
@@ -454,18 +434,6 @@ class _Maker:
             algorithm = manager.algorithm(bound, module, grid, (), push)
         algorithm.name = module.name
         return algorithm._built("run")
-
-    def _finish(self) -> None:
-        form = self.form
-        if self.uploads:
-            form.before.append(_native.op_sync_device([each._native for each in self.uploads]))
-        form.before += self.copies_in
-        form.after += self.copies_out
-        if self.downloads:
-            form.after.append(_native.op_sync_local([each._native for each in self.downloads]))
-        form.own_bytes += sum(self.used[name].nbytes for name in self.own - self.common)
-        form.own_bytes += self.program.table_bytes  # the program has them, too, and may be dropped first
-        form.private = not self.own <= self.common
 
 
 def _as_bound(tensor: Tensor, words: bool) -> Tensor:

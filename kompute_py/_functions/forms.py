@@ -11,7 +11,8 @@ import itertools
 import random
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,19 +21,25 @@ from .. import _native
 from .._custom.names import text_of
 from .._custom.program import Block, Program
 from .._device.kept import make_room
-from .._memory.stand_ins import Fresh, StandIn
+from .._memory.lending import Lending
+from .._memory.making import new_tensor
+from .._memory.stand_ins import Fresh, Lent, StandIn
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
+    from .._memory.tensor import Tensor
 
 _MOST_KEYS = 1 << 14
 """Kinds of calls that a function knows for a Manager."""
 
+_BYTES: np.dtype[Any] = np.dtype(np.uint8)
 GIVEN, FRESH, HOST = range(3)  # where a result of a form comes from
 
 
 class Form:
-    """A prepared call. It holds no Python object that holds its Manager, and nothing of the caller's."""
+    """A prepared call. It holds no Python object that holds its Manager, nothing of the caller's, and no
+    memory that a call changes: calls and recordings share it.
+    """
 
     def __init__(self) -> None:
         self.line: _native.ProgramLine | None = None
@@ -40,73 +47,58 @@ class Form:
         self.blocks: list[Block] = []
         """Of the dispatches."""
         self.push: list[bytes] | None = None
-        """The push constants of the dispatches, if all are the same in each call."""
+        """The numbers of the dispatches, if all are the same in each call."""
         self.slots: list[int] = []
         """The places of tensors among what is given."""
         self.fresh: list[Fresh] = []
         self.own: list[Any] = []
-        """Native memory of the form. The line's memory is slots, fresh, own."""
+        """Native memory that all calls share: tables, and scratch memory."""
         self.own_bytes = 0
-        """Bytes of memory that no other form has, with host copies."""
-        self.private = False
-        """Whether it has memory that recordings cannot share with it."""
+        """The bytes of it that no other form has."""
         self.stand_ins: list[StandIn] = []
-        self.moving: list[StandIn] = []
-        """Those whose copies depend on the memory of a call."""
-        self.before: list[Any] = []
-        """Native operations before the dispatches, and after them, that are the same in each call."""
-        self.after: list[Any] = []
-        self.results: list[tuple[int, Any]] = []
-        """(GIVEN or FRESH, its number) of each result, or (HOST, its Host)."""
-        self.busy: threading.Lock = threading.Lock()
-        """Held from the moment that a call has it to the end of its run: its memory is that call's."""
-        self.beside: list[Form] = []
-        """Forms for the same calls, which threads have used while this one was busy."""
+        """The line's memory is slots, fresh, own, and that of these."""
+        self.results: list[tuple[int, int]] = []
+        """(GIVEN, FRESH or HOST, the number of its place, of the new result or of the stand-in) of each."""
         self.kept = False
         """Whether later calls find it."""
 
-    def free(self) -> Form | None:
-        """Returns an idle form (this one or a spare) and marks it as busy; None if all are busy."""
-        for form in (self, *self.beside):
-            if form.busy.acquire(False):
-                return form
-        return None
-
     def pushes(self, given: Sequence[Any]) -> list[bytes]:
-        """The push constants of the dispatches for these arguments; a list is one argument. Raises
-        struct.error for a number that the kernels of this form do not take.
+        """The numbers of the dispatches for these arguments; a list is one argument. Raises struct.error for
+        a number that the kernels of this form do not take.
         """
         if self.push is not None:
             return self.push
-        found = []
-        for block in self.blocks:
-            if block.table is None:
-                found.append(block.of(given))
-            else:
-                if block.fields:
-                    block.table.write(np.frombuffer(block.of(given), np.uint32))
-                found.append(b"")
-        return found
+        return [block.of(given) for block in self.blocks]
 
-    def memory(self, given: Sequence[Any], fresh: Sequence[Any]) -> list[Any]:
+    def memory(self, given: Sequence[Any], fresh: Sequence[Any], lent: Sequence[Tensor] = ()) -> list[Any]:
         """The native memory of a call."""
         found = []
         for place in self.slots:
             found.append(given[place]._native)
         for tensor in fresh:
             found.append(tensor._native)
-        return found + self.own
+        found += self.own
+        if lent:
+            found += [stand_in.bound(each) for stand_in, each in zip(self.stand_ins, lent, strict=True)]
+        return found
 
-    def around(self, given: Sequence[Any], fresh: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """The operations before and after the dispatches."""
-        if not self.moving:
-            return self.before, self.after
-        before, after = list(self.before), []
-        for each in self.moving:
-            first, last = each.around(given[each.place] if each.place >= 0 else fresh[-1 - each.place])
+    def _bound(
+        self, given: Sequence[Any], fresh: Sequence[Any], lent: Sequence[Tensor], push: Sequence[bytes]
+    ) -> tuple[list[Any], list[bytes], list[Any], list[Any]]:
+        """The arguments of `line`: the memory, the push constants, and the operations before and after the
+        dispatches.
+        """
+        before: list[Any] = []
+        after: list[Any] = []
+        for each, memory in zip(self.stand_ins, lent, strict=True):
+            each.bring(memory, given, push)
+            place = each.place
+            value = given[place] if place >= 0 else fresh[-1 - place] if fresh else None
+            first, last = each.around(memory, value)
             before += first
             after += last
-        return before, [*after, *self.after]
+        pushed = [b"" if block.in_memory else each for block, each in zip(self.blocks, push, strict=True)]
+        return self.memory(given, fresh, lent), pushed, before, after
 
     def reused(self, given: Sequence[Any], donated: Sequence[int]) -> dict[int, int]:
         """For results of `fresh` the places of the arguments that give them their memory, of those `donated`
@@ -125,6 +117,7 @@ class Form:
         given: Sequence[Any],
         manager: Manager,
         push: list[bytes],
+        calls: Calls,
         reused: Mapping[int, int] | None = None,
     ) -> list[Any]:
         """Runs it and waits. Returns the results."""
@@ -132,30 +125,45 @@ class Form:
         for number, result in enumerate(self.fresh):
             place = reused.get(number) if reused else None
             fresh.append(result.made(manager) if place is None else result.over(given[place]))
-        for each in self.stand_ins:
-            each.bring(given)
-        if self.line is not None:
-            self.line.run(self.memory(given, fresh), push, *self.around(given, fresh))
-            watch = manager._watch
-            if watch is not None:
-                watch()
-        for each in self.stand_ins:
-            each.give_back(given)
-        results = []
-        for what, number in self.results:
-            if what == HOST:
-                results.append(number.array.copy())
-            else:
+        if not self.stand_ins:
+            if self.line is not None:
+                self.line.run(self.memory(given, fresh), push)
+                if manager._watch is not None:
+                    manager._watch()
+            results = []
+            for what, number in self.results:
                 results.append(given[number] if what == GIVEN else fresh[number])
-        return results
+            return results
+        with calls.lending(manager) as lending:
+            lent = [lending.bytes(number, each.nbytes) for number, each in enumerate(self.stand_ins)]
+            bound = self._bound(given, fresh, lent, push)
+            if self.line is not None:
+                self.line.run(*bound)
+                if manager._watch is not None:
+                    manager._watch()
+            for stand_in, memory in zip(self.stand_ins, lent, strict=True):
+                stand_in.give_back(memory, given)
+            results = []
+            for what, number in self.results:
+                if what == HOST:
+                    made = self.stand_ins[number]
+                    assert isinstance(made, Lent)
+                    results.append(made.tensor(lent[number]).read())
+                else:
+                    results.append(given[number] if what == GIVEN else fresh[number])
+            return results
 
     def warm_up(self, given: Sequence[Any], manager: Manager) -> None:
         """Dispatches each kernel with no groups, and waits: some drivers compile then."""
         if self.line is None:
             return
         fresh = [each.made(manager) for each in self.fresh]
-        for fence in [_native.submit_once(each) for each in self.line.warm_up(self.memory(given, fresh))]:
+        memory = self.memory(given, fresh, self._new_memory(manager))
+        for fence in [_native.submit_once(each) for each in self.line.warm_up(memory)]:
             fence.wait(-1.0)
+
+    def _new_memory(self, manager: Manager) -> list[Tensor]:
+        return [new_tensor(manager, (each.nbytes,), _BYTES, "storage") for each in self.stand_ins]
 
     def over(self, natives: Sequence[Any]) -> list[Any]:
         """The native operations of a form without numbers of calls over this memory for its arguments."""
@@ -164,13 +172,17 @@ class Form:
         return self.line.bind(memory, self.push)
 
     def operations(
-        self, given: Sequence[Any], fresh: Sequence[Any], push: list[bytes], title: str = ""
+        self, manager: Manager, given: Sequence[Any], fresh: Sequence[Any], push: list[bytes], title: str = ""
     ) -> list[Any]:
-        """The native operations of a call, to be recorded. `title` comes before the names of dispatches."""
+        """The native operations of a call, to be recorded, with memory of their own. `title` comes before the
+        names of dispatches.
+        """
         if self.line is None:
             return []
-        before, after = self.around(given, fresh)
-        return [*before, *self.line.bind(self.memory(given, fresh), push, title), *after]
+        if not self.stand_ins:
+            return self.line.bind(self.memory(given, fresh), push, title)
+        memory, pushed, before, after = self._bound(given, fresh, self._new_memory(manager), push)
+        return [*before, *self.line.bind(memory, pushed, title), *after]
 
 
 class Facts(NamedTuple):
@@ -190,9 +202,9 @@ class Calls:
         number = id(manager)
         self._dropped = dropped
         manager._families.add(self)
-        self.reference = weakref.ref(manager, lambda _: ended(number))
+        self.reference: weakref.ref[Manager] = weakref.ref(manager, lambda _: ended(number))
         properties = manager.get_device_properties()
-        self.facts = Facts(
+        self.facts: Facts = Facts(
             properties,
             frozenset(manager.enabled_features),
             properties["limits"]["minStorageBufferOffsetAlignment"],
@@ -203,11 +215,21 @@ class Calls:
         self.forms: dict[Any, Form] = {}
         """By that number, with the numbers of the call that decide: cheap to look up."""
         self._serials = itertools.count()
+        self._idle: list[Lending] = []
+        """Memory to lend to a call. There are several if threads call at once."""
         self._changing = threading.Lock()
         """Held for a few instructions, in which nothing is made and nothing ends: other threads make room."""
         self._kept_bytes = 0
-        self._beside = 0
-        """The number of forms beside others."""
+
+    @contextmanager
+    def lending(self, manager: Manager) -> Iterator[Lending]:
+        """Memory for a call alone. After an error it is not lent again, because work may still run on it."""
+        try:
+            found = self._idle.pop()
+        except IndexError:
+            found = Lending(manager)
+        yield found
+        self._idle.append(found)
 
     def find(self, key: tuple[Any, ...], given: Sequence[Any]) -> Form | None:
         """The form for a call."""
@@ -225,7 +247,7 @@ class Calls:
     @property
     def kept_calls(self) -> int:
         """See `Keeper`."""
-        return len(self.forms) + self._beside
+        return len(self.forms)
 
     def trim(self) -> None:
         """Lets go of all forms, and of programs with tables."""
@@ -246,6 +268,7 @@ class Calls:
         for each in list(self.forms):
             self._drop(each)
         self.decisive.clear()
+        self._idle.clear()
 
     def keep(
         self, manager: Manager, key: tuple[Any, ...], given: Sequence[Any], decisive: set[int], form: Form
@@ -263,15 +286,6 @@ class Calls:
                 form.kept = True
                 self._kept_bytes += form.own_bytes
                 self.forms[whole] = form
-
-    def keep_beside(self, manager: Manager, found: Form, form: Form) -> None:
-        """Keeps a form beside another one for the same calls, if there is room."""
-        if make_room(manager, form.own_bytes, 1):
-            with self._changing:
-                if found.kept:
-                    self._kept_bytes += form.own_bytes
-                    self._beside += 1
-                    found.beside.append(form)
 
     def keep_program(self, manager: Manager, key: str, program: Program) -> None:
         """Keeps a program; its tables, if there is room for them."""
@@ -294,7 +308,6 @@ class Calls:
             dropped = self.forms.pop(key, None)
             if dropped is not None:
                 dropped.kept = False
-                self._kept_bytes -= dropped.own_bytes + sum([each.own_bytes for each in dropped.beside])
-                self._beside -= len(dropped.beside)
+                self._kept_bytes -= dropped.own_bytes
         if dropped is not None:  # without the lock, because memory ends with it
             self._dropped(dropped)

@@ -242,18 +242,14 @@ class Function:
         try:
             with self._prepared.lock:
                 known, began = self._prepared.misses, time.perf_counter()
-                form, push, manager = self._prepared.form(values, outs)
+                form, push, manager, calls = self._prepared.form(values, outs)
                 built = time.perf_counter() - began if self._prepared.misses > known else 0.0
-            try:  # without the lock: other threads may have to signal what this call waits for
-                memory = None
-                if reused is not None:
-                    memory = form.reused(
-                        given, places_of(given, [each.taken for each in taken if each.alone])
-                    )
-                    reused += [given[place] for place in memory.values()]
-                results = form.run(given, manager, push, memory)
-            finally:
-                form.busy.release()
+            # Without the lock: other threads may have to signal what this call waits for.
+            memory = None
+            if reused is not None:
+                memory = form.reused(given, places_of(given, [each.taken for each in taken if each.alone]))
+                reused += [given[place] for place in memory.values()]
+            results = form.run(given, manager, push, calls, memory)
         except FailedPreconditionError:
             require_alive(given)
             raise
@@ -350,7 +346,8 @@ class Function:
             assert manager is not None  # it has the results
             places = tuple([place for place, each in enumerate(given) if isinstance(each, Tensor)])
             form, _ = self._prepared.made(values, outs, places, manager, self._prepared.calls_of(manager))
-            parts = form.operations(self._prepared.memory(values, outs), (), form.pushes(values), title)
+        push = form.pushes(values)
+        parts = form.operations(manager, self._prepared.memory(values, outs), (), push, title)
         return OpCustom(self._declaration.name, form, parts, results)
 
     def submit(
@@ -413,24 +410,18 @@ class Function:
                     f"{self.__name__}: what is recorded works on Tensors, and this is {kind_of(value)}: "
                     "make one, mgr.tensor_t(array)"
                 )
-        gathers = not self._op.reads_parts and StridedView in map(type, flat(values))
         given = self._prepared.memory(values, outs)
         with self._prepared.lock:
             require_alive(given)
             known, began = self._prepared.misses, time.perf_counter()
-            form, push, manager = self._prepared.form(values, outs)
-            form.busy.release()  # what is recorded needs what it has in common with others
+            form, push, manager, calls = self._prepared.form(values, outs)
             if self._prepared.misses > known:
                 report_built(self.__name__, time.perf_counter() - began)
-            if form.private or gathers:
-                # Recordings run beside calls, so they have memory of their own.
+            if not self._op.reads_parts and StridedView in map(type, flat(values)):
                 shared = self._prepared.shared(values, outs)
-                form, _ = self._prepared.made(
-                    values, outs, shared, manager, self._prepared.calls_of(manager), gathers
-                )
-                push = form.pushes(values)
-            fresh = [each.made(manager) for each in form.fresh]
-            parts = form.operations(given, fresh, push, title)
+                form, _ = self._prepared.made(values, outs, shared, manager, calls, gathers=True)
+        fresh = [each.made(manager) for each in form.fresh]
+        parts = form.operations(manager, given, fresh, push, title)
         results = tuple(given[number] if what == GIVEN else fresh[number] for what, number in form.results)
         return form, push, parts, results, manager
 
@@ -449,11 +440,8 @@ class Function:
         given = self._prepared.memory(values, outs)
         require_alive(given)
         with self._prepared.lock:
-            form, _, manager = self._prepared.form(values, outs)
-        try:
-            form.warm_up(given, manager)
-        finally:
-            form.busy.release()
+            form, _, manager, _ = self._prepared.form(values, outs)
+        form.warm_up(given, manager)
 
     @_beginning
     def meta(self, /, *args: Any, **named: Any) -> Any:

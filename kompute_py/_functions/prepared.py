@@ -54,7 +54,7 @@ def teach(
     arguments are looked at. Calls that are submitted have recordings of their own, because others may wait
     for theirs.
     """
-    if form.moving or form.line is None or not form.kept:
+    if form.stand_ins or form.line is None or not form.kept:
         return
     for first in given:
         if isinstance(first, Tensor):
@@ -63,8 +63,6 @@ def teach(
         return  # of numbers only: its results are new, and the current Manager may be another one
     if not table.repeats(*call, submits, first):
         return
-    if any(block.table is not None and block.fields for block in form.blocks):
-        return  # its numbers are in memory that other calls change
     results = _results(form, given, (*call[0], *call[1].values()))
     if results is None:
         return
@@ -74,7 +72,7 @@ def teach(
     if form.fresh:
         make, after = _new_results(form, given, manager, push), None
     else:
-        stream = stream_of(manager, form.operations(given, (), push))
+        stream = stream_of(manager, form.operations(manager, given, (), push))
     tensors = [each for each in given if isinstance(each, Tensor)]
     table.repeat(*call, submits, stream, make, after, results, single, tensors, form)
 
@@ -95,7 +93,7 @@ def _new_results(
         any(each[-1] is not DEVICE for each in facts),
     )
     memory = form.memory(given, ())
-    run = form.line.repeated(memory, len(form.slots), sizes, push, form.before, form.after)
+    run = form.line.repeated(memory, len(form.slots), sizes, push)
 
     def evaluate() -> Sequence[Tensor]:
         owner = manager_of()

@@ -65,10 +65,10 @@ class Preparing:
         ]
         """The places of the parameters that take tensors, and whether they take lists."""
 
-    def form(self, values: list[Any], outs: tuple[Any, ...]) -> tuple[Form, list[bytes], Manager]:
-        """A form for a call, with the push constants of its dispatches, and the Manager.
+    def form(self, values: list[Any], outs: tuple[Any, ...]) -> tuple[Form, list[bytes], Manager, Calls]:
+        """A form for a call, with the numbers of its dispatches, the Manager and its calls.
 
-        It is the caller's alone until ``form.busy`` is released. The lock is held.
+        The lock is held.
         """
         given = (*values, *outs)
         key, manager = look(self.name, given, self.op.reads_parts)
@@ -82,24 +82,15 @@ class Preparing:
             key = (*key, shared, *look_at_parts((*outs, *[values[place] for place in self.written])))
         calls = self.calls_of(manager)
         found = calls.find(key, given)
-        free = None if found is None else found.free()
-        if free is not None:
+        if found is not None:
             try:
-                return free, free.pushes(values), manager
+                return found, found.pushes(values), manager, calls
             except struct.error:  # a number of another dtype
-                free.busy.release()
-                found = None
-            except BaseException:
-                free.busy.release()
-                raise
+                pass
         form, decisive = self.made(values, outs, shared, manager, calls)
         push = form.pushes(values)
-        form.busy.acquire()
-        if found is None:
-            calls.keep(manager, key, given, decisive, form)
-        else:
-            calls.keep_beside(manager, found, form)
-        return form, push, manager
+        calls.keep(manager, key, given, decisive, form)
+        return form, push, manager, calls
 
     def made(
         self,
@@ -111,8 +102,7 @@ class Preparing:
         gathers: bool = False,
     ) -> tuple[Form, set[int]]:
         """A new form for a call, and the places of the numbers that it depends on. `shared` is what the
-        method of this name found. `gathers`: the device copies parts that are only read, too; in calls the
-        host does.
+        method of this name found; `gathers` is as in `make_form`.
         """
         for parameter, value in zip(self.declaration.parameters, values, strict=True):
             if isinstance(value, (Tensor, np.ndarray)):  # `_bind` did not check its dtype
@@ -127,7 +117,7 @@ class Preparing:
             program = self.program(selection, manager, calls)
         if self.op.reads_parts:
             values = bases(values, self.written)
-        form = make_form(program, selection, manager, calls.facts, values, outs, shared, gathers)
+        form = make_form(program, selection, manager, calls, values, outs, shared, gathers)
         return form, selection._decisive() | program.decisive(selection)
 
     def shared(self, values: list[Any], outs: tuple[Any, ...]) -> tuple[int, ...]:
@@ -197,7 +187,7 @@ class Preparing:
         def program_of(chosen: FunctionSelection) -> Program:
             return self.program(chosen, manager, calls)
 
-        return tried_out(program_of, selection, variants, values, manager, calls.facts, thorough)
+        return tried_out(program_of, selection, variants, values, manager, calls, thorough)
 
     def tuned(self, values: list[Any]) -> Tuning:
         """Measures all variants for a call, and keeps the choice."""

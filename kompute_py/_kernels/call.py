@@ -11,6 +11,7 @@ from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of
 from .._launches.code import Launch
 from .._launches.outputs import Output
 from .._memory.image import SampledImage
+from .._memory.lending import Lending
 from .._memory.memory import Memory, memory_list
 from .._memory.sampler import Bindable
 from .._memory.stand_ins import Lent
@@ -19,7 +20,6 @@ from .._recording.binding import check_argument, check_owner, indirect_groups, m
 from .._shaders.signature import MISSING, Parameter
 from .arrays import array_for
 from .calls import flat, is_number_for_array, refuse_number, several
-from .scratch import Scratch
 from .version import Version
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _EMPTY: Mapping[str, Any] = {}
 class Call:
     """A call of a kernel: what each parameter is given, the memory for it, and the launch.
 
-    With `scratch`, arrays get memory that stands for them, and outputs that are left out are made; without,
+    With `lending`, arrays get memory that stands for them, and outputs that are left out are made; without,
     both are refused. Raises all that `Kernel.__call__` lists.
     """
 
@@ -53,24 +53,24 @@ class Call:
         version: Version,
         args: tuple[Any, ...],
         keywords: dict[str, Any],
-        scratch: Scratch | None = None,
+        lending: Lending | None = None,
     ) -> None:
         self.version = version
         self.args = args
         self.keywords = keywords
         self.arrays: dict[int, np.ndarray[Any, Any]] = {}
         """Those that are given, and those that the call makes, by parameter."""
-        self.stand_ins: list[Lent] = []
-        """The memory that stands for them."""
+        self.stand_ins: list[tuple[Lent, Tensor]] = []
+        """The stand-ins for them, with the memory that is lent."""
         self.results: dict[int, Any] = {}
         """The results of the call, by parameter."""
         self.outputs: list[Output] = []
         """Those that the call leaves out."""
-        how, members, uses = self._resolve(scratch is not None)
+        how, members, uses = self._resolve(lending is not None)
         launches = version.launches
         fixed: Launch | None = None
         memories = [
-            self._memory(place, parameter, value, scratch)
+            self._memory(place, parameter, value, lending)
             for place, (parameter, value) in enumerate(
                 zip(version.signature.parameters, self.values, strict=True)
             )
@@ -84,10 +84,10 @@ class Call:
                     f"know how many groups run: give {names}"
                 )
             fixed = version.launch((), *how, members, uses)
-        if left_out and scratch is not None:
+        if left_out and lending is not None:
             bound = self._checked(memories)
             self.outputs = launches.outputs.shapes(version.name, left_out, bound, fixed)
-            self._make_outputs(memories, scratch)
+            self._make_outputs(memories, lending)
         self.bound: tuple[Any, ...] = self._checked(memories)
         self.launch: Launch = (
             version.launch(self.bound, None, None, None, members, uses) if fixed is None else fixed
@@ -137,26 +137,26 @@ class Call:
     def _is_left_out(self, place: int, memory: Any) -> bool:
         return memory is MISSING and self.version.signature.parameters[place].used
 
-    def _memory(self, place: int, parameter: Parameter, value: Any, scratch: Scratch | None) -> Any:
+    def _memory(self, place: int, parameter: Parameter, value: Any, lending: Lending | None) -> Any:
         """The memory for a parameter; MISSING if there is none yet."""
         if value is MISSING:
-            if scratch is None or not (parameter.counts and parameter.used):
+            if lending is None or not (parameter.counts and parameter.used):
                 return MISSING
-            return self._lend(place, parameter, self._counter(parameter), scratch)
+            return self._lend(place, parameter, self._counter(parameter), lending)
         if parameter.descriptors != 1:
             return several(self.version.name, parameter, value)
         if isinstance(value, (Memory, Bindable)):
             return value
-        if scratch is None:
+        if lending is None:
             raise ArgumentTypeError(
                 f"{self.version.name}: {parameter.name!r} is {kind_of(value)}; give a Tensor or Image: bind "
                 "and submit copy nothing in or back"
             )
         if parameter.written:
             self.results[place] = value
-        return self._lend(place, parameter, value, scratch)
+        return self._lend(place, parameter, value, lending)
 
-    def _lend(self, place: int, parameter: Parameter, value: Any, scratch: Scratch) -> Tensor:
+    def _lend(self, place: int, parameter: Parameter, value: Any, lending: Lending) -> Tensor:
         """Memory for an argument that is not a Tensor."""
         what = f"{self.version.name}: {parameter.name!r}"
         if parameter.is_image or parameter.kind == "sampler":
@@ -167,13 +167,14 @@ class Call:
         if type(value) is not np.ndarray and is_number_for_array(parameter, value):
             refuse_number(parameter, value, what, self._beside(place))
         array = array_for(parameter, value, what)
-        memory = scratch.tensor(place, array)
+        memory = lending.tensor(place, array)
         self._check(parameter, memory, array)
         self.arrays[place] = array
-        self.stand_ins.append(Lent(place, memory, place in self.results))
+        made = Lent(place, array.shape, memory._dtype, memory.nbytes, True, place in self.results)
+        self.stand_ins.append((made, memory))  # read: a shader that only writes may leave parts of it
         return memory
 
-    def _make_outputs(self, memories: list[Any], scratch: Scratch) -> None:
+    def _make_outputs(self, memories: list[Any], lending: Lending) -> None:
         """Makes the outputs: Tensors if a Tensor or an Image is among the arguments, else arrays."""
         in_place = any(isinstance(each, (Memory, SampledImage)) for each in flat(self.values))
         for output in self.outputs:
@@ -182,7 +183,7 @@ class Call:
                 memories[place] = self.results[place] = output.made(self.version.manager)
                 continue
             fresh = self.results[place] = np.zeros(output.shape, output.dtype)
-            memories[place] = self._lend(place, self.version.signature.parameters[place], fresh, scratch)
+            memories[place] = self._lend(place, self.version.signature.parameters[place], fresh, lending)
 
     def _counter(self, parameter: Parameter) -> np.ndarray[Any, Any]:
         """The first value of a hidden counter that was left out: 0, or the number of elements to consume."""

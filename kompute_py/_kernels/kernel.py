@@ -29,6 +29,7 @@ from .._base.errors import (
 from .._device.device import require_manager
 from .._device.owner import owner
 from .._launches.grid import Spelling
+from .._memory.lending import Lending
 from .._memory.memory import Memory
 from .._recording.preload import Ahead, preload, report_built
 from .._shaders.constants import NO_SPECIALIZATION
@@ -42,7 +43,6 @@ from .calls import flat, owners
 from .family import Specializations
 from .operation import OpKernel, OpReloadableKernel, OpWatchedKernel
 from .prepared import table_for, teach
-from .scratch import Scratch
 from .version import Version
 
 if TYPE_CHECKING:
@@ -160,11 +160,11 @@ class Kernel:
     __slots__ = {
         "__weakref__": "",
         "_built": "",
+        "_lending": "",
         "_lock": "",
         "_look": "",
         "_manager": "",
         "_reloader": "",
-        "_scratch": "",
         "_specialized": "",
         "_table": "",
         "_values": "",
@@ -239,7 +239,7 @@ class Kernel:
         self._version = version
         self._built: _native.Algorithm | None = None  # keeps a pipeline that was built ahead
         self._table = table_for(version)
-        self._scratch = self._table.scratch = Scratch(version.manager, self._table)
+        self._lending = self._table.lending = Lending(version.manager, self._table)
 
     # -- calling ---------------------------------------------------------------------------------------------
 
@@ -285,24 +285,24 @@ class Kernel:
         return called_in_order(self, args, keywords)
 
     def _run(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        self._scratch.begin()
-        call = Call(self._version, args, keywords, self._scratch)
+        self._lending.begin()
+        call = Call(self._version, args, keywords, self._lending)
         launch = call.launch
         if not all(launch.groups):  # nothing runs, nothing is bound
             return call.result
         entry, built = self._entry(call)
-        for each in call.stand_ins:  # only now that nothing is left to refuse
-            each.bring(call.arrays)
+        for stand_in, lent in call.stand_ins:  # only now that nothing is left to refuse
+            stand_in.bring(lent, call.arrays, ())
         began = perf_counter()
         self._table.evaluate(entry, launch.groups, launch.push)
         if built is not None:
             report_built(self.name, built, perf_counter() - began)
         if self._watch is not None:
             self._watch()
-        if not self._scratch.beyond:
+        if not self._lending.beyond:
             teach(self._table, call, entry.algorithm, entry)
-        for each in call.stand_ins:
-            each.give_back(call.arrays)
+        for stand_in, lent in call.stand_ins:
+            stand_in.give_back(lent, call.arrays)
         return call.result
 
     def _entry(self, call: Call) -> tuple[_native.CallEntry, float | None]:

@@ -1,21 +1,23 @@
 """Memory that stands for what a call was given, where a shader cannot use that, or not yet.
 
 Each kind has the same shape: `bring` on the host before the work, `around` for what the device does before
-and after the dispatches, `give_back` on the host after them. What it stands for is found by its place among
-what is given, so that a prepared call holds nothing of a caller's.
+and after the dispatches, `give_back` on the host after them. It knows how many bytes it needs, and has none:
+each call is lent some (`lending.py`), and each recording gets its own. It finds what it stands for by the
+place among all that is given, so that a prepared call holds nothing of a caller's.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from .. import _native
 from .making import new_tensor
 from .reach import Reach, bytes_of
+from .scratch import aligned
 from .strided import StridedView
 from .tensor import Tensor, buffer_tensor
 
@@ -29,77 +31,82 @@ Operations = list[Any]
 class StandIn:
     """Memory that stands for what is given at a place; by itself it copies nothing."""
 
-    moves: ClassVar[bool] = False
-    """Whether the device copies in each call, to or from the memory that is given."""
-
-    def __init__(self, place: int) -> None:
+    def __init__(self, place: int, nbytes: int) -> None:
         self.place = place
         """-1 for a result that the call makes on the host, -1 - n for the new result n."""
+        self.nbytes = nbytes
+        """The bytes that it needs."""
 
-    def bring(self, given: Any) -> None:
-        """Copies what is `given`, by place, to the memory: on the host, before the work."""
+    def bound(self, lent: Tensor) -> Any:
+        """The native memory for the kernels, of what was lent."""
+        return _native.view(lent._native, 0, self.nbytes)
 
-    def around(self, given: Any) -> tuple[Operations, Operations]:
+    def bring(self, lent: Tensor, given: Any, numbers: Sequence[bytes]) -> None:
+        """Copies what is `given`, by place, to the memory: on the host, before the work. `numbers` are the
+        run-time numbers of the dispatches.
+        """
+
+    def around(self, lent: Tensor, given: Any) -> tuple[Operations, Operations]:
         """What the device does before and after the dispatches for what is `given` at the place."""
         return [], []
 
-    def give_back(self, given: Any) -> None:
+    def give_back(self, lent: Tensor, given: Any) -> None:
         """Copies the results to what is `given`, by place: on the host, after the work."""
 
 
 class Lent(StandIn):
-    """A Tensor that stands for an array in one call."""
+    """Memory for an array, or in a call for a part of a tensor that the host reads."""
 
-    def __init__(self, place: int, tensor: Tensor, written: bool) -> None:
-        super().__init__(place)
-        self.tensor = tensor
-        self.written = written
-
-    def bring(self, given: Any) -> None:
-        """Copies the array in: also one that the shader only writes, because it may leave parts of it."""
-        self.tensor.write(given[self.place])
-
-    def give_back(self, given: Any) -> None:
-        if self.written:
-            self.tensor.read(given[self.place])
-
-
-class Host(StandIn):
-    """Memory with a host copy that stands for an array, or for a part of a tensor, in each call of a kind."""
-
-    def __init__(self, place: int, array: np.ndarray[Any, Any], read: bool, written: bool) -> None:
-        super().__init__(place)
-        self.array = array
-        """The host copy; what is recorded brings it to the device and back."""
+    def __init__(
+        self, place: int, shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int, read: bool, written: bool
+    ) -> None:
+        super().__init__(place, nbytes)
+        self.shape = shape
+        self.dtype = dtype
         self.read = read
         self.written = written
 
-    def bring(self, given: Any) -> None:
+    def tensor(self, lent: Tensor) -> Tensor:
+        """The elements of the array in what was lent."""
+        return lent._part(0, self.shape, self.dtype)
+
+    def bring(self, lent: Tensor, given: Any, numbers: Sequence[bytes]) -> None:
         if self.read:
             value = given[self.place]
-            np.copyto(self.array, value.read() if type(value) is StridedView else value)
+            self.tensor(lent).write(value.read() if type(value) is StridedView else value)
 
-    def give_back(self, given: Any) -> None:
+    def give_back(self, lent: Tensor, given: Any) -> None:
         if self.written and self.place >= 0:
-            np.copyto(given[self.place], self.array)
+            self.tensor(lent).read(given[self.place])
+
+
+class Numbers(StandIn):
+    """Memory for run-time numbers of a dispatch, if push constants are too small for them."""
+
+    def __init__(self, dispatch: int, nbytes: int) -> None:
+        super().__init__(-1, nbytes)
+        self.dispatch = dispatch
+
+    def bring(self, lent: Tensor, given: Any, numbers: Sequence[bytes]) -> None:
+        block = np.frombuffer(numbers[self.dispatch], np.uint8)
+        lent._part(0, block.shape, block.dtype).write(block)
 
 
 class Copied(StandIn):
     """Memory for what shaders cannot bind: an image, or a tensor that begins at an odd byte."""
 
-    moves = True
-
-    def __init__(self, place: int, native: Any, read: bool, written: bool) -> None:
-        super().__init__(place)
-        self.native = native
+    def __init__(self, place: int, nbytes: int, copied: int, read: bool, written: bool) -> None:
+        """`copied`: as many bytes as it stands for."""
+        super().__init__(place, nbytes)
+        self.copied = copied
         self.read = read
         self.written = written
 
-    def around(self, given: Any) -> tuple[Operations, Operations]:
-        native = given._native
+    def around(self, lent: Tensor, given: Any) -> tuple[Operations, Operations]:
+        native, copy = given._native, _native.view(lent._native, 0, self.copied)
         return (
-            [_native.op_copy([native, self.native])] if self.read else [],
-            [_native.op_copy([self.native, native])] if self.written else [],
+            [_native.op_copy([native, copy])] if self.read else [],
+            [_native.op_copy([copy, native])] if self.written else [],
         )
 
 
@@ -113,44 +120,38 @@ class Copying(Protocol):
 class Spread(StandIn):
     """Dense memory for a part of a tensor that is not dense."""
 
-    moves = True
-
     def __init__(
-        self,
-        place: int,
-        reach: Reach,
-        native: Any,
-        window: Any,
-        gather: Copying | None,
-        spread: Copying | None,
+        self, place: int, reach: Reach, nbytes: int, gather: Copying | None, spread: Copying | None
     ) -> None:
-        """`native` is the dense memory. `window` stands for the bytes that the part reaches over, None if
-        shaders bind these. `gather` copies the part to the dense memory before the dispatches, None if they
-        do not read it; `spread` the other way, None if they do not write it.
+        """`nbytes` are those of the dense memory. Behind them is a copy of the bytes that the part reaches
+        over, unless shaders bind these. `gather` copies the part to the dense memory before the dispatches,
+        None if they do not read it; `spread` the other way, None if they do not write it.
         """
-        super().__init__(place)
+        self.dense = nbytes
+        self.begin = aligned(nbytes)
+        self.window = 0 if reach.bindable else reach.units * reach.unit.itemsize
+        super().__init__(place, self.begin + self.window)
         self.reach = reach
-        self.native = native
-        self.window = window
         self.gather = gather
         self.spread = spread
 
-    def around(self, given: Any) -> tuple[Operations, Operations]:
-        there = bytes_of(given, self.reach)
-        if self.window is None:
-            before = [] if self.gather is None else self.gather.over([there, self.native])
-            return before, [] if self.spread is None else self.spread.over([self.native, there])
-        copy = _native.view(self.window, 0, self.reach.nbytes)
+    def bound(self, lent: Tensor) -> Any:
+        """The dense memory."""
+        return _native.view(lent._native, 0, self.dense)
+
+    def around(self, lent: Tensor, given: Any) -> tuple[Operations, Operations]:
+        there, native = bytes_of(given, self.reach), self.bound(lent)
+        if not self.window:
+            before = [] if self.gather is None else self.gather.over([there, native])
+            return before, [] if self.spread is None else self.spread.over([native, there])
+        window = _native.view(lent._native, self.begin, self.window)
+        copy = _native.view(lent._native, self.begin, self.reach.nbytes)
         fetch = _native.op_copy([there, copy])
-        before = [] if self.gather is None else [fetch, *self.gather.over([self.window, self.native])]
+        before = [] if self.gather is None else [fetch, *self.gather.over([window, native])]
         if self.spread is None:
             return before, []
         # Fetched again, because other results may lie between the elements of the part.
-        return before, [
-            fetch,
-            *self.spread.over([self.native, self.window]),
-            _native.op_copy([copy, there]),
-        ]
+        return before, [fetch, *self.spread.over([native, window]), _native.op_copy([copy, there])]
 
 
 class Makes(Protocol):

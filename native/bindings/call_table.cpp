@@ -409,7 +409,7 @@ std::shared_ptr<CallForm> CallTable::form_of(const CallFamily& family, const Cal
     }
     for (const size_t i : family.arrays) {
         auto& slot = form->slots[i];
-        const py::object memory = scratch.attr(memory_name)(slot.parameter, sizes[i]);
+        const py::object memory = lending.attr(memory_name)(slot.parameter, sizes[i]);
         if (memory.is_none()) return nullptr;
         slot.array = ResourceRange(memory.cast<std::shared_ptr<Resource>>(), 0, sizes[i]);
     }
@@ -770,7 +770,7 @@ void bind_call_table(py::module_& m) {
         .def("clear", &CallTable::clear)
         .def("__len__", &CallTable::size)
         .def_readwrite("name", &CallTable::name)
-        .def_readwrite("scratch", &CallTable::scratch);
+        .def_readwrite("lending", &CallTable::lending);
 }
 
 }  // namespace kp

@@ -98,7 +98,7 @@ public:
     void clear();
     std::string name;
     // Makes memory for arrays: memory(parameter, bytes); None for too many. It must not keep the table alive.
-    py::object scratch;
+    py::object lending;
 
 private:
     struct Hash {

@@ -53,19 +53,14 @@ std::vector<OperationPtr> ProgramLine::bind(const std::vector<ResourceRange>& me
 void ProgramLine::run(const std::vector<ResourceRange>& memory, const std::vector<std::string>& push,
                       const std::vector<OperationPtr>& before, const std::vector<OperationPtr>& after) {
     const std::vector<OperationPtr> operations = bind(memory, push);
-    // A call that Ctrl-C ended left its work running.
-    if (!stream_ || !stream_->is_init() || stream_->is_running())
-        stream_ = make_object<Stream>(parts_.front().base.device, 0, 0);
-    const std::shared_ptr<Stream> stream = stream_;
-    try {
-        for (const auto* list : {&before, &operations, &after})
-            for (const OperationPtr& operation : *list) stream->record(operation);
-        evaluate(stream);
-    } catch (...) {
-        stream_ = nullptr;
-        throw;
-    }
+    // Taken, because another thread may call meanwhile. A call that fails, or that Ctrl-C ends, leaves none.
+    std::shared_ptr<Stream> stream = std::move(stream_);
+    if (!stream || !stream->is_init()) stream = make_object<Stream>(parts_.front().base.device, 0, 0);
+    for (const auto* list : {&before, &operations, &after})
+        for (const OperationPtr& operation : *list) stream->record(operation);
+    evaluate(stream);
     stream->clear();
+    stream_ = std::move(stream);
 }
 
 namespace {
@@ -105,21 +100,21 @@ void bind_program_line(py::module_& m) {
              [](const ProgramLine& line, const std::vector<ResourceRange>& memory) {
                  return given_out(line.warm_up(memory));
              })
-        .def("run",
-             [](ProgramLine& line, const std::vector<ResourceRange>& memory,
-                const std::vector<std::string>& push, const std::vector<std::shared_ptr<Operation>>& before,
-                const std::vector<std::shared_ptr<Operation>>& after) {
-                 line.run(memory, push, taken(before), taken(after));
-             })
+        .def(
+            "run",
+            [](ProgramLine& line, const std::vector<ResourceRange>& memory,
+               const std::vector<std::string>& push, const std::vector<std::shared_ptr<Operation>>& before,
+               const std::vector<std::shared_ptr<Operation>>& after) {
+                line.run(memory, push, taken(before), taken(after));
+            },
+            py::arg("memory"), py::arg("push"), py::arg("before") = std::vector<std::shared_ptr<Operation>>(),
+            py::arg("after") = std::vector<std::shared_ptr<Operation>>())
         .def("repeated",
              [](const ProgramLine& line, const std::vector<ResourceRange>& memory, size_t first,
-                const std::vector<std::pair<uint64_t, int>>& fresh, const std::vector<std::string>& push,
-                const std::vector<std::shared_ptr<Operation>>& before,
-                const std::vector<std::shared_ptr<Operation>>& after) {
+                const std::vector<std::pair<uint64_t, int>>& fresh, const std::vector<std::string>& push) {
                  if (first > memory.size()) throw Error(ErrorKind::internal, "A call has less memory");
-                 return py::cpp_function([own = ProgramLine(line.parts()), memory, first, fresh, push,
-                                          before = taken(before),
-                                          after = taken(after)](const Context& context) mutable {
+                 return py::cpp_function([own = ProgramLine(line.parts()), memory, first, fresh,
+                                          push](const Context& context) mutable {
                      std::vector<std::shared_ptr<Buffer>> made;
                      made.reserve(fresh.size());
                      for (const auto& [nbytes, type] : fresh)
@@ -129,7 +124,7 @@ void bind_program_line(py::module_& m) {
                      all.reserve(memory.size() + made.size());
                      for (const auto& each : made) all.emplace_back(each);
                      all.insert(all.end(), middle, memory.end());
-                     own.run(all, push, before, after);
+                     own.run(all, push, {}, {});
                      return made;
                  });
              });

@@ -6,7 +6,7 @@
 namespace kp {
 
 // A list of dispatches that were prepared once. `run` binds them to memory, records, submits, waits, and lets
-// go of the memory: nothing that a call used stays alive in the line. Under the operation's lock.
+// go of the memory: nothing that a call used stays alive in the line.
 class ProgramLine {
 public:
     struct Part {
@@ -26,7 +26,7 @@ public:
                                                  const std::string& title = {}) const;
     // Operations that dispatch each part with no groups.
     [[nodiscard]] std::vector<OperationPtr> warm_up(const std::vector<ResourceRange>& memory) const;
-    // `before` and `after` run around the dispatches.
+    // `before` and `after` run around the dispatches. Several threads may call it.
     void run(const std::vector<ResourceRange>& memory, const std::vector<std::string>& push,
              const std::vector<OperationPtr>& before, const std::vector<OperationPtr>& after);
 

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from kompute_py._kernels import prepared, scratch
+from kompute_py._kernels import prepared
+from kompute_py._memory import lending
 
 BITS = """#version 450
 layout(local_size_x = 1) in;
@@ -356,8 +357,8 @@ def test_large_arrays(mgr, scale):
 def test_the_buffers_of_arrays_are_shared_by_sizes(mgr, needs):
     needs(mgr, "dispatch")
     for n in range(1, 5000, 7):
-        assert n <= scratch.capacity(n) <= max(256, n * 5 // 4)
-        assert scratch.capacity(scratch.capacity(n)) == scratch.capacity(n)
+        assert n <= lending.capacity(n) <= max(256, n * 5 // 4)
+        assert lending.capacity(lending.capacity(n)) == lending.capacity(n)
     kernel = mgr.kernel(SCALE)
     gc.collect()
     before = kp.alive(detail=True)["buffer"]

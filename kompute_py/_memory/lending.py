@@ -1,7 +1,7 @@
-"""Device memory for the arrays that calls are given in place of Tensors.
+"""Device memory that calls are lent for what stands for arrays, images and parts of tensors.
 
-Arrays of about the same size share a buffer; a call binds as many bytes of it as its array has. So calls
-with a new shape each time make no buffers, and the memory does not grow with the number of shapes.
+Needs of about the same size share a buffer; a call binds as many bytes of it as it needs. So calls with a new
+shape each time make no buffers, and the memory does not grow with the number of shapes.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import numpy as np
 
 from .._base.arrays import check_dtype
 from .._base.errors import ArgumentTypeError
+from .._base.types import MemoryTypes
 from .._device.kept import make_room
-from .._memory.making import form_of, new_tensor
-from .._memory.tensor import Tensor
+from .making import form_of, new_tensor
+from .tensor import Tensor, buffer_tensor
 
 if TYPE_CHECKING:
     from .. import _native
@@ -33,16 +34,18 @@ def capacity(nbytes: int) -> int:
     return -(-nbytes // step) * step
 
 
-class Scratch:
-    """The buffers of one kernel, by the number of the parameter and the capacity."""
+class Lending:
+    """Buffers for one call at a time of a kernel or function, by the number of the need and the capacity. It
+    does not hold the Manager.
+    """
 
     __slots__ = ("__weakref__", "_buffers", "_dtypes", "_manager", "_table", "beyond")
 
-    def __init__(self, manager: Device, table: _native.CallTable) -> None:
+    def __init__(self, manager: Device, table: _native.CallTable | None = None) -> None:
         """`table` has what was recorded for the buffers, and refers to this object."""
-        self._manager = manager
-        self._table = weakref.ref(table)
-        self._buffers: dict[tuple[int, int], Tensor] = {}
+        self._manager = weakref.ref(manager)
+        self._table = None if table is None else weakref.ref(table)
+        self._buffers: dict[tuple[int, int], _native.Buffer | _native.BufferView] = {}
         self._dtypes: dict[np.dtype[Any], np.dtype[Any]] = {}  # in native byte order, of those seen
         self.beyond = False
         """Whether the current call has memory that is too large to be kept."""
@@ -51,6 +54,15 @@ class Scratch:
     def begin(self) -> None:
         """Begins a call."""
         self.beyond = False
+
+    def bytes(self, index: int, nbytes: int) -> Tensor:
+        """At least so many bytes for need `index`, with undefined contents. Raises OutOfMemoryError."""
+        manager, size = self._device(), capacity(nbytes)
+        native = self._buffer(index, size)
+        if native is None:
+            self.beyond = True
+            return new_tensor(manager, (size,), _BYTES, "storage")
+        return buffer_tensor(native, manager, (size,), _BYTES, size, MemoryTypes.storage)
 
     def tensor(self, index: int, array: np.ndarray[Any, Any]) -> Tensor:
         """A Tensor of the shape and dtype of `array`, the argument for parameter `index`; its contents are
@@ -62,13 +74,8 @@ class Scratch:
         if dtype is None:
             dtype = self._checked(array)
         if array.nbytes >= 1 << 40:
-            new_tensor(self._manager, array.shape, dtype, "storage")  # a broadcast array; raises
-        size = capacity(array.nbytes)
-        buffer = self._buffer(index, size)
-        if buffer is None:
-            self.beyond = True
-            buffer = new_tensor(self._manager, (size,), _BYTES, "storage")
-        return buffer._part(0, array.shape, dtype)
+            new_tensor(self._device(), array.shape, dtype, "storage")  # a broadcast array; raises
+        return self.bytes(index, array.nbytes)._part(0, array.shape, dtype)
 
     def memory(self, index: int, nbytes: int) -> Any:
         """A native buffer of at least `nbytes`, with undefined contents, for parameter `index`; None for more
@@ -76,16 +83,21 @@ class Scratch:
 
         Raises OutOfMemoryError.
         """
-        buffer = self._buffer(index, capacity(nbytes))
-        return None if buffer is None else buffer._native
+        return self._buffer(index, capacity(nbytes))
 
-    def _buffer(self, index: int, size: int) -> Tensor | None:
-        buffer = self._buffers.get((index, size))
-        if buffer is None or not buffer._is_init():
-            if not make_room(self._manager, size):
+    def _device(self) -> Device:
+        manager = self._manager()
+        assert manager is not None  # whoever calls has it
+        return manager
+
+    def _buffer(self, index: int, size: int) -> _native.Buffer | _native.BufferView | None:
+        native = self._buffers.get((index, size))
+        if native is None or not native.is_init():
+            manager = self._device()
+            if not make_room(manager, size):
                 return None
-            buffer = self._buffers[index, size] = new_tensor(self._manager, (size,), _BYTES, "storage")
-        return buffer
+            native = self._buffers[index, size] = new_tensor(manager, (size,), _BYTES, "storage")._native
+        return native
 
     def _checked(self, array: np.ndarray[Any, Any]) -> np.dtype[Any]:
         try:
@@ -111,7 +123,7 @@ class Scratch:
     def trim(self) -> None:
         """Lets go of all buffers; calls that run keep theirs."""
         self._buffers = {}
-        table = self._table()
+        table = None if self._table is None else self._table()
         if table is not None:
             table.clear()  # what was recorded for them
 
