@@ -160,7 +160,8 @@ def _reach(ksel: FunctionSelection) -> int:
     return 2**64 if ksel.device is None else int(ksel.device["limits"]["maxStorageBufferRange"])
 
 
-IN_PARTS = "Compute it in parts, t[:n] and t[n:], if they do not depend on each other"
+ON_HOST = "on the host, from t.read()"
+IN_PARTS = f"Compute it in parts, t[:n] and t[n:], if they do not depend on each other, or {ON_HOST}"
 
 
 def check_sizes(ksel: FunctionSelection, way: str = IN_PARTS) -> None:
@@ -174,7 +175,7 @@ def check_sizes(ksel: FunctionSelection, way: str = IN_PARTS) -> None:
             raise TooLargeError(
                 f"{ksel.name}: the memory of {each.name} has {size} bytes; shaders of this device reach "
                 f"{most} through one binding (maxStorageBufferRange). "
-                f"{way}, or on the host, from t.read()",
+                f"{way}",
                 tuple(result.t for result in ksel.results),
                 most,
             )

@@ -552,10 +552,12 @@ class _Typer(Numbers):
         return self.new(node, dtype, f"kp_sign_{element_of(dtype).type}({a})")
 
     def on_square(self, node: Node, args: list[Value]) -> Value:
-        value = args[0]
-        if value.dtype == BOOL:
-            value = self.new(node, INT8, self.operand(value, INT8, node))
+        value = self._of_bool_int8(node, args[0])
         return self.on_multiply(node, [value, value])
+
+    def _of_bool_int8(self, node: Node, value: Value) -> Value:
+        """A value that is not a bool: NumPy has no such function of bools, and takes int8."""
+        return self.new(node, INT8, self.operand(value, INT8, node)) if value.dtype == BOOL else value
 
     def on_reciprocal(self, node: Node, args: list[Value]) -> Value:
         dtype, (a,) = self.both(node, args)
@@ -621,7 +623,7 @@ class _Typer(Numbers):
     def on_conj(self, node: Node, args: list[Value]) -> Value:
         dtype, (a,) = self.both(node, args)
         if dtype.kind != "c":
-            return args[0]
+            return self._of_bool_int8(node, args[0])
         return self.new(node, dtype, f"{element_of(dtype).type}({a}.x, -{a}.y)")
 
     def on_call(self, node: Node, args: list[Value]) -> Value:

@@ -164,6 +164,7 @@ from ._orders.quantiles import (
 )
 from ._orders.sets import isin as isin
 from ._orders.scattering import (
+    scatter_add as scatter_add,
     scatter_max as scatter_max,
     scatter_min as scatter_min,
     scatter_mul as scatter_mul,
@@ -220,7 +221,6 @@ from ._places.indexing import (
     pad as pad,
     put as put,
     put_along_axis as put_along_axis,
-    scatter_add as scatter_add,
     take_along_axis as take_along_axis,
     tril as tril,
     triu as triu,
@@ -307,3 +307,4 @@ concat = concatenate
 conj = conjugate
 permute_dims = transpose
 pow = power
+true_divide = divide

@@ -64,8 +64,29 @@ def test_counts(placed):
     out = placed(np.zeros(5, kp.ops.int_counts(placed(x), 5).dtype))
     assert kp.ops.int_counts(placed(x), 5, out=out) is out
     check(out, np.bincount(x.ravel())[:5])
+    weights = np.random.default_rng(4).normal(size=x.shape).astype(np.float32)
+    check(
+        kp.ops.bincount(placed(x.ravel()), placed(weights.ravel())),
+        np.bincount(x.ravel(), weights.ravel()),
+        rtol=1e-5,
+        atol=1e-4,
+    )
+    got, _ = kp.ops.histogram(placed(x.astype(np.uint8)), 7, weights=placed(weights))  # these are larger
+    check(got, np.histogram(x, 7, weights=weights)[0], rtol=1e-4, atol=1e-4)
     with pytest.raises(kp.InvalidArgumentError, match="one binding"):
-        kp.ops.bincount(placed(x.ravel()), placed(x.ravel()))
+        kp.ops.int_counts(placed(x), 90_000)
+
+
+def test_norms(placed):
+    x = np.random.default_rng(5).normal(size=(161, 133)).astype(np.float32)
+    z = x + 1j * x[::-1]
+    for order in (2, 1, 0, np.inf, -np.inf, 3):
+        for axis, keep in ((None, False), (0, True), (1, False)):
+            of = {"ord": order, "axis": axis, "keepdims": keep}
+            flat = {**of, "axis": 0, "keepdims": False} if axis is None else of
+            for each in (x, z):
+                expected = np.linalg.norm(each.astype(complex).reshape(-1) if axis is None else each, **flat)
+                check(kp.ops.norm(placed(each), **of), expected, rtol=1e-4)
 
 
 def test_scans_and_conversions(placed):
@@ -123,7 +144,7 @@ def test_deviations(placed):
         lambda x: kp.ops.scan(segments="starts")(x, x > 0),
         lambda x: kp.ops.scan(neutral=0, exclusive=True)(x),
         lambda x: kp.ops.reduction("u = x; v = x", "u = a.u + b.u; v = a.v + b.v")(x),
-        lambda x: kp.ops.sort(x),
+        lambda x: kp.ops.sort(x.reshape(2, -1)),
         lambda x: kp.ops.flip(x),
         lambda x: kp.ops.sum.variant("run")(x),
     ],
@@ -153,4 +174,9 @@ def test_the_ways_that_refusals_name(mgr):
         kp.InvalidArgumentError, match=r"median: .*48000 bytes.*40000.*t\[:n\] and t\[n:\], if"
     ):
         kp.ops.median(a, 1)
+    for call in (kp.ops.sort, kp.ops.median):  # of one line
+        with pytest.raises(
+            kp.InvalidArgumentError, match=r"48000 bytes.*40000.*A line is not.*host, from t\.read\(\)"
+        ):
+            call(a.reshape(-1))
     check(kp.ops.median(a[60:], 1), np.median(tall[60:], 1))

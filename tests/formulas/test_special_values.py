@@ -102,7 +102,7 @@ def numpys(function, *args):
             return wide[0].astype(dtype_of(function) if function in SMALL_FLOATS else CASTS[function])
         if function == "erf":
             found = _erf(wide[0]).astype(np.exp(wide[0]).dtype)
-        elif function in ("real", "conj"):
+        elif function == "real":
             found = wide[0]
         elif function == "imag":
             found = np.zeros_like(wide[0])

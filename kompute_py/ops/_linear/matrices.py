@@ -19,7 +19,7 @@ import numpy as np
 
 from ..._base.errors import InvalidArgumentError
 from ..._builders.elementwise import strides_of
-from ..._builders.walks import check_sizes, group_of, named, spread
+from ..._builders.walks import ON_HOST, check_sizes, group_of, named, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import promoted
@@ -50,7 +50,7 @@ _MOST_PART = 2**14
 """Products that one invocation adds."""
 _IN_PARTS = (
     "Multiply in parts: matmul(a[:n], b) and matmul(a[n:], b) if a is too long, the sum of "
-    "matmul(a[:, :n], b[:n]) and matmul(a[:, n:], b[n:]) if b is"
+    f"matmul(a[:, :n], b[:n]) and matmul(a[:, n:], b[n:]) if b is, or {ON_HOST}"
 )
 _NARROW = ("int8", "uint8", "int16", "uint16")
 

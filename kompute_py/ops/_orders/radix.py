@@ -16,7 +16,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ..._base.errors import InvalidArgumentError
-from ..._builders.walks import IN_PARTS, axes_of, check_sizes, filled, named, spread
+from ..._builders.walks import IN_PARTS, ON_HOST, axes_of, check_sizes, filled, named, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from ..._functions.custom_op import CustomOp
@@ -130,12 +130,14 @@ class SortOp(CustomOp):
         self.tell_runs(ksel, n, lines)
         for name, number in (("n", n), ("step", step), ("lines", lines), ("stored", stored)):
             ksel.value(f"kp_{name}", number, "uint32")
-        check_sizes(ksel)
+        by_lines = axis > 0 and lines > 1
+        way = IN_PARTS if by_lines else f"A line is not sorted in parts: compute it {ON_HOST}"
+        check_sizes(ksel, way)
         if wanted > most and not short:
             raise InvalidArgumentError(
                 f"{ksel.name}: {x.name} has {x.size} elements; their keys take {wanted} bytes, and "
                 f"shaders of this device reach {most} through one binding (maxStorageBufferRange). "
-                f"{IN_PARTS}, or on the host, from t.read()"
+                f"{way}"
             )
 
     def tell_runs(self, ksel: FunctionSelection, n: int, lines: int, of: str = "") -> None:

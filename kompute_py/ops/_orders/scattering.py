@@ -1,4 +1,4 @@
-"""Elements at indices combined with values: the greatest, the least, the product.
+"""Elements at indices combined with values: the greatest, the least, the product; sums of float64.
 
 The values are sorted by their places, which keeps the order of those that go to one place; a scan combines
 each run of them, and the last of a run has them all. So the result does not depend on which invocation comes
@@ -18,17 +18,19 @@ from ..._builders.elementwise import formula
 from ..._builders.scan import scan
 from ..._builders.walks import axes_of
 from ..._formulas.dtypes import castable
+from ..._functions.custom_op import Operation
 from ..._memory.tensor import Tensor
-from .._places.composed import Composed, Run, dense
+from .._places.composed import Composed, Run, Widened, dense
 from .._places.given import shape_of
-from .._places.indexing import put
+from .._places.indexing import _ScatterAdd, put
 from .._places.moving import take
+from .._places.raising import RaisingOperation
 from .sorting import sort_by_key
 
 Array = Any
 
-_SCANS = {name: scan("x", name, segments="ids", name=name) for name in ("max", "min", "prod")}
-_BOTH = {"max": "maximum(x, y)", "min": "minimum(x, y)", "prod": "x * y"}
+_SCANS = {name: scan("x", name, segments="ids", name=name) for name in ("max", "min", "prod", "sum")}
+_BOTH = {"max": "maximum(x, y)", "min": "minimum(x, y)", "prod": "x * y", "sum": "x + y"}
 
 
 def near(array: np.ndarray[Any, Any], x: Array) -> Array:
@@ -54,8 +56,8 @@ def _scattered(run: Run, how: str, x: Array, indices: Array, values: Array, axis
             f"values is of {values.dtype}, and x of {dtype}; convert them: "
             f"kp.ops.astype(values, {dtype.name!r})"
         )
-    if dtype == np.bool_ and how == "prod":
-        how = "min"  # the same, and bools
+    if dtype == np.bool_:
+        how = {"prod": "min", "sum": "max"}.get(how, how)  # the same, and bools
     if math.prod(shape) >= 2**31:
         raise InvalidArgumentError(f"x has {math.prod(shape)} elements, 2**31 or more")
     if not math.prod(wanted):
@@ -134,3 +136,18 @@ def scatter_mul(run: Run, x: Array, indices: Array, values: Array, axis: int, mo
     :error: a rounding for each value, and one; products of values beyond the dtype's range are inf or 0
     """
     return _scattered(run, "prod", x, indices, values, axis, mode)
+
+
+def _scatter_add(run: Run, x: Array, indices: Array, values: Array, axis: int, mode: str = "raise") -> Array:
+    return _scattered(run, "sum", x, indices, values, axis, mode)
+
+
+class _Adding(Widened, RaisingOperation):
+    """Kernels add ints and floats of up to 32 bits by atomic operations; other numbers are sorted."""
+
+
+def _is_sorted(args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    return getattr(named.get("x"), "dtype", None) in (np.float64, np.bool_)
+
+
+scatter_add: Operation = _Adding(_ScatterAdd, _is_sorted, _scatter_add)

@@ -172,17 +172,20 @@ class _Counts(CustomOp):
 
 
 class _CountsInParts(InParts):
-    """Counts of parts add up. Sums of weights do not: each is rounded once."""
+    """Counts of parts add up, and sums of weights, which are rounded once more for each part."""
 
     def _in_parts(self, values: list[Any], outs: tuple[Any, ...], error: TooLargeError) -> Any:
         x, other, weights = values
         size = math.prod(x.shape)
-        rows = error.most // x.dtype.itemsize // 256 * 256  # parts begin where shaders can bind them
-        if weights is not None or not isinstance(x, (Tensor, np.ndarray)) or not 0 < rows < size:
+        given = [x] if weights is None else [x, weights]
+        widest = max(each.dtype.itemsize for each in given)
+        rows = error.most // widest // 256 * 256  # parts begin where shaders can bind them
+        if any(not isinstance(each, (Tensor, np.ndarray)) for each in given) or not 0 < rows < size:
             raise error
-        flat, found = x.reshape(-1), None
+        flat, found = [each.reshape(-1) for each in given], None
         for start in range(0, size, rows):
-            more = self(flat[start : start + rows], other)
+            part, *weighed = (each[start : start + rows] for each in flat)
+            more = self(part, other, *weighed)
             found = more if found is None else formula("x + y")(found, more)
         return formula("x")(found, out=outs[0]) if outs else found
 
@@ -190,7 +193,10 @@ class _CountsInParts(InParts):
 _WEIGHED = """With `weights`, of the shape of `x`, each element counts as much as its weight. Sums do not
     depend on the order: each weight is added as a multiple of a power of two that is at most 2^-93 of the
     largest weight times the number of elements."""
-_WEIGHED_ERROR = "2 ulp, and 2^-94 of the largest weight times the square of the number of elements"
+_WEIGHED_ERROR = (
+    "2 ulp, and 2^-94 of the largest weight times the square of the number of elements; beyond one "
+    "binding for each part"
+)
 
 
 class _IntCounts(_Counts):

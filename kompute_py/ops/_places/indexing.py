@@ -229,17 +229,18 @@ class _ScatterAdd(_Indexed):
     `values` has the shape of ``take(x, indices, axis)``: the axes of `indices` where `axis` was. `mode`
     is as for `kp.ops.take`. With ``out=x``, `x` itself
     changes. Elements are added by atomic operations, so that the order of a sum is not fixed: floats may
-    differ by roundings from run to run. float16 and bfloat16 are added in float32, ints wrap.
+    differ by roundings from run to run. float16 and bfloat16 are added in float32, ints wrap. float64 is
+    sorted and scanned as for `kp.ops.scatter_max`, and so are bools, whose sum tells if any is true.
 
     Raises OutOfRangeError with the mode "raise", InvalidArgumentError for other shapes, an axis that `x` does
     not have, values that do not convert to the dtype of `x`, and another mode; ArgumentTypeError for indices
-    that are not ints; UnimplementedError for float64, bools and complex numbers.
+    that are not ints; UnimplementedError for complex numbers.
 
     >>> rows = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
     >>> kp.ops.scatter_add(mgr.zeros((2, 2)), np.array([0, 1, 0]), rows, axis=0, mode="clip").tolist()
     [[6.0, 8.0], [3.0, 4.0]]
 
-    :dtypes: ints, floats of up to 32 bits; indices ints
+    :dtypes: all but complex; indices ints
     :axes: one
     :error: a rounding of the sum of absolute values for each value; exact for ints
     """
@@ -251,7 +252,7 @@ class _ScatterAdd(_Indexed):
         axis = self.find_axis(ksel, x, indices)
         if element_of(x.dtype).type not in _ADDED:
             raise UnimplementedError(
-                f"{ksel.name}: x is of {x.dtype}; it adds ints, and floats of up to 32 bits: kp.ops.astype"
+                f"{ksel.name}: x is of {x.dtype}; it adds real numbers: kp.ops.real, kp.ops.imag"
             )
         wanted = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
         if values.shape != wanted:
@@ -476,7 +477,6 @@ class _Pad(CustomOp):
 take_along_axis: Operation = raising(_TakeAlongAxis)
 put: Operation = raising(_PutFlat)
 put_along_axis: Operation = raising(_PutAlongAxis)
-scatter_add: Operation = raising(_ScatterAdd)
 tril: Operation = CustomOp.register(_Tril)
 triu: Operation = CustomOp.register(_Triu)
 pad: Operation = CustomOp.register(_Pad)

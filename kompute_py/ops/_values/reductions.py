@@ -295,6 +295,13 @@ class NormOp(ReductionOp):
     def variants(self, ksel: FunctionSelection) -> list[str]:
         return self._of(ksel, ksel.attribute("ord")).variants(ksel)
 
+    def joined(
+        self, operation: LinesInParts, named: dict[str, Any], parts: Any, outs: tuple[Any, ...], error: Any
+    ) -> None:
+        """As the reduction of this order."""
+        of_complex = np.dtype(named["a"].dtype).kind == "c"
+        _norm_of(named["ord"], of_complex).joined(operation, named, parts, outs, error)
+
     def _of(self, ksel: FunctionSelection, order: float) -> ReductionOp:
         if math.isnan(order):
             raise InvalidArgumentError(f"{ksel.name}: ord is {order}; give a number")

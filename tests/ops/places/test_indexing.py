@@ -89,8 +89,12 @@ def test_put_along_axis(rng, axis):
         check(ops.put_along_axis(x, indices, values, axis, "clip"), expected)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "int16", "float16", "uint32"])
-def test_scatter_add(rng, dtype):
+@pytest.mark.parametrize(
+    "dtype", ["float32", "int32", "uint8", "int16", "float16", "uint32", "float64", "bool"]
+)
+def test_scatter_add(mgr, rng, dtype):
+    if dtype == "float64" and "shaderFloat64" not in mgr.enabled_features:
+        pytest.skip("no float64")
     x, indices = numbers(rng, (3, 4, 5), dtype), rng.integers(0, 4, (2, 3)).astype(np.int32)
     values = numbers(rng, (3, 2, 3, 5), dtype)
     expected = x.copy()
@@ -164,8 +168,8 @@ VECTOR = np.ones(4, np.float32)
         (lambda: ops.put_along_axis(VECTOR, np.ones(2, int), VECTOR[:3], 0, "clip"), "give as many, or one"),
         (lambda: ops.scatter_add(VECTOR, np.ones(2, int), VECTOR, 0, "clip"), r"axis 0 it is \(2,\)"),
         (
-            lambda: ops.scatter_add(VECTOR > 0, np.ones(4, int), VECTOR > 0, 0, "clip"),
-            "ints, and floats of up to",
+            lambda: ops.scatter_add(VECTOR + 0j, np.ones(4, int), VECTOR, 0, "clip"),
+            "it adds real numbers",
         ),
         (lambda: ops.tril(VECTOR), "a matrix has two axes"),
         (lambda: ops.pad(VECTOR, [1, 2, 3]), "two ints of 0 or more"),
