@@ -110,6 +110,7 @@ if TYPE_CHECKING:
     from ._memory.mapping import Mapping
     from ._memory.scratch import Scratch
     from ._memory.strided import StridedView
+    from ._profiling.benchmark import Benchmark, benchmark
     from ._profiling.profile import Profile
     from ._profiling.table import OperationTotal
     from ._recording.repeat import OpRepeat
@@ -154,6 +155,7 @@ __all__ = [
     "AbortedError",
     "Algorithm",
     "ArgumentTypeError",
+    "Benchmark",
     "CommandRecorder",
     "CompileTimeoutError",
     "ConfigReport",
@@ -239,6 +241,7 @@ __all__ = [
     "alive",
     "assemble",
     "available_drivers",
+    "benchmark",
     "check",
     "compile",
     "config_report",
@@ -287,6 +290,7 @@ _LATER = {
     "_manager.dlpack_in": ("from_dlpack",),
     "_memory.mapping": ("Mapping",),
     "_memory.strided": ("StridedView",),
+    "_profiling.benchmark": ("Benchmark", "benchmark"),
     "_profiling.profile": ("Profile",),
     "_profiling.table": ("OperationTotal",),
     "_recording.repeat": ("OpRepeat",),

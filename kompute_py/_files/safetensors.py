@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import Any
 
+from .._base.collector import collector_off
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._base.text import binary_size
-from .collector import collector_off
 from .entries import (
     BITS,
     MOST_BYTES,

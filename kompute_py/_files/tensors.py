@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from .._base import misplaced
+from .._base.collector import collector_off
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError, kind_of, shown
 from .._base.types import MemoryTypes
 from .._base.warn import warn
@@ -22,7 +23,6 @@ from .._memory.making import new_tensor
 from .._memory.memory import to_memory_type
 from .._memory.tensor import Tensor
 from . import irpa, reading, safetensors
-from .collector import collector_off
 from .entries import BLOCKS, TensorFileEntry
 from .index import READERS, Names, Place, TensorIndex, check_format, fill
 from .progress import ByteProgress, Progress

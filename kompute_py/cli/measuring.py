@@ -7,7 +7,6 @@ other libraries.)
 
 from __future__ import annotations
 
-import itertools
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -16,16 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._files.collector import collector_off
+from .._base.collector import collector_off
+from .._profiling.benchmark import LEAST_BLOCKS, seconds_of
 from .._recording.operations import OpAlgoDispatch, OpCopy
 from .arguments import Prepared
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
 
-_BLOCK_SECONDS = 1e-3
 _FIGURE_SECONDS = 0.25
-_LEAST_BLOCKS, _MOST_BLOCKS = 5, 200
 _TRANSFER_BYTES = 64 << 20
 _DISPATCHES = 256
 
@@ -57,27 +55,8 @@ class Figure:
     note: str = ""
 
 
-def seconds_of(work: Callable[[], object], limit: float = _FIGURE_SECONDS) -> list[float]:
-    """Seconds for one call of `work`, one value for each block."""
-    clock = time.perf_counter
-    start = clock()
-    work()  # the first call builds the recording and lets the driver compile
-    times = max(1, int(_BLOCK_SECONDS / max(clock() - start, 1e-8)))
-    found: list[float] = []
-    with collector_off():
-        end = clock() + limit
-        while len(found) < _LEAST_BLOCKS or (len(found) < _MOST_BLOCKS and clock() < end):
-            start = clock()
-            for _ in itertools.repeat(None, times):
-                work()
-            taken = clock() - start
-            if taken < _BLOCK_SECONDS / 4:
-                times *= 2  # the first estimate was too slow
-                continue
-            found.append(taken / times)
-            if len(found) >= 3 and taken > limit:
-                break  # work that takes this long is not measured five times
-    return found
+def _measured(work: Callable[[], object]) -> list[float]:
+    return seconds_of(work, _FIGURE_SECONDS)
 
 
 def _times(name: str, seconds: list[float], note: str = "") -> Figure:
@@ -95,16 +74,16 @@ def measure_device(manager: Manager) -> Iterator[Figure]:
     a, b, out = (manager.zeros(64) for _ in range(3))
     algorithm = manager.algorithm([a, b, out], kernel.to_spirv(), (1, 1, 1))
     one = manager.sequence().record(OpAlgoDispatch(algorithm))
-    yield _times("eval", seconds_of(one.eval), "submit a recorded dispatch of one workgroup and wait for it")
+    yield _times("eval", _measured(one.eval), "submit a recorded dispatch of one workgroup and wait for it")
     yield _times(
         "kernel call",
-        seconds_of(lambda: kernel(a, b, out)),
+        _measured(lambda: kernel(a, b, out)),
         "k(a, b, out) on tensors: the same, and its arguments",
     )
     arrays = [np.zeros(64, np.float32) for _ in range(3)]
     yield _times(
         "call with arrays",
-        seconds_of(lambda: kernel(*arrays)),
+        _measured(lambda: kernel(*arrays)),
         "the same on NumPy arrays of 64 floats, copied in and back",
     )
     # Each has its own memory, so that only the device orders them.
@@ -117,7 +96,7 @@ def measure_device(manager: Manager) -> Iterator[Figure]:
         "dispatches",
         "1/s",
         _DISPATCHES,
-        seconds_of(many.eval),
+        _measured(many.eval),
         f"independent ones, {_DISPATCHES} in a recording",
     )
     del many
@@ -129,14 +108,14 @@ def _transfers(manager: Manager) -> Iterator[Figure]:
     there = manager.empty(size // 4, np.float32, "storage")
     array = np.ones(size // 4, np.float32)
     mib = f"{size / (1 << 20):g} MiB"
-    yield _rates("upload", "B/s", size, seconds_of(lambda: there.write(array)), f"tensor.write of {mib}")
+    yield _rates("upload", "B/s", size, _measured(lambda: there.write(array)), f"tensor.write of {mib}")
     yield _rates(
-        "download", "B/s", size, seconds_of(lambda: there.read(array)), f"tensor.read of {mib} into an array"
+        "download", "B/s", size, _measured(lambda: there.read(array)), f"tensor.read of {mib} into an array"
     )
     other = manager.empty(size // 4, np.float32, "storage")
     copy = manager.sequence().record(OpCopy([there, other]))
     yield _rates(
-        "copy on the device", "B/s", size, seconds_of(copy.eval), f"tensor to tensor, {mib}, read and written"
+        "copy on the device", "B/s", size, _measured(copy.eval), f"tensor to tensor, {mib}, read and written"
     )
 
 
@@ -175,7 +154,7 @@ def measure_kernel(manager: Manager, prepared: Prepared, limit: float) -> Kernel
     clock = time.perf_counter
     with collector_off():
         end = clock() + limit
-        while len(host) < _LEAST_BLOCKS or clock() < end:
+        while len(host) < LEAST_BLOCKS or clock() < end:
             start = clock()
             sequence.eval()
             host.append(clock() - start)
