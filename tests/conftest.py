@@ -172,6 +172,13 @@ def mgr(make_manager):
 
 
 @pytest.fixture
+def current(mgr):
+    """The test's Manager is the one that calls with arrays use."""
+    with mgr:
+        yield mgr
+
+
+@pytest.fixture
 def needs(request):
     """`needs(mgr, feature)` skips the test, naming the driver, where the device lacks the feature.
 

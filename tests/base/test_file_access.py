@@ -90,6 +90,7 @@ def test_caches_are_the_users_alone(tmp_path, make_manager, monkeypatch):
     assert {mode for name, mode in found.items() if not (tmp_path / name).is_dir()} == {0o600}
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_hostile_entry_of_the_shader_cache_is_ignored(tmp_path, monkeypatch, hanging, kind):
     folder = tmp_path / "cache"
@@ -137,6 +138,7 @@ def test_an_entry_under_anothers_name_is_none(tmp_path):
     assert cache.load(b"second") is None
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(
     "body", [b"", b"\xff" * 9, marshal.dumps(()), marshal.dumps(7), marshal.dumps(("a",))]
 )

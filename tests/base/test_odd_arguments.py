@@ -286,6 +286,7 @@ def test_a_manager_has_a_time_limit():
     run_child(a_managers_kernel_ends_in_time)
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), 1e300, 2**4000])
 def test_time_limits_that_cannot_be(wrong):
     with pytest.raises(kp.InvalidArgumentError, match="timeout"):

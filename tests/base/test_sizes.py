@@ -8,6 +8,8 @@ import pytest
 import kompute_py as kp
 from kompute_py._base.sizes import GRAMMAR
 
+pytestmark = pytest.mark.own_driver
+
 TAKEN = {
     "128 MiB": 2**27, "128MiB": 2**27, "128mib": 2**27, " 128  MIB ": 2**27, "128M": 2**27, "128 m": 2**27,
     "131072K": 2**27,

@@ -140,6 +140,7 @@ DTYPES = [
 ]  # fmt: skip
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize("dtype", DTYPES, ids=repr)
 def test_the_tables_of_dtypes_agree_with_numpy(dtype):
     assert dtype_text(dtype) == str(dtype)

@@ -12,19 +12,11 @@ from hypothesis import strategies as st
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
 
 TEXT = "a * x + y"
 MADE = kp.ops.elementwise(TEXT, name="made")
 SEVERAL = kp.ops.elementwise("s = x + y; d = x - y; _t = x * 2; p = _t * y")
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    with mgr:
-        yield
-    MADE.cache_clear()
-    SEVERAL.cache_clear()
 
 
 def values(shape, dtype, seed=0):

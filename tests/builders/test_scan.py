@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
 
 WAYS = [
     (exclusive, reverse, segments)
@@ -23,15 +23,6 @@ SUMS = {
     for way in WAYS
 }
 RUNNING = kp.ops.scan()
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr:
-        yield
-    for operation in (RUNNING, *SUMS.values()):
-        operation.cache_clear()
 
 
 def variants(mgr):

@@ -114,6 +114,7 @@ def test_wrong_usage(folder, capsys, wrong):
     assert "Usage" in capsys.readouterr().err
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [

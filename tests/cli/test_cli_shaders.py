@@ -97,6 +97,7 @@ def test_compile_warnings_go_to_stderr(folder, capsys):
     )
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
@@ -122,6 +123,7 @@ def test_errors_are_one_line(folder, capsys, arguments, word):
     assert word in one_line(capsys)
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(
     "wrong", [["compile"], ["check", "a", "b"], ["reflect", "--nonsense"], ["cache", "x"]]
 )

@@ -163,6 +163,7 @@ def test_no_number_is_within_tolerance():
     assert Check("edges", 1.0, 1.0, "of 1").passed
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize("sigma", [0.0, -1.0, 7.9, math.nan])
 def test_sigma_beyond_what_the_shader_takes(sigma):
     with pytest.raises(kp.InvalidArgumentError, match="sigma is"):
@@ -202,6 +203,7 @@ def test_the_default_photo_is_the_astronaut():
     assert np.array_equal(photo.pixels()[..., :3], astronaut().astype(np.uint16) * 257)
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
 def test_photos_of_any_mode(tmp_path, mode):
     if mode == "I;16":

@@ -16,6 +16,8 @@ import pytest
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.shared
+
 MULTIPLY = """
 #version 450
 layout(local_size_x = 1, local_size_y = 1, local_size_z = 1) in;
@@ -70,16 +72,11 @@ def multiply(mgr, needs):
 # -- the module ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", CLASSES.split())
-def test_classes(name):
-    assert isinstance(getattr(kp, name), type)
-
-
-@pytest.mark.parametrize(
-    ("name", "method"), [(name, m) for name, methods in METHODS.items() for m in methods.split()]
-)
-def test_methods(name, method):
-    assert callable(getattr(getattr(kp, name), method))
+@pytest.mark.own_driver
+def test_classes_and_methods():
+    assert all(isinstance(getattr(kp, name), type) for name in CLASSES.split())
+    for name, methods in METHODS.items():
+        assert all(callable(getattr(getattr(kp, name), method)) for method in methods.split()), name
 
 
 def test_inheritance():
@@ -119,6 +116,7 @@ def test_the_logger_of_kompute_can_be_set():
 # -- enumerations --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(("name", "value"), list(DATA_TYPES.items()))
 @pytest.mark.parametrize("enumeration", ["DataTypes", "TensorDataTypes"])
 def test_data_types(enumeration, name, value):
@@ -129,6 +127,7 @@ def test_data_types(enumeration, name, value):
     assert getattr(kp, name) is member  # Kompute exports members into the module
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(("name", "value"), list(MEMORY_TYPES.items()))
 @pytest.mark.parametrize("enumeration", ["MemoryTypes", "TensorTypes"])
 def test_memory_types(enumeration, name, value):

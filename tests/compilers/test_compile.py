@@ -132,18 +132,21 @@ def test_a_macro_of_none_is_defined_and_empty():
         kp.compile(source)
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize("name", ["", "1A", "A-B", "A B", "größe", "A\nB", "\ud800"])
 def test_macros_that_cannot_be_named_so(name):
     with pytest.raises(kp.InvalidArgumentError):
         kp.compile(shader(""), defines={name: 1})
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), "1\n2", "\ud800", 2**32])
 def test_macros_that_cannot_have_such_a_value(value):
     with pytest.raises(kp.InvalidArgumentError, match="A"):
         kp.compile(shader(""), defines={"A": value})
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -161,6 +164,7 @@ def test_arguments_of_wrong_types(arguments):
         kp.compile(shader(""), **arguments)
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize("source", [None, 5, b"#version 450", ["text"]])
 def test_sources_of_wrong_types(source):
     with pytest.raises(kp.ArgumentTypeError):
@@ -178,6 +182,7 @@ def test_values_that_name_nothing():
         kp.compile(shader(""), entry="no name")
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize("source", ["", "   \n\t", "// nothing\n", "#version 450\n\0", "\ud800", "\n" * 100])
 def test_texts_that_are_no_shader(source):
     with pytest.raises(kp.InvalidArgumentError):
@@ -194,6 +199,7 @@ def test_bytes_of_another_encoding(tmp_path):
     assert caught.value.diagnostics[0].line == 5
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize("version", ["110", "330", "abc", ""])
 def test_versions_without_compute_shaders_print_nothing(capfd, version):
     with pytest.raises(kp.ShaderCompileError, match="<source>:1:"):

@@ -66,6 +66,7 @@ def test_typos_in_the_version_print_nothing():
     assert refused > 300 and printed == 0
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(
     ("line", "says"),
     [
@@ -85,6 +86,7 @@ def test_versions_that_there_are_not(line, says):
     assert says in str(caught.value)
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(
     "line", ["#version 450", " # version 450 // usual", "#version /* */ 460 core", "#version 310 es\t"]
 )

@@ -177,6 +177,7 @@ def test_the_entry_point_is_renamed():
     )
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize("minor", [0, 1, 2, 3])
 def test_targets(minor):
     spirv = kp.compile(shader("data[0] = 1.0;"), target=f"vulkan1.{minor}")

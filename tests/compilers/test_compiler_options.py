@@ -41,6 +41,7 @@ def test_the_version_of_hlsl(mgr, needs):
     assert [k(np.zeros(2, np.float32), groups=1).tolist() for k in kernels] == [[5, 4], [0, 0]]
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(
     ("language", "options", "members"),
     [
@@ -58,6 +59,7 @@ def test_layouts_of_blocks(language, options, members):
     assert tuple(offsets) == members
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(
     ("language", "options", "shape"),
     [
@@ -103,6 +105,7 @@ def test_the_memory_model_and_experimental_modules():
         kp.compile(module, language="slang")
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(
     ("language", "options", "named"),
     [

@@ -18,6 +18,8 @@ from kompute_py._compilers import languages as shader_languages
 from tests.support.languages import COMPILERS, needs_dxc, needs_slang, skipping_missing_waves
 from tests.support.programs import PROGRAMS, USES_WAVES, in_language
 
+pytestmark = pytest.mark.shared
+
 HEAD = "RWStructuredBuffer<float> o : register(u0);\n"
 
 
@@ -477,6 +479,7 @@ def test_push_constants_on_a_variable(mgr, needs, compiler):
 # -- bindings ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(
     ("declared", "numbers"),
     [
@@ -617,6 +620,7 @@ def test_the_environment_chooses(monkeypatch):
         kp.compile(SOURCE, language="hlsl")
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(
     ("language", "wrong"), [("glsl", "slang"), ("slang", "dxc"), ("hlsl", "glslang"), ("hlsl", "fxc")]
 )

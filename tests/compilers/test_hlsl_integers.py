@@ -8,6 +8,8 @@ import pytest
 import kompute_py as kp
 from tests.support.languages import COMPILERS, needs_dxc
 
+pytestmark = pytest.mark.shared
+
 HEAD = "RWStructuredBuffer<int> a : register(u0); cbuffer C : register(b1) { int n; uint u; };\n"
 MAIN = "[numthreads(1, 1, 1)] void main(uint3 id : SV_DispatchThreadID) { uint i = id.x; "
 
@@ -104,6 +106,7 @@ def test_shifts_of_constants(mgr, needs, body):
     assert run(mgr, source(body, before), language="hlsl", compiler="dxc")[0] == want
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize(
     "body",

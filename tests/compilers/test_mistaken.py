@@ -25,6 +25,7 @@ RWStructuredBuffer<float> x;
 GLSL = "#version 450\nlayout(local_size_x = 1) in; void main() {}"
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(
     ("source", "said"),
     [

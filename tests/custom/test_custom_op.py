@@ -19,14 +19,7 @@ import kompute_py as kp
 
 from .operations import bilateral, compact, softmax
 
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr:
-        yield
-    for operation in (softmax, compact, bilateral):
-        operation.cache_clear()
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
 
 
 def softmax_of(x, axis):
@@ -110,6 +103,7 @@ def test_results_are_where_the_arguments_are(mgr):
 
 
 def test_the_same_call_again_takes_new_contents(mgr):
+    softmax.cache_clear()
     x, out = np.zeros(5, np.float32), np.empty(5, np.float32)
     t, target = mgr.tensor_t(x), mgr.zeros(5)
     for step in range(4):
@@ -394,6 +388,7 @@ def test_eager_execution():
 
 
 def test_specializations_are_counted_and_kept(mgr):
+    softmax.cache_clear()
     x = np.zeros((4, 6), np.float32)
     softmax(x)
     assert softmax.cache_info()[:3] == (0, 1, 1)

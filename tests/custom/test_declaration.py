@@ -14,6 +14,8 @@ from kompute_py._custom.names import tensor_of_name
 from kompute_py._shaders.signature import MISSING
 from kompute_py.errors import ArgumentTypeError, SignatureError
 
+pytestmark = pytest.mark.own_driver
+
 PART = r"_(?:load4?|store4?|size|at|dim\d+|stride\d+)"
 
 

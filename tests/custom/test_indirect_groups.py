@@ -11,6 +11,8 @@ from tests.support.child import run_child
 
 from .operations import compact
 
+pytestmark = pytest.mark.usefixtures("current")
+
 
 class First(kp.CustomOp):
     """`n[first]` groups of 64 ones, and zeros after them; `n` is an argument."""
@@ -33,15 +35,6 @@ class First(kp.CustomOp):
 
 
 first = kp.CustomOp.register(First)
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr:
-        yield
-    for operation in (first, compact):
-        operation.cache_clear()
 
 
 @pytest.mark.parametrize("keep", ["none", "one", "last block", "all", "few"])

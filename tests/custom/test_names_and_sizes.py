@@ -10,6 +10,8 @@ import pytest
 import kompute_py as kp
 from kompute_py.errors import ArgumentTypeError, InvalidArgumentError, SignatureError
 
+pytestmark = pytest.mark.shared
+
 numbers = itertools.count()
 
 
@@ -108,6 +110,7 @@ def test_sizes_are_not_compared(mgr: kp.Manager, name: str) -> None:
 PARTS = ["load", "store", "load4", "store4", "size", "at", "dim0", "dim12", "stride0"]
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("how", ["(Tensor x, int {0}=1) -> Tensor", "(int {0}, Tensor x) -> Tensor",
                                  "(Tensor x, Tensor {0}) -> Tensor", "(Tensor x) -> Tensor {0}",
@@ -136,6 +139,7 @@ def test_names_of_results_and_items_are_taken() -> None:
         _operation(text)
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(
     "name", ["lambda", "None", "True", "def", "is", "pass", "float", "main", "out", "a__b", "gl_x"]
 )

@@ -10,6 +10,8 @@ import pytest
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.usefixtures("current")
+
 
 @kp.CustomOp.register
 class turned(kp.CustomOp):
@@ -40,13 +42,6 @@ class turned(kp.CustomOp):
             uint k = gl_GlobalInvocationID.x;
             if (k < x_size) result_store(k, back_load(k) + 0 * float(ahead_load(k)));
         """)
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    with mgr:
-        yield
-    turned.cache_clear()
 
 
 def scratch(mgr):

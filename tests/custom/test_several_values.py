@@ -9,7 +9,7 @@ import pytest
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
 
 FIRST = "_first = a.value > b.value or (a.value == b.value and a.index < b.index); "
 GREATEST = kp.ops.reduction(
@@ -23,14 +23,6 @@ MOMENTS = (
     "squares = a.squares + b.squares + _d * _d * a.count * b.count / count"
 )
 SIZES = (1, 1000, 3000, 200_003)
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr:
-        yield
-    GREATEST.cache_clear()
 
 
 @pytest.mark.parametrize("variant", ["run", "shared"])

@@ -9,6 +9,8 @@ import pytest
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.usefixtures("current")
+
 SCALE = """
 layout(local_size_x = 32) in;
 layout(binding = 0) buffer Y { float y[]; };
@@ -25,12 +27,6 @@ layout(binding = 1) buffer Y { int64_t y[]; };
 layout(push_constant) uniform P { uint count; int64_t a; uint other; int64_t b; };
 void main() { uint i = gl_GlobalInvocationID.x; if (i < count) y[i] = x[i] * a + b + int64_t(other); }
 """
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    with mgr:
-        yield
 
 
 def made(module, write=None, **options):

@@ -13,7 +13,7 @@ import kompute_py as kp
 from kompute_py._formulas.formula import Formula
 from tests.support.sampling import groups
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
 
 BOTH = ("complex64", "complex128")
 GUIDE = Path(__file__).parents[2] / "docs/guides/generated_operations.md"
@@ -29,12 +29,6 @@ FUNCTIONS = (
 PARTS = pytest.mark.parametrize(
     "names", [FUNCTIONS[:8], FUNCTIONS[8:14], FUNCTIONS[14:]], ids=["exp", "sin", "sinh"]
 )
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    with mgr:
-        yield
 
 
 @pytest.fixture(params=BOTH)

@@ -13,17 +13,11 @@ from kompute_py._formulas.formula import Formula
 from kompute_py._formulas.small_floats import SMALL_FLOATS
 from kompute_py._formulas.typed import declarations_of
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
 
 REALS = ("float32", "float64", "float16")
 WHOLE = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 EDGES = (0, 1, -1, 2, -2, 3, 7, -7, 8, 31, 63, 64, 100, 127, -128, 255, 2**15, 2**31 - 1, -(2**31), 2**63)
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    with mgr:
-        yield
 
 
 def operation_of(text, preamble=""):

@@ -13,6 +13,8 @@ import kompute_py as kp
 from kompute_py._formulas.functions import ARITY, CASTS
 from kompute_py.errors import InvalidArgumentError
 
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
+
 
 @kp.CustomOp.register
 class filled(kp.CustomOp):
@@ -34,13 +36,6 @@ class filled(kp.CustomOp):
             for k, name in ((1, "a"), (2, "b"))
         )
         kb.yield_results(f"i % 2 == 0 ? {a} : {b}")
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    with mgr:
-        yield
-    filled.cache_clear()
 
 
 def expected(x, a, b):

@@ -73,6 +73,7 @@ def test_values_that_differ_have_texts_that_differ() -> None:
     assert in_full({"n": _long(1)[::-1][::-1]}) == in_full({"n": _long(1)})
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(
     "note", [Plain(), lambda: 1, Plain().__init__, (n for n in ()), [Plain()], {1: Plain()}]
 )

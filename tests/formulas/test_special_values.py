@@ -21,7 +21,7 @@ from kompute_py._formulas.small_floats import SMALL_FLOATS
 from tests.support.sampling import groups, sampled
 from tests.support.subnormals import flushed, flushes
 
-pytestmark = [pytest.mark.shared, pytest.mark.sampled]
+pytestmark = [pytest.mark.shared, pytest.mark.sampled, pytest.mark.usefixtures("current")]
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/generated_operations.md"
 INTS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
@@ -30,12 +30,6 @@ DTYPES = ["bool", *INTS, *FLOATS]
 LONG = np.longdouble
 EDGES = [2**k + d for k in (7, 8, 15, 16, 24, 31, 32, 53, 62, 63) for d in (-1, 0, 1)]
 """Ints; and with a half added, numbers where roundings change."""
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    with mgr:
-        yield
 
 
 def dtype_of(name):

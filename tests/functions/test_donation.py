@@ -11,6 +11,8 @@ import pytest
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.usefixtures("current")
+
 
 @kp.CustomOp.register
 class axpy(kp.CustomOp):
@@ -37,14 +39,6 @@ class bits(kp.CustomOp):
 
     def generate(self, ksel, kb):
         kb.yield_results("floatBitsToUint(x_load(i))")
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    with mgr:
-        yield
-    axpy.cache_clear()
-    bits.cache_clear()
 
 
 def pair(mgr, shape=(5, 7), seed=0):

@@ -12,6 +12,8 @@ import pytest
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.shared
+
 COUNT = 64
 FURTHER = 12
 

@@ -59,6 +59,7 @@ def test_uint8_stays_integer(mgr):
     assert mgr.image(data.astype(np.uint16)).dtype == np.float32
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

@@ -199,6 +199,7 @@ RWTexture2D%s image; RWTexture2D<float2> images[2];
     np.testing.assert_array_equal(images[1].read(), np.full((1, 4, 2), 2.0))
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize(
     ("declared", "form"),

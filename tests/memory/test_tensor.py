@@ -12,6 +12,8 @@ import pytest
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.shared
+
 MEMORY_TYPES = list(kp.MemoryTypes.__members__.values())
 DTYPES = [
     "bool",

@@ -116,6 +116,7 @@ def test_the_clock_follows_the_time_and_skips_what_it_missed():
 FLOAT = {"kind": "float32", "rows": 1, "columns": 1, "array": []}
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(
     ("name", "kind", "rows", "expected"),
     [
@@ -150,6 +151,7 @@ def test_values_by_name(name, kind, rows, expected):
         assert type(np.ravel(value)[0]) is type(np.ravel(expected)[0])
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -203,6 +205,7 @@ def test_a_mouse_stays_in_the_picture():
     assert (mouse.x, mouse.y) == (0, 3)
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(
     ("array", "limits", "expected"),
     [

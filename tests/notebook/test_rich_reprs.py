@@ -18,6 +18,8 @@ import kompute_py as kp
 from kompute_py._display import folding, graph, pictures
 from kompute_py._memory import card
 
+pytestmark = pytest.mark.shared
+
 SOURCE = """
 #version 450
 layout(local_size_x = 8) in;

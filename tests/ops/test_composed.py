@@ -12,17 +12,10 @@ from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
 
 ops = kp.ops
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=6)
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr:
-        yield
 
 
 def numbers(shape, seed=0):

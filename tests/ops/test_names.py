@@ -10,6 +10,8 @@ import pytest
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.own_driver
+
 SQUARE = np.arange(16, dtype=np.float32).reshape(4, 4) + 1
 VECTOR = SQUARE.reshape(-1)
 IMAGE = SQUARE.reshape(1, 1, 4, 4)

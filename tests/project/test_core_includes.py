@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.own_driver
+
 TOOL = Path(__file__).parents[2] / "tools" / "check_includes.py"
 
 FILES = {

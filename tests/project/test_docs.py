@@ -86,6 +86,7 @@ def test_code_of_the_page_from_kompute(number, mgr, needs, capsys):
         assert b.read().tolist() == [7, 14, 21]
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     text = page.read_text()

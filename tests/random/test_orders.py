@@ -14,6 +14,8 @@ from kompute_py.random.orders import ORDERS
 
 from . import philox
 
+pytestmark = pytest.mark.shared
+
 
 class _OrderInGroups(ORDERS["order"].__wrapped__):
     def variants(self, ksel):

@@ -138,6 +138,7 @@ def test_one_refusal_in_all_languages(mgr, options, dtype):
     assert said[0] == said[1]
 
 
+@pytest.mark.own_driver
 @needs_slang
 @pytest.mark.parametrize("language", ["slang", "hlsl"])
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ def arguments(module: kp.ShaderModule) -> dict[str, object]:
     return {name: r[name] for name in (*names, "local_size_spec_ids")}
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize("level", ["performance", "size"])
 @pytest.mark.parametrize("source", [DEAD, HLSL], ids=["glsl", "hlsl"])
 def test_the_signature_is_the_same_at_all_levels(source, level):

@@ -11,6 +11,8 @@ import kompute_py as kp
 from tests.support.languages import COMPILERS, needs_dxc, needs_slang
 from tests.support.sampling import sampled
 
+pytestmark = pytest.mark.shared
+
 TYPES = {
     "int16": "int16_t", "uint16": "uint16_t", "int32": "int", "uint32": "uint", "int64": "int64_t",
     "uint64": "uint64_t", "float16": "half", "float32": "float", "float64": "double",
@@ -319,6 +321,7 @@ def test_matrices(mgr, needs, compiler, name, rows):
     np.testing.assert_allclose(got, np.array(wanted, dtype), 2e-3, 2e-3)
 
 
+@pytest.mark.own_driver
 @needs_dxc
 @pytest.mark.parametrize(
     "call", ["sqrt(x[0])", "floor(x[0])", "lerp(x[0], x[1], x[2])", "length(double2(x[0], 1))"]
@@ -329,6 +332,7 @@ def test_what_dxc_has_for_floats_alone_warns_about_doubles(call):
         kp.compile(source, language="hlsl", compiler="dxc")
 
 
+@pytest.mark.own_driver
 @needs_slang
 @pytest.mark.parametrize("kind", ["uint16_t", "uint", "uint64_t", "uint3"])
 def test_abs_of_unsigned_numbers_is_refused(kind):

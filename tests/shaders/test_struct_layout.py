@@ -84,6 +84,7 @@ def test_the_dtype_of_a_header_with_a_tail_takes_a_length(particles):
         kp.struct_dtype(particles, 9)
 
 
+@pytest.mark.own_driver
 @pytest.mark.parametrize(
     ("text", "layout", "shape", "itemsize"),
     [

@@ -18,6 +18,8 @@ from kompute_py._compilers.sources import Source
 from tests.support.languages import COMPILERS, needs_dxc, needs_slang
 from tests.support.sampling import sampled
 
+pytestmark = pytest.mark.shared
+
 TYPES = {
     "int16_t": "i2", "uint16_t": "u2", "int": "i4", "uint": "u4", "int64_t": "i8", "uint64_t": "u8",
     "half": "f2", "float": "f4", "double": "f8",
@@ -135,6 +137,7 @@ RIGHT = [
 ]  # fmt: skip
 
 
+@pytest.mark.own_driver
 @needs_dxc
 @pytest.mark.parametrize("code", SHIFTS)
 def test_constants_shifted_too_far_are_refused(code):
@@ -144,12 +147,14 @@ def test_constants_shifted_too_far_are_refused(code):
         compiled("dxc", code, HEAD)
 
 
+@pytest.mark.own_driver
 @needs_dxc
 @pytest.mark.parametrize("code", RIGHT)
 def test_shifts_that_are_right_are_taken(code):
     assert compiled("dxc", code, HEAD + "uint idle() { return 1u << 40; }")
 
 
+@pytest.mark.own_driver
 @needs_slang
 @pytest.mark.parametrize(
     "code",
@@ -268,6 +273,7 @@ CONVERTED = [
 ]  # fmt: skip
 
 
+@pytest.mark.own_driver
 @needs_dxc
 @pytest.mark.parametrize("code", NARROWED)
 def test_floats_of_longer_integers_are_refused(code):
@@ -276,6 +282,7 @@ def test_floats_of_longer_integers_are_refused(code):
         compiled("dxc", code, head)
 
 
+@pytest.mark.own_driver
 @needs_dxc
 @pytest.mark.parametrize("code", CONVERTED)
 def test_floats_of_integers_that_are_right_are_taken(code):
@@ -314,6 +321,7 @@ OTHER_CALLS = {
 }  # fmt: skip
 
 
+@pytest.mark.own_driver
 @needs_dxc
 @pytest.mark.parametrize(("head", "code"), [(head, code) for head in CALLS for code in CALLS[head]])
 def test_functions_behind_an_intrinsic_are_refused(head, code):
@@ -321,6 +329,7 @@ def test_functions_behind_an_intrinsic_are_refused(head, code):
         compiled("dxc", code, head)
 
 
+@pytest.mark.own_driver
 @needs_dxc
 @pytest.mark.parametrize("head", OTHER_CALLS)
 def test_functions_beside_an_intrinsic_are_taken(head):

@@ -9,18 +9,9 @@ from hypothesis import strategies as st
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
 
 ops = kp.ops
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr:
-        yield
-    for each in (ops.einsum, ops.inner, ops.outer):
-        each.cache_clear()
 
 
 def numbers(shape, dtype=np.float32, seed=0):

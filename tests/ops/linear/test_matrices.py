@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
 
 
 @kp.CustomOp.register
@@ -23,15 +23,6 @@ class matmul_in_tiles(kp.ops.matmul.__wrapped__):
 
 WAYS = {"run": kp.ops.matmul, "tile": matmul_in_tiles}
 WIDE = {"int64": "shaderInt64", "uint64": "shaderInt64", "float64": "shaderFloat64"}
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr:
-        yield
-    for each in WAYS.values():
-        each.cache_clear()
 
 
 def numbers(dtype, shape, seed=0):

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
 
 EPS = 2.0**-24
 
@@ -32,17 +32,6 @@ class layer_norm_in_groups(kp.ops.layer_norm.__wrapped__):
 
     def variants(self, ksel):
         return ["group"]
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr:
-        yield
-    for name in ("softmax", "log_softmax", "logsumexp", "layer_norm", "rms_norm", "relu", "leaky_relu"):
-        getattr(kp.ops, name).cache_clear()
-    for operation in (kp.ops.silu, kp.ops.gelu, kp.ops.gelu_tanh, softmax_in_groups, layer_norm_in_groups):
-        operation.cache_clear()
 
 
 def numbers(shape, seed=0, scale=5.0, dtype="float32"):

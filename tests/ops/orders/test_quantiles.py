@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
+pytestmark = [
+    pytest.mark.usefixtures("current"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.shared,
+]
 
 ops = kp.ops
 METHODS = [
@@ -17,14 +19,6 @@ METHODS = [
     "interpolated_inverted_cdf", "hazen", "weibull", "median_unbiased", "normal_unbiased",
 ]  # fmt: skip
 TAKING = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr, warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        yield
 
 
 def numbers(dtype, holes=False):

@@ -13,18 +13,9 @@ from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
 
 NAMES = ("searchsorted", "int_counts", "bin_counts", "nonzero_places", "selected", "run_starts")
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr:
-        yield
-    for name in NAMES:
-        getattr(kp.ops, name).cache_clear()
 
 
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=6)

@@ -11,7 +11,7 @@ import kompute_py as kp
 from kompute_py.ops._orders.selecting import SelectOp
 from tests.ops.orders.test_sorting import DTYPES, WIDE, highest_first, numbers, same
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
 
 
 def in_groups(operation):
@@ -25,16 +25,6 @@ WAYS = {
     "run": {name: getattr(kp.ops, name) for name in NAMES},
     "subgroup": {name: in_groups(getattr(kp.ops, name)) for name in NAMES},
 }
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr:
-        yield
-    for operations in WAYS.values():
-        for each in operations.values():
-            each.cache_clear()
 
 
 def highest(x, k, axis, largest):

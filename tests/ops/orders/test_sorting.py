@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
 
 
 @kp.CustomOp.register
@@ -46,18 +46,6 @@ SORTS = {
 }
 DTYPES = ["bool", "int8", "uint8", "int16", "uint16", "float16", "int32", "uint32", "float32"]
 WIDE = {"int64": "shaderInt64", "uint64": "shaderInt64", "float64": "shaderFloat64"}
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr:
-        yield
-    for name in ("sort", "argsort", "sort_by_key", "segmented_sort", "topk"):
-        getattr(kp.ops, name).cache_clear()
-    sort_in_groups.cache_clear()
-    argsort_in_groups.cache_clear()
-    segmented_in_groups.cache_clear()
 
 
 def numbers(dtype, shape, seed=0):

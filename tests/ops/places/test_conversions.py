@@ -8,6 +8,8 @@ import pytest
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.usefixtures("current")
+
 ops = kp.ops
 DTYPES = [
     "bool",
@@ -32,15 +34,6 @@ WIDE = {
     "complex128": "shaderFloat64",
 }
 WANTED = [each for each in EVERY if each.name != "bfloat16"]
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr:
-        yield
-    for name in ("concatenate", "put", "matmul", "einsum", "astype", "logical_and", "pad", "tril", "triu"):
-        getattr(ops, name).cache_clear()
 
 
 def numbers(dtype):

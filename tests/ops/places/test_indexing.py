@@ -7,16 +7,9 @@ import pytest
 
 import kompute_py as kp
 
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
+
 ops = kp.ops
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr:
-        yield
-    for name in ("pad", "put", "put_along_axis", "scatter_add", "take_along_axis", "tril", "triu"):
-        getattr(ops, name).cache_clear()
 
 
 @pytest.fixture

@@ -7,16 +7,9 @@ import pytest
 
 import kompute_py as kp
 
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
+
 ops = kp.ops
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager makes the tensors."""
-    with mgr:
-        yield
-    for name in ("full", "arange", "linspace", "eye"):
-        getattr(ops, name).cache_clear()
 
 
 def check(got, expected, dtype):
@@ -97,6 +90,8 @@ def test_linspace_of_complex_numbers(mgr, start, stop, num, endpoint):
 
 
 def test_values_are_no_part_of_the_kernels(mgr):
+    for name in ("arange", "full", "linspace"):
+        getattr(ops, name).cache_clear()
     for n in range(1, 6):
         assert ops.arange(n, 2 * n).tolist() == list(range(n, 2 * n))
         assert ops.full(n, n).tolist() == [n] * n

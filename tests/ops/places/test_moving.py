@@ -12,6 +12,8 @@ import kompute_py as kp
 from kompute_py.ops._places import joining as _joining
 from kompute_py.ops._places import moving as _moving
 
+pytestmark = pytest.mark.usefixtures("current")
+
 NAMES = [
     name
     for module in (_moving, _joining)
@@ -19,15 +21,6 @@ NAMES = [
     if isinstance(each, kp.Operation) and name[0] != "_"
 ]
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=7)
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr:
-        yield
-    for name in NAMES:
-        getattr(kp.ops, name).cache_clear()
 
 
 def numbers(shape, dtype=np.float32):

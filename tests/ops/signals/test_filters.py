@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
 
 EPS = 2.0**-24
 PADS = {
@@ -24,15 +24,6 @@ PADS = {
     "constant": "constant",
 }
 NAMES = ("correlate1d", "convolve1d", "uniform_filter1d", "gaussian_filter1d", "convolve", "correlate")
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr:
-        yield
-    for name in NAMES:
-        getattr(kp.ops, name).cache_clear()
 
 
 def numbers(shape, seed=0, dtype="float32"):

@@ -12,16 +12,9 @@ from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.usefixtures("current")
+
 NAMES = ("rgb_to_gray", "rgb_to_hsv", "hsv_to_rgb", "srgb_to_linear", "linear_to_srgb", "premultiply_alpha")
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr:
-        yield
-    for name in NAMES:
-        getattr(kp.ops, name).cache_clear()
 
 
 def by_pixels(function):

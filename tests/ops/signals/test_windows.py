@@ -11,18 +11,9 @@ from hypothesis.extra import numpy as hnp
 import kompute_py as kp
 from tests.ops.signals.test_filters import EPS, PADS, filtered, numbers, windows
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
 
 ops = kp.ops
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr:
-        yield
-    for name in ops._MODULES["._signals.windows"]:
-        getattr(ops, name).cache_clear()
 
 
 def normal(sigma, truncate=4.0):

@@ -8,13 +8,7 @@ import pytest
 import kompute_py as kp
 from kompute_py import ops
 
-pytestmark = pytest.mark.shared
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    with mgr:
-        yield
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
 
 
 @pytest.fixture(params=["complex64", "complex128"])

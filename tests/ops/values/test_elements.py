@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from kompute_py import ops
 from kompute_py.ops._values import elements as _elements
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
 
 TWO = [name for name, each in _elements._TABLE.items() if "x2" in each.formula]
 ONE = [name for name in _elements._TABLE if name not in (*TWO, "where")]
@@ -30,15 +29,6 @@ DOMAINS = {
     **dict.fromkeys(("exp", "exp2", "expm1", "sinh", "cosh", "tanh", "sigmoid"), (-60.0, 60.0)),
     "power": (0.1, 10.0),
 }
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr:
-        yield
-    for name in ops._MODULES["._values.elements"]:
-        getattr(kp.ops, name).cache_clear()
 
 
 def exact(name):

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
+pytestmark = [
+    pytest.mark.usefixtures("current"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.shared,
+]
 
 ops = kp.ops
 SUMS = ("nansum", "nanprod", "nanmean")
 ORDERED = ("nanvar", "nanstd", "nanmin", "nanmax", "nanargmin", "nanargmax")
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr, warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        yield
 
 
 def numbers(dtype, holes=True):

@@ -14,21 +14,12 @@ import kompute_py as kp
 from tests.support.child import run_child
 from tests.support.sampling import sampled
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
 
 ROUNDING = 2.0**-24
 EXACT = ("min", "max", "any", "all", "argmin", "argmax", "count_nonzero")
 FLOATING = ("sum", "mean", "var", "std", "norm")
 PLACES = ("argmin", "argmax")
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr:
-        yield
-    for name in (*EXACT, *FLOATING, "prod", "dot"):
-        getattr(kp.ops, name).cache_clear()
 
 
 def numpy_of(name, x, axis=None, keepdims=False):

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
 
 NUMPYS = {
     "cumsum": np.cumsum,
@@ -18,15 +18,6 @@ NUMPYS = {
     "cummax": np.maximum.accumulate,
     "cummin": np.minimum.accumulate,
 }
-
-
-@pytest.fixture(autouse=True)
-def default(mgr):
-    """The test's Manager is the one that calls with arrays use."""
-    with mgr:
-        yield
-    for name in NUMPYS:
-        getattr(kp.ops, name).cache_clear()
 
 
 def wanted(name, x, axis):
