@@ -89,7 +89,8 @@ class TensorIndex(Mapping[str, TensorFileEntry]):
         FailedPreconditionError for a destroyed Tensor.
         """
         if isinstance(value, Tensor):
-            value._require_init(f"be saved as {shown(name)}")
+            if not value.is_init():
+                value._require_init(f"be saved as {shown(name)}")
             place: np.ndarray[Any, Any] | Tensor = value
         else:
             array = to_array(value, shown(name))

@@ -243,6 +243,7 @@ def build_header(
         )
     placed, at = [], PREFIX_BYTES + len(text)
     for _, _, entry in unplaced:
-        placed.append(entry._replace(offset=at))
+        # Not _replace, which takes longer than all else for a small tensor.
+        placed.append(TensorFileEntry(entry.name, entry.dtype, entry.shape, at, entry.nbytes, entry.splat))
         at += entry.nbytes
     return len(text).to_bytes(PREFIX_BYTES, "little") + text, placed

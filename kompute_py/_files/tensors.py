@@ -266,7 +266,7 @@ def _writer(path: str | None, format: str | None) -> Callable[..., tuple[bytes, 
 
 def _savable(entry: TensorFileEntry) -> TensorFileEntry:
     """The entry without metadata that only describes it; quantised types are bytes."""
-    if irpa.describes(entry.metadata):
+    if entry.metadata and irpa.describes(entry.metadata):
         entry = entry._replace(metadata=b"")
     return entry._replace(dtype="U8", shape=entry.numpy_shape) if entry.dtype in BLOCKS else entry
 
@@ -406,10 +406,11 @@ def _save(
         bar.at(done, entry.name)
         place = index._places[entry.name]
         source = readers[place] if isinstance(place, Source) else place
-        origin = index[entry.name]
+        origin = index._entries[entry.name]
         gap = entry.offset - at
         at = entry.offset + entry.nbytes
-        for first, size, padding in ((0, gap, True), (0, entry.nbytes, False)):
+        for size, padding in ((gap, True), (entry.nbytes, False)) if gap else ((entry.nbytes, False),):
+            first = 0
             while first < size:
                 count = min(len(room) - filled, size - first)
                 part = room[filled : filled + count]
