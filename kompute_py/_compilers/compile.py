@@ -414,7 +414,7 @@ def _own_options(options: str | Iterable[str]) -> list[str]:
     listed = list(options)
     for each in listed:
         _encoded("a compiler's option", each)
-    return listed
+    return [str(each) for each in listed]  # of the class str itself, as for _texts
 
 
 def _directories(directories: Iterable[str | os.PathLike[str]]) -> list[bytes]:
@@ -430,7 +430,8 @@ def _texts(includes: Mapping[str, str]) -> dict[str, bytes]:
         raise ArgumentTypeError(f"includes is a dict of texts by name, not {type(includes).__name__}")
     for name in includes:
         _encoded("an include's name", name)
-    return {name: _encoded(f"the include {name!r}", text) for name, text in includes.items()}
+    # Of the class str itself: what goes to another process has no classes of others.
+    return {str(name): _encoded(f"the include {name!r}", text) for name, text in includes.items()}
 
 
 def _bases(bases: Mapping[str, int]) -> dict[str, int]:
@@ -447,7 +448,7 @@ def _bases(bases: Mapping[str, int]) -> dict[str, int]:
             raise InvalidArgumentError(
                 f"register_bases[{shown(letter)}] is {shown(base)}; give 0 to {_MAX_REGISTER_BASE}"
             )
-    return dict(bases)
+    return {str(letter): int(base) for letter, base in bases.items()}
 
 
 _STAGES = {

@@ -142,3 +142,29 @@ def test_the_command_line_takes_them(tmp_path, capsys):
     assert main(["compile", str(path), "--compiler-options", "-HV 2021"]) == 1
     assert "'select'" in capsys.readouterr().err
     assert main(["compile", str(path), "--compiler-options=-HV 2018"]) == 0
+
+
+@pytest.mark.parametrize(
+    "language", [pytest.param("hlsl", marks=needs_dxc), pytest.param("slang", marks=needs_slang)]
+)
+def test_text_of_classes_of_others(language):
+    """Arguments go to another process as plain values, of whatever class the caller's are."""
+
+    class Text(str):
+        pass
+
+    class Number(int):
+        pass
+
+    source = Text(
+        '#include "a.h"\nRWStructuredBuffer<float> d; [numthreads(X, 1, 1)] void main() { d[0] = 2; }'
+    )
+    given = {
+        "includes": {Text("a.h"): np.str_("// nothing")},
+        "defines": {Text("X"): Number(8)},
+        "entry": Text("main"),
+        "compiler_options": [Text("-fvk-use-scalar-layout")],
+    }
+    if language == "hlsl":
+        given |= {"register_bases": {Text("u"): Number(3)}, "compiler_options": [np.str_("-Zpr")]}
+    assert kp.compile(source, language=language, **given)
