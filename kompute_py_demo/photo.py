@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from kompute_py._base.errors import InvalidArgumentError, NotFoundError
-from kompute_py._files.pictures import opened_picture
+from kompute_py._files.picture_files import opened_picture
 
 _WHITE = (255, 255, 255, 255)
 _FULL = 65535

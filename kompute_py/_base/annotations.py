@@ -90,7 +90,7 @@ ShaderSource = (
 
 
 class ResultOptions(TypedDict, total=False):
-    """Options of `kp.compile` beside the source's language, macros and includes."""
+    """Options of `kp.compile` besides the source's language, macros and includes."""
 
     optimize: bool | Optimization
     debug_info: bool

@@ -76,7 +76,7 @@ class KomputeError(RuntimeError):
         # A function is called here: the native side sets errors that are made only if they are looked at.
         text = told(message)
         super().__init__(text)
-        # super().__init__ skips the __init__ of the built-in beside RuntimeError (such as OSError's).
+        # super().__init__ skips the __init__ of the other built-in base (such as OSError's).
         self.args: tuple[Any, ...] = (text,)
         if vk_result:
             self.vk_result = vk_result

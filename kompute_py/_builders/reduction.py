@@ -21,8 +21,8 @@ from .._custom.formula_calls import declare_values, declared_args, types_of
 from .._custom.selection import FunctionSelection
 from .._formulas.conversions import conversion
 from .._formulas.dtypes import FLOAT32, FLOAT64, literal
-from .._formulas.elements import element_of
 from .._formulas.formula import Formula, preambles_of
+from .._formulas.glsl_elements import element_of
 from .._formulas.typed import declarations_of
 from .._functions.called import called
 from .._functions.custom_op import CustomOp, Operation

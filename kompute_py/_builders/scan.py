@@ -10,7 +10,7 @@ import numpy as np
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._custom.arg_descs import TensorArg
 from .._custom.selection import FunctionSelection
-from .._formulas.elements import element_of
+from .._formulas.glsl_elements import element_of
 from .._functions.called import called
 from .._functions.custom_op import Operation
 from .elementwise import elementwise_of
@@ -254,7 +254,7 @@ class _Writer:
         )
 
     def turns(self, one: str) -> str:
-        """The loops over the elements of an invocation, `one` of which is a block."""
+        """The loops over the elements of an invocation; `one` block of statements handles each."""
         four = "" if self.reducer.long else f"while (kp_e - kp_k >= 4u) {{ {one * 4} }}\n"
         return f"{four}while (kp_k < kp_e) {one}"
 
@@ -455,7 +455,7 @@ def scan(
     takes ``axis=``, the last one by default. With `exclusive`, each result
     combines the elements before it only, and the first is `neutral`. `reverse` begins at the end of the axis.
 
-    `segments` names how segments are marked, each of which is scanned for itself: with "starts", the
+    `segments` names how segments are marked; each is scanned by itself: with "starts", the
     operation has a last parameter `starts`, which is true where a segment begins; with "ids", a parameter
     `ids`, and a segment begins where the id is not that of the element before. Both are bools or ints that
     broadcast to the other arguments, and the order is that of the scan.

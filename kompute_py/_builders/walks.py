@@ -21,8 +21,8 @@ from .._custom.builder import FunctionBuilder
 from .._custom.expressions import IntOrSize, Size
 from .._custom.selection import FunctionSelection
 from .._custom.specs import PartSpec, TensorSpec
-from .._formulas.elements import element_of
 from .._formulas.formula import Formula
+from .._formulas.glsl_elements import element_of
 from .._formulas.typed import Typed, declarations_of
 
 MOST_RUN = 2**15
@@ -450,7 +450,7 @@ def spread(kb: FunctionBuilder, groups: IntOrSize) -> None:
 
 
 def filled(text: str, **words: object) -> str:
-    """A text of GLSL with `words` in the place of theirs: ``filled("T x = T(0);", T="float")``."""
+    """A text of GLSL with names replaced: ``filled("T x = T(0);", T="float")``."""
     return re.sub(rf"\b({'|'.join(words)})\b", lambda found: str(words[found[0]]), text)
 
 

@@ -19,7 +19,7 @@ from .._base.errors import (
     kind_of,
     shown,
 )
-from .._formulas.elements import element_of, name_of
+from .._formulas.glsl_elements import element_of, name_of
 from .declaration import Parameter
 from .expressions import IntOrSize, Size
 from .names import text_of

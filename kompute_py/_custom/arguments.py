@@ -11,7 +11,7 @@ import numpy as np
 from .._base.arrays import refuse_mask, to_dtype
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._formulas.dtypes import cast_dtype
-from .._formulas.elements import element_of, need_of
+from .._formulas.glsl_elements import element_of, need_of
 from .._formulas.small_floats import SMALL_FLOATS
 from .._memory.image import Image
 from .._memory.strided import StridedView

@@ -21,7 +21,7 @@ from .._base.errors import (
 )
 from .._base.text import nearest
 from .._formulas.dtypes import literal
-from .._formulas.elements import Element, element_of
+from .._formulas.glsl_elements import Element, element_of
 from .._formulas.words import GLSL_WORDS
 from .._shaders.module import ShaderModule, subgroups_of
 from .arg_descs import RANKS, ArgDesc, EmptyOptionalTensorArg, TensorArg, TensorListArg, ValueArg

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from .._base.arrays import to_dtype
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._base.text import nearest
-from .._formulas.elements import element_of
 from .._formulas.formula import Formula
+from .._formulas.glsl_elements import element_of
 from .arg_descs import BOUNDS, TensorArg, ValueArg
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from .._base.errors import (
 )
 from .._base.plain_arguments import as_list
 from .._base.text import nearest
-from .._formulas.elements import need_of
+from .._formulas.glsl_elements import need_of
 from .._formulas.words import GLSL_WORDS
 from .arg_descs import (
     BOUNDS,

@@ -7,8 +7,8 @@ import struct
 from collections.abc import Iterable, Set
 from typing import NamedTuple
 
-from .._formulas.elements import element_of
 from .._formulas.glsl import functions_in
+from .._formulas.glsl_elements import element_of
 from .builder import Dispatch, KernelBuilder, Origin, ScratchValue, TensorValue
 from .expressions import glsl, product
 

@@ -51,7 +51,7 @@ def read_description(path: str | os.PathLike[str], name: str | None) -> dict[str
     """The properties of the device, or of the profile, `name` in a file; None: of the only one.
 
     Raises NotFoundError if there is no such file or name, UnavailableError if the file cannot be read, and
-    InvalidArgumentError if it is no description of a device.
+    InvalidArgumentError if it does not describe a device.
     """
     where = os.fspath(path)
     try:

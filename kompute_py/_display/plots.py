@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
-from .pictures import is_picture
+from .drawings import is_picture
 
 __all__ = ["plot"]
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from .._base.errors import UnimplementedError
 from .._base.types import is_small_float
-from .elements import element_of
 from .functions import CASTS
+from .glsl_elements import element_of
 from .small_floats import SMALL_FLOATS
 
 Dtype = np.dtype[Any]
@@ -83,7 +83,7 @@ def real_promoted(values: list[Kind]) -> Dtype:
     """The dtype of such functions for arguments of these: the smallest that each of them casts to."""
     weak = {each for each in values if isinstance(each, str)}
     if "int" in weak and all(each == BOOL for each in values if not isinstance(each, str)):
-        values = [*values, INT64]  # which an int is beside bools
+        values = [*values, INT64]  # an int with bools is int64
     if not weak & {"float", "complex"}:
         values = [each if isinstance(each, str) else real_of(each) for each in values]
     return real_of(promoted(values))

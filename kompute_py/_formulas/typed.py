@@ -34,9 +34,9 @@ from .dtypes import (
     rounded_to,
     wrapped,
 )
-from .elements import element_of
 from .functions import CASTS, REAL
 from .glsl import functions_in
+from .glsl_elements import element_of
 from .host_values import HostValue, NotConstant, Value
 from .nodes import Node, marked, nodes_of
 from .weak_numbers import COMPARE, Numbers
@@ -65,7 +65,7 @@ class Typed(NamedTuple):
     names: tuple[str, ...]
     """The arguments that the kernel loads elements of."""
     values: tuple[HostValue, ...]
-    """Run-time values that it needs, beside the elements."""
+    """Run-time values that it needs besides the elements."""
     declarations: str
     """Functions that stand before ``main``. Those of several formulas may be the same: `declarations_of`."""
     extensions: tuple[str, ...]

@@ -14,7 +14,7 @@ import numpy as np
 from .._base.errors import InvalidArgumentError, NumberRangeError, shown
 from .._base.types import is_small_float
 from .dtypes import BOOL, FLOAT32, INT32, Dtype, converted, fitting, literal, opaque, opaque_int
-from .elements import element_of
+from .glsl_elements import element_of
 from .host_values import HostValue, NotConstant, Value, evaluated
 from .nodes import Node, marked, nodes_of
 

@@ -26,7 +26,7 @@ from .._custom.program import (
 )
 from .._custom.selection import KernelSelection
 from .._custom.specs import TensorSpec
-from .._formulas.elements import element_of
+from .._formulas.glsl_elements import element_of
 from .._manager.default import manager as default_manager
 from .._memory.image import Image
 from .._memory.lending import Lending

@@ -28,7 +28,7 @@ Guards = tuple[tuple[int, int], ...]
 
 
 class Launch(NamedTuple):
-    """How many invocations run, and what they get beside the memory that is bound."""
+    """How many invocations run, and what they get besides the bound memory."""
 
     extent: Counts | None
     """Invocations, not rounded up to whole groups; None if groups were given."""

@@ -489,7 +489,7 @@ class _Judgement:
         return any(axis in self._code.axes(index) for index in access.indices for axis in self._axes)
 
     def _is_bounded(self, access: Access) -> bool:
-        """Whether an array beside the first is written behind a comparison of a counted number with a known
+        """Whether an array besides the first is written behind a comparison of a counted number with a known
         bound, which tells how many invocations have work.
         """
         return access.position != self._source and any(

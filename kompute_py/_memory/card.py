@@ -14,7 +14,7 @@ import numpy as np
 from .._base.errors import KomputeError
 from .._base.text import binary_size
 from .._base.types import MemoryTypes
-from .._display import pictures
+from .._display import drawings
 from .._display.cards import card, times
 
 # The remark about the numbers on a card.
@@ -63,12 +63,12 @@ def memory_card(memory: Any) -> str:
     if values is None:
         return card(title, rows, note)
     drawing = ""
-    stats = pictures.statistics(values)
+    stats = drawings.statistics(values)
     if stats is not None:
         rows.extend(_statistics_rows(stats))
-        drawing = pictures.histogram(stats)
-    if pictures.is_picture(values.shape, values.dtype):
-        made = pictures.picture(values)
+        drawing = drawings.histogram(stats)
+    if drawings.is_picture(values.shape, values.dtype):
+        made = drawings.picture(values)
         drawing = made.html(title) + drawing
         if made.note:
             note = f"{note} Picture: {made.note}."
@@ -94,7 +94,7 @@ def _contents(memory: Any) -> tuple[np.ndarray[Any, Any] | None, str]:
     return None, f"The contents are {where}: read() returns them, show() draws them."
 
 
-def _statistics_rows(stats: pictures.Statistics) -> list[tuple[str, str]]:
+def _statistics_rows(stats: drawings.Statistics) -> list[tuple[str, str]]:
     rows = []
     if stats.bins:
         rows.append(("range", f"{stats.low:.6g} to {stats.high:.6g}"))

@@ -54,7 +54,7 @@ def root_of(tensor: Tensor) -> Tensor:
 
 
 def place_of(view: StridedView) -> tuple[Any, ...]:
-    """All that the reach of a part depends on, beside the device."""
+    """All that the reach of a part depends on, besides the device."""
     root, offset = root_of(view._base), view._base.vk_offset
     return view._first, view._strides, offset - root.vk_offset, offset % 256, root.nbytes
 

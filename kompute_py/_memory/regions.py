@@ -152,8 +152,7 @@ def reshaped(shape: tuple[int, ...], wanted: tuple[int, ...], count: int, what: 
         )
     if unknown and known == 0:
         raise InvalidArgumentError(
-            f"{told(what)} cannot be reshaped to {wanted}: beside an axis of 0 elements, -1 could be any "
-            "length"
+            f"{told(what)} cannot be reshaped to {wanted}: with an axis of 0 elements, -1 could be any length"
         )
     if (known and count % known) or (not unknown and known != count):
         raise InvalidArgumentError(f"{told(what)} has {count} elements; it cannot be reshaped to {wanted}")

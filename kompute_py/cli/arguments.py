@@ -17,7 +17,7 @@ from .._shaders.layout import tail_of
 from .._shaders.push import named_members, pack_struct
 from .._shaders.signature import MISSING, Parameter, Signature
 from .array_files import SOURCES, Array, literal, load, shape_of
-from .elements import Element, Fitted, buffer_element, fit_array, fit_picture, image_element
+from .binding_arrays import Element, Fitted, buffer_element, fit_array, fit_picture, image_element
 
 if TYPE_CHECKING:
     from .._kernels.kernel import Kernel

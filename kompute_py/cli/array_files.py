@@ -14,7 +14,7 @@ import numpy as np
 
 from .._base.errors import InvalidArgumentError, KomputeError, NotFoundError
 from .._base.texels import full_scale, with_alpha
-from .._files.pictures import opened_picture
+from .._files.picture_files import opened_picture
 from .common import require
 
 Array = np.ndarray[Any, Any]

@@ -299,7 +299,7 @@ def check_places(outputs: Mapping[str, Path | None]) -> None:
 def _deliver(prepared: Prepared) -> None:
     """Writes the requested outputs, and reports on every binding that the shader wrote."""
     from .array_files import Array, save, save_picture
-    from .elements import picture_values, plain_array
+    from .binding_arrays import picture_values, plain_array
 
     console = output_console()
     together: dict[Path, dict[str, Array]] = {}
@@ -332,7 +332,7 @@ def contents(argument: Argument) -> np.ndarray[Any, Any]:
 
 
 def _tell(console: Console, argument: Argument, array: np.ndarray[Any, Any], fate: str) -> None:
-    from .elements import unit_text
+    from .binding_arrays import unit_text
 
     facts = unit_text(array.shape, array.dtype)
     if array.dtype.kind in "iuf":

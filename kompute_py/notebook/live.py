@@ -9,7 +9,7 @@ import html
 from typing import Any
 
 from .._base.errors import KomputeError
-from .._display import pictures
+from .._display import drawings
 from .._kernels.kernel import Kernel
 from .._memory.card import memory_title
 from .._memory.memory import Memory
@@ -46,10 +46,10 @@ class Sliders(Live):
 
     def _draw(self) -> None:
         values = self._open()({})
-        if pictures.is_picture(values.shape, values.dtype):
-            self.picture.value = pictures.picture(values).html(memory_title(self.shown))
+        if drawings.is_picture(values.shape, values.dtype):
+            self.picture.value = drawings.picture(values).html(memory_title(self.shown))
         else:
-            self.picture.value = pictures.line(values) or f"<pre>{html.escape(repr(values))}</pre>"
+            self.picture.value = drawings.line(values) or f"<pre>{html.escape(repr(values))}</pre>"
 
 
 def sliders(kernel: Kernel, *args: Any, show: Memory | None = None, **keywords: Any) -> Sliders:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.errors import FailedPreconditionError, InvalidArgumentError, KomputeError
-from .._display import pictures
+from .._display import drawings
 from .._kernels.kernel import Kernel
 from .._memory.card import memory_title
 from .._memory.memory import Memory
@@ -226,7 +226,7 @@ class Play(Live):
         """The widget, and the frame that is shown as a picture, for front ends without widgets."""
         data = super()._repr_mimebundle_(**options)
         if isinstance(data, dict) and self._call is not None:
-            data["image/png"] = pictures.picture(self._pixels).png
+            data["image/png"] = drawings.picture(self._pixels).png
         return data
 
 
@@ -281,7 +281,7 @@ def play(
     state = State(Clock(1 / fps), 1, 1)
     call = live_call("play", kernel, args, keywords, show, lambda name, layout: value_of(name, layout, state))
     shape = call.shown.shape
-    if not pictures.is_picture(shape, call.shown.dtype):
+    if not drawings.is_picture(shape, call.shown.dtype):
         raise InvalidArgumentError(
             "play shows a picture, (rows, columns[, 1, 3 or 4]) of at least 8 rows and columns, one at most "
             "64 times the other; "

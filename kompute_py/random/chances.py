@@ -30,7 +30,7 @@ _ONE = 2**62
 _TOLERANCE = 1e-6
 """Of the sum of float64 and of lists. That of other dtypes is the root of their epsilon, as NumPy's."""
 _RUNS = 2**14
-"""Runs of elements that are added up beside each other, at most."""
+"""The most runs of elements that are added up at once."""
 
 # The multiple of an element, the upper word first; 2**64 - 1 stands for 2 and more.
 _MULTIPLE = """

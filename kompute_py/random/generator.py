@@ -154,7 +154,7 @@ class Generator(Distributions):
         jump; and the seed, from which `spawn` and recorded draws make streams. Can be saved as JSON, and set.
         The positions of recorded draws are on the device, and no part of it.
 
-        Setting raises InvalidArgumentError for anything that is no such state.
+        Setting raises InvalidArgumentError for anything but such a state.
         """
         with self._lock:
             return {

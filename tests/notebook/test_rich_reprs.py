@@ -15,7 +15,7 @@ import pytest
 from PIL import Image as pillow
 
 import kompute_py as kp
-from kompute_py._display import folding, graph, pictures
+from kompute_py._display import drawings, folding, graph
 from kompute_py._memory import card
 
 pytestmark = pytest.mark.shared
@@ -153,7 +153,7 @@ def test_statistics_are_numpys():
     values = np.random.default_rng(1).normal(size=1000)
     values[::100] = [np.nan, np.inf] * 5
     finite = values[np.isfinite(values)]
-    found = pictures.statistics(values)
+    found = drawings.statistics(values)
     assert (found.nan, found.infinite, found.sampled, found.total) == (5, 5, 1000, 1000)
     assert found.low == finite.min() and found.high == finite.max()
     np.testing.assert_allclose(
@@ -163,14 +163,14 @@ def test_statistics_are_numpys():
 
 
 def test_statistics_of_extremes():
-    large = pictures.statistics(np.array([1e308, -1e308, 1e308]))
+    large = drawings.statistics(np.array([1e308, -1e308, 1e308]))
     assert np.isfinite([large.mean, large.deviation]).all() and sum(large.bins) == 3
-    assert pictures.statistics(np.full(4, np.nan)).bins == ()
-    assert pictures.statistics(np.full(4, 3.0)).bins == (4,)
-    assert pictures.statistics(np.zeros(2, "V4")) is None
-    assert pictures.histogram(pictures.statistics(np.full(4, np.nan))) == ""
-    huge = pictures.statistics(np.broadcast_to(np.float32(2), (1 << 20,)))
-    assert huge.sampled <= pictures.MOST_SAMPLED and huge.total == 1 << 20
+    assert drawings.statistics(np.full(4, np.nan)).bins == ()
+    assert drawings.statistics(np.full(4, 3.0)).bins == (4,)
+    assert drawings.statistics(np.zeros(2, "V4")) is None
+    assert drawings.histogram(drawings.statistics(np.full(4, np.nan))) == ""
+    huge = drawings.statistics(np.broadcast_to(np.float32(2), (1 << 20,)))
+    assert huge.sampled <= drawings.MOST_SAMPLED and huge.total == 1 << 20
 
 
 @pytest.mark.parametrize("shape", [(9, 12), (9, 12, 1), (9, 12, 3), (9, 12, 4)])
@@ -182,17 +182,17 @@ def test_bytes_are_shown_as_they_are(mgr, shape):
 
 def test_pictures_of_numbers():
     ramp = np.arange(64, dtype=np.float32).reshape(8, 8)
-    assert pictures.picture(ramp).note == "black 0, white 63"
-    shown = np.asarray(pillow.open(io.BytesIO(pictures.picture(ramp).png)))
+    assert drawings.picture(ramp).note == "black 0, white 63"
+    shown = np.asarray(pillow.open(io.BytesIO(drawings.picture(ramp).png)))
     np.testing.assert_array_equal(shown, np.round(ramp / 63 * 255).astype(np.uint8))
-    assert pictures.picture(ramp / 63).note == ""
+    assert drawings.picture(ramp / 63).note == ""
     ramp[0, 0] = np.nan
-    assert pictures.picture(ramp).note == "black 1, white 63"
+    assert drawings.picture(ramp).note == "black 1, white 63"
     wide = np.array([[-1.7e308, 1.7e308] * 8] * 8)
-    assert np.asarray(pillow.open(io.BytesIO(pictures.picture(wide).png))).max() == 255
-    large = pictures.picture(np.zeros((2000, 1000), np.uint8))
+    assert np.asarray(pillow.open(io.BytesIO(drawings.picture(wide).png))).max() == 255
+    large = drawings.picture(np.zeros((2000, 1000), np.uint8))
     assert max(large.width, large.height) <= 256 and large.note == "every 8th pixel"
-    assert not pictures.is_picture((4, 4), np.dtype("f4")) and not pictures.is_picture(
+    assert not drawings.is_picture((4, 4), np.dtype("f4")) and not drawings.is_picture(
         (8, 8, 2), np.dtype("f4")
     )
 
@@ -365,10 +365,10 @@ def test_alternative_texts(mgr):
     html = ramp._repr_html_()
     assert 'alt="Tensor as a picture, 10 columns by 10 rows; black 0, white 99"' in html
     assert 'aria-label="histogram of 100 elements from 0 to 99; 4 of them are between 0 and 3.094"' in html
-    line = pictures.line(np.array([1.0, -2.5, 4.0]))
+    line = drawings.line(np.array([1.0, -2.5, 4.0]))
     assert 'role="img" aria-label="line through 3 numbers from -2.5 to 4"' in line
-    assert 'aria-label="histogram of 4 elements from 3 to 3' in pictures.histogram(
-        pictures.statistics(np.full(4, 3.0))
+    assert 'aria-label="histogram of 4 elements from 3 to 3' in drawings.histogram(
+        drawings.statistics(np.full(4, 3.0))
     )
     seq = mgr.sequence().record(kp.OpFill([ramp], 0))
     seq.name = "it's; #1\n"

@@ -25,8 +25,8 @@ from ..._builders.walks import Axis, Elements, Reducer, Walk, check_sizes, merge
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import promoted
-from ..._formulas.elements import element_of
 from ..._formulas.formula import Formula
+from ..._formulas.glsl_elements import element_of
 from ..._functions.custom_op import CustomOp
 from .._places.composed import Composed, Run, Widened
 from .._places.given import given, shape_of
@@ -221,9 +221,9 @@ class _Einsum(_Sum):
     Products of matrices take as long as `matmul` if the indices of rows, of columns and of the sum stand
     together, in the same order, in the arguments and in the result (``"abc,bcd->ad"``); others take longer.
 
-    More arguments than two are converted to the result's dtype, and multiplied in pairs: first those of which
-    the fewest products are made. It runs an operation for each pair, and float16 and bfloat16 stay float32
-    until the end.
+    More arguments than two are converted to the result's dtype, and multiplied in pairs: first the
+    pair that takes the fewest products. It runs an operation for each pair, and float16 and bfloat16 stay
+    float32 until the end.
 
     Raises InvalidArgumentError for subscripts that do not fit the shapes and for memory beyond what shaders
     reach; UnimplementedError if the device has no numbers of the result's dtype.

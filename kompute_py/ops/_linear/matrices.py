@@ -23,7 +23,7 @@ from ..._builders.walks import ON_HOST, check_sizes, group_of, named, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import promoted
-from ..._formulas.elements import element_of
+from ..._formulas.glsl_elements import element_of
 from ..._functions.custom_op import CustomOp, Operation
 from .cooperative import cooperation_of, write_cooperative
 

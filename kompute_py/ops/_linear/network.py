@@ -16,8 +16,8 @@ from ..._builders.elementwise import Elementwise, elementwise
 from ..._builders.walks import axes_of, check_sizes, group_of, named, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
-from ..._formulas.elements import element_of
 from ..._formulas.glsl import functions_in
+from ..._formulas.glsl_elements import element_of
 from ..._functions.custom_op import CustomOp, Operation
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from ..._base.errors import ArgumentTypeError
 from ..._builders.walks import filled, named, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
-from ..._formulas.elements import element_of
 from ..._formulas.glsl import functions_in
+from ..._formulas.glsl_elements import element_of
 
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder

@@ -9,7 +9,7 @@ import numpy as np
 from ..._base.errors import UnimplementedError
 from ..._custom.builder import FunctionBuilder
 from ..._custom.selection import FunctionSelection
-from ..._formulas.elements import element_of, name_of
+from ..._formulas.glsl_elements import element_of, name_of
 
 _INT64 = "GL_EXT_shader_explicit_arithmetic_types_int64"
 

@@ -10,7 +10,7 @@ from ..._base.arrays import to_flag
 from ..._base.errors import ArgumentTypeError
 from ..._builders.elementwise import formula
 from ..._formulas.dtypes import promoted
-from ..._formulas.elements import element_of
+from ..._formulas.glsl_elements import element_of
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
 from .._places.composed import Composed, Run, dense

@@ -16,8 +16,8 @@ from ..._builders.walks import axes_of, check_sizes, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import castable, converted
-from ..._formulas.elements import element_of
 from ..._formulas.glsl import functions_in
+from ..._formulas.glsl_elements import element_of
 from ..._functions.custom_op import CustomOp
 from .moving import check_indices, within
 from .raising import raising

@@ -16,7 +16,7 @@ from ..._builders.walks import axes_of, check_sizes, group_of, spread
 from ..._custom.arguments import checked_tensor
 from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import converted, promoted
-from ..._formulas.elements import element_of
+from ..._formulas.glsl_elements import element_of
 from ..._functions.custom_op import CustomOp, Operation
 from .composed import Run, Widened
 from .given import shape_of

@@ -17,7 +17,7 @@ from ..._builders.elementwise import elementwise
 from ..._builders.walks import check_sizes
 from ..._custom.arguments import dtype_named
 from ..._custom.selection import FunctionSelection
-from ..._formulas.elements import element_of
+from ..._formulas.glsl_elements import element_of
 from ..._functions.custom_op import CustomOp
 from .composed import Run, Widened
 

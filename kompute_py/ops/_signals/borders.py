@@ -14,8 +14,8 @@ from ..._builders.walks import named, spread
 from ..._custom.arg_descs import TensorArg, ValueArg
 from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import converted
-from ..._formulas.elements import element_of
 from ..._formulas.glsl import functions_in
+from ..._formulas.glsl_elements import element_of
 
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder

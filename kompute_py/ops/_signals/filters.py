@@ -16,7 +16,7 @@ import numpy as np
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.walks import axes_of, check_sizes, named, spread
 from ..._custom.selection import FunctionSelection
-from ..._formulas.elements import element_of
+from ..._formulas.glsl_elements import element_of
 from ..._functions.custom_op import CustomOp, Operation
 from .borders import (
     BORDERS,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder
 
 _MOST_SHORT = 2**18
-"""Elements of the shorter argument of a convolution, eight of which take a turn."""
+"""Elements of the shorter argument of a convolution; eight take a turn."""
 _MANY = 32
 """Weights that are worth eight elements in line."""
 _LINE = 8

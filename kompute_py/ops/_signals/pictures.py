@@ -11,7 +11,7 @@ from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.elementwise import elementwise
 from ..._builders.walks import check_sizes, named, spread
 from ..._custom.selection import FunctionSelection
-from ..._formulas.elements import element_of
+from ..._formulas.glsl_elements import element_of
 from ..._functions.custom_op import CustomOp, Operation
 
 if TYPE_CHECKING:

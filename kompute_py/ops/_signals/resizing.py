@@ -13,8 +13,8 @@ import numpy as np
 from ..._base.errors import InvalidArgumentError, UnimplementedError
 from ..._builders.walks import check_sizes, filled, named, spread
 from ..._custom.selection import FunctionSelection
-from ..._formulas.elements import element_of
 from ..._formulas.glsl import functions_in
+from ..._formulas.glsl_elements import element_of
 from ..._functions.custom_op import CustomOp
 
 if TYPE_CHECKING:

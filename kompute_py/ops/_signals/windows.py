@@ -13,8 +13,8 @@ from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.walks import axes_of, check_sizes, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
-from ..._formulas.elements import element_of
 from ..._formulas.glsl import functions_in
+from ..._formulas.glsl_elements import element_of
 from ..._functions.custom_op import CustomOp, Operation
 from .._orders.keys import key_of
 from .borders import (

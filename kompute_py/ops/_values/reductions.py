@@ -21,8 +21,8 @@ from ..._custom.expressions import IntOrSize
 from ..._custom.selection import FunctionSelection
 from ..._formulas.conversions import conversion
 from ..._formulas.dtypes import PART_OF
-from ..._formulas.elements import element_of
 from ..._formulas.formula import Formula
+from ..._formulas.glsl_elements import element_of
 from ..._functions.custom_op import Operation
 
 if TYPE_CHECKING:
