@@ -108,6 +108,7 @@ if TYPE_CHECKING:
     from ._kernels.operation import OpKernel
     from ._manager.dlpack_in import from_dlpack
     from ._memory.mapping import Mapping
+    from ._memory.memory_handle import MemoryHandle
     from ._memory.scratch import Scratch
     from ._memory.strided import StridedView
     from ._profiling.benchmark import Benchmark, benchmark
@@ -188,6 +189,7 @@ __all__ = [
     "Manager",
     "Mapping",
     "Memory",
+    "MemoryHandle",
     "MemoryHeap",
     "MemoryLabel",
     "MemoryTypes",
@@ -289,6 +291,7 @@ _LATER = {
     "_kernels.operation": ("OpKernel",),
     "_manager.dlpack_in": ("from_dlpack",),
     "_memory.mapping": ("Mapping",),
+    "_memory.memory_handle": ("MemoryHandle",),
     "_memory.strided": ("StridedView",),
     "_profiling.benchmark": ("Benchmark", "benchmark"),
     "_profiling.profile": ("Profile",),

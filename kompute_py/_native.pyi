@@ -429,6 +429,9 @@ class Buffer(Memory):
     def write_runs(self, data: np.ndarray, offset: int, length: int, axes: Sequence[tuple[int, int]]) -> None:
         """Like `write`, for a strided part (see `read_runs`). Writes no byte beside the runs."""
 
+    def descriptor(self) -> tuple[int, int, int]:
+        """A new descriptor of shared memory, the size of the allocation and Vulkan's number of its type."""
+
     @property
     def vk_buffer(self) -> int: ...
     @property
@@ -817,6 +820,17 @@ def op_bound_dispatch(
 ) -> BoundDispatch: ...
 def before_out_of_memory(call: Callable[[], bool]) -> None:
     """Has `call` give memory back before an allocation fails. It returns whether there was some."""
+
+def share_buffer(
+    context: Context, nbytes: int, memory_type: int, key: int, fd: int = -1, size: int = 0, type: int = 0
+) -> Buffer:
+    """A buffer over new memory of zeros that can be shared, or over that of the descriptor `fd`, which the
+    call owns in any case. `key` stands for the memory's address; its highest bit is set. `size` (bytes) and
+    `type` (Vulkan's number) are those of the memory to import.
+
+    Raises UnimplementedError if the device does not share memory, InvalidArgumentError for memory that it
+    cannot import.
+    """
 
 def exchange_buffer(tensor: object, made: Buffer) -> tuple[Buffer, bool] | None:
     """Gives a Tensor the buffer `made`. Returns its own, and whether nothing else refers to that; None if it

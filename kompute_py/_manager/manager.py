@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     )
     from .._device.annotations import DeviceLike, ManagerOptions
     from .._kernels.kernel import Kernel
+    from .._memory.memory_handle import MemoryHandle
     from .._memory.scratch import Scratch
     from .._profiling.profile import Profile
     from .._sync.semaphore import Waitable
@@ -479,6 +480,41 @@ class Manager(Device):
         if on_done is not None:
             on_done()
         return tensor
+
+    def shared(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: DTypeLike | None = np.float32,
+        memory_type: MemoryTypeLike = MemoryTypes.deviceAndHost,
+    ) -> Tensor:
+        """A Tensor of zeros in memory that other Managers and processes can use in place: ``t.share()`` gives
+        the handle, and their `import_memory` takes it.
+
+        Work of this Manager on all its tensors over the memory is ordered as on one tensor. Nothing orders it
+        with the work of other Managers and processes: wait for the work, then tell them.
+
+        Raises UnimplementedError if the device does not export memory as file descriptors
+        (VK_KHR_external_memory_fd), InvalidArgumentError for the memory type `device`, an unknown one, and a
+        shape without elements; the other errors of `empty`.
+        """
+        from .._memory.sharing import new_shared  # late, because few scripts need it
+
+        return new_shared(self, shape, dtype, memory_type)
+
+    def import_memory(self, handle: MemoryHandle, memory_type: MemoryTypeLike | None = None) -> Tensor:
+        """A Tensor over the memory of a `kp.MemoryHandle`, which another Manager or process shares.
+
+        Nothing is copied, and the memory lives as long as a tensor over it, here or elsewhere. The handle may
+        be closed afterwards. `memory_type` defaults to that of the shared tensor. About order, see `shared`.
+
+        Raises InvalidArgumentError if the handle is of another device or driver, if the driver does not know
+        the descriptor, for the memory type `device`, and for `host` and `deviceAndHost` if the host cannot
+        address the memory; FailedPreconditionError if the handle is closed or the Manager is destroyed;
+        ArgumentTypeError for anything but a handle; UnimplementedError if the device imports no memory.
+        """
+        from .._memory.sharing import imported_memory
+
+        return imported_memory(self, handle, memory_type)
 
     # -- images ----------------------------------------------------------------------------------------------
 

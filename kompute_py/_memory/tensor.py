@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .._sync.fence import Fence
     from .._sync.semaphore import Semaphore, Waitable
     from .mapping import Mapping
+    from .memory_handle import MemoryHandle
     from .strided import StridedView
 
 Refusal = tuple[type[KomputeError], tuple[Any, ...]]
@@ -309,6 +310,18 @@ class Tensor(Memory[Scalar], _native.BufferExporter):
         return submitted(fill_of([self], value), self._manager, wait, signal)
 
     # -- sharing ---------------------------------------------------------------------------------------------
+
+    def share(self) -> MemoryHandle:
+        """The memory for another Manager or process, as a file descriptor: see `kp.MemoryHandle`.
+
+        The tensor was made by `Manager.shared` or `Manager.import_memory`. Waits for pending work on it. From
+        then on, others may write the memory: nothing orders their work with this Manager's.
+
+        Raises FailedPreconditionError for other tensors, views and destroyed tensors.
+        """
+        from .memory_handle import handle_of
+
+        return handle_of(self)
 
     def __dlpack__(
         self,

@@ -1,6 +1,10 @@
 #include "bindings.hpp"
 #include "relief.hpp"
 
+#ifndef _WIN32
+#include <unistd.h>
+#endif
+
 namespace kp {
 namespace {
 
@@ -233,6 +237,27 @@ std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& da
     });
 }
 
+// A buffer over new memory that can be shared, or over memory of the descriptor `fd`, which this owns.
+std::shared_ptr<Buffer> share_buffer(const Context& context, uint64_t nbytes, int type, uint64_t key, int fd,
+                                     uint64_t size, uint32_t memory_type) {
+    SharedMemory shared{key, fd, size, memory_type};
+    struct Closing {
+        SharedMemory& shared;
+        ~Closing() {
+#ifndef _WIN32
+            if (shared.fd >= 0) close(shared.fd);
+#endif
+        }
+    } const closing{shared};
+    context.device().require_open("make a tensor");
+    const auto make = [&] {
+        const Unlocked unlocked;
+        return make_object<Buffer>(context.shared(), nbytes, static_cast<MemoryType>(type), shared);
+    };
+    if (fd >= 0) return make();  // once: the first try may have used up the descriptor
+    return with_relief(make);
+}
+
 void bind_memory(py::module_& m) {
     py::class_<Resource, std::shared_ptr<Resource>>(m, "Memory")
         .def_property_readonly("nbytes", &Resource::nbytes)
@@ -257,7 +282,9 @@ void bind_memory(py::module_& m) {
         .def_property_readonly("host_visible", &Resource::host_visible)
         .def_property_readonly("host_address",
                                [](const Resource& r) { return reinterpret_cast<uintptr_t>(r.mapped()); })
-        .def_property_readonly("imported", [](const Resource& r) { return r.first_byte() != 0; })
+        .def_property_readonly(
+            "imported",
+            [](const Resource& r) { return r.first_byte() != 0 && r.first_byte() < first_shared_key; })
         .def_property_readonly("slow_to_read", &Resource::slow_to_read)
         .def_property_readonly("has_host_copy", &Resource::has_host_copy)
         .def_property_readonly("host_copy_made", &Resource::host_copy_made)
@@ -296,7 +323,13 @@ void bind_memory(py::module_& m) {
         .def_property_readonly("vk_buffer", [](Buffer& b) { return handle_value(shared_out(b).handle()); })
         .def_property_readonly("vk_offset", [](const Buffer&) { return 0; })
         .def_property_readonly("vk_size", &Buffer::nbytes)
-        .def_property_readonly("vk_device_address", [](Buffer& b) { return exported(b).device_address(); });
+        .def_property_readonly("vk_device_address", [](Buffer& b) { return exported(b).device_address(); })
+        .def("descriptor", [](Buffer& b) {
+            const Allocation& memory = shared_out(b).device_memory();
+            return py::make_tuple(descriptor_of(b.device(), memory.memory()), memory.size(), memory.type());
+        });
+    m.def("share_buffer", &share_buffer, py::arg("context"), py::arg("nbytes"), py::arg("memory_type"),
+          py::arg("key"), py::arg("fd") = -1, py::arg("size") = 0, py::arg("type") = 0);
     m.def("before_out_of_memory", [](const py::function& call) {
         Py_XDECREF(give_back);
         give_back = py::object(call).release().ptr();

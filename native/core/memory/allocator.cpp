@@ -70,6 +70,8 @@ bool Allocation::device_local() const noexcept {
     return block_ && (block_->flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
 }
 
+uint32_t Allocation::type() const noexcept { return block_ ? block_->type : UINT32_MAX; }
+
 bool Allocation::cached() const noexcept {
     return block_ && (block_->flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
 }
@@ -399,9 +401,14 @@ uint64_t MemoryAllocator::live_allocations() const noexcept {
     return count;
 }
 
-void MemoryAllocator::require_allocation(uint64_t size, const char* what) {
+void MemoryAllocator::require_allocation(uint64_t size, const char* what, bool taken) {
     if (size > max_allocation_) refuse_size(size, what);
     const std::lock_guard lock(mutex_);
+    if (taken && size > below_limit()) (void)trim_locked();
+    if (taken && size > below_limit())
+        throw Error(ErrorKind::out_of_memory, std::string("Out of device memory: ") + what + " needs " +
+                                                  std::to_string(size) + " bytes, and memory_limit leaves " +
+                                                  std::to_string(below_limit()) + ". " + describe_heaps());
     if (live_allocations() >= context_.limits().maxMemoryAllocationCount) refuse_count(what);
 }
 
@@ -460,7 +467,8 @@ Allocation MemoryAllocator::allocate_host_copy(uint64_t size, const char* what) 
     return allocate(needs, MemoryUse::host, MemoryPool::host_copies, what, size);
 }
 
-Allocation MemoryAllocator::adopt(VkDeviceMemory memory, uint32_t type, uint64_t size, std::byte* mapped) {
+Allocation MemoryAllocator::adopt(VkDeviceMemory memory, uint32_t type, uint64_t size, std::byte* mapped,
+                                  bool taken) {
     auto block = std::make_unique<MemoryBlock>(size);
     const std::lock_guard lock(mutex_);
     auto& place = adopted_.emplace_back();
@@ -471,13 +479,27 @@ Allocation MemoryAllocator::adopt(VkDeviceMemory memory, uint32_t type, uint64_t
     block->type = type;
     block->flags = properties_.memoryTypes[type].propertyFlags;
     block->adopted = true;
-    heaps_[properties_.memoryTypes[type].heapIndex].imported += size;
+    block->taken = taken;
+    count_adopted(*block, true);
     place = std::move(block);
     Allocation allocation;
     allocation.block_ = place.get();
     allocation.size_ = size;
     allocation.mapped_ = mapped;
     return allocation;
+}
+
+void MemoryAllocator::count_adopted(const MemoryBlock& block, bool comes) noexcept {
+    auto& heap = heaps_[properties_.memoryTypes[block.type].heapIndex];
+    const uint64_t bytes = comes ? block.size : uint64_t{0} - block.size;
+    if (!block.taken) {
+        heap.imported += bytes;
+        return;
+    }
+    heap.reserved += bytes;
+    heap.used += bytes;
+    heap.peak = std::max(heap.peak, heap.used);
+    heap.allocations += comes ? 1 : UINT32_MAX;
 }
 
 void MemoryAllocator::clean_lines(const MemoryBlock& block, uint64_t offset, uint64_t size) noexcept {
@@ -496,7 +518,7 @@ void MemoryAllocator::release(MemoryBlock* block, uint64_t offset, uint64_t size
     const std::lock_guard lock(mutex_);
     auto& heap = heaps_[properties_.memoryTypes[block->type].heapIndex];
     if (block->adopted) {
-        heap.imported -= block->size;
+        count_adopted(*block, false);
         destroy_block(block);
         std::erase_if(adopted_, [&](const auto& other) { return other.get() == block; });
         return;

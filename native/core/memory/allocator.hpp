@@ -54,6 +54,7 @@ public:
     [[nodiscard]] bool coherent() const noexcept;
     [[nodiscard]] bool cached() const noexcept;
     [[nodiscard]] bool device_local() const noexcept;
+    [[nodiscard]] uint32_t type() const noexcept;  // Vulkan's number of the memory type
     // The range to flush or invalidate; only meaningful if !coherent(). For a part: the atoms that contain
     // it.
     [[nodiscard]] VkMappedMemoryRange mapped_range() const noexcept;
@@ -78,8 +79,9 @@ struct HeapStatistics {
     uint64_t reserved = 0;  // bytes taken from the driver
     uint64_t used = 0;      // bytes in live allocations
     uint64_t peak = 0;      // most bytes in live allocations, ever or since reset_peak()
-    uint64_t imported = 0;  // bytes of the process that the device addresses in place; not counted above
-    uint64_t budget = 0;    // bytes that this process may take in all, by the driver's estimate; 0: unknown
+    uint64_t imported =
+        0;  // bytes of the process, or of others, that the device uses in place; not counted above
+    uint64_t budget = 0;  // bytes that this process may take in all, by the driver's estimate; 0: unknown
     uint64_t largest_free = 0;  // bytes of the longest hole in its blocks
     uint32_t blocks = 0;
     uint32_t allocations = 0;
@@ -107,8 +109,10 @@ public:
     [[nodiscard]] Allocation allocate_host_copy(uint64_t size, const char* what);
 
     // Takes ownership of memory that was allocated elsewhere; the allocation's destructor frees it. `mapped`:
-    // its address for the host. It counts as imported: it is the process's memory, not the driver's.
-    [[nodiscard]] Allocation adopt(VkDeviceMemory memory, uint32_t type, uint64_t size, std::byte* mapped);
+    // its address for the host. `taken`: it was taken from the driver, after require_allocation(). Otherwise
+    // it counts as imported.
+    [[nodiscard]] Allocation adopt(VkDeviceMemory memory, uint32_t type, uint64_t size, std::byte* mapped,
+                                   bool taken = false);
 
     // For work that may use any memory: flush all host writes in place (not to host copies) before it, and
     // invalidate for all device writes there after it. Does nothing if memory is coherent.
@@ -126,9 +130,10 @@ public:
     [[nodiscard]] const MemoryOptions& options() const noexcept { return options_; }
     // True if memory of host copies is cached by the CPU, so that reading it is fast.
     [[nodiscard]] bool host_copies_cached() const noexcept { return host_copies_cached_; }
-    // Call it before taking memory from the driver outside our blocks. Throws Error(out_of_memory) that names
-    // `what` if that is more than the device allocates at once, or one allocation more than it allows.
-    void require_allocation(uint64_t size, const char* what);
+    // Call it before memory is allocated outside our blocks. Throws Error(out_of_memory) that names `what` if
+    // that is more than the device allocates at once, or one allocation more than it allows. `taken`: from
+    // the driver, so that our limit counts.
+    void require_allocation(uint64_t size, const char* what, bool taken = false);
     // Sentences about overwritten guard bytes of live allocations. Empty without MemoryOptions::debug.
     [[nodiscard]] std::vector<std::string> check_guards();
     // True if a memory type among these bits is both device-local and host-visible.
@@ -160,6 +165,7 @@ private:
                             VkResult& result);
     void destroy_block(MemoryBlock* block) noexcept;
     void forget_block(const MemoryBlock& block) noexcept;
+    void count_adopted(const MemoryBlock& block, bool comes) noexcept;
     uint64_t trim_locked() noexcept;
     // Bytes taken from the driver that nothing uses: those of empty blocks.
     [[nodiscard]] uint64_t idle_locked() const noexcept;

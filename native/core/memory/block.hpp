@@ -29,6 +29,7 @@ struct MemoryBlock {
     VkMemoryPropertyFlags flags = 0;
     bool dedicated = false;
     bool adopted = false;
+    bool taken = false;  // adopted memory that was taken from the driver
     FreeList ranges;
     std::unordered_map<uint32_t, GuardedRange> guarded;  // by the ranges' nodes
 

@@ -51,6 +51,11 @@ void pick(const Runs& runs, uint64_t begin, uint64_t size, const std::byte* cont
                   });
 }
 
+MemoryUse use_of(MemoryType type) noexcept {
+    if (type == MemoryType::host) return MemoryUse::host;
+    return type == MemoryType::device_and_host ? MemoryUse::device_and_host : MemoryUse::device;
+}
+
 }  // namespace
 
 struct Buffer::Side final : DeviceSide {
@@ -124,18 +129,13 @@ void Buffer::allocate() {
     VkMemoryRequirements needs{};
     auto side = make_side(nullptr, needs);
 
-    MemoryUse use = MemoryUse::device;
-    if (memory_type_ == MemoryType::host) {
-        use = MemoryUse::host;
-    } else if (memory_type_ == MemoryType::device_and_host) {
-        use = MemoryUse::device_and_host;
-        if (!device().memory().has_device_and_host(needs.memoryTypeBits))
-            device().note_once(
-                "This device has no memory that is both device-local and host-visible: deviceAndHost "
-                "tensors are placed in host memory");
-    }
+    if (memory_type_ == MemoryType::device_and_host &&
+        !device().memory().has_device_and_host(needs.memoryTypeBits))
+        device().note_once("This device has no memory that is both device-local and host-visible: "
+                           "deviceAndHost tensors are placed in host memory");
     device().retired().collect();
-    side->memory = device().memory().allocate(needs, use, MemoryPool::buffers, "a tensor", handle_size());
+    side->memory = device().memory().allocate(needs, use_of(memory_type_), MemoryPool::buffers, "a tensor",
+                                              handle_size());
     bind(std::move(side));
 }
 
@@ -151,6 +151,21 @@ Buffer::Buffer(std::shared_ptr<Device> owner, HostRange range)
     side->host_owner = std::move(range.owner);
     bind(std::move(side));
     share_pages(range.data);
+}
+
+Buffer::Buffer(std::shared_ptr<Device> owner, uint64_t nbytes, MemoryType type, SharedMemory& shared)
+    : Resource(std::move(owner), ObjectKind::buffer, nbytes, type) {
+    const bool importing = shared.fd >= 0;
+    check_sharing(device(), importing);
+    VkExternalMemoryBufferCreateInfo external{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO};
+    external.handleTypes = shared_handle;
+    VkMemoryRequirements needs{};
+    auto side = make_side(&external, needs);
+    device().retired().collect();
+    side->memory = share_memory(device(), shared, side->buffer, needs, use_of(type));
+    bind(std::move(side));
+    share_pages(reinterpret_cast<const std::byte*>(shared.key));
+    if (!importing) fill_device(FillPattern(std::string_view("\0", 1)));
 }
 
 Buffer::~Buffer() { finalize(); }

@@ -5,6 +5,7 @@
 #include "resource/host_import.hpp"
 #include "resource/resource.hpp"
 #include "resource/runs.hpp"
+#include "resource/shared_memory.hpp"
 
 namespace kp {
 
@@ -19,6 +20,8 @@ public:
     // Of type `host`, over memory of the process, without a copy (for the conditions see
     // resource/host_import.hpp).
     Buffer(std::shared_ptr<Device> device, HostRange range);
+    // Over memory that others use too, of any type but `device`; new memory is filled with zeros.
+    Buffer(std::shared_ptr<Device> device, uint64_t nbytes, MemoryType type, SharedMemory& shared);
     ~Buffer() override;
 
     [[nodiscard]] VkBuffer handle() const noexcept { return buffer_; }

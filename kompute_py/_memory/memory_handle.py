@@ -1,0 +1,141 @@
+"""The handle of a tensor's memory, for other Managers and processes."""
+
+from __future__ import annotations
+
+import math
+import os
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from .._base.errors import FailedPreconditionError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .._base.types import MemoryTypes
+    from .._device.device import Device
+    from .memory import Memory
+
+# Of the tensors over shared memory. A key stands for the memory's address: all tensors of a Manager with one
+# key are ordered like one tensor.
+keys: weakref.WeakKeyDictionary[Memory, int] = weakref.WeakKeyDictionary()
+
+
+class MemoryHandle:
+    """A tensor's memory for another Manager or process: a file descriptor, and what it takes to use it.
+
+    ``t.share()`` gives one, and ``mgr.import_memory(handle)`` makes a Tensor over the same memory. It can be
+    sent to another process by `multiprocessing`: as an argument of a Process, through a Pipe or a Queue. The
+    handle owns its descriptor: `close`, the end of a ``with`` block or its last reference closes it. Tensors
+    do not need it once they are made.
+
+    >>> t = mgr.shared(4)
+    >>> with t.share() as handle:
+    ...     same = mgr.import_memory(handle)
+    >>> t.write([1, 2, 3, 4])
+    >>> same.read().tolist()
+    [1.0, 2.0, 3.0, 4.0]
+    """
+
+    __module__ = "kompute_py"  # public; imported when first used
+
+    __slots__ = ("_device", "_dtype", "_fd", "_key", "_memory_type", "_shape", "_size", "_type")
+
+    def __init__(
+        self,
+        fd: int,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        memory_type: MemoryTypes,
+        place: tuple[int, int, int],
+        device: tuple[str, str],
+    ) -> None:
+        """Made by `Tensor.share`. `place`: the key, the size of the allocation in bytes, Vulkan's number of
+        the memory type. `device`: the UUIDs of the device and the driver.
+        """
+        self._fd = fd
+        self._shape = shape
+        self._dtype = dtype
+        self._memory_type = memory_type
+        self._key, self._size, self._type = place
+        self._device = device
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The tensor's shape."""
+        return self._shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The tensor's dtype."""
+        return self._dtype
+
+    @property
+    def memory_type(self) -> MemoryTypes:
+        """The tensor's memory type."""
+        return self._memory_type
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all elements in bytes."""
+        return math.prod(self._shape) * self._dtype.itemsize
+
+    def fileno(self) -> int:
+        """The file descriptor, which the handle keeps. Raises FailedPreconditionError if it is closed."""
+        if self._fd < 0:
+            raise FailedPreconditionError(f"{self!r}: take a new one with t.share()")
+        return self._fd
+
+    def close(self) -> None:
+        """Closes the descriptor. May be called any number of times."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __enter__(self) -> MemoryHandle:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_fd", -1) >= 0:
+            self.close()
+
+    def __reduce__(self) -> Any:
+        """Sends a duplicate of the descriptor, as `multiprocessing` does with sockets."""
+        from multiprocessing.reduction import DupFd
+
+        place = self._key, self._size, self._type
+        given = self._shape, self._dtype, self._memory_type, place, self._device
+        return _received, (DupFd(self.fileno()), *given)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._fd < 0 else f"descriptor {self._fd}"
+        return f"<kp.MemoryHandle of shape {self._shape}, {self._dtype}: {state}>"
+
+
+def _received(duplicate: Any, *given: Any) -> MemoryHandle:
+    return MemoryHandle(duplicate.detach(), *given)
+
+
+def identity_of(manager: Device) -> tuple[str, str]:
+    info = manager.get_device_properties()
+    return info["uuid"], info["driver_uuid"]
+
+
+def handle_of(tensor: Memory) -> MemoryHandle:
+    """The handle of a tensor. See `Tensor.share`."""
+    tensor._require_init("be shared")
+    key = keys.get(tensor)
+    if key is None:
+        raise FailedPreconditionError(
+            f"{tensor._describe()} has memory of its own, which cannot be shared: make the tensor with "
+            "mgr.shared(shape, dtype), and share it whole"
+        )
+    native: Any = tensor._native
+    native.wait()
+    fd, size, kind = native.descriptor()
+    place = key, size, kind
+    device = identity_of(tensor._manager)
+    return MemoryHandle(fd, tensor.shape, tensor.dtype, tensor.memory_type(), place, device)
