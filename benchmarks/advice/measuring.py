@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kompute_py._files.collector import collector_off
+from kompute_py._base.collector import collector_off
 
 from ..table import aligned, duration
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import kompute_py as kp
-from kompute_py._files.collector import collector_off
+from kompute_py._base.collector import collector_off
 
 from .calls import CALLS
 
