@@ -155,14 +155,14 @@ inline void bring(Resource& resource) {
 // at any time. Recordings upload the contents themselves.
 template <typename T>
 T& exported(T& resource) {
-    if (resource.on_device() || !Stream::covered_by_caller(resource)) bring(resource);
+    if (resource.on_device() || !BuiltRecording::covered_by_caller(resource)) bring(resource);
     return resource;
 }
 // The same, for a handle through which others may write the memory at any time. Custom operations declare
 // their writes.
 template <typename T>
 T& shared_out(T& resource) {
-    if (!Stream::is_recording_here()) resource.note_exported();
+    if (!Turn::is_in_foreign_code()) resource.note_exported();
     return exported(resource);
 }
 // Called before a transfer through the staging ring: waits for the work submitted before it.

@@ -298,7 +298,7 @@ void Device::outdate_recordings() {
                 if (auto member = next->hold()) streams.push_back(std::move(member));
     }
     const std::lock_guard lock(graph_mutex_);
-    for (const auto& stream : streams) (void)dynamic_cast<Recording&>(*stream).make_stale();
+    for (const auto& stream : streams) stream->outdate();
 }
 
 size_t Device::begin_profile(std::function<std::string()> line, bool operations) {

@@ -20,6 +20,8 @@ public:
     [[nodiscard]] virtual std::string name() const = 0;
     // Bytes of its contents, on the device and in a host copy.
     [[nodiscard]] virtual uint64_t held_bytes() const noexcept { return 0; }
+    // Of a stream: it is built again before its next submission. Under the graph mutex.
+    virtual void outdate() noexcept {}
 
 protected:
     explicit Member(ObjectKind kind) : kind_(kind) {}

@@ -1,4 +1,5 @@
-// A built recording as seen by its device and by the objects that it uses. Every Recording is a Stream.
+// A built recording as seen by its device and by the objects that it uses. Every Recording is a
+// BuiltRecording.
 #pragma once
 
 #include "sync/freshness.hpp"
@@ -7,6 +8,8 @@
 #include <cstdint>
 
 namespace kp {
+
+class QueueOrder;
 
 class Recording {
 public:
@@ -46,7 +49,9 @@ public:
     // The host wrote these bytes of the object's device memory: if the recording sends an older host copy of
     // them, it is rebuilt and warns of that, once.
     virtual void note_host_write(uint32_t slot, uint64_t begin, uint64_t end) noexcept = 0;
-    // If the built recording does not declare its uses, it runs after this point from now on.
+    // How it is ordered with recordings of other queues.
+    [[nodiscard]] virtual QueueOrder& order() noexcept = 0;
+    // If it does not declare its uses, it runs after this point from now on.
     virtual void come_after(Point point) = 0;
 
 protected:

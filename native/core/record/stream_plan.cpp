@@ -10,6 +10,7 @@ namespace kp {
 void StreamPlan::begin(uint64_t epoch, uint64_t atom) {
     epoch_ = epoch;
     asks_remaking_ = false;
+    undeclared_ = false;
     objects_.clear();
     commands_.clear();
     uses_.clear();
@@ -245,6 +246,9 @@ StreamPlan::Moved StreamPlan::moved(const CommandUses& command) const {
     return moved;
 }
 
-void StreamPlan::full_barrier() { commands_.back().full_barrier = true; }
+void StreamPlan::full_barrier() {
+    commands_.back().full_barrier = true;
+    undeclared_ = true;
+}
 
 }  // namespace kp

@@ -64,7 +64,10 @@ public:
     // True if the recording uses (or writes, with `writers_only`) device memory of the object in `slot`
     // from byte `begin` to `end`.
     [[nodiscard]] bool touches(uint32_t slot, uint64_t begin, uint64_t end, bool writers_only) const noexcept;
+    // The operation does not declare its uses.
     void full_barrier();
+    // True if there is such an operation.
+    [[nodiscard]] bool undeclared() const noexcept { return undeclared_; }
     // Call it when all operations have declared their uses. Decides which bytes of host copies go through
     // slots.
     void settle_host_side();
@@ -120,6 +123,7 @@ private:
 
     uint64_t epoch_ = 0;
     bool asks_remaking_ = false;
+    bool undeclared_ = false;
     std::vector<PlannedObject> objects_;
     Kept kept_;
     std::vector<CommandUses> commands_;

@@ -24,7 +24,6 @@
 namespace kp {
 
 class Device;
-class Stream;
 
 class Object : public Member {
 public:
@@ -96,9 +95,10 @@ protected:
     void finalize() noexcept;
 
 private:
+    friend class BuiltRecording;
     friend class HostPages;
+    friend class QueueOrder;
     friend class Resource;
-    friend class Stream;
     friend class StreamPlan;
 
     struct User {

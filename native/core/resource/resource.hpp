@@ -284,7 +284,7 @@ private:
     void note_first_contents(bool of_host_copy) noexcept;
     class HostWriting;
     friend class Mapping;
-    friend class Stream;
+    friend class BuiltRecording;
     friend class StreamPlan;
     // The plan's number of the host copy (Object::slot_ numbers the device's side).
     uint64_t host_epoch_ = 0;

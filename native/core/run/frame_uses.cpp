@@ -88,7 +88,7 @@ bool is_memory(const Object& object) {
 
 std::vector<FrameUse> frame_uses(Stream& stream, const std::vector<ResourceRange>& inputs,
                                  const Substitution& substitution) {
-    const Stream::Driving driving(stream);
+    const Turn::Taken turn = stream.drive();
     FrameUses frame;
     const std::lock_guard lock(stream.device().graph_mutex());
     for (const auto& input : inputs) frame.write(*input.resource, input.offset, input.end(), false);
@@ -120,7 +120,7 @@ std::vector<FrameUse> frame_uses(Stream& stream, const std::vector<ResourceRange
 }
 
 std::vector<OperationPtr> substituted(Stream& stream, const Substitution& substitution) {
-    const Stream::Driving driving(stream);
+    const Turn::Taken turn = stream.drive();
     std::vector<OperationPtr> result;
     for (const auto& operation : stream.operations("stream"))
         if (auto other = operation->substituted(substitution)) result.push_back(std::move(other));
