@@ -114,6 +114,7 @@ if TYPE_CHECKING:
     from ._profiling.benchmark import Benchmark, benchmark
     from ._profiling.profile import Profile
     from ._profiling.table import OperationTotal
+    from ._recording.host_call import OpHostCall
     from ._recording.repeat import OpRepeat
     from ._recording.streaming import FrameStream
     from ._shaders.module import ShaderModule
@@ -202,6 +203,7 @@ __all__ = [
     "OpCopyRegion",
     "OpCustom",
     "OpFill",
+    "OpHostCall",
     "OpKernel",
     "OpLibrary",
     "OpMult",
@@ -296,6 +298,7 @@ _LATER = {
     "_profiling.benchmark": ("Benchmark", "benchmark"),
     "_profiling.profile": ("Profile",),
     "_profiling.table": ("OperationTotal",),
+    "_recording.host_call": ("OpHostCall",),
     "_recording.repeat": ("OpRepeat",),
     "_recording.streaming": ("FrameStream",),
     "_shaders.module": ("ShaderModule",),

@@ -621,6 +621,10 @@ class PeerCopy(_Object):
     def route(self) -> str:
         """ "undecided" before the first `submit`, then "same device", "direct", "shared" or "bounced"."""
 
+    @property
+    def name(self) -> str:
+        """The name of the operation that it is a part of."""
+
     def check(self) -> None:
         """Raises FailedPreconditionError if the source or the target is destroyed."""
 
@@ -639,6 +643,9 @@ class PeerCopy(_Object):
 
 def warn_of_waits_after(seconds: float) -> float:
     """Sets the time after which waits for held work warn. Returns the previous value."""
+
+def fence_before(context: Context, reads: _Memories, writes: _Memories) -> Fence:
+    """The end of the submitted work that the host must wait for to read `reads` and to write `writes`."""
 
 def submit_once(operation: Operation | BoundDispatch) -> Fence:
     """Records one operation and submits it to the first queue. Does not wait."""

@@ -54,7 +54,7 @@ from .._memory.tensor import Tensor, buffer_tensor
 from .._recording.algorithm import Algorithm
 from .._recording.preload import preload
 from .._recording.sequence import Sequence
-from .._recording.streams import managers_of, submit_streams
+from .._recording.streams import failures_of, managers_of, submit_streams
 from .._sync.fence import Fence
 from .._sync.semaphore import Semaphore, to_signals, to_waits
 from .current import current, enter, forget, is_shared, leave
@@ -774,11 +774,13 @@ class Manager(Device):
         finally:
             for each, due in zip(given, hooks, strict=True):
                 if each._native.is_due():
-                    each._pending, each._fenced = due, True
+                    each._expect(due)
+                    each._fenced = True
             if self._watch is not None:
                 self._watch()
-        ends = managers_of([each._native for each in given], self)
-        return Fence(native, ends, tuple(weakref.ref(each) for each in given if each._hooked))
+        streams = [each._native for each in given]
+        hooked = tuple(weakref.ref(each) for each in given if each._hooked)
+        return Fence(native, managers_of(streams, self), hooked, failures_of(streams))
 
     def synchronize(self) -> None:
         """Waits until all submitted work is done and its results are visible to the host.

@@ -1,14 +1,14 @@
-"""Copies between Managers.
+"""Steps of the host between submissions, and the first kind of them: copies between Managers.
 
-The host works between their halves, because no queue waits for one of another device.
+The host works between the halves of such a copy, because no queue waits for one of another device.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from .. import _native
-from .._base.errors import FailedPreconditionError
+from .._base.errors import FailedPreconditionError, InvalidArgumentError
 from .._sync.fence import Fence
 
 if TYPE_CHECKING:
@@ -26,10 +26,59 @@ class Side(Protocol):
     def _native(self) -> _native.Memory | _native.BufferView: ...
 
 
-class PeerCopies:
+class HostStep(Protocol):
+    """A part of a recording that the host does between two submissions."""
+
+    @property
+    def name(self) -> str:
+        """The operation's name."""
+
+    def check(self) -> None:
+        """Raises FailedPreconditionError if it uses a destroyed object."""
+
+    def why_held(self) -> str:
+        """A sentence that names the semaphores to be signalled first; "" if it need not wait for any."""
+
+    def submit(self) -> None:
+        """Does the host's work, after the pending work that it depends on."""
+
+    def is_running(self) -> bool:
+        """True if work that it submitted is not known to be done."""
+
+    def poll(self) -> bool:
+        """Collects its finished work; True if all of it has finished. Raises the error of the work."""
+
+    def fence(self) -> _native.Fence:
+        """The end of its running work."""
+
+
+class HostSteps:
+    """The content of an operation that the host does between two submissions. Immutable."""
+
+    __slots__ = ("managers",)
+
+    managers: Seq[Device]
+    """The Managers of its objects."""
+    what: ClassVar[str]
+    """A noun for errors."""
+    untimed: ClassVar[str]
+    """The reason why timestamps do not span it."""
+
+    def steps(self, manager: Device) -> Seq[HostStep]:
+        """Creates new steps for a recording of `manager`. Each may be used by one thread at a time.
+
+        Raises InvalidArgumentError if its objects belong to other Managers.
+        """
+        raise NotImplementedError
+
+
+class PeerCopies(HostSteps):
     """The content of ``OpCopy`` if its objects belong to several Managers. Immutable."""
 
-    __slots__ = ("managers", "pairs")
+    __slots__ = ("pairs",)
+
+    what = "a copy between Managers"
+    untimed = "their clocks differ"
 
     def __init__(self, memories: Seq[Side]) -> None:
         source, *targets = memories
@@ -41,6 +90,15 @@ class PeerCopies:
     def make(self) -> list[_native.PeerCopy]:
         """Creates new copies. Each may be used by one thread at a time."""
         return [_native.PeerCopy(source, target) for source, target in self.pairs]
+
+    def steps(self, manager: Device) -> Seq[HostStep]:
+        """Creates the copies for a recording of one of their Managers."""
+        if manager not in self.managers:
+            raise InvalidArgumentError(
+                "OpCopy uses only objects of other Managers than the sequence's: "
+                "record it into a sequence of one of their Managers"
+            )
+        return self.make()
 
     def run(self, may_wait: bool = False) -> Fence:
         """Copies now. Returns a fence for the work that is still running on the destinations' devices.
@@ -70,11 +128,11 @@ def report(managers: Seq[Device], can_raise: bool = True) -> None:
 
 
 def refuse_held(what: str, why: str) -> None:
-    """Raises if the copy is held: the host copies, and would wait for a signal that its own thread may have
-    to give.
+    """Raises if the host's step is held: the host would wait for a signal that its own thread may have to
+    give.
     """
     if why:
         raise FailedPreconditionError(
-            f"{what} cannot be submitted behind held work, because the host does a part of the copy. {why}. "
+            f"{what} cannot be submitted behind held work, because the host does a part of it. {why}. "
             "Signal the semaphore first, or use eval() or to(), which wait, while another thread signals"
         )

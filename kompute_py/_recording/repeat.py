@@ -12,7 +12,7 @@ from .._base.arrays import as_index
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError, kind_of, shown
 from .._memory.image import Image
 from .._memory.memory import Memory
-from .._memory.peer import PeerCopies
+from .._memory.peer import HostSteps
 from .._memory.tensor import Tensor
 from .operations import OpBase
 
@@ -37,9 +37,9 @@ class OpRepeat(OpBase):
 
     Raises InvalidArgumentError for an empty list, `times` below 0 or above 2**32 - 1, pairs that differ in
     size, dtype or format, memory that is in two pairs, and operations that sync host copies;
-    UnimplementedError for operations with Python code of their own, copies between Managers, and another
-    OpRepeat; ArgumentTypeError if an argument is of another type; FailedPreconditionError for destroyed
-    objects.
+    UnimplementedError for operations with Python code of their own, OpHostCall, copies between Managers, and
+    another OpRepeat; ArgumentTypeError if an argument is of another type; FailedPreconditionError for
+    destroyed objects.
 
     >>> spirv = kp.compile('''
     ... layout(local_size_x = 1) in;
@@ -131,10 +131,10 @@ def _parts_of(operation: Any) -> list[Any]:
             "evaluation and not for each repetition: record it outside"
         )
     native = getattr(operation, "_native", None)
-    if type(native) is PeerCopies:
+    if isinstance(native, HostSteps):
         raise UnimplementedError(
-            "OpRepeat: a copy between Managers is done by the host, so it cannot be repeated in one "
-            "submission: record it outside"
+            f"OpRepeat: {native.what} is done by the host, so it cannot be repeated in one submission. "
+            "Record each repetition: for _ in range(times): sequence.record(...)"
         )
     if native is None:
         operation._bind(None)  # type: ignore[arg-type]  # raises an error that names the missing part

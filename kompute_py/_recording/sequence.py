@@ -28,11 +28,11 @@ from .._base.warn import warn, warn_of_cancelled
 from .._device.device import require_manager
 from .._device.owner import owner
 from .._memory.memory import Memory, memory_list
-from .._memory.peer import PeerCopies
+from .._memory.peer import HostSteps
 from .._sync.fence import Fence, to_seconds, wait_in_loop
 from .._sync.semaphore import to_signals, to_waits
 from .operations import OpBase
-from .streams import fence_of_streams, is_split, managers_of, submit_streams
+from .streams import failures_of, fence_of_streams, is_split, managers_of, submit_streams
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable, Generator
@@ -188,8 +188,8 @@ class Sequence:
             # A class of operations also has the attributes, but no native operation.
             if isinstance(op, type):
                 _require_operation(op)
-            # A single stream cannot hold a copy between Managers.
-            if type(getattr(op, "_native", None)) is not PeerCopies or is_split(self._native):
+            # A single stream cannot hold a step of the host.
+            if not isinstance(getattr(op, "_native", None), HostSteps) or is_split(self._native):
                 raise
             self._split()
             return self.record(op, *more)
@@ -199,7 +199,7 @@ class Sequence:
         return self
 
     def _split(self) -> None:
-        """Prepares the recording for copies between Managers, which divide it into parts."""
+        """Prepares the recording for steps of the host, which divide it into parts."""
         if not is_split(self._native):
             from .split_stream import SplitStream
 
@@ -218,7 +218,7 @@ class Sequence:
                 self._record(part)
             return
         native, borrowed = op._bind(self._manager)
-        if type(native) is PeerCopies:
+        if isinstance(native, HostSteps):
             self._split()
         fresh = not self._native.is_recording()
         self._record(native)
@@ -258,7 +258,7 @@ class Sequence:
         Ctrl-C raises KeyboardInterrupt; the work continues, and `eval_await` collects it. Raises
         ArgumentTypeError if `op` is not an operation, FailedPreconditionError if the sequence is running or
         the recording uses a destroyed object, DeviceLostError if the device fails, and the exceptions of
-        custom operations' hooks.
+        custom operations' hooks and of OpHostCall's functions.
         """
         if op is None and not self._slow:
             self._eval()
@@ -295,8 +295,11 @@ class Sequence:
         automatically. If a semaphore in `wait` fails, the work does not run, and waiting for it raises
         AbortedError.
 
-        Raises the errors of `eval`; FailedPreconditionError if the sequence is still running, or holds a copy
-        between Managers that would follow held work (the host does a part of such a copy);
+        A recording with an OpHostCall is submitted up to its last one: its functions run during this call,
+        after the device has reached them. `eval_await` raises their exceptions.
+
+        Raises the errors of `eval`; FailedPreconditionError if the sequence is still running, or holds an
+        OpHostCall or a copy between Managers that would follow held work (the host does a part of these);
         InvalidArgumentError for a value that its semaphore can no longer take, for work that waits for
         itself, and for fences of another Manager.
         """
@@ -318,7 +321,7 @@ class Sequence:
         except BaseException:
             self._report(can_raise=False)
             raise
-        self._pending = hooks
+        self._expect(hooks)
         self._report()
         return self
 
@@ -336,7 +339,7 @@ class Sequence:
         EvalTimeoutError if the time runs out: the sequence stays running, and a later `eval_await` collects
         the work. Raises InvalidArgumentError if two limits are
         given or one is negative, FailedPreconditionError if the sequence is destroyed, DeviceLostError if the
-        device fails, and the exceptions of custom operations' hooks.
+        device fails, and the exceptions of custom operations' hooks and of OpHostCall's functions.
         """
         seconds = _seconds(wait_for, timeout, deadline)
         native = self._native
@@ -486,6 +489,10 @@ class Sequence:
             op.pre_eval()
         return hooks
 
+    def _expect(self, hooks: tuple[OpBase, ...]) -> None:
+        """Calls post_eval of `hooks` when the work that was just submitted is done, unless it has failed."""
+        self._pending = () if failures_of([self._native]) else hooks
+
     def _finish(self, hooks: tuple[OpBase, ...]) -> None:
         self._report()
         for op in hooks:
@@ -578,7 +585,7 @@ class Sequence:
         """A Fence for the end of the last submission, to wait for, join, pass as `wait=` or await.
 
         Waiting for it collects the sequence, as `eval_await` does. If nothing was submitted, it is done at
-        once.
+        once. Raises FailedPreconditionError while a thread runs an OpHostCall of the sequence.
         """
         return fence_of([self], self._manager)
 
@@ -678,6 +685,7 @@ def fence_of(sequences: list[Sequence], manager: Device) -> Fence:
         fence_of_streams(streams),
         managers_of(streams, manager),
         tuple([weakref.ref(each) for each in sequences if each._hooked]),
+        failures_of(streams),
     )
 
 

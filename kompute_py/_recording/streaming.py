@@ -243,8 +243,8 @@ class _Pipeline:
         native = sequence._native
         if not isinstance(native, _native.Stream):
             raise UnimplementedError(
-                f"{sequence!r} copies between devices, so it cannot be streamed: "
-                "stream a sequence of one Manager"
+                f"{sequence!r} has steps of the host (OpHostCall, or a copy between Managers), so it cannot "
+                "be streamed. Evaluate the sequence for each frame instead"
             )
         roots = dict.fromkeys(map(_root, (*self._inputs, *self._outputs)))
         streamed: list[Any] = [each._native for each in roots]

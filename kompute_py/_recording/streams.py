@@ -1,7 +1,6 @@
 """Streams of several sequences together: submitting them, and what tells that they are done.
 
-Streams that are split at copies between Managers need `split_stream`, which is loaded with the first of
-them.
+Streams that are split at steps of the host need `split_stream`, which is loaded with the first of them.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
     from .._device.device import Device
+    from .._sync.fence import Failure
     from .split_stream import SplitStream
 
 
@@ -52,6 +52,12 @@ def submit_streams(
 
     submit_split(manager, streams, fences, waits, signals)
     return fence_of_streams(streams)
+
+
+def failures_of(streams: Seq[_native.Stream | SplitStream]) -> tuple[Failure, ...]:
+    """The errors of host steps in the streams' last submissions."""
+    split = [stream for stream in streams if is_split(stream)]
+    return tuple([stream.failure for stream in split if stream.failure is not None])
 
 
 def managers_of(streams: Seq[_native.Stream | SplitStream], manager: Device) -> tuple[Device, ...]:

@@ -6,11 +6,18 @@ import functools
 import math
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 
 from .. import _native
 from .._base.arrays import as_index
-from .._base.errors import ArgumentTypeError, EvalTimeoutError, InvalidArgumentError, not_copyable, shown
+from .._base.errors import (
+    AbortedError,
+    ArgumentTypeError,
+    EvalTimeoutError,
+    InvalidArgumentError,
+    not_copyable,
+    shown,
+)
 from .._base.plain_arguments import as_text
 
 if TYPE_CHECKING:
@@ -40,6 +47,39 @@ class Collected(Protocol):
     def _collect(self) -> None: ...
 
 
+class Failure:
+    """The error of a step of the host. Waits for its submission raise it."""
+
+    __slots__ = ("_context", "_message", "error", "fence", "told")
+
+    def __init__(self, context: _native.Context, error: Exception, message: str) -> None:
+        self._context = context
+        self._message = message
+        self.error = error
+        # True if a wait has raised it.
+        self.told = False
+        # Its waits raise AbortedError(message).
+        semaphore = _native.Semaphore(context, 0)
+        self.fence = semaphore.at(1)
+        semaphore.fail(message)
+
+    def cancel(self, streams: list[_native.Stream], signals: list[tuple[_native.Semaphore, int]]) -> None:
+        """Submits streams and signals as cancelled work: waits for them raise AbortedError(message)."""
+        # The core refuses to submit work that waits for a semaphore that has failed before.
+        semaphore = _native.Semaphore(self._context, 0)
+        _native.submit(self._context, streams, [], [(semaphore, 1)], signals)
+        semaphore.fail(self._message)
+
+
+def raise_again(error: Exception) -> NoReturn:
+    """Raises `error`, which keeps its own context if another error is being handled."""
+    context = error.__context__
+    try:
+        raise error
+    finally:
+        error.__context__ = context
+
+
 class Fence:
     """The completion of submitted work on one or several queues. Immutable; keeps no other object alive.
 
@@ -56,19 +96,22 @@ class Fence:
     True
     """
 
-    __slots__ = ("__weakref__", "_managers", "_native", "_sequences")
+    __slots__ = ("__weakref__", "_failures", "_managers", "_native", "_sequences")
 
     def __init__(
         self,
         native: _native.Fence,
         managers: tuple[Device, ...],
         sequences: tuple[weakref.ref[Collected], ...] = (),
+        failures: tuple[Failure, ...] = (),
     ) -> None:
         self._native = native
         # The Managers of the devices that run the work.
         self._managers = managers
         # Sequences with hooks to call when the work is done.
         self._sequences = sequences
+        # Errors of host steps. The native fence fails if there are any.
+        self._failures = failures
 
     def wait(self, timeout: float | None = None, *, deadline: int | None = None) -> Fence:
         """Waits until the work is done, at most `timeout` seconds, or until the time `deadline` of
@@ -76,12 +119,17 @@ class Fence:
 
         Other threads run during the wait. Ctrl-C raises KeyboardInterrupt; the work continues. Raises
         EvalTimeoutError if the time runs out (the fence stays usable), DeviceLostError if the device failed,
-        AbortedError if a semaphore that the work waited for failed, InvalidArgumentError for a negative
-        `timeout` or if both limits are given, ArgumentTypeError if `timeout` is not a number or `deadline`
-        not an int.
+        AbortedError if a semaphore that the work waited for failed, the exception of an OpHostCall,
+        InvalidArgumentError for a negative `timeout` or if both limits are given, ArgumentTypeError if
+        `timeout` is not a number or `deadline` not an int.
         """
         seconds = to_seconds(timeout, deadline)
-        if not self._native.wait(seconds):
+        try:
+            done = self._native.wait(seconds)
+        except AbortedError:
+            self._tell()
+            raise
+        if not done:
             raise EvalTimeoutError(f"The work is not done after {seconds:g} s; call wait again later")
         self._settle()
         return self
@@ -121,10 +169,14 @@ class Fence:
 
     def done(self) -> bool:
         """True if the work is done. Does not wait. Raises the error of the work, as `wait` does."""
-        if not self._native.done():
-            return False
-        self._settle()
-        return True
+        try:
+            done = self._native.done()
+        except AbortedError:
+            self._tell()
+            raise
+        if done:
+            self._settle()
+        return done
 
     def __await__(self) -> Generator[Any, None, Fence]:
         """In asyncio: waits without blocking the event loop, then returns the fence. Raises as `wait` does.
@@ -185,7 +237,15 @@ class Fence:
             _native.Fence.join([fence._native for fence in fences]),
             tuple(managers),
             tuple(reference for fence in fences for reference in fence._sequences),
+            tuple(failure for fence in fences for failure in fence._failures),
         )
+
+    def _tell(self) -> None:
+        """Raises the first error of a host step, if there is one."""
+        for failure in self._failures:
+            failure.told = True
+        if self._failures:
+            raise_again(self._failures[0].error)
 
     def _settle(self) -> None:
         for reference in self._sequences:

@@ -206,6 +206,19 @@ void bind_fence(py::module_& m) {
              })
         .def_static("join", &Fence::join)
         .def_static("of", &Fence::of);
+    m.def(
+        "fence_before",
+        [](const Context& context, const std::vector<ResourceRange>& reads,
+           const std::vector<ResourceRange>& writes) {
+            std::vector<Point> points;
+            const auto add = [&](const ResourceRange& range, bool writers_only) {
+                for (const Point& point : range.resource->pending(writers_only)) merge_point(points, point);
+            };
+            for (const auto& range : reads) add(range, true);
+            for (const auto& range : writes) add(range, false);
+            return std::make_shared<Fence>(context.shared(), std::move(points));
+        },
+        py::arg("context"), py::arg("reads"), py::arg("writes"));
     m.def("submit_once", [](const std::shared_ptr<Operation>& operation) { return submit_once(operation); });
 
     py::class_<Semaphore, std::shared_ptr<Semaphore>>(m, "Semaphore")

@@ -32,6 +32,7 @@ const char* name_of(PeerCopy::Route route) {
 void bind_peer_copy(py::module_& m) {
     py::class_<PeerCopy, std::shared_ptr<PeerCopy>>(m, "PeerCopy")
         .def(py::init<ResourceRange, ResourceRange>(), py::arg("source"), py::arg("target"))
+        .def_property_readonly("name", [](const PeerCopy&) { return "OpCopy"; })
         .def("check", &PeerCopy::check)
         .def("submit", &submit_copy)
         .def("why_held", [](const PeerCopy& copy) { return why_held(copy.comes_after()); })

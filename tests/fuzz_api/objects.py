@@ -120,6 +120,7 @@ class Objects:
         keep("OpCopyRange", lambda: kp.OpCopyRange(tensor, mgr.zeros(8), count=4))
         keep("OpCopyRegion", lambda: kp.OpCopyRegion(image, mgr.image(np.zeros((4, 4, 4), np.float32))))
         keep("OpFill", lambda: kp.OpFill([tensor], 1.0))
+        keep("OpHostCall", lambda: kp.OpHostCall(list, reads=[tensor], name="c"))
         keep("OpKernel", lambda: kernel.bind(tensor, f=1.0, n=4))
         keep("OpMult", lambda: kp.OpMult([tensor, mgr.zeros(8), mgr.zeros(8)]))
         keep(
