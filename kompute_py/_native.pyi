@@ -42,17 +42,21 @@ def end_spans(first: int) -> list[tuple[str, str, int, int, int]]:
 def note_span(kind: str, text: str, begin: int) -> None:
     """A span of this thread from `begin` to now, if somebody notes spans."""
 
-def begin_profile(context: Context, package: str, operations: bool) -> int:
-    """Begins to note what the device runs; returns a number for `end_profile`. Lines in files below
-    `package` are not the user's.
+class ProfileReader:
+    """Notes what the device runs, from now until `end` or its own end. Lines in files below `package` are not
+    the user's.
     """
 
-def end_profile(context: Context, first: int) -> tuple[list[dict[str, Any]], int, bool]:
-    """(runs, uncertainty of the device's clock in nanoseconds, calibrated). A run is a dict of "label",
-    "operations" (each (name, groups, bytes read, bytes written)), "family", "queue", "submission",
-    "submit_begin", "submit_end", "thread", "line", "times" (one more than operations, on the host's clock, or
-    none), "memory".
-    """
+    def __init__(self, context: Context, package: str, operations: bool) -> None: ...
+    def settle(self) -> None:
+        """Waits for the work submitted until now; Ctrl-C ends the wait."""
+
+    def end(self) -> tuple[list[dict[str, Any]], int, bool]:
+        """(runs, uncertainty of the device's clock in nanoseconds, calibrated). The runs are those until
+        `settle`; a run is a dict of "label", "operations" (each (name, groups, bytes read, bytes written)),
+        "family", "queue", "submission", "submit_begin", "submit_end", "thread", "line", "times" (one more
+        than operations, on the host's clock, or none), "memory".
+        """
 
 def shutdown() -> None:
     """Waits for the work of devices that have no owner any more. Called at interpreter exit."""

@@ -63,19 +63,19 @@ class Profile:
 
     __slots__ = (
         "_device_name",
-        "_first",
         "_first_span",
         "_native",
         "_notes",
         "_operations",
         "_queues",
+        "_reader",
         "_start",
     )
 
     def __init__(self, manager: Device, operations: bool = True) -> None:
         require_manager(manager)
         # Not the Manager: it may end while it is profiled.
-        self._native = manager._open()
+        self._native: _native.Context | None = manager._open()  # until its end
         self._operations = to_flag(operations, "operations")
         self._device_name = str(manager._info["device_name"])
         self._queues = {
@@ -84,16 +84,16 @@ class Profile:
         }
         self._notes: Notes | None = None  # until its end
         self._start = 0
-        self._first: int | None = None
+        self._reader: _native.ProfileReader | None = None  # while it runs
         self._first_span = 0
 
     def __enter__(self) -> Profile:
         """Begins. Raises FailedPreconditionError if this profile was used before, if the Manager is
         destroyed, or if the Manager is being profiled with another `operations`.
         """
-        if self._start:
+        if self._start or self._native is None:
             raise FailedPreconditionError("This profile was used before: make a new one with mgr.profile()")
-        self._first = _native.begin_profile(self._native, PACKAGE, self._operations)
+        self._reader = _native.ProfileReader(self._native, PACKAGE, self._operations)
         self._first_span = _native.begin_spans()
         self._start = time.monotonic_ns()
         return self
@@ -104,16 +104,29 @@ class Profile:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._finish()
+        try:
+            self._finish()
+        except Exception:
+            if error is None:  # else that one says what went wrong
+                raise
 
     def _finish(self) -> None:
-        """Waits for the submitted work and takes the records."""
-        first, self._first = self._first, None
-        if first is None:
+        """Waits for the submitted work and takes the records. If the wait fails or is interrupted, the
+        records are there, without the times of what has not ended.
+        """
+        reader, self._reader = self._reader, None
+        if reader is None:
             return
         end = time.monotonic_ns()
         noted = _native.end_spans(self._first_span)
-        runs, uncertainty, calibrated = _native.end_profile(self._native, first)
+        try:
+            reader.settle()
+        finally:
+            self._note(end, noted, reader.end())
+            self._native = None
+
+    def _note(self, end: int, noted: list[Any], ended: tuple[list[dict[str, Any]], int, bool]) -> None:
+        runs, uncertainty, calibrated = ended
         records = operations_of(runs, self._start, self._queues)
         spans = spans_of(noted, runs, self._start)
         threads = {each.ident: each.name for each in threading.enumerate() if each.ident is not None}
@@ -132,8 +145,8 @@ class Profile:
         number of the submission; `begin` and `seconds` on the device, in seconds since the beginning of the
         profile, NaN if the queue has no timestamps; `bytes_read` and `bytes_written`; `groups` (3 numbers of
         workgroups; 0 if it is no dispatch, or if the device reads them); `submitted`, `thread` and `line` of
-        the submission on the host ("file.py:12", empty if a thread without Python submitted); `memory`, the
-        bytes of device memory in use then.
+        the submission on the host ("file.py:12", empty if it was made without Python's lock, as in
+        transfers); `memory`, the bytes of device memory in use then.
 
         Raises FailedPreconditionError inside of the block.
         """

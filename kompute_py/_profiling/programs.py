@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import sys
 
+from .._base.errors import KomputeError
 from .._base.warn import warn
 from .._device.device import Device
 from .profile import Profile
@@ -30,7 +31,10 @@ def finish() -> list[Profile]:
     ended = []
     for path, profiles in _profiles.items():
         for profile in profiles:
-            profile._finish()
+            try:
+                profile._finish()
+            except KomputeError as error:
+                warn(f"The trace of the option profile= lacks what had not ended: {error}")
         try:
             with open(path, "w", encoding="utf-8") as file:
                 write_trace(file, [profile._ended() for profile in profiles])

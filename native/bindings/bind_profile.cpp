@@ -3,6 +3,11 @@
 
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
 namespace kp {
 namespace {
 
@@ -39,6 +44,55 @@ private:
     }
 
     std::string package_;
+};
+
+// One profile of a device, from its construction to end(), or to its own end.
+class ProfileReader {
+public:
+    ProfileReader(const Context& context, std::string package, bool operations) : device_(context.shared()) {
+        device_->require_open("profile");
+        const Unlocked unlocked;
+        first_ = device_->begin_profile(Line(std::move(package)), operations);
+    }
+    ProfileReader(const ProfileReader&) = delete;
+    ProfileReader& operator=(const ProfileReader&) = delete;
+    ~ProfileReader() {
+        if (!ended_ && !device_->foreign()) device_->end_profile();
+    }
+
+    // Waits for the work submitted until now, unless its Manager was destroyed: that has waited.
+    void settle() {
+        if (ended_ || device_->foreign()) return;
+        {
+            const Unlocked unlocked;
+            last_ = device_->profiled_runs();
+        }
+        if (!device_->is_open() || device_->lost()) return;
+        await_points(device_->submitted());
+        {
+            const Unlocked unlocked;
+            device_->settle_profile();
+        }
+        if (device_->lost()) device_->throw_lost("waiting", "the end of a profile");
+    }
+
+    // The runs until settle(). In a child process of fork() there are none.
+    ProfiledRuns end() {
+        if (ended_ || device_->foreign()) return {};
+        ended_ = true;
+        const Unlocked unlocked;
+        struct Ending {
+            Device& device;
+            ~Ending() { device.end_profile(); }
+        } const ending{*device_};
+        return device_->profiled(first_, std::max(first_, last_));
+    }
+
+private:
+    std::shared_ptr<Device> device_;
+    size_t first_ = 0;
+    size_t last_ = 0;
+    bool ended_ = false;
 };
 
 py::dict described(const ProfiledRun& run) {
@@ -82,27 +136,16 @@ void bind_profile(py::module_& m) {
                 HostSpans::note({std::move(kind), std::move(text), begin, host_clock(), this_thread()});
         },
         py::arg("kind"), py::arg("text"), py::arg("begin"));
-    m.def(
-        "begin_profile",
-        [](const Context& context, std::string package, bool operations) {
-            context.device().require_open("profile");
-            const Unlocked unlocked;
-            return context.device().begin_profile(Line(std::move(package)), operations);
-        },
-        py::arg("context"), py::arg("package"), py::arg("operations"));
-    m.def(
-        "end_profile",
-        [](const Context& context, size_t first) {
-            ProfiledRuns ended;
-            {
-                const Unlocked unlocked;
-                ended = context.device().end_profile(first);
-            }
+    py::class_<ProfileReader>(m, "ProfileReader")
+        .def(py::init<const Context&, std::string, bool>(), py::arg("context"), py::arg("package"),
+             py::arg("operations"))
+        .def("settle", &ProfileReader::settle)
+        .def("end", [](ProfileReader& reader) {
+            const ProfiledRuns ended = reader.end();
             py::list runs;
             for (const ProfiledRun& run : ended.runs) runs.append(described(run));
             return py::make_tuple(runs, ended.uncertainty, ended.calibrated);
-        },
-        py::arg("context"), py::arg("first"));
+        });
 }
 
 }  // namespace kp

@@ -7,6 +7,7 @@
 #include "compiler/compile.hpp"
 #include "device/device.hpp"
 #include "device/memory_report.hpp"
+#include "device/profiler.hpp"
 #include "record/algorithm.hpp"
 #include "record/operation.hpp"
 #include "resource/buffer.hpp"
@@ -126,6 +127,39 @@ void own_streams(Bench& bench) {
             if (turn % 16 == 3) stream->set_name("thread " + std::to_string(i));
         }
     });
+}
+
+// Profiles begin, nest and end while others build, submit, transfer and drop streams.
+void profiles(Bench& bench) {
+    Device& device = *bench.device;
+    on_threads(threads, [&](int i) {
+        if (i < 3) {
+            for (int turn = 0; turn < turns; ++turn) {
+                const size_t first = device.begin_profile({}, true);
+                const size_t last = device.profiled_runs();
+                expect(last >= first, "the runs of a profile are counted from its beginning");
+                if (turn % 2) device.settle_profile();
+                expect(device.profiled(first, last).runs.size() == last - first, "the runs of a profile");
+                device.end_profile();
+            }
+            return;
+        }
+        const char mark = static_cast<char>('a' + i);
+        const auto out = bench.buffer('-');
+        auto stream = bench.stream(i);
+        stream->record(fill(out, mark));
+        for (int turn = 0; turn < turns; ++turn) {
+            if (turn % 8 == 7) {
+                stream->submit();
+                stream = bench.stream(i);  // the former may still run
+                stream->record(fill(out, mark));
+            }
+            eval(*stream);
+            expect(contents(*out) == std::string(bytes, mark), "a fill while others profile");
+        }
+    });
+    const std::lock_guard lock(device.graph_mutex());
+    expect(device.profiler() == nullptr, "profiles that have ended");
 }
 
 // All write one tensor: a copy out of it never shows a mixture of two fills.
@@ -445,6 +479,7 @@ int main(int count, char** arguments) {
     const Scenarios seeded = {{"seeded race", seeded_race}, {"seeded overrun", seeded_overrun}};
     const Scenarios scenarios = {
         {"own streams", own_streams},
+        {"profiles", profiles},
         {"shared writers", shared_writers},
         {"destroy meets eval", destroy_meets_eval},
         {"one stream", one_stream},

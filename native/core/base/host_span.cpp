@@ -64,6 +64,9 @@ void HostSpans::note(HostSpanNote note) noexcept {
     }
 }
 
+void HostSpans::before_fork() noexcept { notes().mutex.unranked().lock(); }
+void HostSpans::after_fork() noexcept { notes().mutex.unranked().unlock(); }
+
 void HostSpan::end() const noexcept {
     try {
         HostSpans::note({std::string(kind_), {}, begin_, host_clock(), this_thread()});

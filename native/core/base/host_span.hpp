@@ -34,6 +34,9 @@ public:
     [[nodiscard]] static std::vector<HostSpanNote> stop(size_t first);
     [[nodiscard]] static bool wanted() noexcept { return readers.load(std::memory_order_relaxed) != 0; }
     static void note(HostSpanNote note) noexcept;
+    // Around fork(): the list stays whole.
+    static void before_fork() noexcept;
+    static void after_fork() noexcept;
 
 private:
     inline static std::atomic<uint32_t> readers{0};

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <thread>
 
 namespace kp {
@@ -262,7 +261,7 @@ void Device::close() {
     if (!close_once()) return;
     (void)cancel_held("when its Manager was destroyed");
     see_through();
-    if (profiler_) profiler_->settle();
+    settle_profile();
     while (true) {
         std::shared_ptr<Member> member;
         {
@@ -308,34 +307,60 @@ size_t Device::begin_profile(std::function<std::string()> line, bool operations)
             throw Error(ErrorKind::failed_precondition,
                         std::string("This Manager is being profiled already, with operations=") +
                             (operations ? "False" : "True") + ": give the inner profile the same");
-        ++profile_readers_;
-        if (profiler_) return profiler_->count();
+        if (profiler_) {
+            ++profile_readers_;
+            return profiler_->count();
+        }
         std::vector<Queue*> queues;
         for (const auto& queue : queues_) queues.push_back(queue.get());
-        const auto used = [this] {
-            const auto heaps = memory_->statistics();
-            return std::accumulate(heaps.begin(), heaps.end(), uint64_t{0},
-                                   [](uint64_t sum, const HeapStatistics& heap) { return sum + heap.used; });
-        };
-        profiler_ = std::make_unique<Profiler>(*this, std::move(queues), used, std::move(line), operations);
+        profiler_ = std::make_shared<Profiler>(
+            *this, std::move(queues), [this] { return memory_->used(); }, std::move(line), operations);
+        profile_readers_ = 1;
     }
-    outdate_recordings();
+    try {
+        outdate_recordings();
+    } catch (...) {
+        end_profile();
+        throw;
+    }
     return 0;
 }
 
-ProfiledRuns Device::end_profile(size_t first) {
-    if (is_open() && !lost()) {
-        wait_idle();
-        profiler_->settle();
-    }
-    ProfiledRuns result = profiler_->take(first);
-    std::unique_ptr<Profiler> ended;
+std::shared_ptr<Profiler> Device::held_profiler() {
+    const std::lock_guard lock(graph_mutex_);
+    return profiler_;
+}
+
+size_t Device::profiled_runs() {
+    if (is_open() && !lost()) initial_work_->submit();
+    return held_profiler()->count();
+}
+
+void Device::settle_profile() noexcept {
+    if (const auto profiler = held_profiler(); profiler && !lost()) profiler->settle();
+}
+
+ProfiledRuns Device::profiled(size_t first, size_t last) { return held_profiler()->take(first, last); }
+
+void Device::end_profile() noexcept {
+    std::shared_ptr<Profiler> ended;
     {
+        // No other profiler takes these queues before this one has left them.
         const std::lock_guard lock(graph_mutex_);
-        if (--profile_readers_ == 0) ended = std::move(profiler_);
+        if (--profile_readers_ != 0) return;
+        ended = std::move(profiler_);
+        ended->detach();
     }
-    if (ended && is_open()) outdate_recordings();
-    return result;
+    try {
+        if (is_open()) outdate_recordings();
+    } catch (const std::exception&) {  // no memory: recordings keep their timestamps until they are rebuilt
+    }
+    // Other threads may have submitted since the last wait, with commands of the profiler's.
+    try {
+        retire_.push(submitted(), ended);
+    } catch (const std::exception&) {
+        see_through();
+    }
 }
 
 // -- waiting threads ----------------------------------------------------------------------------------------

@@ -108,8 +108,14 @@ public:
     // Begins to profile (see device/profiler.hpp), or joins who does, and returns the number of the next run.
     // Recordings that were built before are built again. Throws if others profile with another `operations`.
     [[nodiscard]] size_t begin_profile(std::function<std::string()> line, bool operations);
-    // Waits for the submitted work and returns its runs since `first`; ends the profile with its last reader.
-    [[nodiscard]] ProfiledRuns end_profile(size_t first);
+    // The number of runs so far; first contents of objects are submitted before.
+    [[nodiscard]] size_t profiled_runs();
+    // Reads the times of the profiled work that is done. Does nothing if nobody profiles.
+    void settle_profile() noexcept;
+    // The runs from `first` to `last`, as settled.
+    [[nodiscard]] ProfiledRuns profiled(size_t first, size_t last);
+    // Never waits. The last reader ends the profile; the others leave it as it is.
+    void end_profile() noexcept;
 
     // Waits for the device's work and destroys every object made from it. The VkDevice and host copies live
     // until the last owner of an object is gone, so that NumPy views stay readable.
@@ -182,7 +188,8 @@ private:
     RankedMutex order_mutex_{LockRank::order};
     RankedMutex graph_mutex_{LockRank::graph};
     uint64_t epoch_ = 0;
-    std::unique_ptr<Profiler> profiler_;  // under the graph mutex
+    [[nodiscard]] std::shared_ptr<Profiler> held_profiler();
+    std::shared_ptr<Profiler> profiler_;  // under the graph mutex
     uint32_t profile_readers_ = 0;
     std::vector<Recording*> built_recordings_;
     Crossing undeclared_crossing_;

@@ -1,8 +1,10 @@
 #include "device/fork.hpp"
 
 #include "adapter/instance.hpp"
+#include "base/host_span.hpp"
 #include "base/object_kind.hpp"
 #include "base/ranked.hpp"
+#include "device/profiler.hpp"
 
 #include <atomic>
 #include <mutex>
@@ -33,15 +35,24 @@ void prepare() {
     Instance::before_fork();
     registry().mutex.lock();
     for (ForkAware* each : registry().all) each->before_fork();
+    Profiler::before_fork();
+    HostSpans::before_fork();
+}
+
+void release_process_locks() {
+    HostSpans::after_fork();
+    Profiler::after_fork();
 }
 
 void in_parent() {
+    release_process_locks();
     for (ForkAware* each : registry().all) each->after_fork();
     registry().mutex.unlock();
     Instance::after_fork();
 }
 
 void in_child() {
+    release_process_locks();
     // Never freed, so that no destructor of these objects runs.
     static auto* kept = new std::vector<std::shared_ptr<void>>();
     for (ForkAware* each : registry().all) each->become_foreign(*kept);

@@ -3,9 +3,9 @@
 #include "base/error.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <span>
 
 namespace kp {
@@ -100,14 +100,18 @@ Profiler::Profiler(const DeviceContext& device, std::vector<Queue*> queues, std:
 }
 
 Profiler::~Profiler() {
-    for (Queue* queue : queues_) queue->send_through(nullptr);
-    {
-        const std::lock_guard lock(attached().mutex);
-        std::erase_if(attached().list, [this](const Attached& each) { return each.profiler == this; });
-    }
     for (const auto& [family, pool] : pools_)
         device_.vk().vkDestroyCommandPool(device_.handle(), pool, nullptr);
 }
+
+void Profiler::detach() noexcept {
+    for (Queue* queue : queues_) queue->send_through(nullptr);
+    const std::lock_guard lock(attached().mutex);
+    std::erase_if(attached().list, [this](const Attached& each) { return each.profiler == this; });
+}
+
+void Profiler::before_fork() noexcept { attached().mutex.unranked().lock(); }
+void Profiler::after_fork() noexcept { attached().mutex.unranked().unlock(); }
 
 void Profiler::list(VkCommandBuffer commands, std::shared_ptr<const Profiled> what) {
     const std::lock_guard lock(mutex_);
@@ -139,70 +143,83 @@ VkResult Profiler::submit(VkQueue handle, uint32_t count, const VkSubmitInfo* in
 }
 
 VkResult Profiler::note(const Queue& queue, const VkSubmitInfo& info, VkFence fence) {
-    const auto pass_on = [&](const VkSubmitInfo& submitted) {
-        return device_.vk().vkQueueSubmit(queue.handle(), 1, &submitted, fence);
-    };
-    if (measures_clock) return pass_on(info);
-    ProfiledRun run;
-    run.family = queue.family();
-    run.queue = queue.index();
-    run.thread = this_thread();
-    if (line_) run.line = line_();
-    run.memory = memory_();
-    const std::span buffers(info.pCommandBuffers, info.commandBufferCount);
-
-    const std::lock_guard lock(mutex_);
-    run.submission = submissions_++;
-    const size_t first = runs_.size();
-    for (const VkCommandBuffer commands : buffers) {
-        const auto found = listed_.find(commands);
-        if (found == listed_.end()) continue;
-        read(found->second);
-        run.what = found->second.what;
-        if (run.what->queries) run.what->queries->reset_on_host();
-        runs_.push_back(run);
-        found->second.pending = runs_.size();
-    }
-    std::optional<Frame> frame;
-    std::vector<VkCommandBuffer> framed;
-    if (runs_.size() == first) {
-        auto what = std::make_shared<Profiled>();
-        const Naming* naming = Naming::current;
-        what->label = naming ? naming->name_ : buffers.empty() ? "waits and signals" : "submission";
-        if (!buffers.empty()) {
-            const uint64_t bytes = naming ? naming->bytes_ : 0;
-            what->operations.push_back({what->label, {}, bytes, bytes});
-            frame = take_frame(queue);
-            what->queries = frame->queries;
-            what->queries->reset_on_host();
-            framed.reserve(buffers.size() + 2);
-            framed.push_back(frame->commands[0]);
-            framed.insert(framed.end(), buffers.begin(), buffers.end());
-            framed.push_back(frame->commands[1]);
-        }
-        run.what = std::move(what);
-        runs_.push_back(run);
-    }
     VkSubmitInfo submitted = info;
+    const auto pass_on = [&] { return device_.vk().vkQueueSubmit(queue.handle(), 1, &submitted, fence); };
+    if (measures_clock) return pass_on();
+    const std::lock_guard lock(mutex_);
+    const size_t first = runs_.size();
+    std::vector<VkCommandBuffer> framed;
+    try {
+        ProfiledRun run;
+        run.family = queue.family();
+        run.queue = queue.index();
+        run.thread = this_thread();
+        if (line_) run.line = line_();
+        run.memory = memory_();
+        framed = add(queue, info, std::move(run));
+    } catch (const std::exception&) {  // no memory: the work goes on, and the profile lacks it
+        drop(queue, info, first);
+    }
+    // Queries are reset before each run, whether it is noted or not.
+    for (const VkCommandBuffer commands : std::span(info.pCommandBuffers, info.commandBufferCount))
+        if (const auto found = listed_.find(commands); found != listed_.end() && found->second.what->queries)
+            found->second.what->queries->reset_on_host();
     if (!framed.empty()) {
         submitted.commandBufferCount = static_cast<uint32_t>(framed.size());
         submitted.pCommandBuffers = framed.data();
     }
     const uint64_t begin = host_clock();
-    const VkResult result = pass_on(submitted);
+    const VkResult result = pass_on();
     const uint64_t end = host_clock();
-    if (result != VK_SUCCESS) {
-        for (const VkCommandBuffer commands : buffers)
-            if (const auto found = listed_.find(commands); found != listed_.end()) found->second.pending = 0;
-        runs_.resize(first);
-        return result;
-    }
-    if (frame) framed_[&queue].emplace_back(runs_.size(), *std::move(frame));
+    if (result != VK_SUCCESS) drop(queue, info, first);
     for (size_t i = first; i < runs_.size(); ++i) {
         runs_[i].submit_begin = begin;
         runs_[i].submit_end = end;
     }
     return result;
+}
+
+std::vector<VkCommandBuffer> Profiler::add(const Queue& queue, const VkSubmitInfo& info, ProfiledRun run) {
+    const std::span buffers(info.pCommandBuffers, info.commandBufferCount);
+    const size_t first = runs_.size();
+    run.submission = submissions_++;
+    for (const VkCommandBuffer commands : buffers) {
+        const auto found = listed_.find(commands);
+        if (found == listed_.end()) continue;
+        read(found->second);
+        run.what = found->second.what;
+        runs_.push_back(run);
+        found->second.pending = runs_.size();
+    }
+    std::vector<VkCommandBuffer> framed;
+    if (runs_.size() != first) return framed;
+    auto what = std::make_shared<Profiled>();
+    const Naming* naming = Naming::current;
+    what->label = naming ? naming->name_ : buffers.empty() ? "waits and signals" : "submission";
+    if (!buffers.empty()) {
+        const uint64_t bytes = naming ? naming->bytes_ : 0;
+        what->operations.push_back({what->label, {}, bytes, bytes});
+        Frame frame = take_frame(queue);
+        what->queries = frame.queries;
+        what->queries->reset_on_host();
+        framed.reserve(buffers.size() + 2);
+        framed.push_back(frame.commands[0]);
+        framed.insert(framed.end(), buffers.begin(), buffers.end());
+        framed.push_back(frame.commands[1]);
+        runs_.reserve(runs_.size() + 1);
+        framed_[&queue].emplace_back(runs_.size() + 1, std::move(frame));
+    }
+    run.what = std::move(what);
+    runs_.push_back(std::move(run));
+    return framed;
+}
+
+void Profiler::drop(const Queue& queue, const VkSubmitInfo& info, size_t first) noexcept {
+    for (const VkCommandBuffer commands : std::span(info.pCommandBuffers, info.commandBufferCount))
+        if (const auto found = listed_.find(commands); found != listed_.end()) found->second.pending = 0;
+    if (const auto found = framed_.find(&queue); found != framed_.end())
+        while (!found->second.empty() && found->second.back().first > first) found->second.pop_back();
+    runs_.resize(first);
 }
 
 void Profiler::read(size_t run) noexcept {
@@ -267,28 +284,35 @@ size_t Profiler::count() {
     return runs_.size();
 }
 
-void Profiler::settle() {
+void Profiler::settle() noexcept {
     {
         const std::lock_guard lock(mutex_);
         for (auto& [commands, listed] : listed_)
             if (listed.pending != 0)
                 read(listed.pending);  // still pending if another thread has begun it now
-        for (const size_t run : std::exchange(left_, {})) read(run);
+        std::erase_if(left_, [this](size_t run) {
+            read(run);
+            return !runs_[run - 1].times.empty();
+        });
         for (auto& [queue, frames] : framed_)
             for (const auto& [run, frame] : frames) read(run);
     }
-    std::map<std::pair<uint32_t, uint32_t>, Moment> moments;
-    for (Queue* queue : queues_)
-        if (queue->timestamp_bits() != 0)
-            moments.emplace(std::pair{queue->family(), queue->index()}, now_of(*queue));
-    const std::lock_guard lock(mutex_);
-    moments_ = std::move(moments);
+    for (Queue* queue : queues_) {
+        if (queue->timestamp_bits() == 0) continue;
+        try {
+            const Moment moment = now_of(*queue);
+            const std::lock_guard lock(mutex_);
+            moments_[{queue->family(), queue->index()}] = moment;
+        } catch (const std::exception&) {  // the runs of this queue have no times
+        }
+    }
 }
 
-ProfiledRuns Profiler::take(size_t first) {
+ProfiledRuns Profiler::take(size_t first, size_t last) {
     const std::lock_guard lock(mutex_);
     ProfiledRuns result;
-    result.runs.assign(runs_.begin() + static_cast<ptrdiff_t>(first), runs_.end());
+    result.runs.assign(runs_.begin() + static_cast<ptrdiff_t>(first),
+                       runs_.begin() + static_cast<ptrdiff_t>(last));
     for (const auto& [queue, moment] : moments_) {
         result.uncertainty = std::max(result.uncertainty, moment.uncertainty);
         result.calibrated = moment.calibrated;
@@ -296,20 +320,32 @@ ProfiledRuns Profiler::take(size_t first) {
     for (ProfiledRun& run : result.runs) {
         const auto moment = moments_.find({run.family, run.queue});
         if (moment == moments_.end()) run.times.clear();
-        for (uint64_t& time : run.times) {
-            // The counter may have fewer than 64 bits: it begins at 0 again after its last value.
-            const uint64_t ago = (moment->second.ticks - time) & moment->second.mask;
-            time =
-                moment->second.host - static_cast<uint64_t>(static_cast<double>(ago) * moment->second.period);
-        }
+        for (uint64_t& time : run.times) time = moment->second.host_time(time, run.submit_begin);
     }
     return result;
+}
+
+uint64_t Profiler::Moment::host_time(uint64_t time, uint64_t submitted) const noexcept {
+    // Negative if another thread has measured this moment before that work ended.
+    auto ago = static_cast<int64_t>(ticks - time);
+    if (bits < 63) {
+        // The counter begins at 0 again after its last value, and may have done so several times since. Of
+        // the moments that it may mean, work ends at the first after its submission. The clocks may be a
+        // second apart.
+        const int64_t range = int64_t{1} << bits;
+        const double since = static_cast<double>(static_cast<int64_t>(host - submitted)) / period;
+        const double most = since + std::min(1e9 / period, static_cast<double>(range) / 4);
+        ago &= range - 1;
+        ago += range * static_cast<int64_t>(
+                           std::floor((most - static_cast<double>(ago)) / static_cast<double>(range)));
+    }
+    return host - static_cast<uint64_t>(std::llround(static_cast<double>(ago) * period));
 }
 
 Profiler::Moment Profiler::now_of(Queue& queue) const {
     Moment best;
     best.period = device_.limits().timestampPeriod;
-    best.mask = queue.timestamp_bits() >= 64 ? UINT64_MAX : (uint64_t{1} << queue.timestamp_bits()) - 1;
+    best.bits = queue.timestamp_bits();
     best.uncertainty = UINT64_MAX;
 #ifndef _WIN32
     if (const auto calibrated = device_.vk().vkGetCalibratedTimestampsEXT) {
@@ -319,7 +355,7 @@ Profiler::Moment Profiler::now_of(Queue& queue) const {
         uint64_t times[2]{};
         uint64_t deviation = 0;
         if (calibrated(device_.handle(), 2, infos, times, &deviation) == VK_SUCCESS) {
-            best.ticks = times[0] & best.mask;
+            best.ticks = times[0];
             best.host = times[1];
             best.uncertainty = deviation;
             best.calibrated = true;
@@ -360,7 +396,13 @@ Profiler::Moment Profiler::now_of(Queue& queue) const {
     for (int i = 0; i < clock_tries; ++i) {
         queries.reset_on_host();
         const uint64_t before = host_clock();
-        queue.wait_until(queue.submit(submission));
+        const uint64_t end = queue.submit(submission);
+        try {
+            queue.wait_until(end);
+        } catch (...) {
+            queue.let_finish();  // the wait failed, not the work
+            throw;
+        }
         const uint64_t after = host_clock();
         const std::vector<uint64_t> ticks = queries.ticks();
         if (ticks.empty() || (after - before) / 2 >= best.uncertainty) continue;

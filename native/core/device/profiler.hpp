@@ -72,10 +72,12 @@ struct Profiled {
 
     // The timestamp after the first `index` of a recording's `count` operations; one for each of ours.
     void stamp(VkCommandBuffer commands, size_t index, size_t count) const {
-        if (operations.size() == count)
+        if (operations.size() == count) {
             queries->stamp(commands, static_cast<uint32_t>(index));
-        else if (index == 0 || index == count)
-            queries->stamp(commands, index == 0 ? 0 : 1);
+            return;
+        }
+        if (index == 0) queries->stamp(commands, 0);
+        if (index == count) queries->stamp(commands, 1);  // count may be 0
     }
 };
 
@@ -108,7 +110,10 @@ public:
              std::function<std::string()> line, bool operations);
     Profiler(const Profiler&) = delete;
     Profiler& operator=(const Profiler&) = delete;
+    // Only after detach(), and when all work is done that was submitted before it.
     ~Profiler();
+    // Submissions go to the driver again. Call it before another profiler is made for these queues.
+    void detach() noexcept;
 
     [[nodiscard]] bool times_operations() const noexcept { return operations_; }
     // Lists what a stream is about to record into `commands`. Under the graph mutex.
@@ -118,11 +123,14 @@ public:
 
     // The number of runs so far, for take().
     [[nodiscard]] size_t count();
-    // Reads the times of all runs, and the clocks: with a few tiny submissions if the device has no
-    // calibrated timestamps. Call it when all submitted work is done.
-    void settle();
-    // The runs since `first`, as settled.
-    [[nodiscard]] ProfiledRuns take(size_t first);
+    // Reads the times of the runs that are done, and the clocks: with a few tiny submissions if the device
+    // has no calibrated timestamps. Times that cannot be read are left out.
+    void settle() noexcept;
+    // The runs from `first` to `last`, as settled.
+    [[nodiscard]] ProfiledRuns take(size_t first, size_t last);
+    // Around fork(): the list of the profiled queues stays whole.
+    static void before_fork() noexcept;
+    static void after_fork() noexcept;
 
     // How this thread's next submissions of no stream are called.
     class Naming {
@@ -159,13 +167,23 @@ private:
         uint64_t host = 0;
         uint64_t uncertainty = 0;  // of `host`, in nanoseconds
         bool calibrated = false;   // by VK_EXT_calibrated_timestamps
-        uint64_t mask = 0;         // of the bits of a timestamp
+        uint32_t bits = 64;        // of a timestamp
         double period = 1;         // nanoseconds a tick
+
+        // The time on the host's clock at which a timestamp was `ticks`, of work that was submitted at
+        // `submitted`.
+        [[nodiscard]] uint64_t host_time(uint64_t ticks, uint64_t submitted) const noexcept;
     };
     [[nodiscard]] Moment now_of(Queue& queue) const;
     static VkResult submit(VkQueue queue, uint32_t count, const VkSubmitInfo* infos, VkFence fence);
     VkResult note(const Queue& queue, const VkSubmitInfo& info, VkFence fence);
     // All under mutex_.
+    // Adds the runs of a submission. Returns the command buffers to submit in place of its own; empty: its
+    // own.
+    [[nodiscard]] std::vector<VkCommandBuffer> add(const Queue& queue, const VkSubmitInfo& info,
+                                                   ProfiledRun run);
+    // Drops the runs since `first`, which were not submitted.
+    void drop(const Queue& queue, const VkSubmitInfo& info, size_t first) noexcept;
     void read(size_t run) noexcept;
     void read(Listed& listed) noexcept;
     // A frame that has run and was read, or a new one.

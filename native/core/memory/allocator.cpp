@@ -10,6 +10,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <numeric>
 
 #ifdef __linux__
 #include <sys/mman.h>
@@ -632,6 +633,12 @@ std::array<HeapStatistics, VK_MAX_MEMORY_HEAPS> MemoryAllocator::statistics() {
                 largest = std::max(largest, block->ranges.largest_free());
             }
     return heaps;
+}
+
+uint64_t MemoryAllocator::used() noexcept {
+    const std::lock_guard lock(mutex_);
+    return std::accumulate(heaps_.begin(), heaps_.end(), uint64_t{0},
+                           [](uint64_t sum, const HeapStatistics& heap) { return sum + heap.used; });
 }
 
 void MemoryAllocator::reset_peak() noexcept {

@@ -126,6 +126,8 @@ public:
     uint64_t trim() noexcept;
 
     [[nodiscard]] std::array<HeapStatistics, VK_MAX_MEMORY_HEAPS> statistics();
+    // Bytes in live allocations, of all heaps.
+    [[nodiscard]] uint64_t used() noexcept;
     void reset_peak() noexcept;
     [[nodiscard]] const MemoryOptions& options() const noexcept { return options_; }
     // True if memory of host copies is cached by the CPU, so that reading it is fast.

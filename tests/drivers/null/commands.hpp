@@ -55,7 +55,7 @@ struct BarrierCommand { uint32_t memory, buffers, images, flags; };
 struct EventCommand { Event* event; };
 struct WaitEventsCommand { uint64_t count; };  // Event*[]
 struct QueriesCommand { QueryPool* pool; uint32_t first, count; };
-struct TimestampCommand { QueryPool* pool; uint32_t query, pad; VkPipelineStageFlags2 stage; };
+struct TimestampCommand { QueryPool* pool; uint32_t query, bits; VkPipelineStageFlags2 stage; };
 struct CopyQueriesCommand {
     QueryPool* pool;
     Buffer* target;

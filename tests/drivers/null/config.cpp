@@ -179,6 +179,7 @@ bool apply(Config& config, const std::string& key, const std::string& value) {
     }
     if (key == "invocations") return set_invocations(config, uint32_t(n)), n >= 1 && n <= 65536;
     if (key == "subgroup") return config.subgroup = uint32_t(n), n >= 1 && n <= 128;
+    if (key == "timestamp_bits") return config.timestamp_bits = uint32_t(n), n <= 64;
     if (key == "transfer_timestamps") return config.transfer_timestamps = uint32_t(n), n <= 64;
     return false;
 }
@@ -198,7 +199,8 @@ bool Config::read(Config& config) {
                 "null driver: KP_NULL_DRIVER has the invalid item '%s'. Keys: profile=%s, "
                 "memory=discrete|unified|noncoherent|exotic, api=1.1|1.2|1.3, devices=0..2, heap_mib, "
                 "host_heap_mib, gpu_us, compile_ms, max_wait_ms, groups, invocations, subgroup, "
-                "transfer_timestamps=0..64, trap_reads (x86-64 alone), no_timeline, cooperative, int64, "
+                "timestamp_bits=0..64, transfer_timestamps=0..64, trap_reads (x86-64 alone), no_timeline, "
+                "cooperative, int64, "
                 "int16, int8, "
                 "float64, float16, bda "
                 "(0|1), disable=feature+feature, noext=extension+extension, and limits by their names "

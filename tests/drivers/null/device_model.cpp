@@ -298,13 +298,14 @@ void describe(PhysicalDevice& device) {
     std::memcpy(p.pipelineCacheUUID, "kp-null-cache-00", VK_UUID_SIZE);
     p.pipelineCacheUUID[VK_UUID_SIZE - 1] = uint8_t('0' + device.index);
     p.limits = config.limits;
+    p.limits.timestampComputeAndGraphics = config.timestamp_bits != 0;
     set_memory(device, config, integrated);
     set_extensions(device, config);
     describe_features(device, config);
     set_property_structs(device, config);
     constexpr VkQueueFlags compute = VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT;
-    device.families = {{compute | VK_QUEUE_GRAPHICS_BIT, 4, 64, {1, 1, 1}},
-                       {compute, 2, 64, {1, 1, 1}},
+    device.families = {{compute | VK_QUEUE_GRAPHICS_BIT, 4, config.timestamp_bits, {1, 1, 1}},
+                       {compute, 2, config.timestamp_bits, {1, 1, 1}},
                        {VK_QUEUE_TRANSFER_BIT, 1, config.transfer_timestamps, {1, 1, 1}}};
 }
 

@@ -220,7 +220,8 @@ void write_timestamp(const TimestampCommand& c) {
     }
     if (c.pool->states[c.query] != QueryState::Reset)
         violation("vkCmdWriteTimestamp: query %u of VkQueryPool (%s) was not reset", c.query, label(c.pool));
-    c.pool->values[c.query] = t_clock.time(c.stage);
+    const uint64_t valid = c.bits == 64 ? UINT64_MAX : (uint64_t{1} << c.bits) - 1;
+    c.pool->values[c.query] = t_clock.time(c.stage) & valid;
     c.pool->states[c.query] = QueryState::Available;
 }
 

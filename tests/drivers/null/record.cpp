@@ -439,11 +439,11 @@ VKAPI_ATTR void VKAPI_CALL vkCmdResetQueryPool(VkCommandBuffer handle, VkQueryPo
 }
 namespace {
 void record_timestamp(CommandBuffer& cb, QueryPool* pool, uint32_t query, VkPipelineStageFlags2 stage) {
-    *cb.emit<TimestampCommand>(Op::WriteTimestamp) = {pool, query, 0, stage};
+    const uint32_t bits = cb.device->physical->families[cb.pool->family].timestampValidBits;
+    *cb.emit<TimestampCommand>(Op::WriteTimestamp) = {pool, query, bits, stage};
     cb.refer(pool);
     cb.effects = true;
-    if (cb.device->physical->families[cb.pool->family].timestampValidBits == 0)
-        violation("vkCmdWriteTimestamp: queue family %u has no timestamps", cb.pool->family);
+    if (bits == 0) violation("vkCmdWriteTimestamp: queue family %u has no timestamps", cb.pool->family);
 }
 void record_query(VkCommandBuffer handle, Op op, VkQueryPool pool, uint32_t query, const char* call) {
     CommandBuffer& cb = recording(handle, call);
