@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._base.errors import FailedPreconditionError
+from .._base.errors import ArgumentTypeError, FailedPreconditionError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,6 +19,17 @@ if TYPE_CHECKING:
 # Of the tensors over shared memory. A key stands for the memory's address: all tensors of a Manager with one
 # key are ordered like one tensor.
 keys: weakref.WeakKeyDictionary[Memory, int] = weakref.WeakKeyDictionary()
+
+
+class _Made(NamedTuple):
+    fd: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    memory_type: MemoryTypes
+    place: tuple[int, int, int]
+    """The key, the size of the allocation in bytes, Vulkan's number of the memory type."""
+    device: tuple[str, str]
+    """The UUIDs of the device and the driver."""
 
 
 class MemoryHandle:
@@ -41,24 +52,12 @@ class MemoryHandle:
 
     __slots__ = ("_device", "_dtype", "_fd", "_key", "_memory_type", "_shape", "_size", "_type")
 
-    def __init__(
-        self,
-        fd: int,
-        shape: tuple[int, ...],
-        dtype: np.dtype[Any],
-        memory_type: MemoryTypes,
-        place: tuple[int, int, int],
-        device: tuple[str, str],
-    ) -> None:
-        """Made by `Tensor.share`. `place`: the key, the size of the allocation in bytes, Vulkan's number of
-        the memory type. `device`: the UUIDs of the device and the driver.
-        """
-        self._fd = fd
-        self._shape = shape
-        self._dtype = dtype
-        self._memory_type = memory_type
+    def __init__(self, *given: Any, _made: _Made | None = None, **named: Any) -> None:
+        """Raises ArgumentTypeError: handles are made by `Tensor.share`."""
+        if _made is None:
+            raise ArgumentTypeError("A MemoryHandle is made by a tensor: t.share()")
+        self._fd, self._shape, self._dtype, self._memory_type, place, self._device = _made
         self._key, self._size, self._type = place
-        self._device = device
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -116,7 +115,7 @@ class MemoryHandle:
 
 
 def _received(duplicate: Any, *given: Any) -> MemoryHandle:
-    return MemoryHandle(duplicate.detach(), *given)
+    return MemoryHandle(_made=_Made(duplicate.detach(), *given))
 
 
 def identity_of(manager: Device) -> tuple[str, str]:
@@ -138,4 +137,5 @@ def handle_of(tensor: Memory) -> MemoryHandle:
     fd, size, kind = native.descriptor()
     place = key, size, kind
     device = identity_of(tensor._manager)
-    return MemoryHandle(fd, tensor.shape, tensor.dtype, tensor.memory_type(), place, device)
+    made = _Made(fd, tensor.shape, tensor.dtype, tensor.memory_type(), place, device)
+    return MemoryHandle(_made=made)

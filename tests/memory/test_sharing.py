@@ -169,3 +169,9 @@ def test_row_I6_frames_of_two_processes(sharing):
     process.join()
     peer.close()
     assert process.exitcode == 0
+
+
+def test_handles_are_made_by_tensors():
+    for given in ((), (3,), (3, (2,), np.float32, "storage", 0, None)):
+        with pytest.raises(kp.ArgumentTypeError, match=r"t\.share\(\)"):
+            kp.MemoryHandle(*given)
