@@ -360,7 +360,7 @@ def _run(request: _Request, seconds: float) -> tuple[CachedShader, list[tuple[st
     try:
         return _run_compiler(request, seconds)
     finally:
-        _native.note_span("compile", os.fsdecode(request.name), begin)
+        _native.note_span("compile", request.name.decode(errors="replace"), begin)
 
 
 def _run_compiler(request: _Request, seconds: float) -> tuple[CachedShader, list[tuple[str, bytes | None]]]:

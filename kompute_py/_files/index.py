@@ -198,12 +198,13 @@ class TensorIndex(Mapping[str, TensorFileEntry]):
         """The data of one tensor as a new array of `numpy_shape` and `numpy_dtype`. It needs no device,
         except for a Tensor.
 
-        Raises NotFoundError if there is no such tensor, UnimplementedError for elements of less than 8 bits,
-        UnavailableError if the file cannot be read or has changed.
+        Raises NotFoundError if there is no such tensor, ArgumentTypeError if `name` is not a str,
+        UnimplementedError for elements of less than 8 bits, UnavailableError if the file cannot be read or
+        has changed.
         """
-        entry = self._entries.get(name)
-        if entry is None:
+        if name not in self:
             raise NotFoundError(_lacks(name, self._entries))
+        entry = self[name]
         array = np.empty(entry.numpy_shape, entry.numpy_dtype)
         data, place = array.reshape(-1).view(np.uint8), self._places[name]
         if isinstance(place, Source):

@@ -17,6 +17,7 @@ import numpy as np
 from .. import _native
 from .._base.arrays import to_flag
 from .._base.errors import FailedPreconditionError, not_copyable
+from .._base.settings import to_path
 from .._base.text import duration
 from .._base.warn import PACKAGE
 from .._device.device import Device, require_manager
@@ -25,8 +26,6 @@ from .records import Notes, operations_of, spans_of
 from .table import OperationTotal, columns, summary, totals_of
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from .._base.annotations import Array
 
 
@@ -98,16 +97,11 @@ class Profile:
         self._start = time.monotonic_ns()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         try:
             self._finish()
         except Exception:
-            if error is None:  # else that one says what went wrong
+            if error[:1] in ((), (None,)):  # else the block's own error says what went wrong
                 raise
 
     def _finish(self) -> None:
@@ -201,18 +195,19 @@ class Profile:
 
     def to_trace(self, path: str | os.PathLike[str]) -> None:
         """Writes a trace in Chrome's format, for ui.perfetto.dev and chrome://tracing. Raises OSError if the
-        file cannot be written.
+        file cannot be written, ArgumentTypeError if `path` is not a path.
         """
         from .trace import write_trace
 
         notes = self._ended()
-        with open(path, "w", encoding="utf-8") as file:
+        with open(to_path(path, "path", "a file for the trace"), "w", encoding="utf-8") as file:
             write_trace(file, [notes])
 
     def plot(self, axes: Any = None) -> Any:
         """Draws the timeline into a matplotlib Axes (default: that of a new figure) and returns the Axes.
 
-        Raises FailedPreconditionError if matplotlib is missing (the extra ``plot``).
+        Raises FailedPreconditionError if matplotlib is missing (the extra ``plot``), ArgumentTypeError if
+        `axes` are not Axes.
         """
         from .timeline import draw
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.errors import FailedPreconditionError
+from .._base.errors import ArgumentTypeError, FailedPreconditionError, shown
 from .table import totals_of
 
 if TYPE_CHECKING:
@@ -20,11 +20,14 @@ def draw(profile: Notes, axes: Any) -> Any:
     """Draws a bar for each operation and each span of the host; returns the Axes."""
     try:
         import matplotlib as mpl
+        import matplotlib.axes
         from matplotlib.figure import Figure
     except ImportError:
         raise FailedPreconditionError(
             "Profile.plot() needs matplotlib: pip install 'kompute_py[plot]'"
         ) from None
+    if axes is not None and not isinstance(axes, mpl.axes.Axes):
+        raise ArgumentTypeError(f"axes is {shown(axes)}; give matplotlib's Axes, or None for new ones")
     records, spans = profile.records, profile.spans
     timed = records[~np.isnan(records["begin"])]
     if axes is None:

@@ -129,6 +129,11 @@ class Objects:
         keep("OpSyncDevice", lambda: kp.OpSyncDevice([tensor, typed]))
         keep("OpSyncLocal", lambda: kp.OpSyncLocal([tensor]))
         keep("Scratch", lambda: mgr.scratch())
+        profile = keep("Profile", lambda: _profile(mgr, tensor))
+        keep("OperationTotal", lambda: profile.totals()[0])
+        keep("Benchmark", lambda: kp.benchmark(list, seconds=0.001))
+        if mgr.supports("VK_KHR_external_memory_fd"):
+            keep("MemoryHandle", lambda: mgr.shared(4).share())
         keep("TensorSpec", lambda: kp.TensorSpec((2, 3)))
         keep("CustomOp", kp.CustomOp)
         negative = keep("Function", lambda: kp.CustomOp.register(Negative))
@@ -175,6 +180,12 @@ def _looked_at(mgr: kp.Manager) -> tuple[Any, Any]:
     Negative.seen.clear()
     kp.CustomOp.register(Negative)(mgr.zeros(3))
     return Negative.seen[0], Negative.seen[1]
+
+
+def _profile(mgr: kp.Manager, tensor: kp.Tensor) -> kp.Profile:
+    with mgr.profile() as profile:
+        mgr.sequence().record(kp.OpSyncLocal([tensor])).eval()
+    return profile
 
 
 def _library(operation: Any) -> Any:
