@@ -32,6 +32,7 @@ _ELSEWHERE = {
     "np.dtype": "numpy.dtype",
     "np.ndarray": "numpy.ndarray",
     "np.generic": "numpy.generic",
+    "np.float32": "numpy.float32",
     "np.random.SeedSequence": "numpy.random.SeedSequence",
     "UUID": "uuid.UUID",
     "Any": "typing.Any",

@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     )
     from .._device.annotations import DeviceLike, ManagerOptions
     from .._kernels.kernel import Kernel
+    from .._memory.memory import ScalarType
     from .._memory.memory_handle import MemoryHandle
     from .._memory.scratch import Scratch
     from .._profiling.profile import Profile
@@ -312,7 +313,7 @@ class Manager(Device):
     def empty(
         self,
         shape: int | tuple[int, ...],
-        dtype: type[Scalar] | np.dtype[Scalar],
+        dtype: ScalarType[Scalar],
         memory_type: MemoryTypeLike | None = None,
     ) -> Tensor[Scalar]: ...
     @overload
@@ -352,7 +353,7 @@ class Manager(Device):
     def zeros(
         self,
         shape: int | tuple[int, ...],
-        dtype: type[Scalar] | np.dtype[Scalar],
+        dtype: ScalarType[Scalar],
         memory_type: MemoryTypeLike | None = None,
     ) -> Tensor[Scalar]: ...
     @overload

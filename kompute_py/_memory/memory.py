@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 # The type of the elements, as in np.ndarray: Tensor[np.float32]. Without one, checkers of types take Any.
 if TYPE_CHECKING:
     Scalar = _WithDefault("Scalar", bound=np.generic, default=Any)
+    ScalarType = type[Scalar] | np.dtype[Scalar]
 else:
     Scalar = TypeVar("Scalar")
 

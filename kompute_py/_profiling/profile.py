@@ -20,13 +20,14 @@ from .._base.errors import FailedPreconditionError, not_copyable
 from .._base.settings import to_path
 from .._base.text import duration
 from .._base.warn import PACKAGE
-from .._device.device import Device, require_manager
+from .._device.device import require_manager
 from .._display.cards import card
 from .records import Notes, operations_of, spans_of
 from .table import OperationTotal, columns, summary, totals_of
 
 if TYPE_CHECKING:
     from .._base.annotations import Array
+    from .._device.device import Device
 
 
 class Profile:

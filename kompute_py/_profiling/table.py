@@ -21,7 +21,7 @@ class OperationTotal(NamedTuple):
     >>> with mgr.profile() as p:
     ...     _ = mgr.sequence().record(kp.OpSyncLocal([t]), kp.OpSyncLocal([t])).eval()
     >>> total = p.totals()[0]
-    >>> total.name, total.calls, total.bytes
+    >>> total.name, total.calls, total.moved
     ('OpSyncLocal', 2, 8000)
     """
 
@@ -37,10 +37,10 @@ class OperationTotal(NamedTuple):
     """The median of the times, in seconds."""
     longest: float
     """The longest time, in seconds."""
-    bytes: int
+    moved: int
     """Bytes of device memory that they declared to read or to write."""
     bytes_per_second: float
-    """`bytes` by `seconds`."""
+    """`moved` by `seconds`."""
     line: str
     """The line that submitted the first of them, as "file.py:12"; empty if unknown."""
 
@@ -100,7 +100,7 @@ def columns(totals: list[OperationTotal]) -> tuple[list[str], list[list[str]]]:
                 time_text(total.median),
                 time_text(total.shortest),
                 time_text(total.longest),
-                binary_size(total.bytes),
+                binary_size(total.moved),
                 "-" if np.isnan(total.bytes_per_second) else f"{total.bytes_per_second / 1e9:.3g}",
                 total.line.replace("\\", "/").rsplit("/", 1)[-1],
             ]

@@ -82,7 +82,7 @@ class OpHostCall(OpBase):
                 f"OpHostCall: {_name_of(function)} is a coroutine function or a generator function, and "
                 "calling one runs nothing. Give a plain function"
             )
-        self.function = function
+        self.function: Callable[[], object] = function
         self.name: str = _name_of(function) if name is None else as_name(name)
         self.reads: tuple[Memory, ...] | None = None
         self.writes: tuple[Memory, ...] | None = None
