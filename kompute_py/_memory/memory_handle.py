@@ -40,6 +40,8 @@ class MemoryHandle:
     handle owns its descriptor: `close`, the end of a ``with`` block or its last reference closes it. Tensors
     do not need it once they are made.
 
+    Raises ArgumentTypeError if it is called: a tensor makes its handle.
+
     >>> t = mgr.shared(4)
     >>> with t.share() as handle:
     ...     same = mgr.import_memory(handle)
