@@ -42,7 +42,7 @@ def end_spans(first: int) -> list[tuple[str, str, int, int, int]]:
 def note_span(kind: str, text: str, begin: int) -> None:
     """A span of this thread from `begin` to now, if somebody notes spans."""
 
-class ProfileReader:
+class ProfileReader(_Object):
     """Notes what the device runs, from now until `end` or its own end. Lines in files below `package` are not
     the user's.
     """
