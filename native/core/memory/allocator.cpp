@@ -555,7 +555,8 @@ void MemoryAllocator::release(MemoryBlock* block, uint64_t offset, uint64_t size
             destroy_block(before->get());
             pool.blocks.erase(before);
         }
-        if (keeps_empty(block->size, usual, others(), largest) && idle_locked() <= options_.idle_limit)
+        if (keeps_empty(block->size, usual, others(), largest) &&
+            (options_.idle_limit == UINT64_MAX || idle_locked() <= options_.idle_limit))
             return;
     }
     forget_block(*block);
