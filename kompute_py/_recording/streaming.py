@@ -14,7 +14,7 @@ each tensor (for dispatches, the shaders' code does):
   with an address that shaders hold, and memory in `shared=`.
 - a tensor that is only read is the user's tensor.
 
-No work is needed here for ordering: streams that share memory order each other (native/core/run/stream.hpp).
+No work is needed here for ordering: streams that share memory order each other (core/run/queue_order.hpp).
 A shared input or output is copied from or to the slot's own memory within the frame, so that transfers use
 only that memory.
 
