@@ -68,7 +68,8 @@ def benchmark(
     garbage collector is off meanwhile.
 
     Raises ArgumentTypeError if `call` is not callable or `seconds` is not a number, InvalidArgumentError if
-    `seconds` is not positive and finite, and what the call raises.
+    `seconds` is not positive and finite, FailedPreconditionError inside of a profile with
+    ``operations=False``, and what the call raises.
 
     >>> square = kp.ops.elementwise("x * x")
     >>> print(kp.benchmark(square, mgr.zeros(1000), seconds=0.02))
@@ -81,7 +82,7 @@ def benchmark(
         )
     try:
         limit = float(seconds)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ArgumentTypeError(f"seconds is {shown(seconds)}; give a number") from None
     if not 0 < limit < float("inf"):
         raise InvalidArgumentError(f"seconds is {limit:g}; give a positive, finite number")
@@ -121,7 +122,7 @@ def _device_seconds(work: Callable[[], object], limit: float) -> Array:
     begins: list[int] = []
     with ExitStack() as stack:
         profiles = [
-            stack.enter_context(Profile(each, operations=False))
+            stack.enter_context(Profile(each))  # joins a profile around it, such as KOMPUTE_PY_PROFILE's
             for each in list(devices)
             if isinstance(each, Device) and each.is_init()
         ]

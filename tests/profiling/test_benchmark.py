@@ -61,5 +61,19 @@ def test_misuse(mgr):
             kp.benchmark(print, seconds=seconds)
     with pytest.raises(kp.ArgumentTypeError, match="seconds is"):
         kp.benchmark(print, seconds="long")
+    with pytest.raises(kp.ArgumentTypeError, match="seconds is"):
+        kp.benchmark(print, seconds=10**400)
     with pytest.raises(ZeroDivisionError):
         kp.benchmark(lambda: 1 / 0)
+
+
+def test_inside_of_a_profile(mgr, needs):
+    needs(mgr, "timestamps")
+    t = mgr.zeros(1000)
+    sequence = mgr.sequence().record(kp.OpSyncLocal([t]))
+    with mgr.profile() as p:
+        found = kp.benchmark(sequence.eval, seconds=0.01)
+    assert len(found.device) >= 5
+    assert len(p.records) >= len(found.device)
+    with mgr.profile(operations=False), pytest.raises(kp.FailedPreconditionError, match="operations=False"):
+        kp.benchmark(sequence.eval, seconds=0.01)
