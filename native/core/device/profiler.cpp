@@ -37,17 +37,20 @@ thread_local bool measures_clock = false;
 
 // -- timestamps ---------------------------------------------------------------------------------------------
 
-TimestampQueries::TimestampQueries(const DeviceContext& device, const Queue& queue, uint32_t count)
-    : device_(device),
-      count_(count),
-      resets_on_host_(!(device.physical().families[queue.family()].queueFlags &
-                        (VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT))) {
+bool TimestampQueries::resets_on_host(const DeviceContext& device, const Queue& queue) {
+    return !(device.physical().families[queue.family()].queueFlags &
+             (VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT));
+}
+
+TimestampQueries::TimestampQueries(const DeviceContext& device, const Queue& queue, uint32_t count,
+                                   const std::string& owner)
+    : device_(device), count_(count), resets_on_host_(resets_on_host(device, queue)) {
     if (queue.timestamp_bits() == 0 || (resets_on_host_ && !device.enabled().v12.hostQueryReset)) return;
     VkQueryPoolCreateInfo create{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
     create.queryType = VK_QUERY_TYPE_TIMESTAMP;
     create.queryCount = count;
     check_vk(device.vk().vkCreateQueryPool(device.handle(), &create, nullptr, &pool_), "vkCreateQueryPool",
-             "a profile");
+             owner.c_str());
 }
 
 TimestampQueries::~TimestampQueries() { device_.vk().vkDestroyQueryPool(device_.handle(), pool_, nullptr); }
@@ -67,13 +70,17 @@ void TimestampQueries::stamp(VkCommandBuffer commands, uint32_t index) const {
         device_.vk().vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, pool_, index);
 }
 
+VkResult TimestampQueries::read(std::vector<std::array<uint64_t, 2>>& ticks) const {
+    if (pool_ == VK_NULL_HANDLE) return VK_NOT_READY;
+    ticks.resize(count_);
+    return device_.vk().vkGetQueryPoolResults(device_.handle(), pool_, 0, count_,
+                                              ticks.size() * sizeof(ticks[0]), ticks.data(), sizeof(ticks[0]),
+                                              VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WITH_AVAILABILITY_BIT);
+}
+
 std::vector<uint64_t> TimestampQueries::ticks() const {
-    if (pool_ == VK_NULL_HANDLE) return {};
-    std::vector<std::array<uint64_t, 2>> results(count_);
-    if (device_.vk().vkGetQueryPoolResults(
-            device_.handle(), pool_, 0, count_, results.size() * sizeof(results[0]), results.data(),
-            sizeof(results[0]), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WITH_AVAILABILITY_BIT) != VK_SUCCESS)
-        return {};
+    std::vector<std::array<uint64_t, 2>> results;
+    if (read(results) != VK_SUCCESS) return {};
     std::vector<uint64_t> ticks;
     ticks.reserve(count_);
     for (const auto& [tick, available] : results) {
@@ -258,7 +265,7 @@ Profiler::Frame Profiler::make_frame(const Queue& queue) {
                  "a profile");
     }
     Frame frame;
-    frame.queries = std::make_shared<const TimestampQueries>(device_, queue, 2);
+    frame.queries = std::make_shared<const TimestampQueries>(device_, queue, 2, "a profile");
     VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
     allocate.commandPool = pool;
     allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
@@ -369,7 +376,7 @@ Profiler::Moment Profiler::now_of(Queue& queue) const {
         ~Measuring() { measures_clock = false; }
     } const measuring;
     auto& vk = device_.vk();
-    const TimestampQueries queries(device_, queue, 1);
+    const TimestampQueries queries(device_, queue, 1, "a profile");
     VkCommandPoolCreateInfo create{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
     create.queueFamilyIndex = queue.family();
     struct Pool {

@@ -41,14 +41,19 @@ struct ProfiledOperation {
     uint64_t written = 0;
 };
 
-// Queries for `count` timestamps; none on a queue that has no timestamps or cannot reset them.
+// Queries for `count` timestamps of `owner`; none on a queue that has no timestamps or cannot reset them.
 class TimestampQueries {
 public:
-    TimestampQueries(const DeviceContext& device, const Queue& queue, uint32_t count);
+    TimestampQueries(const DeviceContext& device, const Queue& queue, uint32_t count,
+                     const std::string& owner);
     TimestampQueries(const TimestampQueries&) = delete;
     TimestampQueries& operator=(const TimestampQueries&) = delete;
     ~TimestampQueries();
 
+    // Whether commands of the queue cannot reset queries: it only moves memory.
+    [[nodiscard]] static bool resets_on_host(const DeviceContext& device, const Queue& queue);
+
+    [[nodiscard]] uint32_t count() const noexcept { return count_; }
     // Call the first at the beginning of the command buffer, and the second before each submission of it: one
     // of them resets the queries.
     void record_reset(VkCommandBuffer commands) const;
@@ -56,6 +61,8 @@ public:
     void stamp(VkCommandBuffer commands, uint32_t index) const;
     // What the last run wrote, in ticks of the queue; empty if it has not run to its end.
     [[nodiscard]] std::vector<uint64_t> ticks() const;
+    // The ticks, and for each whether it is written (not 0). Returns what vkGetQueryPoolResults returns.
+    VkResult read(std::vector<std::array<uint64_t, 2>>& ticks) const;
 
 private:
     const DeviceContext& device_;

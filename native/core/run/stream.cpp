@@ -276,7 +276,7 @@ void Stream::begin_profiling() {
         }
     }
     what->queries = std::make_shared<const TimestampQueries>(
-        device(), queue_, static_cast<uint32_t>(what->operations.size()) + 1);
+        device(), queue_, static_cast<uint32_t>(what->operations.size()) + 1, "a profile");
     profiled_ = what;
     profiler->list(commands_->handle(), std::move(what));
 }
@@ -294,11 +294,11 @@ void Stream::record_commands() {
     std::unique_lock lock(device().graph_mutex());
     begin_profiling();
     const auto timestamp = [&](uint32_t index) {
-        if (timestamps_) timestamps_->write(commands, index);
+        if (timestamps_) timestamps_->queries().stamp(commands, index);
         if (profiled_) profiled_->stamp(commands, index, operations_.size());
     };
     const BarrierPlan& barriers = built_recording_.barriers();
-    if (timestamps_) timestamps_->begin(commands);
+    if (timestamps_) timestamps_->queries().record_reset(commands);
     if (profiled_) profiled_->queries->record_reset(commands);
     recorder.barrier(barriers.head);
     // Written after all earlier submissions are done; otherwise the first operation's time would include

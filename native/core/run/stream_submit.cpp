@@ -71,7 +71,7 @@ void Stream::check_interference() {
 }
 
 void Stream::prepare_run() const {
-    if (timestamps_) timestamps_->reset_on_host();
+    if (timestamps_) timestamps_->queries().reset_on_host();
     host_.flush();
 }
 

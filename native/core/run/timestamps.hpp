@@ -2,11 +2,12 @@
 // resets at the beginning of each run, or the host before each submission if the queue only moves memory.
 #pragma once
 
-#include "base/vulkan.hpp"
+#include "device/profiler.hpp"
 #include "resource/object.hpp"
 #include "sync/queue.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,19 +18,14 @@ public:
     // `limit`: the maximum number of operations that can be timed; -1: as many as are recorded. Throws
     // Error(unimplemented) if the queue has no timestamps.
     Timestamps(const Object& stream, const Queue& queue, int64_t limit);
-    Timestamps(const Timestamps&) = delete;
-    Timestamps& operator=(const Timestamps&) = delete;
-    ~Timestamps();
 
     // Throws Error(out_of_range) if `count` operations are as many as can be timed.
     void require_room(size_t count) const;
     // For a new recording, which does not run yet.
     void prepare(std::vector<std::string> names);
-    // At the beginning of the commands; then after operation `index` - 1.
-    void begin(VkCommandBuffer commands) const;
-    void write(VkCommandBuffer commands, uint32_t index) const;
-    // Before each submission.
-    void reset_on_host() const;
+    // Of the prepared recording: the first stamp comes before its operations, and stamp `i` after operation
+    // `i` - 1.
+    [[nodiscard]] const TimestampQueries& queries() const noexcept { return *queries_; }
     void note_run() noexcept { timed_ = true; }
 
     // Raw ticks of the last run, which has ended.
@@ -43,11 +39,9 @@ public:
 private:
     const Object& stream_;
     Device& device_;
+    const Queue& queue_;
     const int64_t limit_;
-    const bool resets_on_host_;
-    VkQueryPool queries_ = VK_NULL_HANDLE;
-    uint32_t capacity_ = 0;
-    uint32_t count_ = 0;
+    std::optional<TimestampQueries> queries_;
     std::vector<std::string> names_;
     bool timed_ = false;  // the queries belong to a submission
 };
