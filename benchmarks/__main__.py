@@ -4,7 +4,7 @@ PART is one of these, `rows` by default; `--help` after it shows its options:
 
   rows          the engine beside the same work in C and memcpy, on lavapipe, SwiftShader and the null driver
   instructions  how many instructions the engine's small calls take, under valgrind
-  past          what --save and --publish of these two kept, and what moved between two commits
+  past          what --save of these two kept, and what moved between two commits
   peers         what users do, with NumPy, Taichi, wgpu, compushady, PyTorch, numba and IREE in turns
   operations    sorts, products, transforms, sums and random numbers beside NumPy, PyTorch and Taichi in turns
   shaders       seven shaders, the same SPIR-V through kompute_py, compushady and wgpu in turns
@@ -20,10 +20,10 @@ import sys
 PARTS = {
     "rows": "benchmarks.measure",
     "instructions": "benchmarks.callgrind.__main__",
-    "past": "benchmarks.past.report",
+    "past": "benchmarks.past",
     "peers": "benchmarks.peers.__main__",
-    "operations": "benchmarks.peers.operations",
-    "shaders": "benchmarks.shaders.__main__",
+    "operations": "benchmarks.peers.__main__",
+    "shaders": "benchmarks.peers.__main__",
     "advice": "benchmarks.advice.__main__",
     "library": "benchmarks.library.__main__",
 }
@@ -40,7 +40,9 @@ def main(arguments: list[str]) -> int:
     if part not in PARTS:
         print(f"error: there is no part {part!r}; there are: {', '.join(PARTS)}", file=sys.stderr)
         return 2
-    status: int = importlib.import_module(PARTS[part]).main(rest)
+    module = importlib.import_module(PARTS[part])
+    shared = list(PARTS.values()).count(PARTS[part]) > 1
+    status: int = module.main(rest, part) if shared else module.main(rest)
     return status
 
 

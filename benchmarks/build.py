@@ -38,15 +38,13 @@ def _compiler() -> list[str]:
     raise BuildError("The benchmarks need a C++20 compiler: install g++, or set CXX")
 
 
-def build_library(name: str, sources: list[Path], headers: list[Path], needs: str) -> Path:
-    """The library `name` of C++ `sources`; `needs` says in errors what must be installed.
+def build_library(source: Path, needs: str) -> Path:
+    """The library of a C++ file; `needs` says in errors what must be installed.
 
     Raises BuildError.
     """
-    compiler = _compiler()
-    digest = hashlib.sha256(" ".join(compiler + _FLAGS).encode())
-    for path in sorted([*sources, *headers]):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    compiler, name = _compiler(), source.stem
+    digest = hashlib.sha256(" ".join(compiler + _FLAGS).encode() + b"\0" + source.read_bytes())
     library = cache_directory() / f"{name}-{digest.hexdigest()[:16]}" / f"lib{name}.so"
     if library.exists():
         return library
@@ -54,7 +52,7 @@ def build_library(name: str, sources: list[Path], headers: list[Path], needs: st
     # Two builds at once each write a file of their own; the last rename wins with the same content.
     with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
         made = Path(scratch) / library.name
-        command = [*compiler, *_FLAGS, "-o", str(made), *map(str, sources), "-ldl"]
+        command = [*compiler, *_FLAGS, "-o", str(made), str(source), "-ldl"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             tail = "\n".join(done.stderr.strip().splitlines()[-30:])

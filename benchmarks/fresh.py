@@ -55,7 +55,7 @@ def _floor() -> tuple[float, int]:
 
     load()
     before = interruptions()
-    made, _ = create_device()
+    made = create_device()
     return made, interruptions() - before
 
 

@@ -1,4 +1,4 @@
-"""Where and when it was measured: kind of processor, system, versions. No names of machines or users."""
+"""Where and when it was measured: kind of machine, system, versions. No names of machines or users."""
 
 from __future__ import annotations
 
@@ -8,31 +8,46 @@ import platform
 import sys
 from pathlib import Path
 
+CPUINFO = Path("/proc/cpuinfo")
 
-def processor_model() -> str:
-    """The processor's name, as the system has it."""
+
+def _cpuinfo() -> dict[str, str]:
+    """What the system says of the first processor."""
+    found: dict[str, str] = {}
     try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            name, _, value = line.partition(":")
-            if name.strip() == "model name" and value.strip():
-                return value.strip()
+        for line in CPUINFO.read_text().splitlines():
+            name, colon, value = line.partition(":")
+            if colon:
+                found.setdefault(name.strip(), value.strip())
     except OSError:
         pass
-    return platform.processor() or platform.machine()
-
-
-def processor_count() -> int:
-    """How many logical processors this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
+    return found
 
 
 def processor() -> str:
     """The processor's model and how many logical ones this process may use."""
-    count = processor_count()
-    return f"{processor_model()}, {count} logical processor{'s' if count != 1 else ''}"
+    try:
+        count = len(os.sched_getaffinity(0))
+    except AttributeError:
+        count = os.cpu_count() or 1
+    model = _cpuinfo().get("model name") or platform.processor() or platform.machine()
+    return f"{model}, {count} logical processor{'s' if count != 1 else ''}"
+
+
+def kind() -> str:
+    """Two machines of one kind have the same: times of one may be compared with times of the other.
+
+    A kind is what no commit changes and no update of the day: the processor with its stepping, how many of
+    its logical processors this process may use, whether a hypervisor runs below (system calls and page faults
+    then cost more), and the system's release, which brings the C library and the compiler. Hypervisors hide a
+    processor's name behind one for many models, so stepping and cache belong to the kind.
+    """
+    found = _cpuinfo()
+    numbers = "-".join(found.get(name, "?") for name in ("cpu family", "model", "stepping"))
+    virtual = ["virtual machine"] if "hypervisor" in found.get("flags", "").split() else []
+    return ", ".join(
+        [processor(), numbers, found.get("cache size", "?"), *virtual, system(), platform.machine()]
+    )
 
 
 def memory() -> str:

@@ -19,9 +19,7 @@ from .drivers import driver_environment
 from .figures import DRIVERS, NO_DRIVER, Figure
 from .floor import build
 from .pages import INSIDE, put
-from .past.kind import MachineKind
-from .past.records import PastError, find
-from .past.report import add_options, compare_and_save, made_record
+from .past import PastError, Record, add_options, compare_and_save, find
 from .paths import ROOT
 from .rows import REGISTRY
 from .table import Row, legend, markdown, met, text
@@ -164,7 +162,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.write and (options.quick or options.only or options.driver):
         parser.error("the page has all figures, of a full run on all drivers")
-    if options.quick and (options.save or options.publish):
+    if options.quick and options.save:
         parser.error("a quick run is too short to be kept: leave out --quick")
     return options
 
@@ -183,7 +181,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         figures = REGISTRY.chosen(options.only)
         if options.compare is not None:
-            find("rows", options.compare, MachineKind.here())  # before minutes are spent
+            find("rows", options.compare)  # before minutes are spent
         build()
     except (KeyError, BuildError, PastError) as error:
         _say(f"error: {error.args[0]}")
@@ -204,11 +202,11 @@ def main(arguments: list[str] | None = None) -> int:
         _say(f"error: {failure}")
     status = 0
     if report.rows:
-        record = made_record("rows", drivers=report.drivers, yardstick=report.yardstick, rows=report.rows)
+        record = Record.of_now("rows", drivers=report.drivers, yardstick=report.yardstick, rows=report.rows)
         status = compare_and_save(
             options,
             record,
-            lambda name: REGISTRY.figures[name].title,
+            {figure.name: figure.title for figure in figures},
             again=lambda moves: _measured_again(
                 [(move.driver, move.name) for move in moves], options.quick, "seem slower"
             ),

@@ -7,28 +7,31 @@ Prints the page's tables: the least processor time of all threads, over rounds i
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from ..pages import GUIDE, put
-from ..workers import measure, options_of, parsed
-from .measuring import Table
+from ..parts import chosen, options_of, parsed, take_driver
+from .measuring import Measuring
+from .tables import TABLES
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measures and prints. Returns 1 if a table could not be measured."""
-    from .tables import TABLES
-
+    """Measures and prints. Returns 1 if the driver is missing, 2 for a table that there is not."""
     parser = options_of("advice", __doc__, "table", "put the tables into docs/guides/performance.md")
-    parser.add_argument("--markdown", action="store_true", help="print Markdown, as the page has it")
     options = parsed(parser, arguments)
-
-    def show(answer: dict[str, Any]) -> None:
-        table = Table(tuple(answer["header"]), tuple(map(tuple, answer["rows"])))
-        print(f"\n{answer['name']}:\n{table.text(options.markdown)}", flush=True)
+    try:
+        names = chosen("table", TABLES, options.only)
+    except KeyError as error:
+        print(f"error: {error.args[0]}", file=sys.stderr)
+        return 2
+    if not take_driver(options):
+        return 1
+    measuring = Measuring(options.quick)
+    for name in names:
+        table = measuring.repeated(TABLES[name])
+        print(f"\n{name}:\n{table.text(options.markdown)}", flush=True)
         if options.write:
-            put(GUIDE, f"advice {answer['name']}", table.text(as_markdown=True))
-
-    return measure("advice", "table", TABLES, options, show)
+            put(GUIDE, f"advice {name}", table.text(as_markdown=True))
+    return 0
 
 
 if __name__ == "__main__":

@@ -44,12 +44,8 @@ def count_all(names: Sequence[str], keep: dict[str, Path] | None = None) -> Iter
             raise CountError(f"there is no work {name!r}; there are: {', '.join(WORKS)}")
     if not shutil.which("valgrind"):
         raise CountError("valgrind is not installed; on Debian and Ubuntu: apt install valgrind")
-    marks = build_library(
-        "marks",
-        [Path(__file__).with_name("marks.cpp")],
-        [],
-        "it needs valgrind/callgrind.h, which Debian's package valgrind has",
-    )
+    needs = "it needs valgrind/callgrind.h, which Debian's package valgrind has"
+    marks = build_library(Path(__file__).with_name("marks.cpp"), needs)
     with tempfile.TemporaryDirectory(dir=cache_directory()) as folder, tempfile.TemporaryFile("w+") as errors:
         scratch = Path(folder)
         command = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--quiet"]

@@ -7,32 +7,48 @@ table of docs/reference/library.md takes them from benchmarks/library/measured.j
 from __future__ import annotations
 
 import json
-import re
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..workers import measure, options_of, parsed, when
+import numpy as np
+
+import kompute_py as kp
+from kompute_py._base.collector import collector_off
+
+from ..parts import chosen, options_of, parsed, take_driver, when
+from .calls import CALLS
 
 MEASURED = Path(__file__).with_name("measured.json")
-"""By area: when it was measured, and by function our time and NumPy's."""
+"""By area: when it was measured, and by function our time and NumPy's. An area a line."""
+_COUNT, _QUICK_COUNT = 1 << 20, 1 << 12
+_ROUNDS, _QUICK_ROUNDS = 9, 1
+_LIMIT = 1.0  # seconds for the rounds of one function
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measures and prints. Returns 1 if a function could not be measured."""
-    from .calls import CALLS
-
+    """Measures and prints. Returns 1 if the driver is missing, 2 for a function that there is not."""
     options = parsed(options_of("library", __doc__, "function", "keep the times for the page"), arguments)
+    try:
+        names = chosen("function", CALLS, options.only)
+    except KeyError as error:
+        print(f"error: {error.args[0]}", file=sys.stderr)
+        return 2
+    if not take_driver(options):
+        return 1
+    count, rounds = (_QUICK_COUNT, _QUICK_ROUNDS) if options.quick else (_COUNT, _ROUNDS)
     found: dict[str, list[str]] = {}
-
-    def show(answer: dict[str, Any]) -> None:
-        ours, numpy = found[answer["name"]] = [_shown(answer["ours"]), _shown(answer["numpy"])]
-        print(f"{answer['name']:24} {ours:>9} ns per element, NumPy {numpy or '-'}", flush=True)
-
-    status = measure("library", "function", CALLS, options, show)
-    if options.write and found:
-        _keep(when(options.driver), found, measured() if options.only else {})
-    return status
+    with kp.Manager() as mgr, mgr:
+        for name in names:
+            sides, elements = _prepared(mgr, name, count)
+            times = [_shown(seconds * 1e9 / elements) for seconds in _least(sides, rounds)]
+            ours, numpy = found[name] = [*times, ""][:2]
+            print(f"{name:24} {ours:>9} ns per element, NumPy {numpy or '-'}", flush=True)
+    if options.write:
+        _keep(when(options.driver), found)
+    return 0
 
 
 def measured() -> dict[str, list[str]]:
@@ -41,26 +57,67 @@ def measured() -> dict[str, list[str]]:
     return {name: times for area in areas for name, times in area.items() if name != "when"}
 
 
-def _keep(moment: str, found: dict[str, list[str]], before: dict[str, list[str]]) -> None:
-    """Writes the areas that `found` has functions of, with a line for each function."""
-    from kompute_py import ops
-
-    areas = json.loads(MEASURED.read_text())
-    for module, names in ops._MODULES.items():
+def _keep(moment: str, found: dict[str, list[str]]) -> None:
+    """Writes the areas that `found` has functions of; those that it lacks keep their times."""
+    areas, times = json.loads(MEASURED.read_text()), {**measured(), **found}
+    for module, names in kp.ops._MODULES.items():
         if set(names) & set(found):
-            times = {**before, **found}
             kept = {name: times[name] for name in sorted(names) if name in times}
             areas[module.rpartition(".")[2]] = {"when": moment, **kept}
-    lines = json.dumps(areas, indent=1, sort_keys=False)
-    MEASURED.write_text(re.sub(r"\[\s+(.*?),\s+(.*?)\s+\]", r"[\1, \2]", lines) + "\n")
+    lines = (f"{json.dumps(name)}: {json.dumps(area)}" for name, area in areas.items())
+    MEASURED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
-def _shown(nanoseconds: float | None) -> str:
+def _shown(nanoseconds: float) -> str:
     """Two digits, or all before the point."""
-    if nanoseconds is None:
-        return ""
     digits = 2 if nanoseconds < 1 else 1 if nanoseconds < 100 else 0
     return f"{nanoseconds:.{digits}f}"
+
+
+def _prepared(mgr: kp.Manager, name: str, count: int) -> tuple[list[Callable[[], Any]], int]:
+    """The call on tensors and NumPy's on arrays, if it has one, and the elements that they work on."""
+    call = CALLS[name]
+    args, named = call.make(np.random.default_rng(0), count)
+    tensors = [_on_device(mgr, each) for each in args]
+    function, theirs = getattr(kp.ops, name), call.numpy
+    sides: list[Callable[[], Any]] = [lambda: function(*tensors, **named)]
+    if theirs is not None:
+        sides.append(lambda: theirs(*args, **(named if call.same_names else {})))
+    return sides, call.elements or max(map(_size, args), default=0) or count
+
+
+def _on_device(mgr: kp.Manager, thing: Any) -> Any:
+    """Arrays as tensors, also those of lists; anything else as it is."""
+    if isinstance(thing, np.ndarray):
+        return mgr.tensor_t(thing)
+    if isinstance(thing, (list, tuple)):
+        return type(thing)(_on_device(mgr, each) for each in thing)
+    return thing
+
+
+def _size(thing: Any) -> int:
+    """The elements of an array, or of all arrays of a list."""
+    if isinstance(thing, (list, tuple)):
+        return sum(map(_size, thing))
+    return thing.size if isinstance(thing, np.ndarray) else 0
+
+
+def _least(sides: list[Callable[[], Any]], rounds: int) -> list[float]:
+    """The least seconds of each side; they take turns."""
+    for each in sides:
+        each()
+        each()
+    least = [float("inf")] * len(sides)
+    began = time.perf_counter()
+    with collector_off(), np.errstate(all="ignore"):
+        for _ in range(rounds):
+            for place, each in enumerate(sides):
+                start = time.perf_counter()
+                each()
+                least[place] = min(least[place], time.perf_counter() - start)
+            if time.perf_counter() - began > _LIMIT:
+                break
+    return least
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""The part `peers`: what users do, with kompute_py, NumPy and other libraries, in turns on one Vulkan driver.
+"""The parts `peers`, `operations` and `shaders`: what kompute_py and other libraries take, in turns on one
+Vulkan driver.
 
 Prints how long each takes, and how many times as long as kompute_py. The peers are installed from PyPI on
 first use.
@@ -7,10 +8,9 @@ first use.
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import json
 import statistics
 import sys
+import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,22 +20,22 @@ from tests.drivers import DriverUnavailableError
 from ..drivers import driver_environment
 from ..machine import describe
 from ..pages import INSIDE, put
+from ..parts import chosen, options_of, parsed
 from ..table import aligned, duration
-from ..workers import DRIVERS, options_of
-from .environments import OURS, PEERS, Peer, PeerError
-from .processes import FULL, QUICK, TASKS, Plan, Task, Worker, take_turns
+from .environments import OURS, PEERS, PeerError
+from .processes import FIRST, QUICK, Plan, Task, Worker, take_turns
+from .programs import PROGRAMS
 
 LEGEND = """\
-Lower quartiles over blocks that the libraries' processes did in turns; the processes were started
-{generations} times. In parentheses: times as long as kompute_py. Each library is used in the fastest way
-that its documentation shows, and each task's numbers are checked before its time is taken."""
+Over blocks that the libraries' processes did in turns; the processes were started {generations} times. In
+parentheses: times as long as kompute_py. Each library is used in the fastest way that its documentation
+shows, and the numbers are checked before times are taken. A dash: the library has no way to do this."""
 
 
 @dataclass
 class Report:
     """All that was measured."""
 
-    machine: dict[str, str]
     driver: str
     about: dict[str, str] = field(default_factory=dict)
     blocks: dict[str, dict[str, list[tuple[float, float]]]] = field(default_factory=dict)
@@ -56,11 +56,69 @@ class Report:
         return min((used for _, used in self.blocks.get(task, {}).get(library, [])), default=None)
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+@dataclass(frozen=True)
+class Part:
+    """A table of docs/inside/performance.md."""
+
+    tasks: tuple[Task, ...]
+    libraries: Iterable[str]
+    """Ours is the first."""
+    full: Plan
+    figure: Callable[[Report, str, str], float | None]
+    shows: str
+    """What the figure is, the first words of the legend."""
 
 
-def compare(report: Report, peers: list[Peer], tasks: list[Task], plan: Plan) -> None:
+PARTS = {
+    "peers": Part(
+        (
+            Task("first", "first product in a fresh process, caches warm", FIRST, 4 << 10),
+            Task("call-16", "call with NumPy arrays of 16 B", "call", 16),
+            Task("call-4k", "call with NumPy arrays of 4 KiB", "call", 4 << 10),
+            Task("call-64k", "call with NumPy arrays of 64 KiB", "call", 64 << 10),
+            Task("call-1m", "call with NumPy arrays of 1 MiB", "call", 1 << 20),
+            Task("call-64m", "call with NumPy arrays of 64 MiB", "call", 64 << 20),
+            Task("many-4k", "1,000 dispatches over 4 KiB, one after the other: each", "many", 4 << 10),
+            Task("stream-1m", "stream of frames of 1 MiB, NumPy to NumPy: each", "stream", 1 << 20),
+            Task("upload-64m", "upload 64 MiB", "upload", 64 << 20),
+            Task("download-64m", "download 64 MiB", "download", 64 << 20),
+            Task("roundtrip-4k", "upload 2 x 4 KiB, multiply, download", "roundtrip", 4 << 10),
+            Task("dispatch-4k", "multiply 4 KiB on the device, wait", "dispatch", 4 << 10),
+        ),
+        PEERS,
+        Plan(generations=2, rounds=7, block_seconds=0.02, limit=2.0),
+        Report.typical,
+        "Lower quartiles.",
+    ),
+    "operations": Part(
+        (
+            Task("sort", "sort 1 M ints of 32 bits", "operation", "sort"),
+            Task("matmul", "product of 512 x 512 matrices of float32", "operation", "matmul"),
+            Task("fft", "Fourier transform of 1 M complex64", "operation", "fft"),
+            Task("rfft", "Fourier transform of 1 M float32", "operation", "rfft"),
+            Task("normal", "16 M normal numbers of float32", "operation", "normal"),
+            Task("permutation", "random order of 1 M numbers", "operation", "permutation"),
+            Task("sum", "sum of 16 M float32", "operation", "sum"),
+            Task("cumsum", "running sums of 16 M float32", "operation", "cumsum"),
+        ),
+        (OURS.name, "numpy", "torch", "taichi", "taichi-cpu"),
+        Plan(generations=3, rounds=5, block_seconds=0.05, limit=6.0),
+        Report.typical,
+        "Lower quartiles. Data is in the library's memory before and after: on the device, or in arrays.",
+    ),
+    "shaders": Part(
+        tuple(Task(name, each.title, "shaders", name) for name, each in PROGRAMS.items()),
+        (OURS.name, "compushady", "wgpu"),
+        Plan(generations=3, rounds=5, block_seconds=0.05, limit=3.0),
+        Report.processor,
+        "Least processor time of a run, all threads. The SPIR-V is the same, but for the numbers of its\n"
+        "bindings with compushady. kompute_py and wgpu keep indices inside of arrays, compushady leaves\n"
+        "that to the driver.",
+    ),
+}
+
+
+def compare(report: Report, names: list[str], tasks: list[Task], plan: Plan) -> None:
     """Measures; what fails is noted in the report, once, and the rest goes on."""
     environment = driver_environment(report.driver)
     titles = {task.name: task.title for task in tasks}
@@ -73,18 +131,19 @@ def compare(report: Report, peers: list[Peer], tasks: list[Task], plan: Plan) ->
 
     for generation in range(plan.generations):
         workers = []
-        for peer in peers:
-            if ("", peer.name) in lost:
+        for name in names:
+            if ("", name) in lost:
                 continue
             try:
-                workers.append(Worker(peer, environment))
+                workers.append(Worker(PEERS[name], environment))
             except PeerError as error:
-                note(peer.name, "", error)
+                note(name, "", error)
             else:
-                report.about[peer.name] = workers[-1].about
+                report.about[name] = workers[-1].about
         try:
             for task in tasks:
-                _say(f"{task.title}, {generation + 1} of {plan.generations} ...")
+                turn = f"{generation + 1} of {plan.generations}"
+                print(f"{task.title}, {turn} ...", file=sys.stderr, flush=True)
                 able = [worker for worker in workers if (task.name, worker.name) not in lost]
                 taken = take_turns(
                     able, task, plan, lambda worker, error, task=task: note(worker.name, task.name, error)
@@ -125,71 +184,51 @@ def times(ratio: float) -> str:
     return f"{ratio:.{digits}f} x"
 
 
-def parser_of(
-    part: str, about: str | None, libraries: Iterable[str], only: Iterable[str] | None = None
-) -> argparse.ArgumentParser:
-    """The options of a part that compares libraries, the first of which is ours; `only`: as `options_of`."""
-    names = list(libraries)[1:]
-    parser = options_of(part, about, "task", "put the table into docs/inside/performance.md", only)
-    parser.add_argument(
-        "--peer",
-        action="append",
-        default=[],
-        choices=names,
-        metavar="NAME",
-        help=f"only this library, beside {OURS.name}: {', '.join(names)}",
-    )
-    parser.add_argument("--markdown", action="store_true", help="print Markdown, as the page has it")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to FILE too")
-    return parser
+def main(arguments: list[str] | None = None, part: str = "peers") -> int:
+    """Measures and prints.
 
-
-def parsed(parser: argparse.ArgumentParser, arguments: list[str] | None) -> argparse.Namespace:
-    """The options. Ends the process for a part of the figures that the page would get."""
-    options = parser.parse_args(arguments)
-    if options.write and (options.quick or options.only or options.peer or options.driver != DRIVERS[0]):
-        parser.error("the page has all figures, of a full run on lavapipe")
-    return options
-
-
-def measure(
-    part: str,
-    tasks: list[Task],
-    libraries: Iterable[str],
-    plan: Plan,
-    options: argparse.Namespace,
-    legend: str,
-    figure: Callable[[Report, str, str], float | None],
-) -> int:
-    """Measures and shows the `figure` of each task and library, ours and those that the options name. Returns
-    the exit status.
+    Returns 1 where a library could not be measured, 2 for a task that there is not.
     """
-    names = [name for name in libraries if name == OURS.name or not options.peer or name in options.peer]
-    report = Report(describe(), options.driver)
+    made = PARTS[part]
+    parser = options_of(part, __doc__, "task", "put the table into docs/inside/performance.md")
+    peers = list(made.libraries)[1:]
+    text = f"only this library, beside {OURS.name}: {', '.join(peers)}"
+    parser.add_argument("--peer", action="append", default=[], choices=peers, metavar="NAME", help=text)
+    options = parsed(parser, arguments, ("only", "peer"))
     try:
-        compare(report, [PEERS[name] for name in names], tasks, plan)
-    except DriverUnavailableError as error:
-        print(f"{options.driver} is not available: {error}", file=sys.stderr)
-        return 1
-    table = lines(tasks, names, lambda task, name: figure(report, task, name), report.lost)
-    return show(report, table, legend.format(generations=plan.generations), options, part)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Measures and prints. Returns 1 where a library could not be measured."""
-    parser = parser_of("peers", __doc__, PEERS)
-    options = parsed(parser, arguments)
-    tasks = [task for name, task in TASKS.items() if name.startswith(tuple(options.only or ("",)))]
-    if not tasks:
-        print(f"there is no such task; there are: {', '.join(TASKS)}", file=sys.stderr)
+        wanted = chosen("task", [task.name for task in made.tasks], options.only)
+    except KeyError as error:
+        print(f"error: {error.args[0]}", file=sys.stderr)
         return 2
-    plan = QUICK if options.quick else FULL
-    return measure("peers", tasks, PEERS, plan, options, LEGEND, Report.typical)
+    tasks = [task for task in made.tasks if task.name in wanted]
+    names = [OURS.name, *(options.peer or peers)]
+    report, plan = Report(options.driver), QUICK if options.quick else made.full
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            compare(report, names, [_written(task, Path(scratch)) for task in tasks], plan)
+        except DriverUnavailableError as error:
+            print(f"{options.driver} is not available: {error}", file=sys.stderr)
+            return 1
+    table = lines(tasks, names, lambda task, name: made.figure(report, task, name), report.lost)
+    _show(report, table, f"{made.shows}\n{LEGEND.format(generations=plan.generations)}", options)
+    if options.write and not report.failures:
+        put(INSIDE, part, "\n".join([*_heading(report, False, True), "", aligned(table, True)]))
+    return 1 if report.failures else 0
 
 
-def heading(report: Report, quick: bool, as_markdown: bool) -> list[str]:
+def _written(task: Task, scratch: Path) -> Task:
+    """The task; one of a shader with its files, in a folder."""
+    if task.action != "shaders":
+        return task
+    folder = scratch / task.name
+    folder.mkdir()
+    PROGRAMS[task.name].write(folder)
+    return Task(task.name, task.title, task.action, str(folder))
+
+
+def _heading(report: Report, quick: bool, as_markdown: bool) -> list[str]:
     """Day, machine and versions, a line each."""
-    machine = report.machine
+    machine = describe()
     made = [
         f"{machine['date']}, {machine['processor']}, {machine['memory']} of memory, {machine['system']}, "
         f"Python {machine['python']}, {report.driver}",
@@ -200,22 +239,13 @@ def heading(report: Report, quick: bool, as_markdown: bool) -> list[str]:
     return [("- " if as_markdown else "") + line for line in made]
 
 
-def show(report: Report, table: list[list[str]], legend: str, options: argparse.Namespace, name: str) -> int:
-    """Prints heading, table, legend and what failed; writes the file that was asked for, and the table into
-    the page's place `name`; gives the exit status.
-    """
-    print("\n".join(heading(report, options.quick, options.markdown)), end="\n\n")
+def _show(report: Report, table: list[list[str]], legend: str, options: argparse.Namespace) -> None:
+    """Prints heading, table, legend and what failed."""
+    print("\n".join(_heading(report, options.quick, options.markdown)), end="\n\n")
     print(aligned(table, options.markdown), end="\n\n")
     print(legend)
     if report.failures:
         print("\nNot measured:\n" + "\n".join(f"- {failure}" for failure in report.failures))
-    if options.json:
-        content = dataclasses.asdict(report)
-        content["lost"] = sorted(content["lost"])
-        options.json.write_text(json.dumps(content, indent=2) + "\n")
-    if options.write and not report.failures:
-        put(INSIDE, name, "\n".join([*heading(report, False, True), "", aligned(table, True)]))
-    return 1 if report.failures else 0
 
 
 if __name__ == "__main__":

@@ -26,33 +26,14 @@ FIRST = "first"
 
 @dataclass(frozen=True)
 class Task:
-    """What is measured: `action` is one of libraries/serve.py's, `what` the size of each array in bytes, or
-    the folder of a shader.
+    """What is measured: `action` is one of libraries/serve.py's, `what` the size of each array in bytes, the
+    name of an operation, or the folder of a shader.
     """
 
     name: str
     title: str
     action: str
     what: int | str
-
-
-TASKS = {
-    task.name: task
-    for task in (
-        Task("first", "first product in a fresh process, caches warm", FIRST, 4 << 10),
-        Task("call-16", "call with NumPy arrays of 16 B", "call", 16),
-        Task("call-4k", "call with NumPy arrays of 4 KiB", "call", 4 << 10),
-        Task("call-64k", "call with NumPy arrays of 64 KiB", "call", 64 << 10),
-        Task("call-1m", "call with NumPy arrays of 1 MiB", "call", 1 << 20),
-        Task("call-64m", "call with NumPy arrays of 64 MiB", "call", 64 << 20),
-        Task("many-4k", "1,000 dispatches over 4 KiB, one after the other: each", "many", 4 << 10),
-        Task("stream-1m", "stream of frames of 1 MiB, NumPy to NumPy: each", "stream", 1 << 20),
-        Task("upload-64m", "upload 64 MiB", "upload", 64 << 20),
-        Task("download-64m", "download 64 MiB", "download", 64 << 20),
-        Task("roundtrip-4k", "upload 2 x 4 KiB, multiply, download", "roundtrip", 4 << 10),
-        Task("dispatch-4k", "multiply 4 KiB on the device, wait", "dispatch", 4 << 10),
-    )
-}
 
 
 class NotOfferedError(Exception):
@@ -173,7 +154,6 @@ class Plan:
     """Seconds for one task in a generation, after which no further round is begun."""
 
 
-FULL = Plan(generations=2, rounds=7, block_seconds=0.02, limit=2.0)
 _FIRST_ROUNDS = 3  # each takes a second or two for each library
 QUICK = Plan(generations=1, rounds=2, block_seconds=0.005, limit=5.0)
 

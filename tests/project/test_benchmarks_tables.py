@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -16,12 +17,9 @@ from benchmarks.advice.measuring import Measuring, Table
 from benchmarks.advice.tables import TABLES
 from benchmarks.callgrind import __main__ as callgrind
 from benchmarks.pages import GUIDE, INSIDE, places, put
+from benchmarks.parts import DRIVERS
 from benchmarks.peers import __main__ as peers
-from benchmarks.peers import operations
-from benchmarks.peers.environments import PEERS
-from benchmarks.peers.processes import TASKS
-from benchmarks.shaders import __main__ as shaders
-from benchmarks.shaders.programs import PROGRAMS
+from benchmarks.peers.programs import PROGRAMS, Program
 from benchmarks.table import HEADER
 from tests.conftest import DRIVER
 
@@ -75,12 +73,10 @@ def test_the_pages_have_a_place_for_each_table_and_it_is_filled():
         rows = table_in(text)
         assert len(rows) > 2 and len({len(row) for row in rows}) == 1
     assert table_in(inside["rows"])[0] == list(HEADER)
-    assert table_in(inside["peers"])[0] == ["", *PEERS]
-    assert [row[0] for row in table_in(inside["peers"])[2:]] == [task.title for task in TASKS.values()]
-    assert [row[0] for row in table_in(inside["shaders"])[2:]] == [each.title for each in PROGRAMS.values()]
-    assert table_in(inside["operations"])[0] == ["", *operations.LIBRARIES]
-    titles = [task.title for task in operations.TASKS.values()]
-    assert [row[0] for row in table_in(inside["operations"])[2:]] == titles
+    for name, part in peers.PARTS.items():
+        shown = table_in(inside[name])
+        assert shown[0] == ["", *part.libraries], name
+        assert [row[0] for row in shown[2:]] == [task.title for task in part.tasks], name
     assert "failed" not in inside["peers"] + inside["operations"] + inside["shaders"]
 
 
@@ -89,8 +85,7 @@ def test_the_pages_have_a_place_for_each_table_and_it_is_filled():
     [
         (measure, ["--quick"]), (measure, ["--only", "eval"]), (measure, ["--driver", "null"]),
         (callgrind, ["--only", "eval"]), (peers, ["--quick"]), (peers, ["--peer", "numpy"]),
-        (operations, ["--only", "fft"]), (shaders, ["--only", "saxpy"]), (advice, ["--quick"]),
-        (advice, ["--driver", "swiftshader"]),
+        (peers, ["--only", "first"]), (advice, ["--quick"]), (advice, ["--driver", "swiftshader"]),
     ],
     ids=lambda what: getattr(what, "__name__", " ".join(what) if isinstance(what, list) else ""),
 )  # fmt: skip
@@ -150,20 +145,19 @@ def test_tables_as_text_and_markdown():
     assert table_in(table.text(as_markdown=True))[1:3] == [["----------", "----:"], ["first", "1 ms"]]
 
 
-# ------------------------------------------------------------------------------------------------- operations
+# ------------------------------------------------------------------------------------ operations and shaders
+
+comparable = pytest.mark.skipif(DRIVER not in DRIVERS, reason=f"{DRIVER} is no driver for this comparison")
 
 
+@comparable
 def test_operations_are_measured_beside_numpy(capsys):
     """serve.py checks the results before it takes times."""
-    if DRIVER not in peers.DRIVERS:
-        pytest.skip(f"{DRIVER} is no driver for this comparison")
-    assert operations.main(["--quick", "--peer", "numpy", "--only", "rfft", "--driver", DRIVER]) == 0
-    title = operations.TASKS["rfft"].title
+    words = ["--quick", "--peer", "numpy", "--only", "rfft", "--driver", DRIVER]
+    assert peers.main(words, "operations") == 0
+    (title,) = (task.title for task in peers.PARTS["operations"].tasks if task.name == "rfft")
     row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith(title))
     assert row.count("(") == 1 and row.endswith("x)")
-
-
-# ---------------------------------------------------------------------------------------------------- shaders
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -180,33 +174,36 @@ def test_shaders_give_the_results_that_libraries_are_judged_by(name, mgr, needs,
         sequence.eval()
     for number, wanted in results.items():
         np.testing.assert_allclose(tensors[number].read(), wanted, rtol=1e-4)
-    shaders.write(program, tmp_path)
+    program.write(tmp_path)
     plan = json.loads((tmp_path / "plan.json").read_text())
     assert [each["buffers"] for each in plan["passes"]] == [list(each.buffers) for each in program.passes]
     for number, wanted in plan["results"].items():
         np.testing.assert_array_equal(np.load(tmp_path / wanted), results[int(number)])
 
 
-def test_shaders_run_through_our_library(capsys, monkeypatch):
-    if DRIVER not in peers.DRIVERS:
-        pytest.skip(f"{DRIVER} is no driver for this comparison")
-    monkeypatch.setattr(shaders, "LIBRARIES", shaders.LIBRARIES[:1])
-    assert shaders.main(["--quick", "--only", "scan", "--only", "histogram", "--driver", DRIVER]) == 0
+@pytest.fixture
+def only_ours(monkeypatch):
+    ours = dataclasses.replace(peers.PARTS["shaders"], libraries=("kompute_py",))
+    monkeypatch.setitem(peers.PARTS, "shaders", ours)
+
+
+@comparable
+def test_shaders_run_through_our_library(capsys, only_ours):
+    words = ["--quick", "--only", "scan", "--only", "histogram", "--driver", DRIVER]
+    assert peers.main(words, "shaders") == 0
     text = capsys.readouterr().out
     assert "kompute_py 0" in text and PROGRAMS["scan"].title in text and "Not measured" not in text
 
 
-def test_wrong_numbers_of_a_shader_are_no_figure(capsys, monkeypatch):
-    if DRIVER not in peers.DRIVERS:
-        pytest.skip(f"{DRIVER} is no driver for this comparison")
-    monkeypatch.setattr(shaders, "LIBRARIES", shaders.LIBRARIES[:1])
-    whole = shaders.write
+@comparable
+def test_wrong_numbers_of_a_shader_are_no_figure(capsys, only_ours, monkeypatch):
+    whole = Program.write
 
     def spoiled(program, folder):
         whole(program, folder)
         np.save(folder / "result1.npy", np.load(folder / "result1.npy") + 1)
 
-    monkeypatch.setattr(shaders, "write", spoiled)
-    assert shaders.main(["--quick", "--only", "histogram", "--driver", DRIVER]) == 1
+    monkeypatch.setattr(Program, "write", spoiled)
+    assert peers.main(["--quick", "--only", "histogram", "--driver", DRIVER], "shaders") == 1
     text = capsys.readouterr().out
     assert "the library gives wrong numbers" in text and "failed" in text

@@ -1,4 +1,7 @@
-"""The shaders, their data, and their results as NumPy has them.
+"""The shaders of the part `shaders`, their data, and their results as NumPy has them.
+
+What a shader's run takes is the driver's business, unless the library in between changes the shader, adds
+barriers or submits in pieces. So all libraries should be level.
 
 A program is a few passes over numbered buffers. Sizes are part of the sources, because not all libraries
 have push constants. Each run computes everything anew, so that it may run many times and end with the same
@@ -7,10 +10,14 @@ result.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+
+import kompute_py as kp
 
 _HEAD = "#version 450\nlayout(local_size_x = {x}, local_size_y = {y}) in;\n"
 
@@ -32,6 +39,24 @@ class Program:
     title: str
     passes: tuple[Pass, ...]
     make: Callable[[], tuple[list[np.ndarray], dict[int, np.ndarray]]]
+
+    def write(self, folder: Path) -> None:
+        """What libraries/serve.py reads: SPIR-V, buffers and results."""
+        buffers, results = self.make()
+        passes = []
+        for number, each in enumerate(self.passes):
+            (folder / f"{number}.spv").write_bytes(kp.compile(each.source))
+            passes.append({"spirv": f"{number}.spv", "buffers": each.buffers, "groups": each.groups})
+        for number, buffer in enumerate(buffers):
+            np.save(folder / f"buffer{number}.npy", buffer)
+        for number, result in results.items():
+            np.save(folder / f"result{number}.npy", result)
+        plan = {
+            "passes": passes,
+            "buffers": [f"buffer{number}.npy" for number in range(len(buffers))],
+            "results": {str(number): f"result{number}.npy" for number in results},
+        }
+        (folder / "plan.json").write_text(json.dumps(plan))
 
 
 def _source(body: str, x: int, y: int = 1, **sizes: int) -> str:
