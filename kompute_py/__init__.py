@@ -120,6 +120,7 @@ if TYPE_CHECKING:
     from ._shaders.module import ShaderModule
     from ._shaders.struct_dtype import struct_dtype
     from ._shaders.tools import assemble, decompile, disassemble
+    from ._sync.sharing import SemaphoreHandle
 
     # Kompute exports the members of its enumerations.
     device: MemoryTypes
@@ -224,6 +225,7 @@ __all__ = [
     "Scratch",
     "Semaphore",
     "SemaphoreCompatibility",
+    "SemaphoreHandle",
     "Sequence",
     "Shader",
     "ShaderCompileError",
@@ -294,6 +296,7 @@ _LATER = {
     "_manager.dlpack_in": ("from_dlpack",),
     "_memory.mapping": ("Mapping",),
     "_memory.memory_handle": ("MemoryHandle",),
+    "_sync.sharing": ("SemaphoreHandle",),
     "_memory.strided": ("StridedView",),
     "_profiling.benchmark": ("Benchmark", "benchmark"),
     "_profiling.profile": ("Profile",),

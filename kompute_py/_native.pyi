@@ -573,6 +573,9 @@ class Semaphore(_Object):
     @property
     def vk_semaphore(self) -> int: ...
     def query(self) -> int: ...
+    def state(self) -> tuple[int, int, str | None]:
+        """The value, the highest promised one, and why no higher values will come; None if they may."""
+
     def why_held(self, value: int) -> str:
         """As `Fence.why_held`, for this value."""
 

@@ -56,7 +56,7 @@ from .._recording.preload import preload
 from .._recording.sequence import Sequence
 from .._recording.streams import failures_of, managers_of, submit_streams
 from .._sync.fence import Fence
-from .._sync.semaphore import Semaphore, to_signals, to_waits
+from .._sync.semaphore import Semaphore, imported_fence, imported_semaphore, to_signals, to_waits
 from .current import current, enter, forget, is_shared, leave
 from .program_end import watch_over
 
@@ -85,7 +85,8 @@ if TYPE_CHECKING:
     from .._memory.memory_handle import MemoryHandle
     from .._memory.scratch import Scratch
     from .._profiling.profile import Profile
-    from .._sync.semaphore import Waitable
+    from .._sync.semaphore import HasFileno, Waitable
+    from .._sync.sharing import SemaphoreHandle
 
 _ndarray = np.ndarray
 _HOST_COPIES = ("auto", "never", "always")
@@ -728,13 +729,39 @@ class Manager(Device):
 
         return Scratch(self)
 
-    def semaphore(self, initial: int = 0) -> Semaphore:
-        """A Semaphore: a counter that starts at `initial` and orders submissions and the host.
+    def semaphore(self, initial: int = 0, *, shared: bool = False) -> Semaphore:
+        """A Semaphore: a counter that starts at `initial` and orders submissions and the host. With `shared`,
+        other Managers and processes can hold it, too: see `Semaphore.share`.
 
         Raises OutOfRangeError if `initial` is negative or above 2**64 - 2, ArgumentTypeError if it is not an
-        int, FailedPreconditionError if the Manager is destroyed.
+        int, FailedPreconditionError if the Manager is destroyed, UnimplementedError for a shared one on
+        Windows.
         """
-        return Semaphore(self, initial)
+        return Semaphore(self, initial, shared=shared)
+
+    def import_semaphore(self, handle: SemaphoreHandle) -> Semaphore:
+        """A Semaphore that counts with the one of a `kp.SemaphoreHandle`, of another Manager or process. The
+        handle is used up.
+
+        Raises FailedPreconditionError if the handle was used or closed, or the Manager is destroyed,
+        ArgumentTypeError for anything but a handle.
+        """
+        return imported_semaphore(self, handle)
+
+    def import_fence(self, fd: int | HasFileno) -> Fence:
+        """A Fence that is done when a file descriptor is readable: the one of `Fence.export_fd` of any
+        process, an eventfd, a timerfd, a sync_file of a kernel driver, a socket. Work waits for it by
+        ``wait=``.
+
+        The descriptor is duplicated, and nothing is read from it. If its other end is closed before it is
+        readable, the fence fails with AbortedError. The host does the waiting, so the work begins a moment
+        later.
+
+        Raises InvalidArgumentError if the number is not an open descriptor, ArgumentTypeError if it is not an
+        int and has no ``fileno()``, FailedPreconditionError if the Manager is destroyed, UnimplementedError
+        on Windows.
+        """
+        return imported_fence(self, fd)
 
     def submit(
         self,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import os
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._base.descriptors import Descriptor
 from .._base.errors import ArgumentTypeError, FailedPreconditionError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class _Made(NamedTuple):
     """The UUIDs of the device and the driver."""
 
 
-class MemoryHandle:
+class MemoryHandle(Descriptor):
     """A tensor's memory for another Manager or process: a file descriptor, and what it takes to use it.
 
     ``t.share()`` gives one, and ``mgr.import_memory(handle)`` makes a Tensor over the same memory. It can be
@@ -52,7 +52,9 @@ class MemoryHandle:
 
     __module__ = "kompute_py"  # public; imported when first used
 
-    __slots__ = ("_device", "_dtype", "_fd", "_key", "_memory_type", "_shape", "_size", "_type")
+    __slots__ = ("_device", "_dtype", "_key", "_memory_type", "_shape", "_size", "_type")
+
+    _anew = "take a new one with t.share()"
 
     def __init__(self, *given: Any, _made: _Made | None = None, **named: Any) -> None:
         """Raises ArgumentTypeError: handles are made by `Tensor.share`."""
@@ -81,39 +83,14 @@ class MemoryHandle:
         """The size of all elements in bytes."""
         return math.prod(self._shape) * self._dtype.itemsize
 
-    def fileno(self) -> int:
-        """The file descriptor, which the handle keeps. Raises FailedPreconditionError if it is closed."""
-        if self._fd < 0:
-            raise FailedPreconditionError(f"{self!r}: take a new one with t.share()")
-        return self._fd
-
-    def close(self) -> None:
-        """Closes the descriptor. May be called any number of times."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
-
-    def __enter__(self) -> MemoryHandle:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_fd", -1) >= 0:
-            self.close()
-
     def __reduce__(self) -> Any:
         """Sends a duplicate of the descriptor, as `multiprocessing` does with sockets."""
-        from multiprocessing.reduction import DupFd
-
         place = self._key, self._size, self._type
         given = self._shape, self._dtype, self._memory_type, place, self._device
-        return _received, (DupFd(self.fileno()), *given)
+        return _received, (self._sent(), *given)
 
     def __repr__(self) -> str:
-        state = "closed" if self._fd < 0 else f"descriptor {self._fd}"
-        return f"<kp.MemoryHandle of shape {self._shape}, {self._dtype}: {state}>"
+        return f"<kp.MemoryHandle of shape {self._shape}, {self._dtype}: {self._state()}>"
 
 
 def _received(duplicate: Any, *given: Any) -> MemoryHandle:

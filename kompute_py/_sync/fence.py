@@ -223,6 +223,17 @@ class Fence:
         go_on()
         return result
 
+    def export_fd(self) -> int:
+        """A new file descriptor, the caller's, which becomes readable when the work is done. If the work
+        fails, or this process ends before, its other end is closed and nothing can be read (POLLHUP).
+
+        For select, event loops, other libraries and processes, and for `Manager.import_fence`. Do not read
+        from it if others wait for it, too. Raises UnimplementedError on Windows.
+        """
+        from .sharing import descriptor_when
+
+        return descriptor_when(self.future())
+
     @staticmethod
     def join(*fences: Fence) -> Fence:
         """A fence that is done when all of `fences` are done; without arguments, it is done at once.

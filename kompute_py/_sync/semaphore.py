@@ -9,8 +9,10 @@ from .._base.arrays import as_index, as_name
 from .._base.errors import (
     ArgumentTypeError,
     EvalTimeoutError,
+    FailedPreconditionError,
     InvalidArgumentError,
     OutOfRangeError,
+    kind_of,
     not_copyable,
 )
 from .._base.plain_arguments import as_text
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from .._device.device import Device
     from .._device.owner import Manager
+    from .sharing import SemaphoreHandle, Shared
 
     Waitable: TypeAlias = "Fence | HasFence | tuple[Semaphore, int]"
 
@@ -37,6 +40,13 @@ class HasFence(Protocol):
     @property
     def fence(self) -> Fence:
         """A Fence for the end of the last submission."""
+
+
+class HasFileno(Protocol):
+    """An object with a file descriptor."""
+
+    def fileno(self) -> int:
+        """The descriptor."""
 
 
 class Semaphore:
@@ -61,17 +71,40 @@ class Semaphore:
     3
     """
 
-    __slots__ = ("__weakref__", "_manager", "_native")
+    __slots__ = ("__weakref__", "_manager", "_native", "_shared")
 
-    def __init__(self, manager: Device, initial: int = 0) -> None:
+    def __init__(self, manager: Device, initial: int = 0, *, shared: bool = False) -> None:
         """Raises OutOfRangeError if `initial` is negative or above 2**64 - 2, ArgumentTypeError if it is not
         an int.
 
-        Raises FailedPreconditionError if the Manager is destroyed.
+        Raises FailedPreconditionError if the Manager is destroyed, UnimplementedError for a shared one on
+        Windows.
         """
         require_manager(manager)
         self._manager = manager
+        self._shared: Shared | None = None
         self._native = _native.Semaphore(manager._native, to_value(initial, "initial"))
+        if shared:
+            self._connect()
+
+    def _connect(self, handle: SemaphoreHandle | None = None) -> None:
+        from .sharing import Shared
+
+        self._shared = Shared(self._native, self._manager, handle)
+
+    def share(self) -> SemaphoreHandle:
+        """A handle for one more holder of this counter, in this process or another: see `kp.SemaphoreHandle`.
+
+        Each holder signals it and waits for it as if it were its own, on any device. As soon as one of them
+        is gone (its process has ended, its Manager or its last reference), the semaphore fails for the
+        others, as by `fail`; values that were signalled before still come.
+
+        Raises FailedPreconditionError if the semaphore was not made with ``shared=True`` or imported, or is
+        destroyed, AbortedError after `fail`.
+        """
+        if self._shared is None:
+            raise FailedPreconditionError(f"{self!r} is not shared: make it with mgr.semaphore(shared=True)")
+        return self._shared.share()
 
     def query(self) -> int:
         """The current value. Does not wait.
@@ -89,6 +122,8 @@ class Semaphore:
         below 0 or above 2**64 - 2, ArgumentTypeError if `value` is not an int.
         """
         self._native.signal(to_value(value, "value"))
+        if self._shared is not None:
+            self._shared.look()
 
     def wait(self, value: int, timeout: float | None = None, *, deadline: int | None = None) -> Semaphore:
         """Waits until the counter is at `value` or more, at most `timeout` seconds, or until the time
@@ -114,6 +149,8 @@ class Semaphore:
         Raises ArgumentTypeError if `message` is not a str.
         """
         self._native.fail(as_text(message, "message"))
+        if self._shared is not None:
+            self._shared.look()
 
     def at(self, value: int) -> Fence:
         """A Fence that is done when the counter reaches `value`, to wait for, to join with others or to
@@ -157,6 +194,8 @@ class Semaphore:
         native = getattr(self, "_native", None)
         if native is not None and (told := native.abandon()):
             warn(told)
+        if native is not None and self._shared is not None:
+            self._shared.release()
 
     def __reduce_ex__(self, protocol: object) -> Any:
         """Refuses copying and pickling with an ArgumentTypeError (a TypeError)."""
@@ -171,6 +210,30 @@ class Semaphore:
             return f"<kp.Semaphore{name} at {native.query()}>"
         except RuntimeError as error:
             return f"<kp.Semaphore{name} failed: {error}>"
+
+
+def imported_semaphore(manager: Device, handle: Any) -> Semaphore:
+    """The semaphore of a handle. See `Manager.import_semaphore`."""
+    from .sharing import SemaphoreHandle
+
+    if not isinstance(handle, SemaphoreHandle):
+        raise ArgumentTypeError(
+            f"import_semaphore takes a kp.SemaphoreHandle, of semaphore.share(), not {kind_of(handle)}"
+        )
+    handle.fileno()
+    semaphore = Semaphore(manager, handle._value)
+    semaphore._connect(handle)
+    return semaphore
+
+
+def imported_fence(manager: Device, fd: Any) -> Fence:
+    """The fence of a descriptor. See `Manager.import_fence`."""
+    from .sharing import await_descriptor
+
+    number = as_index(fd.fileno() if hasattr(fd, "fileno") else fd, "fd")
+    native = _native.Semaphore(manager._native, 0)
+    await_descriptor(native, number)
+    return Fence(native.at(1), (manager,))
 
 
 def to_value(value: Any, name: str) -> int:

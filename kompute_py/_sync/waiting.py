@@ -90,6 +90,7 @@ class _Service:
                     loop.call_soon_threadsafe(_go_on, loop, wakes)
                 except RuntimeError:
                     continue  # the loop was closed: none of its tasks waits
+            call = None
             del calls, loops
 
 

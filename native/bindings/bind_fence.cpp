@@ -228,6 +228,7 @@ void bind_fence(py::module_& m) {
              }),
              py::arg("context"), py::arg("initial"))
         .def("query", &Semaphore::query)
+        .def("state", &Semaphore::state)
         .def(
             "why_held",
             [](Semaphore& s, uint64_t value) {

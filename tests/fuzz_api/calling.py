@@ -70,7 +70,8 @@ _SIGNATURE = re.compile(r"^[\w.]+\(\) (got an unexpected keyword|missing \d|got 
 # shader ignores the rest.
 _KEEP = {
     "Algorithm", "CommandRecorder", "DeviceMemory", "Fence", "OpLibrary", "Manager.__exit__",
-    "Mapping.__exit__", "MemoryHandle.__exit__", "Profile.__exit__", "Mapping.__array__",
+    "Mapping.__exit__", "MemoryHandle.__exit__", "SemaphoreHandle.__exit__", "Profile.__exit__",
+    "Mapping.__array__",
     "CustomOp.eager_execute", "FunctionSelection.attribute",
     "config_report", "Manager.algorithm", "FunctionBuilder.constant", "Function.aot", "Function.meta",
     "Function.sources",

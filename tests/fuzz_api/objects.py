@@ -134,6 +134,7 @@ class Objects:
         keep("Benchmark", lambda: kp.benchmark(list, seconds=0.001))
         if mgr.supports("VK_KHR_external_memory_fd"):
             keep("MemoryHandle", lambda: mgr.shared(4).share())
+            keep("SemaphoreHandle", lambda: mgr.semaphore(shared=True).share())
         keep("TensorSpec", lambda: kp.TensorSpec((2, 3)))
         keep("CustomOp", kp.CustomOp)
         negative = keep("Function", lambda: kp.CustomOp.register(Negative))

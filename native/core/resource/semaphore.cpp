@@ -27,6 +27,19 @@ uint64_t Semaphore::query() {
     return timeline_.query();
 }
 
+std::tuple<uint64_t, uint64_t, std::optional<std::string>> Semaphore::state() {
+    const uint64_t promised = timeline_.promised();
+    const uint64_t now = timeline_.query();
+    if (now >= promised) {
+        try {
+            timeline_.require_sound(now + 1);
+        } catch (const Error& error) {
+            return {now, promised, error.what()};
+        }
+    }
+    return {now, promised, std::nullopt};
+}
+
 void Semaphore::require_near(uint64_t value) {
     const uint64_t most = device().physical().v12.maxTimelineSemaphoreValueDifference;
     const uint64_t now = timeline_.query();

@@ -4,7 +4,9 @@
 #include "resource/object.hpp"
 #include "sync/timeline.hpp"
 
+#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace kp {
@@ -22,6 +24,9 @@ public:
 
     // The value now. Throws the error that the semaphore failed with.
     [[nodiscard]] uint64_t query();
+    // The value now, the highest promised one, and why higher values will not come, if they will not.
+    // Throws if the device is lost.
+    [[nodiscard]] std::tuple<uint64_t, uint64_t, std::optional<std::string>> state();
     // Raises it to `value` and submits the held work that waited for that. Throws unless `value` is above
     // all promised values.
     void signal(uint64_t value);
