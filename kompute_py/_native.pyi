@@ -39,7 +39,7 @@ def begin_spans() -> int:
 def end_spans(first: int) -> list[tuple[str, str, int, int, int]]:
     """(kind, text, begin, end, thread) of the spans since then; times by time.monotonic_ns()."""
 
-def note_span(kind: str, text: str, begin: int) -> None:
+def note_span(kind: str, text: _Text, begin: int) -> None:
     """A span of this thread from `begin` to now, if somebody notes spans."""
 
 class ProfileReader(_Object):
@@ -1099,27 +1099,38 @@ class Stream(_Object):
         dst_stages, dst_access).
         """
 
+class CompileRequest:
+    """A source of GLSL and its options.
+
+    `optimize` is "none", "size" or "performance". An empty version means the default.
+    """
+
+    def __init__(
+        self,
+        source: _Text,
+        name: _Text,
+        entry: _Text,
+        defines: Sequence[tuple[_Text, _Text]],
+        include_dirs: Sequence[_Text],
+        virtual_includes: Mapping[str, _Text],
+        optimize: str,
+        debug_info: bool,
+        target: _Text,
+        spirv_version: _Text,
+        glsl_version: _Text,
+        auto_bind: bool,
+        hlsl_offsets: bool,
+    ) -> None: ...
+    def check(self) -> None:
+        """Raises InvalidArgumentError for what `compile` refuses without reading the source."""
+
 def compile(
-    source: _Text,
-    name: _Text,
-    entry: _Text,
-    defines: Sequence[tuple[_Text, _Text]],
-    include_dirs: Sequence[_Text],
-    virtual_includes: Mapping[str, _Text],
-    optimize: str,
-    debug_info: bool,
-    target: _Text,
-    spirv_version: _Text,
-    glsl_version: _Text,
-    auto_bind: bool,
-    hlsl_offsets: bool,
-    seconds: float = ...,
+    request: CompileRequest, seconds: float = ...
 ) -> tuple[bytes, bytes, list[_Diagnostic], list[str], list[tuple[str, bytes | None]]]:
     """The SPIR-V; the SPIR-V before optimization (b"" if it was not optimized); the warnings; the included
     files; and each path at which an include was sought, with its contents or None.
 
-    `optimize` is "none", "size" or "performance". An empty version means the default. Raises EvalTimeoutError
-    after `seconds`.
+    Raises EvalTimeoutError after `seconds`.
     """
 
 def finish_spirv(spirv: bytes, name: _Text, optimize: str, target: str) -> tuple[bytes, bytes]:

@@ -14,43 +14,48 @@ are created for this user only, and a file is trusted only if no other user can 
 
 from __future__ import annotations
 
+import functools
 import marshal
 import os
 import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
-from .._base.digest import DIGEST_SIZE, digest, marks
+from .._base.digest import DIGEST_SIZE, digest
 from .._base.file_access import delete_abandoned, read_own, read_regular, replace_own
 from .settings import Lookup, of_process
 
-_HEAD = b"kpshad\r\n\x0a"  # the last byte is the format's number
+if TYPE_CHECKING:
+    from .._base.annotations import Language
+
+_HEAD = b"kpshad\r\n\x0b"  # the last byte is the format's number
 _SUFFIX = ".kpsh"
 _KEPT_BY_PRUNING = 0.75  # the part of the limit to keep, so that not every store prunes
 _TOUCH_AFTER = 3600.0  # seconds; another use within this time is not recorded
 _MOST_ENTRY = 1 << 30  # bytes
 _MOST_INCLUDE = 1 << 28  # bytes; more than the compiler reads
 
-Warnings = list[tuple[str, int, int, str, str, str]]
-"""A warning of the native compiler: the fields of `Diagnostic`."""
 
-
-class CachedShader(NamedTuple):
-    """The results of a compilation."""
+class Compiled(NamedTuple):
+    """The result of a compilation."""
 
     spirv: bytes
-    warnings: Warnings
-    included: list[str]
-    """The included files."""
-    sought: Sequence[tuple[str, bytes]] = ()
-    """Every path tried for an include, with the digest of its content; b"" if there was no file."""
-    declared: bytes = b""
+    declared: bytes
     """The module before optimization, with all declarations of the source; b"" if it is the same."""
-    compiler: str = "glslang"
-    """The compiler: "glslang", "Slang 2026.12"."""
+    files: list[str]
+    """The files that it was made from; in the cache the included ones."""
+    sought: list[tuple[str, bytes]]
+    """Every path on which it depends, with the digest of its content; b"" if there was no file."""
+    language: Language | None = None
+    """None: it was SPIR-V already."""
+    compiler: str | None = None
+    """"glslang", "Slang 2026.12"."""
+    warnings: Sequence[tuple[str, int, int, str, str, str]] = ()
+    """The fields of a `Diagnostic` for each."""
 
 
 class CacheEntry(NamedTuple):
@@ -70,16 +75,14 @@ class ShaderCache:
         self.directory = directory
         self.limit = limit
         """The most bytes of all entries; beyond it the least recently used ones are deleted."""
-        self._written: int | None = (
-            None  # bytes since the folder was last scanned; None before the first scan
-        )
+        self._written: int | None = None  # bytes since the last scan of the folder; None before the first
         self._lock = threading.Lock()
 
     def path(self, key: bytes) -> str:
         """The path for the entry of a key, even if there is none."""
         return os.path.join(self.directory, digest(key).hex() + _SUFFIX)
 
-    def load(self, key: bytes) -> CachedShader | None:
+    def load(self, key: bytes) -> Compiled | None:
         """The shader of a key; None if there is none, or if a file that it was compiled from has changed."""
         path = self.path(key)
         try:
@@ -90,23 +93,14 @@ class ShaderCache:
         if not all(_unchanged(place, expected) for place, expected in shader.sought):
             return None
         if time.time() - changed > _TOUCH_AFTER:
-            try:
+            with suppress(OSError):  # a read-only cache works too
                 os.utime(path)
-            except OSError:
-                pass  # a read-only cache works too
         return shader
 
-    def store(
-        self, key: bytes, shader: CachedShader, probes: Sequence[tuple[str, bytes | None]], name: str
-    ) -> None:
-        """Stores a shader.
-
-        `probes` are the paths tried for includes, with the content or None if there was no file.
-
-        `name` is the name of the source. Stores nothing if the disk is full or the folder cannot be written.
-        """
+    def store(self, key: bytes, shader: Compiled, name: str) -> None:
+        """Stores a shader from the source `name`, or nothing if the disk is full or the folder read-only."""
         path = self.path(key)
-        content = _encode(shader, probes, name, path)
+        content = _encode(shader, name, path)
         if len(content) > self.limit:
             return
         try:
@@ -145,18 +139,12 @@ class ShaderCache:
         return len(entries)
 
     def _scan(self) -> Iterator[CacheEntry]:
-        try:
-            with os.scandir(self.directory) as found:
-                for entry in found:
-                    if not entry.name.endswith(_SUFFIX) or entry.is_dir(follow_symlinks=False):
-                        continue  # not a file of the cache
-                    try:
+        with suppress(OSError, ValueError), os.scandir(self.directory) as found:
+            for entry in found:
+                if entry.name.endswith(_SUFFIX) and not entry.is_dir(follow_symlinks=False):
+                    with suppress(OSError):  # another process deleted it
                         status = entry.stat(follow_symlinks=False)
-                    except OSError:
-                        continue  # another process deleted it
-                    yield CacheEntry(entry.path, status.st_size, status.st_mtime)
-        except (OSError, ValueError):
-            return
+                        yield CacheEntry(entry.path, status.st_size, status.st_mtime)
 
 
 def source_name(path: str) -> str:
@@ -167,46 +155,24 @@ def source_name(path: str) -> str:
     return _decode(read_own(path, _MOST_ENTRY)[0], path)[0]
 
 
+@functools.cache
 def compiler_key() -> bytes:
     """Identifies the compiler: differs for each version and each set of libraries."""
-    global _compiler_key
-    if _compiler_key is None:
-        _compiler_key = f"{_native.__version__}; {_native.compiler_id()}; {sys.byteorder}".encode()
-    return _compiler_key
-
-
-_compiler_key: bytes | None = None
+    return f"{_native.__version__}; {_native.compiler_id()}; {sys.byteorder}".encode()
 
 
 def shader_cache(setting: Lookup = of_process) -> ShaderCache | None:
     """The cache of the settings; None if it is turned off. Raises the errors of `setting`."""
-    place = directory, limit = setting("shader_cache_dir"), setting("shader_cache_size")
-    if not directory or limit == 0:
-        return None
-    cache = _open.get(place)
-    if cache is None:
-        if len(_open) == _MOST_OPEN:
-            _open.clear()
-        cache = _open[place] = ShaderCache(directory, limit)
-    return cache
+    directory, limit = setting("shader_cache_dir"), setting("shader_cache_size")
+    return _opened(directory, limit) if directory and limit else None
 
 
-_open: dict[tuple[str, int], ShaderCache] = {}
-_MOST_OPEN = 16
+_opened = functools.lru_cache(16)(ShaderCache)
 
 
-def _encode(shader: CachedShader, probes: Sequence[tuple[str, bytes | None]], name: str, path: str) -> bytes:
-    sought = marks(probes)
-    parts = (
-        name,
-        shader.spirv,
-        shader.warnings,
-        shader.included,
-        tuple(sought),
-        shader.declared,
-        shader.compiler,
-    )
-    body = marshal.dumps(parts)
+def _encode(shader: Compiled, name: str, path: str) -> bytes:
+    fields: tuple[Any, ...] = (name, *shader)
+    body = marshal.dumps(fields)
     return b"".join((_HEAD, _checksum(path, body), body))
 
 
@@ -215,15 +181,15 @@ def _checksum(path: str, body: bytes) -> bytes:
     return digest(os.fsencode(os.path.basename(path)) + body)
 
 
-def _decode(content: bytes, path: str) -> tuple[str, CachedShader]:
+def _decode(content: bytes, path: str) -> tuple[str, Compiled]:
     """The name of the source, and the shader. Raises ValueError if the entry is damaged."""
     head = len(_HEAD)
     body = content[head + DIGEST_SIZE :]
     if content[:head] != _HEAD or content[head : head + DIGEST_SIZE] != _checksum(path, body):
         raise ValueError("the entry is damaged")
     try:
-        name, *parts = marshal.loads(body)
-        return name, CachedShader(*parts)
+        name, *fields = marshal.loads(body)
+        return name, Compiled(*fields)
     except (EOFError, TypeError) as error:
         raise ValueError("the entry is of another format") from error
 
@@ -243,7 +209,5 @@ def _is_temporary(name: str) -> bool:
 
 
 def _remove(path: str) -> None:
-    try:
+    with suppress(OSError, ValueError):  # another process deleted it first, or the folder is read-only
         os.remove(path)
-    except (OSError, ValueError):
-        pass  # another process deleted it first, or the folder is read-only

@@ -3,18 +3,17 @@ Slang by Slang where they are installed (languages.py)."""
 
 from __future__ import annotations
 
-import functools
 import math
 import os
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from .._base.arrays import to_flag
-from .._base.digest import digest, marks, pack
+from .._base.digest import digest, marks
 from .._base.errors import (
     ArgumentTypeError,
     CompileTimeoutError,
@@ -26,10 +25,11 @@ from .._base.errors import (
     kind_of,
     shown,
 )
-from .._base.plain_arguments import refuse_unordered
-from .cache import CachedShader, compiler_key, shader_cache
-from .languages import LANGUAGES, Compiler, choose_compiler, compile_elsewhere
-from .limits import most_bytes, read_file, time_limit, too_long
+from .._base.plain_arguments import as_text, refuse_unordered
+from .cache import Compiled, compiler_key, shader_cache
+from .languages import LANGUAGES, choose_compiler, compile_elsewhere
+from .limits import as_seconds, most_bytes, read_file, too_long
+from .request import Request
 from .settings import Lookup, of_process
 from .spirv_words import is_spirv, module_bytes
 
@@ -51,20 +51,11 @@ _SUFFIXES: dict[str, Language | None] = {
     ".spv": None,
     ".spvasm": None,
 }
+_GRAPHICS = (
+    ".vert", ".frag", ".geom", ".tesc", ".tese", ".mesh", ".task", ".rgen", ".rchit", ".rahit", ".rmiss",
+    ".rint", ".rcall",
+)  # fmt: skip
 TARGETS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3")
-
-
-class _Compiled(NamedTuple):
-    spirv: bytes
-    declared: bytes
-    """The module before optimization; b"" if it is the same."""
-    files: list[str]
-    """The files that the result was made from: the source's own and all that it includes."""
-    sought: list[tuple[str, bytes]]
-    """All paths on which the result depends, with the digests of their contents; b"" for missing files."""
-    language: Language | None = None
-    """None: it was SPIR-V already."""
-    compiler: str | None = None
 
 
 def compile(
@@ -172,7 +163,7 @@ def _compile(
     setting: Lookup = of_process,
     stacklevel: int = 2,
     **options: Any,
-) -> _Compiled:
+) -> Compiled:
     """`compile` with its options, which also says which files took part. `title` is what messages call source
     text.
 
@@ -181,31 +172,29 @@ def _compile(
     """
     given = SimpleNamespace(**{**(compile.__kwdefaults__ or {}), **options})
     language: Language | None = given.language
-    entry, target, size_limit = given.entry, given.target, given.size_limit
     includes = {} if given.includes is None else given.includes
     if language is not None and (not isinstance(language, str) or language not in LANGUAGES):
         raise InvalidArgumentError(
             f"{shown(language)} is not a shading language; choose one of {', '.join(LANGUAGES)}"
         )
-    if not isinstance(entry, str) or not isinstance(target, str):
-        raise ArgumentTypeError("entry and target must each be a str")
+    entry, target = _text(given.entry, "entry"), _text(given.target, "target")
     macros = _macros({} if given.defines is None else given.defines)
     if isinstance(given.include_dirs, str | bytes | os.PathLike):
         raise ArgumentTypeError("include_dirs is a list of directories; write [directory] for a single one")
     directories = _directories(given.include_dirs)
 
-    most_bytes(size_limit)
+    most_bytes(given.size_limit)
     path = path_of(source)
-    graphics = _stage_of(str(source if path is None else path))
-    if graphics is not None:
+    named = str(source if path is None else path)
+    if "\n" not in named and os.path.splitext(named)[1].lower() in _GRAPHICS:
         raise InvalidArgumentError(
-            f"{os.fspath(source)!r} is a {graphics} shader by its name; kompute_py runs compute shaders "
+            f"{named!r} is a shader of graphics or ray tracing by its name; kompute_py runs compute shaders "
             "(.comp)"
         )
     if path is None:
-        text, name, files, sought = _encoded("the source", str(source)), text_name(title), [], []
+        text, name, files, sought = _text(str(source), "The source").encode(), text_name(title), [], []
     else:
-        text, name, files = read_file(path, "shader", size_limit), os.fsencode(path), [str(path)]
+        text, name, files = read_file(path, "shader", given.size_limit), str(path), [str(path)]
         sought = [(str(path), digest(text))]
         suffix = path.suffix.lower()
         if suffix == ".spv" or suffix == ".spvasm" or is_spirv(text):
@@ -213,22 +202,22 @@ def _compile(
                 raise InvalidArgumentError(
                     f"{path} is SPIR-V already: language, defines and includes cannot apply to it"
                 )
-            return _Compiled(_module(path, text, target, unchecked), b"", files, sought)
+            return Compiled(_module(path, text, target, unchecked), b"", files, sought)
         language = language or _SUFFIXES.get(suffix)
     language = language or "glsl"
     chosen = choose_compiler(language, given.compiler, setting)
-    request = _Request(
+    request = Request(
         text,
         name,
-        _encoded("entry", entry),
+        entry,
         macros,
         directories,
         _texts(includes),
         _optimization(given.optimize),
         to_flag(given.debug_info, "debug_info"),
-        _encoded("target", target),
-        _encoded("spirv_version", "" if given.spirv_version is None else given.spirv_version),
-        _encoded("glsl_version", _glsl_version(given.glsl_version)),
+        target,
+        _text("" if given.spirv_version is None else given.spirv_version, "spirv_version"),
+        _glsl_version(given.glsl_version),
         to_flag(given.auto_bind, "auto_bind"),
         to_flag(given.hlsl_offsets, "hlsl_offsets"),
         language,
@@ -241,17 +230,17 @@ def _compile(
     return _warned(request, given.timeout, cache, setting, stacklevel + 1, files=files, sought=sought)
 
 
-def compile_text(text: str, title: str, setting: Lookup) -> _Compiled:
+def compile_text(text: str, title: str, setting: Lookup) -> Compiled:
     """`_compile` of GLSL without options, as generators write it. `title` is its name in messages.
 
     No warning is given for two underscores in a name: a tensor ``x_`` brings the name ``x__load``.
     """
-    request = _Request(_encoded("the source", text), text_name(title))
+    request = Request(_text(text, "The source").encode(), text_name(title))
     return _warned(request, None, True, setting, 4, '("__")')
 
 
 def _warned(
-    request: _Request,
+    request: Request,
     timeout: float | None,
     cache: bool,
     setting: Lookup,
@@ -259,13 +248,25 @@ def _warned(
     unheeded: str | None = None,
     files: Iterable[str] = (),
     sought: Iterable[tuple[str, bytes]] = (),
-) -> _Compiled:
+) -> Compiled:
     """The compiler's result, or the cache's, with a Python warning for each of the compiler's, but those
     about `unheeded`. `files` and `sought` are the source's own.
     """
     try:
-        seconds = time_limit(timeout, setting("compile_timeout") if timeout is None else 0)
-        compiled = _cached(request, seconds, setting) if cache else _run(request, seconds)[0]
+        if isinstance(timeout, str):
+            raise ArgumentTypeError("timeout is a str; give seconds, or None for the default")
+        seconds = setting("compile_timeout") if timeout is None else as_seconds(timeout, "timeout")
+        store = shader_cache(setting) if cache else None
+        key = compiler_key() + request.key() if store else b""
+        compiled = store.load(key) if store else None
+        if compiled is None:
+            begin = time.monotonic_ns()
+            try:
+                compiled = _compiled(request, seconds)
+            finally:
+                _native.note_span("compile", request.name.encode(errors="replace"), begin)
+            if store:
+                store.store(key, compiled, request.name)
     except ShaderCompileError as error:
         error._sought = [*sought, *error._sought]
         from . import mistaken  # after an error only
@@ -280,111 +281,23 @@ def _warned(
             continue
         place = ":".join(str(part) for part in (file, line, column) if part)
         warnings.warn(f"{place}: {message}", ShaderCompileWarning, stacklevel=stacklevel)
-    return _Compiled(
-        compiled.spirv,
-        compiled.declared,
-        [*files, *compiled.included],
-        [*sought, *compiled.sought],
-        request.language,
-        compiled.compiler,
-    )
-
-
-@functools.cache
-def takes_extension(name: str) -> bool:
-    """Whether the compiler of this package takes an extension of GLSL: older ones refuse later ones. A
-    process tries each once.
-    """
-    try:
-        compile(f"#version 450\n#extension {name} : require\nvoid main() {{}}", optimize=False)
-    except ShaderCompileError:
-        return False
-    return True
+    return compiled._replace(files=[*files, *compiled.files], sought=[*sought, *compiled.sought])
 
 
 COMPILE_OPTIONS = tuple(compile.__kwdefaults__ or ())
 """The names of what `compile` takes beside the source."""
 
 
-class _Request(NamedTuple):
-    """The arguments of the compiler of GLSL, then what only the others take; by default plain GLSL's."""
-
-    source: bytes
-    name: bytes
-    entry: bytes = b"main"
-    defines: Sequence[tuple[bytes, bytes]] = ()
-    include_dirs: Sequence[bytes] = ()
-    includes: dict[str, bytes] = {}  # noqa: RUF012 - nobody changes it
-    optimize: str = "performance"
-    debug_info: bool = False
-    target: bytes = b"vulkan1.2"
-    spirv_version: bytes = b""
-    glsl_version: bytes = b""
-    auto_bind: bool = False
-    hlsl_offsets: bool = False
-    language: Language = "glsl"
-    hlsl_16bit_types: bool = False
-    register_bases: dict[str, int] = {}  # noqa: RUF012
-    compiler_options: Sequence[str] = ()
-    compiler: Compiler = Compiler("glslang")
-
-    def key(self) -> bytes:
-        """All that decides the result, files that are included aside."""
-        relative = [*self.include_dirs, *([] if self.name.startswith(b"<") else [self.name])]
-        here = b"" if all(map(os.path.isabs, relative)) else os.fsencode(os.getcwd())
-        flags = (self.debug_info, self.auto_bind, self.hlsl_offsets, self.hlsl_16bit_types)
-        options = f"{self.language} {self.optimize} {flags} {sorted(self.register_bases.items())}"
-        return pack(
-            [
-                compiler_key(),
-                self.source,
-                self.name,
-                here,
-                options.encode(),
-                self.entry,
-                self.target,
-                self.spirv_version,
-                self.glsl_version,
-                self.compiler.identity.encode(errors="surrogateescape"),
-                pack(part for define in self.defines for part in define),
-                pack(self.include_dirs),
-                pack(option.encode() for option in self.compiler_options),
-                pack(part for name in sorted(self.includes) for part in (name.encode(), self.includes[name])),
-            ]
-        )
-
-
-def _run(request: _Request, seconds: float) -> tuple[CachedShader, list[tuple[str, bytes | None]]]:
-    """The compiler's result, and the paths at which it looked for includes."""
-    begin = time.monotonic_ns()
-    try:
-        return _run_compiler(request, seconds)
-    finally:
-        _native.note_span("compile", request.name.decode(errors="replace"), begin)
-
-
-def _run_compiler(request: _Request, seconds: float) -> tuple[CachedShader, list[tuple[str, bytes | None]]]:
+def _compiled(request: Request, seconds: float) -> Compiled:
     if request.language != "glsl":
-        return compile_elsewhere(request._asdict(), seconds)
-    if request.compiler_options:
+        return compile_elsewhere(request, seconds)
+    if request.options:
         raise InvalidArgumentError("compiler_options are for DXC and Slang; glslang takes none")
     try:
-        spirv, declared, found, included, probes = _native.compile(*request[:13], seconds)
+        spirv, declared, warned, included, probes = _native.compile(request.native(), seconds)
     except EvalTimeoutError:
-        raise CompileTimeoutError(f"{os.fsdecode(request.name)}: {too_long(seconds)}") from None
-    return CachedShader(spirv, found, included, marks(probes), declared), probes
-
-
-def _cached(request: _Request, seconds: float, setting: Lookup) -> CachedShader:
-    cache = shader_cache(setting)
-    if cache is None:
-        return _run(request, seconds)[0]
-    key = request.key()
-    shader = cache.load(key)
-    if shader is None:
-        shader, probes = _run(request, seconds)
-        cache.store(key, shader, probes, os.fsdecode(request.name))
-    return shader
+        raise CompileTimeoutError(f"{request.name}: {too_long(seconds)}") from None
+    return Compiled(spirv, declared, included, marks(probes), "glsl", "glslang", warned)
 
 
 def _optimization(value: bool | str) -> str:
@@ -404,23 +317,20 @@ def _glsl_version(version: int | str | None) -> str:
         raise ArgumentTypeError(f"glsl_version is {shown(version)}; give an int such as 450, or a str")
     if isinstance(version, int) and not 0 <= version <= 10**6:
         raise InvalidArgumentError(f"glsl_version is {shown(version)}; GLSL has versions such as 450")
-    return str(version)
+    return _text(str(version), "glsl_version")
 
 
 def _own_options(options: str | Iterable[str]) -> list[str]:
     if isinstance(options, str):
         return options.split()
     refuse_unordered(options, "compiler_options", "a list of options")
-    listed = list(options)
-    for each in listed:
-        _encoded("a compiler's option", each)
-    return [str(each) for each in listed]  # of the class str itself, as for _texts
+    return [_text(each, "a compiler's option") for each in options]
 
 
-def _directories(directories: Iterable[str | os.PathLike[str]]) -> list[bytes]:
+def _directories(directories: Iterable[str | os.PathLike[str]]) -> list[str]:
     refuse_unordered(directories, "include_dirs", "a list of paths")
     try:
-        return [os.fsencode(directory) for directory in directories]
+        return [os.fsdecode(os.fsencode(directory)) for directory in directories]
     except Exception as error:  # of the objects' own methods
         raise ArgumentTypeError(f"include_dirs is not a list of paths: {error}") from None
 
@@ -428,10 +338,10 @@ def _directories(directories: Iterable[str | os.PathLike[str]]) -> list[bytes]:
 def _texts(includes: Mapping[str, str]) -> dict[str, bytes]:
     if not isinstance(includes, Mapping):
         raise ArgumentTypeError(f"includes is a dict of texts by name, not {type(includes).__name__}")
-    for name in includes:
-        _encoded("an include's name", name)
-    # Of the class str itself: what goes to another process has no classes of others.
-    return {str(name): _encoded(f"the include {name!r}", text) for name, text in includes.items()}
+    return {
+        _text(name, "an include's name"): _text(text, f"The include {name!r}").encode()
+        for name, text in includes.items()
+    }
 
 
 def _bases(bases: Mapping[str, int]) -> dict[str, int]:
@@ -442,36 +352,18 @@ def _bases(bases: Mapping[str, int]) -> dict[str, int]:
             raise InvalidArgumentError(
                 f"register_bases has {shown(letter)}; HLSL's registers have the letters t, u, b and s"
             )
-        if isinstance(base, bool) or not isinstance(base, int):
-            raise ArgumentTypeError(f"register_bases[{shown(letter)}] is {shown(base)}; give an int")
-        if not 0 <= base <= _MAX_REGISTER_BASE:
-            raise InvalidArgumentError(
-                f"register_bases[{shown(letter)}] is {shown(base)}; give 0 to {_MAX_REGISTER_BASE}"
+        if isinstance(base, bool) or not isinstance(base, int) or not 0 <= base <= _MAX_REGISTER_BASE:
+            wrong = InvalidArgumentError if type(base) is int else ArgumentTypeError
+            raise wrong(
+                f"register_bases[{shown(letter)}] is {shown(base)}; give an int of 0 to {_MAX_REGISTER_BASE}"
             )
     return {str(letter): int(base) for letter, base in bases.items()}
 
 
-_STAGES = {
-    ".vert": "vertex", ".frag": "fragment", ".geom": "geometry", ".tesc": "tessellation control",
-    ".tese": "tessellation evaluation", ".mesh": "mesh", ".task": "task", ".rgen": "ray generation",
-    ".rchit": "closest hit", ".rahit": "any hit", ".rmiss": "miss", ".rint": "intersection",
-    ".rcall": "callable",
-}  # fmt: skip
-
-
-def _stage_of(text: str) -> str | None:
-    """The stage of a file's suffix, if it is not the compute stage; None for source
-    text.
-    """
-    if len(text) > 4096 or "\n" in text:
-        return None
-    return _STAGES.get(os.path.splitext(text)[1].lower())
-
-
-def text_name(title: str | None) -> bytes:
+def text_name(title: str | None) -> str:
     """The file's name for source text, which is in none: the compiler takes it for no path by its "<"."""
     shown = " ".join((title or "source").replace("\0", " ").split())
-    return f"<{shown}>".encode(errors="replace")
+    return f"<{shown}>".encode(errors="replace").decode()
 
 
 def path_of(source: object) -> Path | None:
@@ -541,39 +433,33 @@ def minor_of(target: str) -> int:
     return TARGETS.index(target)
 
 
-def _encoded(what: str, text: str) -> bytes:
-    if not isinstance(text, str):
-        raise ArgumentTypeError(f"{what} must be a str, not {type(text).__name__}")
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidArgumentError(
-            f"{what} contains half of a surrogate pair, which is not a character"
-        ) from error
+def _text(value: str, what: str) -> str:
+    """`as_text`, of the class str itself: what goes to another process has no classes of others."""
+    return str.__str__(as_text(value, what))
 
 
-def _macros(defines: Mapping[str, object]) -> list[tuple[bytes, bytes]]:
+def _macros(defines: Mapping[str, object]) -> list[tuple[str, str]]:
     if not isinstance(defines, Mapping):
         raise ArgumentTypeError(f"defines is a dict of macros, not {type(defines).__name__}")
-    return [(_encoded("a macro's name", name), _literal(name, value)) for name, value in defines.items()]
+    return [(_text(name, "a macro's name"), _literal(name, value)) for name, value in defines.items()]
 
 
-def _literal(name: str, value: Any) -> bytes:
+def _literal(name: str, value: Any) -> str:
     """The value of a macro as the shader's text."""
     if hasattr(value, "dtype") and getattr(value, "shape", None) == ():
         value = value.item()  # a NumPy scalar
     if value is None:
-        return b""
+        return ""
     if isinstance(value, str):
-        return _encoded(f"the value of the macro {name}", value)
+        return _text(value, f"The value of the macro {name}")
     if isinstance(value, bool):
         # Not true and false: #if knows only numbers.
-        return b"1" if value else b"0"
+        return "1" if value else "0"
     if isinstance(value, int):
         if -(2**31) <= value < 2**31:
-            return str(value).encode()
+            return str(int(value))
         if 0 <= value < 2**32:
-            return f"{value}u".encode()
+            return f"{int(value)}u"
         raise InvalidArgumentError(
             f"The macro {name} = {shown(value)} does not fit 32 bits; give it as the text that the shader "
             "should see"
@@ -583,7 +469,7 @@ def _literal(name: str, value: Any) -> bytes:
             raise InvalidArgumentError(
                 f"The macro {name} = {value}: shading languages have no literal for it"
             )
-        return repr(value).encode()
+        return repr(float(value))
     raise ArgumentTypeError(
         f"The macro {name} is {kind_of(value)}; it must be a str, int, float, bool or None"
     )

@@ -11,25 +11,34 @@ from __future__ import annotations
 import ctypes
 import re
 from typing import Any
+from uuid import UUID
 
-from .sources import OK, UNKNOWN, Files, Message, Methods, Result, Source, Unusable, guid, no_entry
+from .._base.errors import UnavailableError
+from .request import Request
+from .sources import OK, UNKNOWN, Files, Message, Methods, Result, error_in, no_entry
 
 _UTF8 = 65001
 _NOT_FOUND = -2147467259  # E_FAIL
 _SHADER_MODEL = "cs_6_6"
-_ENVIRONMENTS = {"1.0": "vulkan1.0", "1.3": "vulkan1.1", "1.5": "vulkan1.2", "1.6": "vulkan1.3"}
+_ENVIRONMENTS = {
+    "1.0": "vulkan1.0",
+    "1.3": "vulkan1.1",
+    "1.4": "vulkan1.1spirv1.4",
+    "1.5": "vulkan1.2",
+    "1.6": "vulkan1.3",
+}
 _LINE = re.compile(r"(?:(.*?):(\d+):(?:(\d+):)? )?(?:fatal )?(error|warning|note): (.*)")
 _DROPPED = re.compile(r".*Removing (\w+) instruction because of incompatible execution model\.")
 _FLAG = re.compile(r" \[-W[\w-]+\]$")
 
-_CLASS_UTILS = guid(0x6245D6AF, 0x66E0, 0x48FD, 0x80, 0xB4, 0x4D, 0x27, 0x17, 0x96, 0x74, 0x8C)
-_CLASS_COMPILER = guid(0x73E22D93, 0xE6CE, 0x47F3, 0xB5, 0xBF, 0xF0, 0x66, 0x4F, 0x39, 0xC1, 0xB0)
-_UTILS = guid(0x4605C4CB, 0x2019, 0x492A, 0xAD, 0xA4, 0x65, 0xF2, 0x0B, 0xB7, 0xD6, 0x7F)
-_COMPILER = guid(0x228B4687, 0x5A6A, 0x4730, 0x90, 0x0C, 0x97, 0x02, 0xB2, 0x20, 0x3F, 0x54)
-_RESULT = guid(0x58346CDA, 0xDDE7, 0x4497, 0x94, 0x61, 0x6F, 0x87, 0xAF, 0x5E, 0x06, 0x59)
-_VERSION = guid(0xB04F5B50, 0x2059, 0x4F12, 0xA8, 0xFF, 0xA1, 0xE0, 0xCD, 0xE1, 0xCC, 0x7E)
-_INCLUDE_HANDLER = guid(0x7F61FC7D, 0x950D, 0x467F, 0xB3, 0xE3, 0x3C, 0x02, 0xFB, 0x49, 0x18, 0x7C)
-_MALLOC = guid(2, 0, 0, 0xC0, 0, 0, 0, 0, 0, 0, 0x46)
+_CLASS_UTILS = UUID("6245D6AF-66E0-48FD-80B4-4D271796748C").bytes_le
+_CLASS_COMPILER = UUID("73E22D93-E6CE-47F3-B5BF-F0664F39C1B0").bytes_le
+_UTILS = UUID("4605C4CB-2019-492A-ADA4-65F20BB7D67F").bytes_le
+_COMPILER = UUID("228B4687-5A6A-4730-900C-9702B2203F54").bytes_le
+_RESULT = UUID("58346CDA-DDE7-4497-9461-6F87AF5E0659").bytes_le
+_VERSION = UUID("B04F5B50-2059-4F12-A8FF-A1E0CDE1CC7E").bytes_le
+_INCLUDE_HANDLER = UUID("7F61FC7D-950D-467F-B3E3-3C02FB49187C").bytes_le
+_MALLOC = UUID("00000002-0000-0000-C000-000000000046").bytes_le
 
 # Methods by their place after those of IUnknown.
 _CREATE_BLOB = 3  # of IDxcUtils
@@ -58,7 +67,7 @@ class Dxc:
             self._library.DxcCreateInstance.argtypes = [ctypes.c_char_p, ctypes.c_char_p, _pointer]
             self._library.DxcCreateInstance2.argtypes = [_pointer, ctypes.c_char_p, ctypes.c_char_p, _pointer]
         except (OSError, AttributeError) as error:
-            raise Unusable(f"{path} cannot be used as DXC's library: {error}") from None
+            raise UnavailableError(f"{path} cannot be used as DXC's library: {error}") from None
         self._first = self._first_method(path)
         self._utils = self._create(_CLASS_UTILS, _UTILS, path)
         self._compiler = self._create(_CLASS_COMPILER, _COMPILER, path)
@@ -89,13 +98,13 @@ class Dxc:
         self._library.DxcCreateInstance2(allocator.address, _CLASS_UTILS, UNKNOWN, ctypes.byref(made))
         self._kept = (allocator, memory)  # the object that was made is in this memory; it is never released
         if not called or called[0] not in (3, 5):
-            raise Unusable(f"{path}: the interfaces of this DXC have an unknown layout")
+            raise UnavailableError(f"{path}: the interfaces of this DXC have an unknown layout")
         return called[0]
 
     def _create(self, kind: bytes, interface: bytes, path: str) -> int:
         made = _pointer()
         if self._library.DxcCreateInstance(kind, interface, ctypes.byref(made)) != OK or not made.value:
-            raise Unusable(
+            raise UnavailableError(
                 f"{path}: this DXC lacks an interface that kompute_py needs; install DXC 1.6 or later"
             )
         return made.value
@@ -118,7 +127,7 @@ class Dxc:
         self._call(blob.value, -1)
         return content
 
-    def compile(self, source: Source) -> Result:
+    def compile(self, source: Request) -> Result:
         """Compiles to SPIR-V without optimization.
 
         A source that HLSL 2021 refuses is compiled as HLSL 2018, unless an option names the version: older
@@ -135,9 +144,9 @@ class Dxc:
         shown = source._replace(options=[*source.options, "-ast-dump"])
         return result._replace(tree=lambda: self._attempt(shown, version).spirv.decode(errors="replace"))
 
-    def _attempt(self, source: Source, version: str) -> Result:
+    def _attempt(self, source: Request, version: str) -> Result:
         files = Files(source)
-        text = source.text.removeprefix(b"\xef\xbb\xbf")
+        text = source.source.removeprefix(b"\xef\xbb\xbf")
         given = _Text(text, len(text), _UTF8)
         options = [files.main, *_options(source, version)]
         listed = (ctypes.c_wchar_p * len(options))(*options)
@@ -155,7 +164,7 @@ class Dxc:
         )
         if status != OK or not made.value:
             message = f"{self.name} does not compile it (error 0x{status & 0xFFFFFFFF:08x})"
-            return Result(b"", [(source.name, 0, 0, "error", message, "")], files)
+            return Result(b"", error_in(source, message), files)
         outcome = ctypes.c_int32()
         self._call(made.value, _STATUS, _pointer(ctypes.addressof(outcome)))
         messages = _messages(self._bytes(made.value, _ERRORS), source, self.name)
@@ -186,13 +195,15 @@ class Dxc:
         return Methods({UNKNOWN, _INCLUDE_HANDLER}, [*unused, _LOAD(load)])
 
 
-def _options(source: Source, version: str) -> list[str]:
+def _options(source: Request, version: str) -> list[str]:
+    # From SPIR-V 1.4 on whole structs are copied by an instruction that drivers fail on.
+    usual = "vulkan1.0" if source.target == "vulkan1.0" else "vulkan1.1"
     options = [
         "-spirv",
         *("-T", _SHADER_MODEL, "-E", source.entry, "-HV", version),
         "-O0",  # the package's optimizer follows; it keeps names and interfaces
         "-Vd",
-        f"-fspv-target-env={_environment(source)}",
+        f"-fspv-target-env={_ENVIRONMENTS.get(source.spirv_version, usual)}",
     ]
     if not any(each.startswith("-fvk-use-") for each in source.options):
         options.append("-fvk-use-dx-layout")
@@ -206,18 +217,10 @@ def _options(source: Source, version: str) -> list[str]:
         options += ["-I", folder]
     for name, value in source.defines:
         options += ["-D", f"{name}={value}"]
-    return options + source.options
+    return [*options, *source.options]
 
 
-def _environment(source: Source) -> str:
-    """SPIR-V 1.3 unless the source's options ask for more: from 1.4 on whole structs are copied by an
-    instruction that drivers fail on."""
-    if source.target == "vulkan1.0":
-        return "vulkan1.0"
-    return _ENVIRONMENTS.get(source.spirv_version, "vulkan1.1")
-
-
-def _messages(log: bytes, source: Source, compiler: str) -> list[Message]:
+def _messages(log: bytes, source: Request, compiler: str) -> list[Message]:
     """DXC's messages, which are those of Clang: a line, then the source's line and a caret."""
     found: list[Message] = []
     understood = False
@@ -241,5 +244,5 @@ def _messages(log: bytes, source: Source, compiler: str) -> list[Message]:
         return no_entry(source)
     if not understood and log.strip(b"\0 \n"):
         text = " ".join(log.decode(errors="replace").replace("\0", "").split())
-        found.append((source.name, 0, 0, "error", text, ""))
+        found += error_in(source, text)
     return list(dict.fromkeys(found))

@@ -10,41 +10,34 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
-from .spirv_words import (
-    DECORATE,
-    EXTENDED,
-    NAME,
-    TYPE_INT,
-    TYPE_VECTOR,
-    instructions,
-    words_of,
-)
+from .spirv_words import EXTENDED, Module
+
+Place = tuple[str, int, int]
+"""A file, a line and a column."""
+NOWHERE: Place = ("", 0, 0)
 
 # -- in SPIR-V ---------------------------------------------------------------------------------------
 
 _ABS, _HIGHEST = 5, 75  # SAbs and FindUMsb of GLSL.std.450
 _COUNT = 205  # OpBitCount
+_CONSTANTS = range(41, 53)  # OpConstantTrue to OpSpecConstantOp
 _TO_FLOAT, _CONVERT = (111, 112), (113, 114)  # OpConvertSToF, UToF; OpUConvert, SConvert
 _SIGNED_CONVERT = 114
 NARROWED = "a float made of an integer with more bits has its low bits only"
 
 
-def of_module(spirv: bytes) -> str | None:
+def of_module(module: Module) -> str | None:
     """Names an operation of which compilers make wrong numbers, and a form that is right."""
-    words = words_of(spirv)
-    ints: dict[int, tuple[int, bool]] = {}  # types of integers and vectors of them: (bits, signed)
-    values: dict[int, tuple[int, bool]] = {}  # of integers, alike
+    words, ints = module.words, module.ints
+    values: dict[int, tuple[int, bool]] = {}  # of integers, as `ints`
     widened: set[int] = set()
     narrowed: set[int] = set()
-    for opcode, at, length in instructions(words):
-        if opcode == TYPE_INT:
-            ints[words[at + 1]] = (words[at + 2], bool(words[at + 3]))
-        elif opcode == TYPE_VECTOR and words[at + 2] in ints:
-            ints[words[at + 1]] = ints[words[at + 2]]
-        elif opcode in _TO_FLOAT and words[at + 3] in narrowed:
+    for opcode, at, length in (*(each for each in module.head if each[0] in _CONSTANTS), *module.body):
+        if opcode in _TO_FLOAT and words[at + 3] in narrowed:
             return NARROWED
-        elif length > 3 and words[at + 1] in ints and opcode not in (NAME, DECORATE):
+        if length > 3 and words[at + 1] in ints:
             size, signed = values[words[at + 2]] = ints[words[at + 1]]
             from_size, from_signed = values.get(words[at + 3], (0, False))
             if opcode in _CONVERT and from_size > size:
@@ -76,30 +69,31 @@ _COUNTED = re.compile(r"\bcountbits\s*\(\s*(?:\(?\s*int(?:8|16)_t\d?\s*[()]|(\w+
 _SMALL = re.compile(r"\bconst\s+int(?:8|16)_t\d?\s+(\w+)")
 
 
-def of_text(code: str) -> Iterator[str]:
-    """A sentence for each fold in `code`, of Slang and without comments, that is wrong: ``1l << 40`` is 0. A
-    name that stands for one number, by a macro or as a constant, is that number.
+def of_slang(module: Module, code: str) -> Iterator[tuple[Place, str]]:
+    """The places in a source that Slang compiles to other numbers, with a sentence for each: ``1l << 40``.
+    In `code`, its text without comments, a name that stands for one number, by a macro or as a constant, is
+    that number.
     """
+    if fault := of_module(module):
+        yield NOWHERE, fault
     numbers = {first or second: a or b for first, a, second, b in _NAMED.findall(code)}
     if numbers and "<<" in code:
         names = "|".join(map(re.escape, numbers))
         code = re.sub(rf"(?<!define )\b(?:{names})\b(?!\s*=[^=])", lambda found: numbers[found[0]], code)
     for number, amount in _SHIFT.findall(code):
         if int(amount) >= 32:
-            yield f"{number} << {amount} is 0 in Slang, where {number} has 32 bits: write ll or ull for 64"
+            yield NOWHERE, f"{number} << {amount} is 0: {number} has 32 bits, write ll or ull for 64"
     small = set(_SMALL.findall(code))
     for name in _COUNTED.findall(code):
         if not name or name in small:
-            yield "countbits of an int16_t counts its sign in 32 bits: convert it to uint16_t"
+            yield NOWHERE, "countbits of an int16_t counts its sign in 32 bits: convert it to uint16_t"
 
 
 _SUFFIXED = re.compile(r"\b((0[xX])[0-9a-fA-F]+|\d+)([uU][lL]?|[lL][uU]?)\b")
 
 
-def of_numbers(code: str) -> Iterator[str]:
-    """A sentence for each number in `code`, of HLSL, whose type does not have it: ``3000000000l`` is negative
-    in DXC.
-    """
+def _of_numbers(code: str) -> Iterator[str]:
+    """A sentence for each number whose type does not have it: ``3000000000l`` is negative in DXC."""
     for number, hexadecimal, suffix in _SUFFIXED.findall(code):
         if int(number, 0 if hexadecimal else 10) >> (32 if hexadecimal or "u" in suffix.lower() else 31):
             yield f"{number}{suffix} has 32 bits, which are too few: write ll or ull for 64"
@@ -112,7 +106,7 @@ _PLACE = re.compile(r"([^\s,]*?):(\d+):(\d+)|col:(\d+)")
 _TYPE = re.compile(r"'([^']*)'(?::'([^']*)')?")
 _REFERRED = re.compile(r"(Var|EnumConstant|Function) (0x[0-9a-f]+) '([^']*)'")
 _DECLARED = re.compile(r"(\w+) '[^']*'")
-_ELEMENT = re.compile(r"(?:const )?(?:(?:vector|matrix)<)?([\w ]+?)(?:, \d+)*>?(?: &)?")
+_ELEMENT = re.compile(r"(?:(?:vector|matrix)<)?([\w ]+?)(?:, \d+)*>?")
 _BITS = {
     "literal int": 64, "long long": 64, "unsigned long long": 64, "int": 32, "unsigned int": 32, "long": 32,
     "unsigned long": 32, "short": 16, "unsigned short": 16, "int16_t": 16, "uint16_t": 16, "double": 64,
@@ -134,36 +128,27 @@ _OPERATORS: dict[str, Callable[[int, int], int]] = {
 }  # fmt: skip
 
 
-Place = tuple[str, int, int]
-"""A file, a line and a column; "" and 0 for none."""
-
-
-class _Node:
+class _Node(NamedTuple):
     """A node of the tree that ``-ast-dump`` prints."""
 
-    def __init__(self, kind: str, identity: str, text: str, place: Place) -> None:
-        self.kind = kind
-        self.identity = identity
-        self.text = text
-        """All after its identity."""
-        self.place = place
-        self.parts: list[_Node] = []
+    kind: str
+    identity: str
+    text: str
+    """All after its identity."""
+    place: Place
+    parts: list[_Node]
 
     @property
     def type(self) -> str:
         """Without names that stand for others: "unsigned int", "vector<float, 3>"."""
         found = _TYPE.search(self.text)
-        return "" if found is None else (found[2] or found[1])
+        return "" if found is None else (found[2] or found[1]).removeprefix("const ").removesuffix(" &")
 
     @property
     def bits(self) -> int:
         """Those of a number, or of a vector's; 0 for all else."""
         found = _ELEMENT.fullmatch(self.type)
         return 0 if found is None else _BITS.get(found[1], 0)
-
-    @property
-    def is_scalar(self) -> bool:
-        return self.type.removeprefix("const ") in _BITS
 
     def below(self) -> Iterator[_Node]:
         """This node and all below it, but functions that nothing calls."""
@@ -188,7 +173,7 @@ class _Node:
 
 
 def _parsed(tree: str) -> _Node:
-    root = _Node("", "", "", ("", 0, 0))
+    root = _Node("", "", "", NOWHERE, [])
     above = [root]
     file, line = "", 0
     for each in tree.splitlines():
@@ -205,7 +190,7 @@ def _parsed(tree: str) -> _Node:
                     file = place[1].removeprefix("<")
                 line, column = int(place[2]), int(place[3])
             start = start or (file, line, column)
-        node = _Node(found[2], found[3], found[4], start or ("", 0, 0))
+        node = _Node(found[2], found[3], found[4], start or NOWHERE, [])
         depth = len(found[1]) // 2
         del above[depth + 1 :]
         above[-1].parts.append(node)
@@ -228,7 +213,7 @@ class _Constants:
                 if given is None:
                     return
                 value = self._known[each.identity] = given
-        elif node.kind == "VarDecl" and node.type.startswith("const ") and node.is_scalar and node.parts:
+        elif node.kind == "VarDecl" and "'const " in node.text and node.type in _BITS and node.parts:
             value_or_none = self.value(node.parts[-1])
             if value_or_none is not None:
                 self._known[node.identity] = value_or_none
@@ -248,7 +233,7 @@ class _Constants:
             return None
         first, *rest = (int(each or 0) for each in values)
         if node.kind in _CASTS:
-            return first if node.is_scalar else None
+            return first if node.type in _BITS else None
         sign = words[-1].strip("'")
         if node.kind == "UnaryOperator":
             return {"-": -first, "~": ~first, "+": first, "!": int(not first)}.get(sign)
@@ -259,19 +244,18 @@ class _Constants:
         return None
 
 
-def of_tree(tree: str, module_fault: str | None, old: bool) -> Iterator[tuple[Place, str]]:
-    """The places in DXC's tree of a source that DXC compiles to other numbers, with a sentence for each.
-
-    `module_fault` is what `of_module` says of the SPIR-V: a narrowed integer that becomes a float, which may
-    be the source's own. `old` is True for DXC before 1.8.
+def of_dxc(module: Module, code: str, tree: str, old: bool) -> Iterator[tuple[Place, str]]:
+    """The places in a source that DXC compiles to other numbers, with a sentence for each. `tree` is DXC's;
+    `old` is True for DXC before 1.8.
     """
+    yield from ((NOWHERE, each) for each in _of_numbers(code))
     root = _parsed(tree)
     constants = _Constants()
     explained = False
     found: list[tuple[_Node, str]] = list(_mistaken_calls(root))
     for node in root.below():
         constants.learn(node)
-        if node.kind == "BinaryOperator" and node.text.endswith(("'<<'", "'>>'")) and node.is_scalar:
+        if node.kind == "BinaryOperator" and node.text.endswith(("'<<'", "'>>'")) and node.type in _BITS:
             number, amount = map(constants.value, node.parts)
             if number is not None and amount is not None and not 0 <= amount < node.bits:
                 found.append((node, _SHIFTED.format(node.bits, amount, amount % node.bits)))
@@ -286,8 +270,9 @@ def of_tree(tree: str, module_fault: str | None, old: bool) -> Iterator[tuple[Pl
             found.append((node, "an int16_t of a float is rounded to a half first: write (int16_t)(int)x"))
         elif old and node.kind == "FieldDecl" and node.parts and constants.value(node.parts[0]) is not None:
             found.append((node, "a bit field has all bits of its type: use shifts, or DXC 1.8"))
-    if module_fault and not (module_fault == NARROWED and explained):
-        found.append((root, module_fault))
+    fault = of_module(module)
+    if fault and not (fault == NARROWED and explained):  # it may be the source's own
+        found.append((root, fault))
     for node, fault in found:
         yield node.place, fault
 
@@ -325,23 +310,19 @@ def _mistaken_calls(scope: _Node) -> Iterator[tuple[_Node, str]]:
                 and (named := _DECLARED.search(function.text))
             ):
                 known.add(function.identity)
-                types = [_plain(each) for each in function.parts if each.kind == "ParmVarDecl"]
+                types = [each.type for each in function.parts if each.kind == "ParmVarDecl"]
                 own.setdefault(named[1], []).append(
                     ["" if generic & set(re.findall(r"\w+", each)) else each for each in types]
                 )
     for node in scope.below() if own else ():
         if node.kind != "CallExpr" or not (called := _REFERRED.search(node.parts[0].bare().text)):
             continue
-        given = [_plain(each.bare()) for each in node.parts[1:]]
+        given = [each.bare().type for each in node.parts[1:]]
         if called[2] not in known and any(_fit(types, given) for types in own.get(called[3], ())):
             yield (
                 node,
                 f"{called[3]} of these arguments is the intrinsic, not your function: name it otherwise",
             )
-
-
-def _plain(node: _Node) -> str:
-    return node.type.removeprefix("const ").removesuffix(" &")
 
 
 def _fit(parameters: list[str], given: list[str]) -> bool:

@@ -12,19 +12,7 @@ from __future__ import annotations
 import array
 import re
 
-from .spirv_words import (
-    FUNCTION,
-    NAME,
-    TYPE_ARRAY,
-    TYPE_POINTER,
-    TYPE_RUNTIME_ARRAY,
-    VARIABLE,
-    Rewriter,
-    encoded,
-    instructions,
-    text_at,
-    words_of,
-)
+from .spirv_words import CAPABILITY, HEADER, TYPE_POINTER, Module, encoded
 
 _DECLARED = re.compile(
     r"((?:\[+[^\]]*\]+\s*)*)\b(?:(?:RW|RasterizerOrdered)(?:Texture[123]D(?:Array)?|Buffer)|Buffer)\b"
@@ -39,87 +27,59 @@ _NORMALIZED = {  # in 8 bits
     "snorm float": 20, "snorm float1": 20, "snorm float2": 18, "snorm float4": 5,
 }  # fmt: skip
 _EXTENDED_FORMATS = {_RG32F, 15, 13, 20, 18}
-_CAPABILITY, _TYPE_IMAGE, _LOAD, _ACCESS_CHAIN, _TEXEL_POINTER = 17, 25, 61, (65, 66), 60
-_FETCH, _READ, _WRITE, _QUERIES = 95, 98, 99, (104, 106, 107)  # OpImageQuerySize, ...Levels, ...Samples
-_OF_IMAGE = {_FETCH: 3, _READ: 3, _WRITE: 1, **dict.fromkeys(_QUERIES, 3)}  # word of the image
+_TYPE_IMAGE, _READ, _WRITE = 25, 98, 99
+_PARTS = (61, 65, 66)  # loads and access chains
+_OF_IMAGE = {**dict.fromkeys((*_PARTS, _READ), 3), _WRITE: 1}  # the word of the image
 # Instructions that pass an image on: calls, composites, copies, choices, returns. All their operands are ids.
 _PASSES = (57, 80, 83, 169, 245, 254)
 _BUFFER, _STORAGE = 5, 2  # a dimension; "sampled" of storage images
 _EXTENDED, _READ_UNKNOWN, _WRITE_UNKNOWN = 49, 55, 56  # capabilities
-_ARRAYS = (TYPE_ARRAY, TYPE_RUNTIME_ARRAY)
 
 
-def with_formats(spirv: bytes, code: str, tree: str) -> tuple[bytes, list[str]]:
-    """The module with the formats that the declarations in `code`, which has no comments, stand for; and a
-    sentence for each texel buffer of three channels, which no format has: with a flat array a read would give
-    one number and two zeros. `tree` is DXC's syntax tree, which knows the types behind other names.
+def set_formats(module: Module, code: str, tree: str) -> list[str]:
+    """Gives the module the formats that the declarations in `code`, which has no comments, stand for. Returns
+    a sentence for each texel buffer of three channels, which no format has: with a flat array a read would
+    give one number and two zeros. `tree` is DXC's syntax tree, which knows the types behind other names.
     """
     declared: dict[str, set[str]] = {}
     for attributes, element, listed in _DECLARED.findall(code):
         kind = "" if "format" in attributes else " ".join(element.split()) or "float4"
         for name in _NAME.findall(listed):
             declared.setdefault(name, set()).add(kind)
-    words = words_of(spirv)
-    names: dict[int, str] = {}
-    types: dict[int, int] = {}  # images, arrays and pointers: id -> place
-    known: dict[tuple[int, ...], int] = {}
-    capabilities: dict[int, int] = {}
-    for opcode, at, length in instructions(words):
-        if opcode == FUNCTION:
-            break
-        if opcode == _CAPABILITY:
-            capabilities[words[at + 1]] = at
-        elif opcode == NAME:
-            names[words[at + 1]] = text_at(words, at + 2, at + length)
-        elif opcode in (_TYPE_IMAGE, *_ARRAYS, TYPE_POINTER):
-            types[words[at + 1]] = at
-            known[(opcode, *words[at + 2 : at + length])] = words[at + 1]
-
-    def inner(kind: int) -> int:
-        """The type that a pointer points to, or an array consists of."""
-        at = types[kind]
-        return words[at + (3 if words[at] & 0xFFFF == TYPE_POINTER else 2)]
-
-    def image_of(kind: int) -> int | None:
-        while kind in types and words[types[kind]] & 0xFFFF != _TYPE_IMAGE:
-            kind = inner(kind)
-        at = types.get(kind)
-        return None if at is None or words[at + 8] not in (_UNKNOWN, *_FLOATS.values(), *_FOUR) else at
-
-    roots: dict[int, int] = {}  # each variable, and what is made of it: pointers to elements, loaded images
-    images: dict[int, int] = {}  # variable -> place of its image's type
-    places: dict[int, list[int]] = {}  # variable -> places of the instructions that make these
+    words = module.words
+    images: dict[int, int] = {}  # variable -> index of its image's type
+    places: dict[int, list[int]] = {}  # variable -> indices of the instructions that make it and its parts
+    for variable, at in module.variables():
+        held = words[at + 1]
+        while inner := module.inner(held):
+            held = inner
+        image = module.places.get(held, 0)
+        if module.kind(held) == _TYPE_IMAGE and words[image + 8] in (_UNKNOWN, *_FLOATS.values(), *_FOUR):
+            if words[image + 7] == _STORAGE or words[image + 3] == _BUFFER:
+                images[variable], places[variable] = image, [at]
+    if not images:
+        return []
+    roots = {each: each for each in images}  # and what is made of them: pointers to elements, loaded images
     read: set[int] = set()
     written: set[int] = set()
     passed: set[int] = set()
-    inside = False
-    for opcode, at, length in instructions(words):
-        inside = inside or opcode == FUNCTION
-        if opcode == VARIABLE and not inside and (image := image_of(words[at + 1])) is not None:
-            if words[image + 7] == _STORAGE or words[image + 3] == _BUFFER:
-                roots[words[at + 2]] = words[at + 2]
-                images[words[at + 2]] = image
-                places[words[at + 2]] = [at]
-        if not images or not inside:
+    for opcode, at, length in module.body:
+        if opcode in _PASSES:
+            passed.update(roots[each] for each in words[at + 1 : at + length] if each in roots)
+        elif (root := roots.get(words[at + _OF_IMAGE[opcode]]) if opcode in _OF_IMAGE else None) is None:
             continue
-        place = 3 if opcode in (_LOAD, _TEXEL_POINTER, *_ACCESS_CHAIN) else _OF_IMAGE.get(opcode, 0)
-        root = roots.get(words[at + place]) if place else None
-        if root is not None and opcode in (_LOAD, *_ACCESS_CHAIN):
+        elif opcode in _PARTS:
             roots[words[at + 2]] = root
             places[root].append(at)
-        elif root is not None:
-            (written if opcode == _WRITE else read if opcode == _READ else set()).add(root)
-        elif opcode in _PASSES:
-            passed.update(roots[each] for each in words[at + 1 : at + length] if each in roots)
+        elif opcode in (_READ, _WRITE):
+            (written if opcode == _WRITE else read).add(root)
 
-    if not images:
-        return spirv, []
     chosen: dict[int, int] = {}
     refused: list[str] = []
     for variable, image in images.items():
-        name = re.sub(r"_\d+$", "", names.get(variable, ""))
+        name = re.sub(r"_\d+$", "", module.names.get(variable, ""))
         last = name.rpartition(".")[2]  # of a member's
-        kinds = declared.get(names.get(variable, ""), set()) | declared.get(last, set())
+        kinds = declared.get(module.names.get(variable, ""), set()) | declared.get(last, set())
         kind = min(kinds) if len(kinds) == 1 else ""
         form = words[image + 8]
         if form == _UNKNOWN and (variable in read or words[image + 3] == _BUFFER):
@@ -135,47 +95,41 @@ def with_formats(spirv: bytes, code: str, tree: str) -> tuple[bytes, list[str]]:
                     f"{name!r} has texels of three channels, and no format has: write the format of its "
                     'tensor before it, as [[vk::image_format("rgba32f")]], or declare a StructuredBuffer'
                 )
-    out = Rewriter(words)
+
+    known = {
+        (words[at : at + 1] + words[at + 2 : at + (words[at] >> 16)]).tobytes(): each
+        for each, at in module.places.items()
+    }
     added: list[array.array[int]] = []
 
     def with_format(kind: int, form: int) -> int:
         """The type with this format in place of its own."""
-        at = types[kind]
-        opcode, fields = words[at] & 0xFFFF, list(words[at + 2 : at + (words[at] >> 16)])
-        if opcode == _TYPE_IMAGE:
-            fields[6] = form
+        at = module.places[kind]
+        made = words[at : at + (words[at] >> 16)]
+        if module.kind(kind) == _TYPE_IMAGE:
+            made[8] = form
         else:
-            fields[1 if opcode == TYPE_POINTER else 0] = with_format(inner(kind), form)
-        made = known.get((opcode, *fields))
-        if made is None:
-            made = known[(opcode, *fields)] = out.fresh()
-            added.append(encoded(opcode, [made, *fields]))
-        return made
+            place = 3 if module.kind(kind) == TYPE_POINTER else 2
+            made[place] = with_format(made[place], form)
+        key = (made[:1] + made[2:]).tobytes()
+        if key not in known:
+            known[key] = made[1] = module.fresh()
+            added.append(made)
+        return known[key]
 
-    changed: dict[int, array.array[int]] = {}
     for variable, form in sorted(chosen.items()):
         for at in places[variable]:
-            instruction = words[at : at + (words[at] >> 16)]
-            instruction[1] = with_format(instruction[1], form)
-            changed[at] = instruction
-    first = min(at for variable in images for at in places[variable][:1])
-    changed[first] = sum(added, array.array("I")) + changed.get(
-        first, words[first : first + (words[first] >> 16)]
-    )
-    for at, instruction in changed.items():
-        out.replace(at, instruction)
+            words[at + 1] = with_format(words[at + 1], form)
+    module.insert(min(each[0] for each in places.values()), *added)
     left = {
         variable
         for variable, image in images.items()
         if variable not in chosen and words[image + 7] == _STORAGE and words[image + 8] == _UNKNOWN
     }
-    dropped = set() if left & (read | passed) else {_READ_UNKNOWN}
-    if not left & (written | passed):
-        dropped.add(_WRITE_UNKNOWN)
-    extended = _EXTENDED not in capabilities and not _EXTENDED_FORMATS.isdisjoint(chosen.values())
-    for capability, at in capabilities.items():
-        kept = [words[at : at + 2]] if capability not in dropped else []
-        if at == min(capabilities.values()) and extended:
-            kept.append(encoded(_CAPABILITY, [_EXTENDED]))
-        out.replace(at, *kept)
-    return out.result(), refused
+    capabilities = {words[at + 1]: at for opcode, at, _ in module.head if opcode == CAPABILITY}
+    for capability, users in ((_READ_UNKNOWN, read), (_WRITE_UNKNOWN, written)):
+        if capability in capabilities and not left & (users | passed):
+            module.replace(capabilities[capability])
+    if _EXTENDED not in capabilities and not _EXTENDED_FORMATS.isdisjoint(chosen.values()):
+        module.insert(HEADER, encoded(CAPABILITY, [_EXTENDED]))
+    return refused

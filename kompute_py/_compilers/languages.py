@@ -9,8 +9,6 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 from .. import _native
 from .._base.digest import digest, marks, pack
@@ -26,17 +24,14 @@ from .._base.errors import (
     UnimplementedError,
     shown,
 )
-from .cache import CachedShader
-from .libraries import INSTALL, Library, find_library
+from .cache import Compiled
+from .libraries import INSTALL, TITLES, find_library
 from .limits import too_long
-from .settings import COMPILERS, Lookup, of_process
+from .request import GLSLANG, Compiler, Request
+from .settings import COMPILERS, Lookup, of_process, to_compiler
 
 LANGUAGES = ("glsl", "hlsl", "slang")
 _SPOKEN = {"glsl": "GLSL", "hlsl": "HLSL", "slang": "Slang"}
-_TITLES = {"glslang": "glslang", "dxc": "DXC", "slang": "Slang"}
-# Not compiled here: that would cost each import of the package a millisecond.
-_NAME = rb"[A-Za-z_][A-Za-z0-9_]*"
-_MACRO = _NAME + rb"(\([^()\r\n\0]*\))?"
 # The compilers' own options that may be given: those of the language, of layouts, of SPIR-V and of warnings,
 # not of files, outputs and entry points.
 _ALLOWED = {
@@ -50,30 +45,11 @@ _ALLOWED = {
 }
 _VALUES = {"-T": r"cs_6_\d"}
 _VALUE = r"[\w.:=+<>,/]+"
-_VERSIONS = {"slang": ("1.3", "1.4", "1.5", "1.6"), "dxc": ("1.0", "1.3", "1.5", "1.6")}
-_NEWEST = {"vulkan1.0": "1.0", "vulkan1.1": "1.3", "vulkan1.2": "1.5", "vulkan1.3": "1.6"}
+_NEWEST = {"vulkan1.0": "1.0", "vulkan1.1": "1.3", "vulkan1.2": "1.5", "vulkan1.3": "1.6"}  # of SPIR-V
 
 
-Probes = list[tuple[str, "bytes | None"]]
-
-
-class Compiler(NamedTuple):
-    """The compiler of a source."""
-
-    kind: str
-    """"glslang", "dxc" or "slang"."""
-    library: str = ""
-    """The path of its library, if it is in one."""
-    identity: str = ""
-    """A key that differs if the library differs, or what this package does to its results."""
-    name: str = "glslang"
-    """Its name in messages."""
-
-
-_GLSLANG = Compiler("glslang")
 _TAKE = {"glsl": ("glslang",), "hlsl": COMPILERS, "slang": ("slang",)}
 """The compilers that take each language, the preferred one first."""
-_noted = False
 
 
 def choose_compiler(language: str, asked: str | None, setting: Lookup = of_process) -> Compiler:
@@ -82,10 +58,8 @@ def choose_compiler(language: str, asked: str | None, setting: Lookup = of_proce
     Raises InvalidArgumentError for a compiler that does not exist or cannot take the language,
     UnavailableError if no library of one that does is found.
     """
-    if asked is not None and (not isinstance(asked, str) or asked not in COMPILERS):
-        raise InvalidArgumentError(
-            f"compiler is {shown(asked)}; choose one of {', '.join(COMPILERS)}, or None"
-        )
+    if asked is not None:
+        asked = to_compiler(asked, "compiler")
     usual = _TAKE[language]
     if asked is not None and asked not in usual:
         raise InvalidArgumentError(
@@ -93,17 +67,17 @@ def choose_compiler(language: str, asked: str | None, setting: Lookup = of_proce
             "compiler out"
         )
     if usual == ("glslang",):
-        return _GLSLANG
+        return GLSLANG
     wanted = asked or (setting("compiler") if len(usual) > 1 else None)
     for kind in usual if wanted is None else (wanted,):
         library = find_library(kind, setting)
         if library is not None:
             if kind != usual[0] and wanted is None:
-                _note_fallback(library)
-            return Compiler(kind, library.path, f"{library.identity} {_own_identity()}", library.name)
+                _note_fallback()
+            return Compiler(kind, TITLES[kind], library.path, f"{library.identity} {_own_identity()}")
     kind = wanted or usual[0]
     raise UnavailableError(
-        f"{_SPOKEN[language]} is compiled by {_TITLES[kind]} here, and its library is not found: "
+        f"{_SPOKEN[language]} is compiled by {TITLES[kind]} here, and its library is not found: "
         f"{INSTALL[kind]}, or name the library in the setting {kind}_library (environment variable "
         f"KOMPUTE_PY_{kind.upper()}_LIBRARY)"
     )
@@ -112,26 +86,18 @@ def choose_compiler(language: str, asked: str | None, setting: Lookup = of_proce
 @functools.cache
 def _own_identity() -> str:
     """Differs if the files of this folder differ, which change what the libraries make."""
-    folder = os.path.dirname(os.path.abspath(__file__))
-    contents = []
-    for name in sorted(os.listdir(folder)):
-        if name.endswith(".py"):
-            with open(os.path.join(folder, name), "rb") as file:
-                contents.append(file.read())
-    return digest(pack(contents)).hex()
+    from pathlib import Path  # costs milliseconds
+
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return digest(pack(each.read_bytes() for each in files)).hex()
 
 
-def _note_fallback(library: Library) -> None:
-    global _noted
-    if _noted:
-        return
-    _noted = True
+@functools.cache  # a note a process
+def _note_fallback() -> None:
     from logging import getLogger  # costs milliseconds
 
     getLogger("kompute_py").warning(
-        "HLSL is compiled by %s, which takes most of it; %s brings DXC, its own compiler",
-        library.name,
-        INSTALL["dxc"],
+        "HLSL is compiled by Slang, which takes most of it; %s brings DXC, its own compiler", INSTALL["dxc"]
     )
 
 
@@ -148,150 +114,85 @@ def describe_compilers() -> dict[str, str]:
     return described
 
 
-def compile_elsewhere(request: Mapping[str, Any], seconds: float) -> tuple[CachedShader, Probes]:
-    """The result for `shader._Request`, as a dict, of a source in HLSL or Slang, and the paths at which it
-    looked for includes.
-
-    Raises what `kp.compile` raises.
-    """
+def compile_elsewhere(request: Request, seconds: float) -> Compiled:
+    """The result for a source in HLSL or Slang. Raises what `kp.compile` raises."""
     from . import process as shader_process
 
-    chosen: Compiler = request["compiler"]
+    name, chosen = request.name, request.compiler
     _check(request)
-    name, target = os.fsdecode(request["name"]), request["target"].decode()
-    try:
-        answer = shader_process.ask(_message(request), seconds)
-    except shader_process.TimedOut:
-        refusal = _failure(request, too_long(seconds))
-        raise CompileTimeoutError(str(refusal), diagnostics=refusal.diagnostics) from None
-    except shader_process.Ended as error:
-        how = f" ({error})" if str(error) else ""
-        what = (
-            f"the SPIR-V {error.step} crashed on what {chosen.name} made of this source"
-            if error.step
-            else f"{chosen.name} crashed on this source"
-        )
-        advice = '; compile with optimize="none"' if error.step else ""
-        raise _failure(request, f"{what}{how}, in a process of its own{advice}") from None
-    except OSError as error:
-        raise InternalError(
-            f"{name}: {_SPOKEN[request['language']]} is compiled in a process of its own, which cannot be "
-            f"started: {error}"
-        ) from error
-    failed = answer.get("error")
-    if failed is None:
-        spirv, probes = answer["spirv"], answer["probes"]
-        if spirv[5] > int(_NEWEST[target][2:]):
-            raise _failure(
-                request, f"it needs SPIR-V 1.{spirv[5]}, which {target} lacks; choose a later target"
-            )
-        return CachedShader(
-            spirv, answer["warnings"], answer["included"], marks(probes), answer["declared"], answer["name"]
-        ), probes
-    if failed == "compile":
-        refusal = _error(request, [Diagnostic(*each) for each in answer["diagnostics"]], answer["name"])
-        refusal._sought = marks(answer["probes"])
-        raise refusal
-    if failed == "unusable":
-        raise UnavailableError(f"{name}: {answer['message']}")
-    kinds = {
-        each.__name__: each
-        for each in (InvalidArgumentError, NotFoundError, UnimplementedError, UnavailableError)
-    }
-    raise kinds.get(failed, InternalError)(
-        answer["message"] if failed in kinds else f"{name}: {chosen.name} failed: {answer['message']}"
-    )
-
-
-def _message(request: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The request as the compiler process takes it (worker.py)."""
-    from .sources import Source
-
-    source = Source(
-        request["source"],
-        os.fsdecode(request["name"]),
-        request["language"],
-        request["entry"].decode(),
-        [(key.decode(), value.decode()) for key, value in request["defines"]],
-        [os.fsdecode(folder) for folder in request["include_dirs"]],
-        request["includes"],
-        request["debug_info"],
-        request["target"].decode(),
-        request["spirv_version"].decode(),
-        request["hlsl_16bit_types"],
-        request["register_bases"],
-        request["compiler_options"],
-    )
     try:
         folder = os.getcwd()
     except OSError:  # it was deleted
         folder = os.sep
-    chosen: Compiler = request["compiler"]
-    return chosen.kind, chosen.library, folder, request["optimize"], tuple(source)
+    try:
+        answer = shader_process.ask((folder, request.packed()), seconds)
+    except shader_process.TimedOut:
+        refusal = _failure(request, too_long(seconds))
+        raise CompileTimeoutError(str(refusal), diagnostics=refusal.diagnostics) from None
+    except shader_process.Ended as error:
+        how, step = error.args
+        what, advice = f"{chosen.name} crashed on this source", ""
+        if step:
+            what = f"the SPIR-V {step} crashed on what {chosen.name} made of this source"
+            advice = '; compile with optimize="none"'
+        raise _failure(request, f"{what} ({how}), in a process of its own{advice}") from None
+    except OSError as error:
+        raise InternalError(
+            f"{name}: {_SPOKEN[request.language]} is compiled in a process of its own, which cannot be "
+            f"started: {error}"
+        ) from error
+    failed = answer.get("error")
+    if failed is None:
+        spirv, by = answer["spirv"], answer["name"]
+        version, asked = f"1.{spirv[5]}", request.spirv_version
+        if version > _NEWEST[request.target]:
+            raise _failure(
+                request, f"it needs SPIR-V {version}, which {request.target} lacks; choose a later target"
+            )
+        if asked and version != asked:
+            raise _failure(request, f"{by} writes SPIR-V {version} of it, not {asked}")
+        probes, warned = answer["probes"], answer["warnings"]
+        included = [path for path, content in probes if content is not None]
+        return Compiled(spirv, answer["declared"], included, marks(probes), request.language, by, warned)
+    if failed == "compile":
+        refusal = _error(request, [Diagnostic(*each) for each in answer["diagnostics"]], answer["name"])
+        refusal._sought = marks(answer["probes"])
+        raise refusal
+    message = answer["message"]
+    for kind in (InvalidArgumentError, NotFoundError, UnimplementedError, UnavailableError):
+        if failed == kind.__name__:
+            raise kind(message)
+    raise InternalError(f"{name}: {chosen.name} failed: {failed}: {message}")
 
 
-def _failure(request: Mapping[str, Any], message: str) -> ShaderCompileError:
-    name = os.fsdecode(request["name"]).encode(errors="replace").decode()
+def _failure(request: Request, message: str) -> ShaderCompileError:
+    name = request.name.encode(errors="replace").decode()
     return _error(request, [Diagnostic(name, 0, 0, "error", message, "")])
 
 
 def _error(
-    request: Mapping[str, Any], diagnostics: list[Diagnostic], compiler: str | None = None
+    request: Request, diagnostics: list[Diagnostic], compiler: str | None = None
 ) -> ShaderCompileError:
-    text = _native.render_diagnostics(diagnostics)
-    by = compiler or request["compiler"].name
-    return ShaderCompileError(f"{text}\ncompiler: {by}", diagnostics=diagnostics)
+    text = f"{_native.render_diagnostics(diagnostics)}\ncompiler: {compiler or request.compiler.name}"
+    return ShaderCompileError(text, diagnostics=diagnostics)
 
 
-def _check(request: Mapping[str, Any]) -> None:
-    """The native compiler's checks of arguments, for the others."""
-    entry, target, name = request["entry"], request["target"].decode(), os.fsdecode(request["name"])
-    chosen: Compiler = request["compiler"]
-    if target not in _NEWEST:
-        raise InvalidArgumentError(f"{shown(target)} is not a target; choose one of {', '.join(_NEWEST)}")
-    if target == "vulkan1.0" and chosen.kind == "slang":
-        raise InvalidArgumentError(
-            "target is 'vulkan1.0', and Slang does not write SPIR-V for it; choose vulkan1.1 or later"
-        )
-    if not re.fullmatch(_NAME, entry):
-        raise InvalidArgumentError(
-            f"{entry.decode(errors='replace')!r} cannot be an entry point: its name is letters, digits and _"
-        )
-    for key, value in request["defines"]:
-        if not re.fullmatch(_MACRO, key):
-            raise InvalidArgumentError(
-                f"cannot define {key.decode(errors='replace')!r}: a macro's name is letters, digits and _"
-            )
-        if re.search(rb"[\r\n\0]", value):
-            raise InvalidArgumentError(f"cannot define {key.decode()}: a macro's value is one line of text")
-    for folder in request["include_dirs"]:
-        if not folder or b"\0" in folder:
-            raise InvalidArgumentError(
-                "an include directory must not be empty or contain a NUL character; '.' is the current one"
-            )
-    if re.search(r"[\r\n\0]", name):
-        raise InvalidArgumentError("the source's name must be one line of text")
+def _check(request: Request) -> None:
+    """The native compiler's checks, and those of options that only the others take."""
+    kind = request.compiler.kind
+    request.native().check()
     before = ""
-    for option in request["compiler_options"]:
-        allowed = _ALLOWED[chosen.kind] if option.startswith("-") else _VALUES.get(before, _VALUE)
+    for option in request.options:
+        allowed = _ALLOWED[kind] if option.startswith("-") else _VALUES.get(before, _VALUE)
         before = option
         if not re.fullmatch(allowed, option):
             raise InvalidArgumentError(
-                f"compiler_options has {shown(option)}, which kompute_py does not pass to "
-                f"{_TITLES[chosen.kind]}; it passes those of the language, of layouts, of SPIR-V and of "
-                "warnings"
+                f"compiler_options has {shown(option)}, which kompute_py does not pass to {TITLES[kind]}; "
+                "it passes those of the language, of layouts, of SPIR-V and of warnings"
             )
-    if request["glsl_version"]:
-        raise InvalidArgumentError(f"a version of GLSL does not apply to {_SPOKEN[request['language']]}")
-    version = request["spirv_version"].decode()
-    known = [each for each in _VERSIONS[chosen.kind] if each <= _NEWEST[target]]
-    if version and version not in known:
-        raise InvalidArgumentError(
-            f"{shown(version)} is not a version of SPIR-V that {_TITLES[chosen.kind]} writes for {target}; "
-            f"choose one of {', '.join(known)}"
-        )
-    source = request["source"]
-    if not source.strip():
+    if request.glsl_version:
+        raise InvalidArgumentError(f"a version of GLSL does not apply to {_SPOKEN[request.language]}")
+    if not request.source.strip():
         raise _failure(request, "the source is empty")
-    if b"\0" in source:
+    if b"\0" in request.source:
         raise _failure(request, "the source contains a NUL character; is it text?")

@@ -19,10 +19,9 @@ class _Kind(NamedTuple):
     """A pattern of the library's file name."""
     package: str
     """The Python package that brings it."""
-    folders: tuple[str, ...]
+    folder: str
     """In the package."""
-    install: str
-    in_system: bool
+    extra: str
 
 
 _DXC = r"(lib)?dxcompiler(_\w+)?(\.\d+)*\.(so|dylib|dll)(\.\d+)*"
@@ -30,30 +29,22 @@ _DXC = r"(lib)?dxcompiler(_\w+)?(\.\d+)*\.(so|dylib|dll)(\.\d+)*"
 # libslang.so.2 with no further version belongs to S-Lang, another library, so system folders are not
 # searched.
 _SLANG = r"(lib)?slang(-compiler)?(\.(so|dylib|dll))((\.\d+)*)|lib(slang|slang-compiler)[.\d]*\.dylib"
-_VERSION = r"(20\d\d\.\d+(?:\.\d+)*)"
 _KINDS = {
-    "dxc": _Kind("DXC", _DXC, "compushady", ("backends",), "pip install 'kompute_py[hlsl]'", True),
-    "slang": _Kind("Slang", _SLANG, "slangpy", (".",), "pip install 'kompute_py[slang]'", False),
+    "dxc": _Kind("DXC", _DXC, "compushady", "backends", "hlsl"),
+    "slang": _Kind("Slang", _SLANG, "slangpy", ".", "slang"),
 }
-INSTALL = {kind: each.install for kind, each in _KINDS.items()}
+INSTALL = {kind: f"pip install 'kompute_py[{each.extra}]'" for kind, each in _KINDS.items()}
 """The command that installs each compiler."""
+TITLES = {kind: each.spoken for kind, each in _KINDS.items()}
+"""The name of each in messages."""
 
 
 class Library(NamedTuple):
     """A compiler's library on this machine."""
 
-    kind: str
-    """"dxc" or "slang"."""
     path: str
     identity: str
     """Differs for different files: path, size and time of change."""
-
-    @property
-    def name(self) -> str:
-        """The compiler's name in messages: "Slang 2026.12", or "DXC" if the file name has no version."""
-        found = re.search(_VERSION, os.path.basename(self.path))
-        spoken = _KINDS[self.kind].spoken
-        return f"{spoken} {found[1]}" if found else spoken
 
 
 def find_library(kind: str, setting: Lookup = of_process) -> Library | None:
@@ -83,11 +74,11 @@ def _folders(kind: _Kind) -> Iterator[str]:
         spec = None
     if spec is not None:
         for place in spec.submodule_search_locations or ():
-            yield from (os.path.normpath(os.path.join(place, folder)) for folder in kind.folders)
+            yield os.path.normpath(os.path.join(place, kind.folder))
     sdk = os.environ.get("VULKAN_SDK")
     if sdk:
         yield os.path.join(sdk, "Bin" if sys.platform == "win32" else "lib")
-    if kind.in_system and sys.platform != "win32":
+    if kind.files == _DXC and sys.platform != "win32":
         yield f"/usr/lib/{os.uname().machine}-linux-gnu"
         yield from ("/usr/local/lib", "/usr/lib64", "/usr/lib", "/opt/homebrew/lib")
 
@@ -106,4 +97,4 @@ def _library(kind: str, place: str) -> Library | None:
         return None
     if not stat.S_ISREG(status.st_mode):  # loading a pipe would wait forever
         return None
-    return Library(kind, place, f"{os.path.realpath(place)} {status.st_size} {status.st_mtime_ns}")
+    return Library(place, f"{os.path.realpath(place)} {status.st_size} {status.st_mtime_ns}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import math
 import os
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,7 @@ def as_seconds(value: Any, what: str) -> float:
 
     Raises InvalidArgumentError or ArgumentTypeError, naming `what`, for invalid values.
     """
-    numbers = (int, float, np.integer, np.floating, str)
-    if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, numbers):
+    if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, (Real, str)):
         raise ArgumentTypeError(f"{what} is {kind_of(value)}; give seconds, or None for the default")
     try:
         seconds = float(value)
@@ -35,18 +35,6 @@ def as_seconds(value: Any, what: str) -> float:
             f"{what} is {shown(value)}; give a number of seconds above 0, or inf for no limit"
         )
     return seconds
-
-
-def time_limit(timeout: float | None, default: float) -> float:
-    """The time limit of a compilation in seconds: `timeout`, or `default` if it is None.
-
-    Raises the errors of `as_seconds`.
-    """
-    if timeout is None:
-        return default
-    if isinstance(timeout, str):
-        raise ArgumentTypeError("timeout is a str; give seconds, or None for the default")
-    return as_seconds(timeout, "timeout")
 
 
 def too_long(seconds: float) -> str:

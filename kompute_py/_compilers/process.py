@@ -8,32 +8,28 @@ compilation, because its standard input ends. After a fork the child starts its 
 from __future__ import annotations
 
 import atexit
+import marshal
 import os
 import queue
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from .worker import read, write
+from .worker import write
 
 if TYPE_CHECKING:
     import subprocess
 
 _MOST = max(1, min(4, os.cpu_count() or 1))
 _TAIL = 400  # the most characters of a process's output in a message
-_OPTIMIZES = "\0optimizer\0"  # the process prints it when the optimizer starts
 _SLICE = 0.25  # seconds between checks for Ctrl-C during waits that cannot be interrupted
 
 
 class Ended(Exception):
-    """The process ended during a compilation; the text says how.
-
-    `step` is "optimizer" if the compiler itself had finished.
-    """
-
-    step = ""
+    """The process ended during a compilation: how, and "optimizer" if the compiler itself had finished."""
 
 
 class TimedOut(Exception):
@@ -49,34 +45,23 @@ class _Process:
 
         self.served = 0
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115
-        to_child, self._write_end = os.pipe()
-        self._read_end, from_child = os.pipe()
         worker = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker.py")
         try:
             # -I and -S keep the user's environment out. Its own session keeps the terminal's Ctrl-C away.
             self.process: subprocess.Popen[bytes] = subprocess.Popen(
                 [sys.executable or "python3", "-I", "-S", worker, _native.__file__],
-                stdin=to_child,
-                stdout=from_child,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
                 stderr=self._printed,
+                bufsize=0,
                 start_new_session=True,
             )
         except BaseException:
-            os.close(self._write_end)
-            os.close(self._read_end)
             self._printed.close()
             raise
-        finally:
-            os.close(to_child)
-            os.close(from_child)
         self._requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        threading.Thread(
-            target=_converse,
-            args=(self._write_end, self._read_end, self._requests, self._answers),
-            name="kompute_py shader compiler",
-            daemon=True,
-        ).start()
+        threading.Thread(target=self._converse, name="kompute_py shader compiler", daemon=True).start()
 
     def ask(self, request: tuple[Any, ...], seconds: float) -> dict[str, Any]:
         """The answer. Raises Ended or TimedOut; after either the process cannot be used again.
@@ -85,6 +70,7 @@ class _Process:
         """
         self._requests.put(request)
         deadline = time.monotonic() + seconds
+        step = ""
         while True:
             left = deadline - time.monotonic()
             if left <= 0:
@@ -94,77 +80,52 @@ class _Process:
             except queue.Empty:
                 continue
             if answer is None:
-                how, step = self._end()
-                ended = Ended(how)
-                ended.step = step
-                raise ended
+                raise Ended(self._how_it_ended(), step)
+            if isinstance(answer, str):
+                step = answer
+                continue
             self.served += 1
             return answer
 
-    def _end(self) -> tuple[str, str]:
-        """How the process ended, and in which step."""
+    def _how_it_ended(self) -> str:
+        import signal
+
         try:
             code = self.process.wait(5)
         except Exception:  # it closed its output but still runs: the caller kills it
-            return "it stopped answering", ""
-        if code == 0:
-            return "", ""
-        step = ""
-        try:
-            self._printed.seek(0)
-            text = self._printed.read().decode(errors="replace")
-            if _OPTIMIZES in text:
-                step = "optimizer"
-            printed = " ".join(text.replace(_OPTIMIZES, " ").split())[-_TAIL:]
-        except (OSError, ValueError):
-            printed = ""
-        if code < 0:
-            import signal
-
-            try:
-                how = signal.Signals(-code).name
-            except ValueError:
-                how = f"signal {-code}"
-        else:
-            how = f"exit status {code}"
-        return (f"{how}: {printed}" if printed else how), step
+            return "it stopped answering"
+        self._printed.seek(0)
+        printed = " ".join(self._printed.read().decode(errors="replace").split())[-_TAIL:]
+        how = next((each.name for each in signal.Signals if each == -code), f"exit status {code}")
+        return f"{how}: {printed}" if printed else how
 
     def stop(self) -> None:
         """Ends the process and its thread."""
-        try:
+        with suppress(Exception):  # it has already ended
             self.process.kill()
             self.process.wait(5)
-        except Exception:  # it has already ended
-            pass
         self._requests.put(None)
         self._printed.close()
 
-    def abandon(self) -> None:
-        """In the child of a fork: closes the inherited pipes. The process stays with the parent."""
-        self.process.returncode = 0  # so that nothing here waits for it
-        for end in (self._write_end, self._read_end):
-            try:
-                os.close(end)
-            except OSError:
-                pass
+    def close_pipes(self) -> None:
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()
 
-
-def _converse(
-    target: int,
-    source: int,
-    requests: queue.SimpleQueue[Any],
-    answers: queue.SimpleQueue[Any],
-) -> None:
-    try:
-        while (request := requests.get()) is not None:
-            write(target, request)
-            answers.put(read(source))
-    except (OSError, EOFError, MemoryError, ValueError):
-        pass
-    finally:
-        os.close(target)
-        os.close(source)
-        answers.put(None)
+    def _converse(self) -> None:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        source = open(self.process.stdout.fileno(), "rb", closefd=False)  # noqa: SIM115
+        try:
+            while (request := self._requests.get()) is not None:
+                write(self.process.stdin.fileno(), request)
+                while isinstance(answer := marshal.load(source), str):
+                    self._answers.put(answer)  # the step that begins
+                self._answers.put(answer)
+        except (OSError, EOFError, MemoryError, TypeError, ValueError):
+            pass
+        finally:
+            self.close_pipes()
+            self._answers.put(None)
 
 
 class _Pool:
@@ -207,14 +168,14 @@ _pool = _Pool()
 
 
 def _after_fork() -> None:
+    """In the child: the processes stay with the parent."""
     global _pool
     for process in _pool.everyone():
-        process.abandon()
-        _inherited.append(process)
+        process.process.returncode = 0  # so that nothing here waits for it
+        process.close_pipes()
     _pool = _Pool()
 
 
-_inherited: list[_Process] = []  # the parent's, kept so that their files are not closed again
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 

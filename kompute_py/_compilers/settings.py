@@ -31,13 +31,12 @@ def _library_of(spoken: str) -> Callable[[Any, str], Any]:
     return convert
 
 
-def _to_compiler(value: Any, source: str) -> str:
-    if not isinstance(value, str):
-        raise ArgumentTypeError(f"{source} is {shown(value)}; choose one of {', '.join(COMPILERS)}")
-    name = value.strip().lower()
-    if name not in COMPILERS:
-        raise InvalidArgumentError(f"{source} is {shown(value)}; choose one of {', '.join(COMPILERS)}")
-    return name
+def to_compiler(value: Any, source: str) -> str:
+    """`value`, a compiler of HLSL. Raises ArgumentTypeError or InvalidArgumentError, naming `source`."""
+    if not isinstance(value, str) or value.strip().lower() not in COMPILERS:
+        wrong = InvalidArgumentError if isinstance(value, str) else ArgumentTypeError
+        raise wrong(f"{source} is {shown(value)}; choose one of {', '.join(COMPILERS)}")
+    return value.strip().lower()
 
 
 def _cache_dir() -> str:
@@ -66,7 +65,7 @@ OPTIONS: dict[str, Option] = {
     ),
     "compiler": Option(
         'The compiler for HLSL: "dxc" or "slang". None: DXC if its library is found, else Slang.',
-        _to_compiler,
+        to_compiler,
         lambda: None,
         empty_is_default=True,
     ),

@@ -9,9 +9,14 @@ import ctypes
 import json
 import os
 import re
+from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
-from .sources import UNKNOWN, Files, Message, Methods, Result, Source, Unusable, guid, no_entry
+from .._base.errors import InvalidArgumentError, UnavailableError
+from .request import Request
+from .sources import UNKNOWN, Files, Message, Methods, Result, error_in, no_entry
+from .spirv_words import Module
 from .tidy import shared_bindings
 
 _SPIRV = 6
@@ -26,6 +31,7 @@ _IGNORED = {"41012", "39029", "39001"}
 
 _IGNORED_IN_HLSL = {"30081"}  # implicit conversions of HLSL
 _NO_ENTRY = "E38000"
+_OLDEST = [2026, 12]
 
 # Slang's oldest version. From 1.4 on it copies whole structs with OpCopyLogical, and drivers fail on those
 # with matrices. Slang chooses a newer version itself if the source needs one.
@@ -41,47 +47,36 @@ _EXCHANGE = re.compile(rb"(?<!Compare)Exchange\w*\s*\(|\.\s*exchange\s*\(|\batom
 _PLACED = re.compile(rb"\bvk(::|_)binding\b")
 _ROW_MAJOR = re.compile(rb"^[ \t]*#[ \t]*pragma[ \t]+pack_matrix[ \t]*\([ \t]*row_major", re.MULTILINE)
 
-_FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
-    "spCreateSession": (ctypes.c_void_p, [ctypes.c_char_p]),
-    "spCreateCompileRequest": (ctypes.c_void_p, [ctypes.c_void_p]),
-    "spDestroyCompileRequest": (None, [ctypes.c_void_p]),
-    "spProcessCommandLineArguments": (
-        ctypes.c_int32,
-        [ctypes.c_void_p, ctypes.POINTER(ctypes.c_char_p), ctypes.c_int],
-    ),
-    "spSetCodeGenTarget": (None, [ctypes.c_void_p, ctypes.c_int]),
-    "spFindProfile": (ctypes.c_uint, [ctypes.c_void_p, ctypes.c_char_p]),
-    "spSetTargetProfile": (None, [ctypes.c_void_p, ctypes.c_int, ctypes.c_uint]),
-    "spSetFileSystem": (None, [ctypes.c_void_p, ctypes.c_void_p]),
-    "spAddSearchPath": (None, [ctypes.c_void_p, ctypes.c_char_p]),
-    "spAddPreprocessorDefine": (None, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]),
-    "spAddTranslationUnit": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p]),
-    "spAddTranslationUnitSourceString": (
-        None,
-        [ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p],
-    ),
-    "spAddEntryPoint": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_int]),
-    "spCompile": (ctypes.c_int32, [ctypes.c_void_p]),
-    "spGetDiagnosticOutput": (ctypes.c_char_p, [ctypes.c_void_p]),
-    "spGetEntryPointCode": (
-        ctypes.c_void_p,
-        [ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ctypes.c_size_t)],
-    ),
-    "spGetBuildTagString": (ctypes.c_char_p, []),
-    "slang_createBlob": (ctypes.c_void_p, [ctypes.c_char_p, ctypes.c_size_t]),
-    "spGetReflection": (ctypes.c_void_p, [ctypes.c_void_p]),
-    "spReflection_ToJson": (
-        ctypes.c_int32,
-        [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)],
-    ),
+_pointer, _text, _int = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {  # the result, the arguments
+    "spCreateSession": (_pointer, _text),
+    "spCreateCompileRequest": (_pointer, _pointer),
+    "spDestroyCompileRequest": (None, _pointer),
+    "spProcessCommandLineArguments": (_int, _pointer, ctypes.POINTER(_text), _int),
+    "spSetCodeGenTarget": (None, _pointer, _int),
+    "spFindProfile": (_int, _pointer, _text),
+    "spSetTargetProfile": (None, _pointer, _int, _int),
+    "spSetFileSystem": (None, _pointer, _pointer),
+    "spAddSearchPath": (None, _pointer, _text),
+    "spAddPreprocessorDefine": (None, _pointer, _text, _text),
+    "spAddTranslationUnit": (_int, _pointer, _int, _text),
+    "spAddTranslationUnitSourceString": (None, _pointer, _int, _text, _text),
+    "spAddEntryPoint": (_int, _pointer, _int, _text, _int),
+    "spCompile": (_int, _pointer),
+    "spGetDiagnosticOutput": (_text, _pointer),
+    "spGetEntryPointCode": (_pointer, _pointer, _int, ctypes.POINTER(ctypes.c_size_t)),
+    "spGetBuildTagString": (_text,),
+    "slang_createBlob": (_pointer, _text, ctypes.c_size_t),
+    "spGetReflection": (_pointer, _pointer),
+    "spReflection_ToJson": (_int, _pointer, _pointer, ctypes.POINTER(_pointer)),
 }
 
 _CAST = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_ubyte * 16))
 _LOAD = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p))
 _INTERFACES = {
     UNKNOWN,
-    guid(0x87EDE0E1, 0x4852, 0x44B0, 0x8B, 0xF2, 0xCB, 0x31, 0x87, 0x4D, 0xE2, 0x39),  # ISlangCastable
-    guid(0x003A09FC, 0x3A4D, 0x4BA0, 0xAD, 0x60, 0x1F, 0xD8, 0x63, 0xA9, 0x15, 0xAB),  # ISlangFileSystem
+    UUID("87EDE0E1-4852-44B0-8BF2-CB31874DE239").bytes_le,  # ISlangCastable
+    UUID("003A09FC-3A4D-4BA0-AD60-1FD863A915AB").bytes_le,  # ISlangFileSystem
 }
 
 
@@ -91,43 +86,46 @@ class Slang:
     def __init__(self, path: str) -> None:
         try:
             self._library = ctypes.CDLL(path)  # RTLD_LOCAL: its symbols do not conflict with others
-            for name, (result, arguments) in _FUNCTIONS.items():
+            for name, (result, *arguments) in _FUNCTIONS.items():
                 function = getattr(self._library, name)
                 function.restype, function.argtypes = result, arguments
         except (OSError, AttributeError) as error:
-            raise Unusable(f"{path} cannot be used as Slang's library: {error}") from None
-        self.name = f"Slang {self._library.spGetBuildTagString().decode(errors='replace')}"
+            raise UnavailableError(f"{path} cannot be used as Slang's library: {error}") from None
+        tag = self._library.spGetBuildTagString().decode(errors="replace")
+        self.name = f"Slang {tag}"
+        if [int(each) for each in re.findall(r"\d+", tag)] < _OLDEST and tag[:1].isdigit():
+            raise UnavailableError(f"{path} is {self.name}, which is too old; install 2026.12 or later")
         self._session = self._library.spCreateSession(None)
         if not self._session:
-            raise Unusable(f"{path}: Slang created no session")
+            raise UnavailableError(f"{path}: Slang created no session")
 
-    def compile(self, source: Source) -> Result:
+    def compile(self, source: Request) -> Result:
         """Compiles to SPIR-V without optimization."""
         version = source.spirv_version or _SPIRV_VERSION
-        options = _options(source)
+        if version < _SPIRV_VERSION:  # Slang would write the header of that version
+            raise InvalidArgumentError(f"{self.name} writes SPIR-V 1.3 and later, not {version}")
+        options = [*_options(source), *source.options]
         result, log = self._attempt(source, version, options)
         if _UNUSED_BYTES in log:
             options.remove(_KEEP)
             result, log = self._attempt(source, version, options)
+        texts = result.files.texts.values()
         if (
-            result.spirv
-            and source.register_bases
-            and (any(map(_PLACED.search, result.files.texts())) or shared_bindings(result.spirv))
+            source.register_bases
+            and result.spirv
+            and (any(map(_PLACED.search, texts)) or shared_bindings(Module(result.spirv)))
         ):
             # Slang would number what has [[vk::binding]] anew, and two variables of a ParameterBlock alike.
             message = (
                 "Slang cannot shift registers beside [[vk::binding]] or a ParameterBlock; number all "
                 "variables by [[vk::binding]], or none by registers"
             )
-            return result._replace(spirv=b"", messages=[(source.name, 0, 0, "error", message, "")])
-        if result.spirv and version == "1.3" and any(_EXCHANGE.search(text) for text in result.files.texts()):
-            if source.spirv_version:
-                message = "an atomic exchange needs SPIR-V 1.4: choose it as spirv_version, or leave that out"
-                return result._replace(spirv=b"", messages=[(source.name, 0, 0, "error", message, "")])
+            return result._replace(spirv=b"", messages=error_in(source, message))
+        if result.spirv and version == "1.3" and any(map(_EXCHANGE.search, texts)):
             result, log = self._attempt(source, "1.4", options)
         return result
 
-    def _attempt(self, source: Source, version: str, options: list[str]) -> tuple[Result, bytes]:
+    def _attempt(self, source: Request, version: str, options: list[str]) -> tuple[Result, bytes]:
         """The result of one attempt, and Slang's log."""
         library = self._library
         files = Files(source)
@@ -138,22 +136,13 @@ class Slang:
             library.spSetCodeGenTarget(request, _SPIRV)
             profile = library.spFindProfile(self._session, f"spirv_{version.replace('.', '_')}".encode())
             library.spSetTargetProfile(request, 0, profile)
-            for listed in (options, source.options):
-                encoded = [option.encode() for option in listed]
-                if not library.spProcessCommandLineArguments(
-                    request, (ctypes.c_char_p * len(encoded))(*encoded), len(encoded)
-                ):
-                    continue
-                if listed is options:
-                    raise Unusable(
-                        f"{self.name} lacks an option that kompute_py needs; install 2026.12 or later"
-                    )
+            encoded = [option.encode() for option in options]
+            if library.spProcessCommandLineArguments(
+                request, (ctypes.c_char_p * len(encoded))(*encoded), len(encoded)
+            ):
                 log = library.spGetDiagnosticOutput(request) or b"Slang does not take them"
-                refused = [
-                    (source.name, 0, 0, "error", f"compiler_options: {each[4]}", "")
-                    for each in _messages(log, source)
-                ]
-                return Result(b"", refused, files), b""
+                why = "; ".join(each[4] for each in _messages(log, source))
+                return Result(b"", error_in(source, f"compiler_options: {why}"), files), b""
             for folder in source.include_dirs:
                 library.spAddSearchPath(request, os.fsencode(folder))
             head = b""
@@ -162,7 +151,7 @@ class Slang:
                     head += f"#define {name} {value}\n".encode()
                 else:
                     library.spAddPreprocessorDefine(request, name.encode(), value.encode())
-            text = source.text.removeprefix(b"\xef\xbb\xbf")
+            text = source.source.removeprefix(b"\xef\xbb\xbf")
             if head:
                 text = head + b"#line 1\n" + text
             unit = library.spAddTranslationUnit(request, _LANGUAGES[source.language], b"kp_source")
@@ -171,46 +160,26 @@ class Slang:
             failed = library.spCompile(request) < 0
             log = library.spGetDiagnosticOutput(request) or b""
             spirv = b""
-            truths: list[str] = []
             if not failed:
-                truths = self._bools(request)
+                for truth in self._bools(request):
+                    message = f"{truth} is a bool in a buffer, which has no place in memory: declare it uint"
+                    return Result(b"", error_in(source, message), files), log
                 size = ctypes.c_size_t()
                 code = library.spGetEntryPointCode(request, 0, ctypes.byref(size))
                 spirv = ctypes.string_at(code, size.value) if code else b""
-            messages = files.placed(_messages(log, source))
-            if truths:
-                message = f"{truths[0]} is a bool in a buffer, which has no place in memory: declare it uint"
-                return Result(b"", [(source.name, 0, 0, "error", message, "")], files), log
-            return Result(spirv, messages, files), log
+            return Result(spirv, files.placed(_messages(log, source)), files), log
         finally:
             library.spDestroyCompileRequest(request)
 
-    def _bools(self, request: int) -> list[str]:
+    def _bools(self, request: int) -> Iterator[str]:
         """The names of bools in blocks, which the SPIR-V does not tell from ints."""
         blob = ctypes.c_void_p()
         self._library.spReflection_ToJson(self._library.spGetReflection(request), request, ctypes.byref(blob))
-        if not blob.value:
-            return []
-        told = json.loads(_contents(blob.value))
-        found: list[str] = []
-
-        def look(part: Any, name: str) -> None:
-            if isinstance(part, list):
-                for each in part:
-                    look(each, name)
-            elif isinstance(part, dict):
-                if part.get("scalarType") == "bool":
-                    found.append(name)
-                own = f"{name}.{part['name']}" if name and "name" in part else part.get("name", name)
-                if "kind" in part:  # a type, whose name is not a member's
-                    own = name
-                for key in ("type", "elementType", "resultType", "fields"):
-                    look(part.get(key), own)
-
+        told = json.loads(_contents(blob.value)) if blob.value else {}
         for each in (told, *told.get("entryPoints", ())):
-            given = each.get("parameters", ())
-            look([p for p in given if p.get("binding", {}).get("kind") != "specializationConstant"], "")
-        return found
+            for given in each.get("parameters", ()):
+                if given.get("binding", {}).get("kind") != "specializationConstant":
+                    yield from _bools_in(given, "")
 
     def _file_system(self, files: Files) -> Methods:
         def cast(this: int, asked: Any) -> int | None:
@@ -227,6 +196,20 @@ class Slang:
         return Methods(_INTERFACES, [_CAST(cast), _LOAD(load)])
 
 
+def _bools_in(part: Any, name: str) -> Iterator[str]:
+    """The paths of bools in a part of Slang's reflection."""
+    if isinstance(part, list):
+        for each in part:
+            yield from _bools_in(each, name)
+    elif isinstance(part, dict):
+        if part.get("scalarType") == "bool":
+            yield name
+        if "kind" not in part:  # a type's name is not a member's
+            name = ".".join(filter(None, (name, part.get("name"))))
+        for key in ("type", "elementType", "resultType", "fields"):
+            yield from _bools_in(part.get(key), name)
+
+
 def _contents(blob: int) -> bytes:
     """The contents of an ISlangBlob, which is released."""
     table = ctypes.cast(blob, ctypes.POINTER(ctypes.POINTER(ctypes.c_void_p)))[0]
@@ -237,7 +220,7 @@ def _contents(blob: int) -> bytes:
     return content
 
 
-def _options(source: Source) -> list[str]:
+def _options(source: Request) -> list[str]:
     options = [
         "-O0",  # the package's optimizer follows; it keeps names and interfaces
         _KEEP,
@@ -247,7 +230,7 @@ def _options(source: Source) -> list[str]:
     ]
     if source.language == "hlsl":
         # Slang ignores the pragma.
-        order = "row" if _ROW_MAJOR.search(source.text) else "column"
+        order = "row" if _ROW_MAJOR.search(source.source) else "column"
         options += ["-fvk-use-dx-layout", f"-matrix-layout-{order}-major"]
     if source.debug_info:
         options.append("-g2")
@@ -257,7 +240,7 @@ def _options(source: Source) -> list[str]:
     return options
 
 
-def _types_of_hlsl(source: Source) -> list[tuple[str, str]]:
+def _types_of_hlsl(source: Request) -> list[tuple[str, str]]:
     """Macros for HLSL's small types, because Slang lacks some of them.
 
     They have 32 bits unless `hlsl_16bit_types` is set.
@@ -277,41 +260,35 @@ def _types_of_hlsl(source: Source) -> list[tuple[str, str]]:
 # -- messages --------------------------------------------------------------------------------------
 
 
-def _messages(log: bytes, source: Source) -> list[Message]:
+def _messages(log: bytes, source: Request) -> list[Message]:
     """Slang's machine-readable lines: code, severity, file, line, column, the end's line and column, message.
 
     A line of severity "span" adds details or another place to the line before it.
     """
-    found: list[Message] = []
-    codes: list[str] = []
-    for line in log.decode(errors="replace").splitlines():
+    found: list[tuple[str, Message]] = []  # with their codes
+    for line in filter(None, map(str.strip, log.decode(errors="replace").splitlines())):
         parts = line.split("\t", 7)
         if len(parts) < 8 or not parts[3].isdigit() or not parts[4].isdigit():
-            if line.strip():
-                if found:
-                    found[-1] = (*found[-1][:4], f"{found[-1][4]}\n{line.strip()}", "")
-                else:
-                    found.append(("", 0, 0, "error", line.strip(), ""))
-                    codes.append("")
+            code, last = found.pop() if found else ("", ("", 0, 0, "error", "", ""))
+            found.append((code, (*last[:4], f"{last[4]}\n{line}".strip(), "")))
             continue
-        code, severity, file, number, column, message = *parts[:3], int(parts[3]), int(parts[4]), parts[7]
-        if severity == "span":
-            if found and message and found[-1][:3] == (file, number, column):
-                found[-1] = (*found[-1][:4], message.rstrip("."), "")
-            elif found and message:
-                found.append((file, number, column, "note", message.rstrip("."), ""))
-                codes.append(code)
+        code, severity, message = parts[0], parts[1], parts[7].rstrip(".")
+        place = (parts[2], int(parts[3]), int(parts[4]))
+        if severity == "span" and not (found and message):
             continue
-        if severity not in ("error", "warning", "note"):
+        if severity == "span" and found[-1][1][:3] == place:
+            code, (*_, severity, _, _) = found.pop()
+        elif severity == "span":
+            severity = "note"
+        elif severity not in ("error", "warning", "note"):
             severity = "error"  # "fatal", "internal"
-        found.append((file, number, column, severity, message.rstrip("."), ""))
-        codes.append(code)
-    if _NO_ENTRY in codes:
+        found.append((code, (*place, severity, message, "")))
+    if any(code == _NO_ENTRY for code, _ in found):
         return no_entry(source)
     ignored = _IGNORED | (_IGNORED_IN_HLSL if source.language == "hlsl" else set())
     kept: dict[Message, None] = {}
     dropped = False
-    for each, code in zip(found, codes, strict=True):
+    for code, each in found:
         # A note belongs to the message before it.
         heeded = "'#pragma pack_matrix'" in each[4] and each[0].endswith(source.name)  # by _options
         if each[3] != "note":

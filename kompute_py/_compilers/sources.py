@@ -1,4 +1,4 @@
-"""The source that a compiler in its own process takes, its result, and the files that it reads.
+"""The result of a compiler in its own process, and the files that it reads.
 
 Slang and DXC read every file through `Files`. It provides virtual includes, prevents source text from
 including files of the current folder by chance, and records each tried path.
@@ -11,6 +11,9 @@ import os
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
+from uuid import UUID
+
+from .request import Request
 
 _MOST_BYTES = 64 << 20  # the limit for one file
 # Slang's message, and DXC's.
@@ -28,25 +31,6 @@ Message = tuple[str, int, int, str, str, str]
 """The fields of a `Diagnostic`."""
 
 
-class Source(NamedTuple):
-    """The source and options of a compilation: the fields of a request that Slang and DXC use, as text."""
-
-    text: bytes
-    name: str
-    language: str
-    entry: str
-    defines: list[tuple[str, str]]
-    include_dirs: list[str]
-    includes: dict[str, bytes]
-    debug_info: bool
-    target: str
-    spirv_version: str
-    hlsl_16bit_types: bool
-    register_bases: dict[str, int]
-    options: list[str]
-    """The compiler's own options, after those of kompute_py."""
-
-
 class Result(NamedTuple):
     """The result of a compilation."""
 
@@ -58,26 +42,20 @@ class Result(NamedTuple):
     """Makes the syntax tree, "" if the compiler shows none."""
 
 
-class Unusable(Exception):
-    """The library is not the compiler's or is too old; the text says why."""
-
-
-def no_entry(source: Source) -> list[Message]:
-    """The message for a source without its entry point. It names the first function that could be one."""
-    message = f"the source has no entry point {source.entry!r}; give the name of a function with [numthreads]"
-    if found := _FUNCTION.search(source.text):
-        message += f": entry={found[1].decode()!r}"
+def error_in(source: Request, message: str) -> list[Message]:
+    """The messages of a source with an error that has no line."""
     return [(source.name, 0, 0, "error", message, "")]
 
 
-def guid(first: int, second: int, third: int, *rest: int) -> bytes:
-    """The 16 bytes of an interface's number."""
-    return (
-        first.to_bytes(4, "little") + second.to_bytes(2, "little") + third.to_bytes(2, "little") + bytes(rest)
-    )
+def no_entry(source: Request) -> list[Message]:
+    """The message for a source without its entry point. It names the first function that could be one."""
+    message = f"the source has no entry point {source.entry!r}; give the name of a function with [numthreads]"
+    if found := _FUNCTION.search(source.source):
+        message += f": entry={found[1].decode()!r}"
+    return error_in(source, message)
 
 
-UNKNOWN = guid(0, 0, 0, 0xC0, 0, 0, 0, 0, 0, 0, 0x46)
+UNKNOWN = UUID("00000000-0000-0000-C000-000000000046").bytes_le
 """IUnknown, which every interface extends."""
 
 
@@ -108,7 +86,7 @@ class Methods:
 class Files:
     """The files of one compilation."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Request) -> None:
         self._on_disk = not source.name.startswith("<")
         self.main = source.name if self._on_disk else f"{_NOWHERE}/{source.name}"
         """The path of the source that the compiler is given."""
@@ -116,9 +94,10 @@ class Files:
             os.path.normpath(folder) for folder in (os.path.dirname(self.main), *source.include_dirs)
         )
         self._virtual = {os.path.normpath(name): text for name, text in source.includes.items()}
-        self._probes: dict[str, bytes | None] = {}
-        self._texts: dict[str, bytes] = {self.main: source.text}
-        self._included: dict[str, None] = {}
+        self.probes: dict[str, bytes | None] = {}
+        """Every tried path with its content, or None if there was no file."""
+        self.texts: dict[str, bytes] = {self.main: source.source}
+        """The source and its includes."""
 
     def read(self, path: str) -> bytes | None:
         """The text of an included file without a byte-order mark; None if there is no such file."""
@@ -132,35 +111,22 @@ class Files:
         for folder in self._folders:
             name = path if folder == "." or path in self._virtual else os.path.relpath(path, folder)
             if name in self._virtual:
-                self._texts[path] = self._virtual[name]
+                self.texts[path] = self._virtual[name]
                 return self._virtual[name]
         if path.split(os.sep, 1)[0] == _NOWHERE and not self._on_disk:
             return None
         if not os.path.isfile(path):
             if not os.path.exists(path):
-                self._probes.setdefault(path, None)
+                self.probes.setdefault(path, None)
             return None
         if os.path.getsize(path) > _MOST_BYTES:
             return None
         with open(path, "rb") as file:
             content = file.read()
-        self._probes[path] = content
-        self._texts[path] = content
-        self._included[path] = None
+        self.probes[path] = content
+        self.texts[path] = content
         self._folders.setdefault(os.path.dirname(path) or ".")
         return content
-
-    def texts(self) -> list[bytes]:
-        """The texts of the source and its includes."""
-        return list(self._texts.values())
-
-    def included(self) -> list[str]:
-        """The files that were read from disk."""
-        return list(self._included)
-
-    def probes(self) -> list[tuple[str, bytes | None]]:
-        """Every tried path with its content, or None if there was no file."""
-        return list(self._probes.items())
 
     def _looked_in(self, message: str) -> str:
         """Where an include was looked for that is not there, for the compiler's message about it."""
@@ -169,7 +135,7 @@ class Files:
             return ""
         tried = [
             os.path.dirname(path) or "."
-            for path, content in self._probes.items()
+            for path, content in self.probes.items()
             if content is None and os.path.basename(path) == os.path.basename(missing[1] or missing[2])
         ]
         listed = ", ".join(map(repr, dict.fromkeys(tried)))
@@ -179,8 +145,8 @@ class Files:
         """The messages with the files' real names and the source's lines."""
         placed = []
         for file, line, column, severity, message, _ in messages:
-            lines = self._texts.get(
-                file, self._texts.get(os.path.normpath(file) if file else "", b"")
+            lines = self.texts.get(
+                file, self.texts.get(os.path.normpath(file) if file else "", b"")
             ).splitlines()
             text = lines[line - 1].decode(errors="replace") if 0 < line <= len(lines) else ""
             message += self._looked_in(message)

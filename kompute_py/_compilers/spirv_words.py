@@ -16,12 +16,11 @@ _SWAPPED = MAGIC[::-1]
 HEADER = 5  # words before the first instruction
 
 SOURCE, NAME, MEMBER_NAME, EXTENSION, EXTENDED, ENTRY_POINT, CAPABILITY = 3, 5, 6, 10, 12, 15, 17
-TYPE_BOOL, TYPE_INT, TYPE_FLOAT, TYPE_VECTOR, TYPE_MATRIX = 20, 21, 22, 23, 24
-TYPE_ARRAY, TYPE_RUNTIME_ARRAY, TYPE_STRUCT, TYPE_POINTER = 28, 29, 30, 32
-CONSTANT, FUNCTION, VARIABLE, ARRAY_LENGTH = 43, 54, 59, 68
-DECORATE, MEMBER_DECORATE = 71, 72
+TYPE_INT, TYPE_VECTOR, TYPE_ARRAY, TYPE_RUNTIME_ARRAY, TYPE_POINTER = 21, 23, 28, 29, 32
+FUNCTION, VARIABLE, DECORATE, MEMBER_DECORATE = 54, 59, 71, 72
 TYPES = range(19, 40)
 """Opcodes that declare types."""
+_BINDING, _SET = 33, 34  # decorations
 
 
 def is_spirv(content: bytes) -> bool:
@@ -58,29 +57,6 @@ def _reason(content: bytes) -> str:
     )
 
 
-def words_of(spirv: bytes) -> array.array[int]:
-    """The module's words."""
-    words = array.array("I")
-    words.frombytes(spirv)
-    return words
-
-
-def instructions(words: array.array[int]) -> Iterator[tuple[int, int, int]]:
-    """(opcode, index of its first word, number of words) of each instruction."""
-    at = HEADER
-    while at < len(words):
-        length = words[at] >> 16
-        if length == 0 or at + length > len(words):
-            return
-        yield words[at] & 0xFFFF, at, length
-        at += length
-
-
-def text_at(words: array.array[int], at: int, end: int) -> str:
-    """The literal string in words `at` to `end`."""
-    return words[at:end].tobytes().split(b"\0", 1)[0].decode(errors="replace")
-
-
 def encoded(opcode: int, operands: list[int], text: str | None = None) -> array.array[int]:
     """An instruction with these operands, followed by a literal string if `text` is given."""
     tail = array.array("I")
@@ -90,34 +66,104 @@ def encoded(opcode: int, operands: list[int], text: str | None = None) -> array.
     return array.array("I", [opcode | (1 + len(operands) + len(tail)) << 16, *operands]) + tail
 
 
-class Rewriter:
-    """A copy of a module with instructions replaced, dropped and added."""
+class Module:
+    """A module that a compiler made: its words, which may be changed, its declarations, and instructions to
+    add and to leave out.
+    """
 
-    def __init__(self, words: array.array[int]) -> None:
-        self._words = words
-        self._changes: dict[int, array.array[int]] = {}
-        self.bound = words[3]
+    def __init__(self, spirv: bytes) -> None:
+        self.words = words = array.array("I", spirv)
+        self.head: list[tuple[int, int, int]] = []
+        """(opcode, index of its first word, number of words) of each instruction before the functions."""
+        self.body: list[tuple[int, int, int]] = []
+        """Those of the functions."""
+        self.names: dict[int, str] = {}
+        self.places: dict[int, int] = {}
+        """The indices of types and of variables outside of functions."""
+        self.ints: dict[int, tuple[int, bool]] = {}
+        """Types of integers and of vectors of them: bits, and whether they are signed."""
+        self.annotations: dict[int, list[int]] = {}
+        """The indices of the instructions that name or decorate an id, the name first."""
+        self._added: dict[int, array.array[int]] = {}
+        self._replaced: dict[int, array.array[int]] = {}
+        at, listed = HEADER, self.head
+        while at < len(words):
+            opcode, length = words[at] & 0xFFFF, words[at] >> 16
+            if length == 0 or at + length > len(words):
+                break
+            if opcode == FUNCTION:
+                listed = self.body
+            listed.append((opcode, at, length))
+            if listed is self.head:
+                self._declare(opcode, at, length)
+            at += length
 
-    def replace(self, at: int, *instead: array.array[int]) -> None:
-        """Replaces the instruction at word `at` with others, or removes it."""
-        self._changes[at] = sum(instead, array.array("I"))
+    def _declare(self, opcode: int, at: int, length: int) -> None:
+        words = self.words
+        if opcode in (NAME, DECORATE):
+            self.annotations.setdefault(words[at + 1], []).append(at)
+        if opcode == NAME:
+            self.names[words[at + 1]] = self.text(at + 2, at + length)
+        elif opcode == VARIABLE:
+            self.places[words[at + 2]] = at
+        elif opcode in TYPES:
+            self.places[words[at + 1]] = at
+            if opcode == TYPE_INT:
+                self.ints[words[at + 1]] = (words[at + 2], bool(words[at + 3]))
+            elif opcode == TYPE_VECTOR and words[at + 2] in self.ints:
+                self.ints[words[at + 1]] = self.ints[words[at + 2]]
+
+    def kind(self, declared: int) -> int:
+        """The opcode of a type or a variable; 0 for other ids."""
+        return self.words[self.places[declared]] & 0xFFFF if declared in self.places else 0
+
+    def inner(self, kind: int) -> int:
+        """The type that a pointer points to, or an array consists of; 0 for other types."""
+        place = {TYPE_POINTER: 3, TYPE_ARRAY: 2, TYPE_RUNTIME_ARRAY: 2}.get(self.kind(kind))
+        return self.words[self.places[kind] + place] if place else 0
+
+    def variables(self) -> Iterator[tuple[int, int]]:
+        """Each variable outside of functions, and its index."""
+        return ((each, at) for each, at in self.places.items() if self.words[at] & 0xFFFF == VARIABLE)
+
+    def bindings(self) -> dict[int, tuple[int, int]]:
+        """The set of each variable with a binding, and the index of the word with its number."""
+        bound = {}
+        for variable, _ in self.variables():
+            found = {self.words[at + 2]: at + 3 for at in self.annotations.get(variable, ())[::-1]}
+            if _BINDING in found:
+                bound[variable] = (self.words[found[_SET]] if _SET in found else 0, found[_BINDING])
+        return bound
+
+    def text(self, at: int, end: int) -> str:
+        """The literal string in words `at` to `end`."""
+        return self.words[at:end].tobytes().split(b"\0", 1)[0].decode(errors="replace")
+
+    def insert(self, at: int, *added: array.array[int]) -> None:
+        """Puts instructions before the one at word `at`."""
+        self._added[at] = sum(added, array.array("I"))
+
+    def replace(self, at: int, instead: array.array[int] | None = None) -> None:
+        """Replaces the instruction at word `at` with another, or leaves it out."""
+        self._replaced[at] = instead or array.array("I")
+
+    def rename(self, named: int, name: str) -> None:
+        """Gives an id that has a name another one."""
+        self.replace(self.annotations[named][0], encoded(NAME, [named], name))
 
     def fresh(self) -> int:
         """A new, unused id."""
-        self.bound += 1
-        return self.bound - 1
+        self.words[3] += 1
+        return self.words[3] - 1
 
     def result(self) -> bytes:
         """The changed module."""
-        words, changes = self._words, self._changes
-        parts = [words[:HEADER]]
-        parts[0][3] = self.bound
-        at = HEADER
-        for change in sorted(changes):
-            parts += [words[at:change], changes[change]]
-            at = change + (words[change] >> 16)
-        parts.append(words[at:])
-        return b"".join(part.tobytes() for part in parts)
+        words, parts, at = self.words, [], 0
+        for place in sorted({*self._added, *self._replaced}):
+            end = place + (words[place] >> 16)
+            parts += [words[at:place], self._added.get(place), self._replaced.get(place, words[place:end])]
+            at = end
+        return b"".join(part.tobytes() for part in (*parts, words[at:]) if part)
 
 
 assert sys.byteorder == "little", "SPIR-V is read as words of the machine, which must be little-endian"

@@ -58,28 +58,30 @@ OptimizeFor optimization_named(const std::string& name) {
                 "'" + name + "' is not a level of optimization; choose one of none, size, performance");
 }
 
+CompileRequest request_of(std::string source, std::string name, std::string entry,
+                          std::vector<std::pair<std::string, std::string>> defines,
+                          std::vector<std::string> include_dirs,
+                          std::map<std::string, std::string> virtual_includes, const std::string& optimize,
+                          bool debug_info, std::string target, std::string spirv_version,
+                          std::string glsl_version, bool auto_bind, bool hlsl_offsets) {
+    return {std::move(source),
+            std::move(name),
+            std::move(entry),
+            std::move(defines),
+            std::move(include_dirs),
+            std::move(virtual_includes),
+            optimization_named(optimize),
+            debug_info,
+            std::move(target),
+            std::move(spirv_version),
+            std::move(glsl_version),
+            auto_bind,
+            hlsl_offsets};
+}
+
 // (SPIR-V, SPIR-V before optimization or b"" if it is the same, warnings, files used,
 // [(path, content | None)] for every path at which an include was looked up).
-py::tuple compile_in_python(std::string source, std::string name, std::string entry,
-                            std::vector<std::pair<std::string, std::string>> defines,
-                            std::vector<std::string> include_dirs,
-                            std::map<std::string, std::string> virtual_includes, const std::string& optimize,
-                            bool debug_info, std::string target, std::string spirv_version,
-                            std::string glsl_version, bool auto_bind, bool hlsl_offsets, double seconds) {
-    CompileRequest request;
-    request.source = std::move(source);
-    request.name = std::move(name);
-    request.entry = std::move(entry);
-    request.defines = std::move(defines);
-    request.include_dirs = std::move(include_dirs);
-    request.virtual_includes = std::move(virtual_includes);
-    request.optimize = optimization_named(optimize);
-    request.debug_info = debug_info;
-    request.target = std::move(target);
-    request.spirv_version = std::move(spirv_version);
-    request.glsl_version = std::move(glsl_version);
-    request.auto_bind = auto_bind;
-    request.hlsl_offsets = hlsl_offsets;
+py::tuple compile_in_python(CompileRequest request, double seconds) {
     const CompileOutput output = interruptibly([request = std::move(request)] { return compile(request); },
                                                seconds, "compiling takes longer than its time limit");
     py::list included;
@@ -130,9 +132,12 @@ py::list probes_to_python(const std::vector<IncludeProbe>& probes) {
 }
 
 void bind_shader_compile(py::module_& m) {
-    m.def("compile", &compile_in_python, "source"_a, "name"_a, "entry"_a, "defines"_a, "include_dirs"_a,
-          "virtual_includes"_a, "optimize"_a, "debug_info"_a, "target"_a, "spirv_version"_a, "glsl_version"_a,
-          "auto_bind"_a, "hlsl_offsets"_a, "seconds"_a = std::numeric_limits<double>::infinity());
+    py::class_<CompileRequest>(m, "CompileRequest")
+        .def(py::init(&request_of), "source"_a, "name"_a, "entry"_a, "defines"_a, "include_dirs"_a,
+             "virtual_includes"_a, "optimize"_a, "debug_info"_a, "target"_a, "spirv_version"_a,
+             "glsl_version"_a, "auto_bind"_a, "hlsl_offsets"_a)
+        .def("check", &check_request);
+    m.def("compile", &compile_in_python, "request"_a, "seconds"_a = std::numeric_limits<double>::infinity());
     m.def("finish_spirv", &finish_in_python, "spirv"_a, "name"_a, "optimize"_a, "target"_a);
     m.def("render_diagnostics", &render_in_python, "diagnostics"_a);
     m.def("compiler_id", &compiler_id);

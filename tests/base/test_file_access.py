@@ -15,7 +15,7 @@ import pytest
 
 import kompute_py as kp
 from kompute_py._base.file_access import create_temporary, delete_abandoned, is_temporary
-from kompute_py._compilers.cache import CachedShader, ShaderCache
+from kompute_py._compilers.cache import Compiled, ShaderCache
 from kompute_py._compilers.libraries import find_library
 from kompute_py._files import index as indices
 from kompute_py._files import reading
@@ -133,7 +133,7 @@ def test_a_hostile_pipeline_cache_is_ignored(tmp_path, make_manager, hanging, ki
 
 def test_an_entry_under_anothers_name_is_none(tmp_path):
     cache = ShaderCache(str(tmp_path))
-    cache.store(b"first", CachedShader(b"1", [], []), [], "<a>")
+    cache.store(b"first", Compiled(b"1", b"", [], []), "<a>")
     os.rename(cache.path(b"first"), cache.path(b"second"))
     assert cache.load(b"second") is None
 

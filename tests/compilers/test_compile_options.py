@@ -73,12 +73,16 @@ def test_versions_of_spirv(target, newest):
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_versions_of_spirv_from_hlsl(compiler):
-    for version in ("1.3", "1.5"):
+    for version in ("1.3", "1.4", "1.5"):
         spirv = kp.compile(HLSL, language="hlsl", entry="fill", spirv_version=version, compiler=compiler)
         assert spirv[4:8] == bytes((0, int(version[2]), 1, 0))
     assert kp.compile(HLSL, language="hlsl", entry="fill", compiler=compiler)[5] == 3
-    with pytest.raises(kp.InvalidArgumentError, match=r"(DXC|Slang) writes for vulkan1\.2.*1\.5$"):
+    with pytest.raises(kp.InvalidArgumentError, match=r"1\.6.*belongs to vulkan1\.2.*1\.5$"):
         kp.compile(HLSL, language="hlsl", entry="fill", spirv_version="1.6", compiler=compiler)
+    with pytest.raises(
+        (kp.ShaderCompileError, kp.InvalidArgumentError), match=r"writes SPIR-V 1\.3.*not 1\.1"
+    ):
+        kp.compile(HLSL, language="hlsl", entry="fill", spirv_version="1.1", compiler=compiler)
 
 
 def test_versions_are_text():

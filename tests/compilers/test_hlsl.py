@@ -15,7 +15,7 @@ import pytest
 
 import kompute_py as kp
 from kompute_py._compilers import languages as shader_languages
-from tests.support.languages import COMPILERS, needs_dxc, needs_slang, skipping_missing_waves
+from tests.support.languages import COMPILERS, dxc_is_old, needs_dxc, needs_slang, skipping_missing_waves
 from tests.support.programs import PROGRAMS, USES_WAVES, in_language
 
 pytestmark = pytest.mark.shared
@@ -245,8 +245,11 @@ def test_exchanges_need_a_version_of_spirv():
         "RWStructuredBuffer<uint> o; [numthreads(1, 1, 1)] void main() { InterlockedExchange(o[0], 1u, "
         "o[1]); }"
     )
-    for options in ({"spirv_version": "1.3"}, {"target": "vulkan1.1"}):
-        with pytest.raises(kp.ShaderCompileError, match=r"needs SPIR-V 1\.4"):
+    for options, told in (
+        ({"spirv_version": "1.3"}, r"writes SPIR-V 1\.4 of it, not 1\.3"),
+        ({"target": "vulkan1.1"}, r"needs SPIR-V 1\.4, which vulkan1\.1 lacks"),
+    ):
+        with pytest.raises(kp.ShaderCompileError, match=told):
             kp.compile(source, language="hlsl", compiler="slang", **options)
     assert kp.ShaderModule(source, language="slang").compiler is not None
 
@@ -495,7 +498,13 @@ def test_binding_numbers(compiler, declared, numbers):
     source = f"{lines}\n[numthreads(1, 1, 1)] void main() {{ a[0] = 1; b[0] = 2; c[0] = 3; }}"
     module = kp.ShaderModule(source, language="hlsl", compiler=compiler)
     found = {p.name: (p.set, p.binding) for p in module.signature.parameters}
-    assert found == {n: v if isinstance(v, tuple) else (0, v) for n, v in zip("abc", numbers, strict=True)}
+    wanted = {n: v if isinstance(v, tuple) else (0, v) for n, v in zip("abc", numbers, strict=True)}
+    if compiler == "dxc" and dxc_is_old():  # it leaves numbers out for counters
+        given = [n for n, line in zip("abc", declared, strict=True) if "(" in line]
+        assert len(set(found.values())) == 3
+        assert {n: found[n] for n in given} == {n: wanted[n] for n in given}
+    else:
+        assert found == wanted
 
 
 def test_register_bases(compiler):
@@ -634,7 +643,7 @@ def test_without_dxc_hlsl_goes_to_slang(monkeypatch, caplog):
     """With one note; without both, the error names what to install."""
     monkeypatch.setenv("KOMPUTE_PY_DXC_LIBRARY", "")
     monkeypatch.delenv("KOMPUTE_PY_COMPILER", raising=False)
-    monkeypatch.setattr(shader_languages, "_noted", False)
+    shader_languages._note_fallback.cache_clear()
     with caplog.at_level(logging.WARNING, logger="kompute_py"):
         assert kp.ShaderModule(SOURCE, language="hlsl").compiler.startswith("Slang")
         kp.compile(SOURCE, language="hlsl")

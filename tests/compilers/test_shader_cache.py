@@ -17,7 +17,7 @@ from kompute_py import _native
 from kompute_py._base.digest import digest, pack, unpack
 from kompute_py._base.file_access import create_temporary
 from kompute_py._compilers import cache as shader_cache
-from kompute_py._compilers.cache import CachedShader, ShaderCache
+from kompute_py._compilers.cache import Compiled, ShaderCache
 from tests.support.child import run_child
 
 pytestmark = pytest.mark.own_driver  # none at all
@@ -150,7 +150,7 @@ def test_everything_that_decides_the_result_is_part_of_the_key(folder, runs, tmp
 
 def test_another_compiler_finds_nothing(folder, runs, monkeypatch):
     kp.compile(shader(""))
-    monkeypatch.setattr(shader_cache, "_compiler_key", b"a newer one")
+    monkeypatch.setattr("kompute_py._compilers.compile.compiler_key", lambda: b"a newer one")
     kp.compile(shader(""))
     assert len(runs) == 2
     assert len(_native.compiler_id()) > 64 and "SPIRV-Tools" in _native.compiler_id()
@@ -276,9 +276,15 @@ def test_a_damaged_entry_is_made_anew(folder, runs, damage):
 
 def test_every_flipped_byte_of_an_entry_is_noticed(tmp_path):
     cache = ShaderCache(str(tmp_path))
-    shader_ = CachedShader(b"\x03\x02\x23\x07" * 3, [("a.comp", 1, 2, "warning", "größe", "x")], ["a.glsl"])
-    cache.store(b"key", shader_, [(str(tmp_path / "none"), None)], "a.comp")
-    assert cache.load(b"key") == shader_._replace(sought=((str(tmp_path / "none"), b""),))
+    shader_ = Compiled(
+        b"\x03\x02\x23\x07" * 3,
+        b"",
+        ["a.glsl"],
+        [(str(tmp_path / "none"), b"")],
+        warnings=[("a.comp", 1, 2, "warning", "größe", "x")],
+    )
+    cache.store(b"key", shader_, "a.comp")
+    assert cache.load(b"key") == shader_
     path = cache.path(b"key")
     with open(path, "rb") as file:
         content = file.read()
@@ -382,9 +388,9 @@ def test_sizes_that_are_none(folder, monkeypatch, text):
 
 def test_the_size_is_bounded_and_what_was_used_least_recently_goes(folder):
     cache = ShaderCache(str(folder), limit=20_000)
-    one = CachedShader(bytes(1000), [], [])
+    one = Compiled(bytes(1000), b"", [], [])
     for number in range(60):
-        cache.store(str(number).encode(), one, [], "<source>")
+        cache.store(str(number).encode(), one, "<source>")
         path = cache.path(str(number).encode())
         if os.path.exists(path):
             os.utime(path, (number, number))
@@ -394,7 +400,7 @@ def test_the_size_is_bounded_and_what_was_used_least_recently_goes(folder):
     cache.prune()
     assert 0.5 * cache.limit < sum(entry.size for entry in cache.entries()) <= cache.limit
     assert cache.load(b"59") == one and cache.load(b"3") == one and cache.load(b"4") is None
-    cache.store(b"large", CachedShader(bytes(30_000), [], []), [], "<source>")
+    cache.store(b"large", Compiled(bytes(30_000), b"", [], []), "<source>")
     assert cache.load(b"large") is None
     assert cache.clear() > 0 and cache.entries() == [] and list(folder.iterdir()) == []
 
@@ -405,7 +411,7 @@ def test_what_dead_writers_left_is_swept_and_other_files_stay(folder):
     (folder / "mine.txt").write_text("")
     (folder / "0.kpsh.1-1.tmp").write_text("")
     alive, path = create_temporary(str(folder), "0.kpsh", 0o600)
-    cache.store(b"key", CachedShader(b"", [], []), [], "<source>")
+    cache.store(b"key", Compiled(b"", b"", [], []), "<source>")
     assert {path.name for path in folder.iterdir()} == {
         "mine.txt",
         os.path.basename(path),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from tests.support.languages import COMPILERS, needs_dxc, needs_slang
+from tests.support.languages import COMPILERS, dxc_is_old, needs_dxc, needs_slang
 
 HEAD = "#version 450\nlayout(local_size_x = 8) in;\n"
 DOUBLED = """
@@ -221,4 +221,8 @@ def test_three_channels_need_a_format(declared, form, compiler):
 
     with pytest.raises(kp.ShaderCompileError, match="'a' has texels of three channels, and no format has"):
         compiled("")
+    if "[2]" in declared and compiler == "dxc" and dxc_is_old():
+        with pytest.raises(kp.ShaderCompileError, match="attribute only applies to"):
+            compiled(f'[[vk::image_format("{form}")]] ')
+        return
     assert compiled(f'[[vk::image_format("{form}")]] ')

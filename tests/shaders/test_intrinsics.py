@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from tests.support.languages import COMPILERS, needs_dxc, needs_slang
+from tests.support.languages import COMPILERS, dxc_is_old, needs_dxc, needs_slang
 from tests.support.sampling import sampled
 
 pytestmark = pytest.mark.shared
@@ -230,6 +230,8 @@ def test_intrinsics(mgr, needs, compiler, name, width):
     needs(mgr, "dispatch")
     dtype = np.dtype(name)
     kind, table = TYPES[name], table_of(compiler, dtype, width)
+    if name == "float16" and compiler == "dxc" and dxc_is_old():
+        table = [each for each in table if "log10" not in each[0]]  # invalid SPIR-V, which is refused
     used = N // width * width
     vector = f"vector<{kind}, {width}>" if width > 1 else kind
     exponent = vector.replace(kind, "int") if compiler == "slang" else vector
@@ -386,7 +388,7 @@ StructuredBuffer<uint> x; RWStructuredBuffer<uint64_t> o;
 @needs_slang
 @pytest.mark.parametrize("code", ["(1l << 40)", "(1u << 32)", "int64_t(0x1ul << 33u)"])
 def test_shifts_beyond_32_bits_are_refused(code):
-    with pytest.raises(kp.ShaderCompileError, match=r"is 0 in Slang.*write ll or ull"):
+    with pytest.raises(kp.ShaderCompileError, match=r"is 0: .*write ll or ull"):
         compiled(code, "int64_t")
     fine = "(1ull << 40) + (1 << 31) + ((int64_t)1l << 40) + (x[0] * 1u << 40) // 1l << 40\n"
     compiled(fine, "int64_t")

@@ -4,6 +4,8 @@ lacks."""
 from __future__ import annotations
 
 import contextlib
+import functools
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +17,15 @@ from kompute_py._compilers.libraries import INSTALL, find_library
 needs_dxc = pytest.mark.skipif(find_library("dxc") is None, reason=f"needs DXC: {INSTALL['dxc']}")
 needs_slang = pytest.mark.skipif(find_library("slang") is None, reason=f"needs Slang: {INSTALL['slang']}")
 COMPILERS = [pytest.param("dxc", marks=needs_dxc), pytest.param("slang", marks=needs_slang)]
+
+
+@functools.cache
+def dxc_is_old() -> bool:
+    """Whether DXC is one before 1.8: the guide "HLSL and Slang" says how these differ."""
+    if find_library("dxc") is None:
+        return False
+    module = kp.ShaderModule("[numthreads(1, 1, 1)] void main() {}", language="hlsl", compiler="dxc")
+    return tuple(map(int, re.findall(r"\d+", module.compiler or ""))) < (1, 8)
 
 
 @contextlib.contextmanager

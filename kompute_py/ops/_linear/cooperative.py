@@ -7,11 +7,13 @@ memory, too: the device decides how a subgroup holds a matrix.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..._compilers.compile import takes_extension
+from ..._base.errors import ShaderCompileError
+from ..._compilers.compile import compile
 from ..._custom.selection import FunctionSelection
 
 if TYPE_CHECKING:
@@ -109,6 +111,18 @@ def cooperation_of(
     if not fit or not takes_extension(EXTENSION):
         return None
     return max(fit, key=lambda each: (each.rows * each.columns * each.depth, each.rows))
+
+
+@functools.cache
+def takes_extension(name: str) -> bool:
+    """Whether the compiler of this package takes an extension of GLSL: older ones refuse later ones. A
+    process tries each once.
+    """
+    try:
+        compile(f"#version 450\n#extension {name} : require\nvoid main() {{}}", optimize=False)
+    except ShaderCompileError:
+        return False
+    return True
 
 
 def write_cooperative(

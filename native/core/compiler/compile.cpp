@@ -130,24 +130,6 @@ bool is_macro_head(std::string_view text) {
     return parameters.find_first_of(std::string_view("()\r\n\0", 5)) == std::string_view::npos;
 }
 
-void check(const CompileRequest& request) {
-    static constexpr std::string_view line_ends("\r\n\0", 3);
-    if (request.name.empty() || request.name.find_first_of(line_ends) != std::string::npos)
-        invalid("the source's name must be one line of text");
-    if (!is_name(request.entry))
-        invalid("'" + request.entry + "' cannot be an entry point: its name is letters, digits and _");
-    for (const auto& [name, value] : request.defines) {
-        if (!is_macro_head(name))
-            invalid("cannot define '" + name + "': a macro's name is letters, digits and _");
-        if (value.find_first_of(line_ends) != std::string::npos)
-            invalid("cannot define " + name + ": a macro's value is one line of text");
-    }
-    for (const std::string& directory : request.include_dirs)
-        if (directory.empty() || directory.find('\0') != std::string::npos)
-            invalid(
-                "an include directory must not be empty or contain a NUL character; '.' is the current one");
-}
-
 [[noreturn]] void fail(std::vector<Diagnostic> diagnostics) {
     std::string text = render_diagnostics(diagnostics);
     throw ShaderCompileFailure(text, std::move(diagnostics));
@@ -524,9 +506,28 @@ CompileOutput finish_spirv(std::vector<uint32_t> words, const std::string& name,
 
 std::string render(const std::vector<Diagnostic>& diagnostics) { return render_diagnostics(diagnostics); }
 
+void check_request(const CompileRequest& request) {
+    static constexpr std::string_view line_ends("\r\n\0", 3);
+    spirv_version(request, target_named(request.target));
+    if (request.name.empty() || request.name.find_first_of(line_ends) != std::string::npos)
+        invalid("the source's name must be one line of text");
+    if (!is_name(request.entry))
+        invalid("'" + request.entry + "' cannot be an entry point: its name is letters, digits and _");
+    for (const auto& [name, value] : request.defines) {
+        if (!is_macro_head(name))
+            invalid("cannot define '" + name + "': a macro's name is letters, digits and _");
+        if (value.find_first_of(line_ends) != std::string::npos)
+            invalid("cannot define " + name + ": a macro's value is one line of text");
+    }
+    for (const std::string& directory : request.include_dirs)
+        if (directory.empty() || directory.find('\0') != std::string::npos)
+            invalid(
+                "an include directory must not be empty or contain a NUL character; '.' is the current one");
+}
+
 CompileOutput compile(const CompileRequest& request) {
+    check_request(request);
     const Target& target = target_named(request.target);
-    check(request);
     CompileOutput out;
     run_with_deep_stack([&] { out = Compilation(request, target).run(); });
     return out;

@@ -26,6 +26,9 @@ struct CompileOutput {
 // Changes if the linked compilers change, or this library's processing around them.
 [[nodiscard]] std::string compiler_id();
 
+// The checks of `compile` that do not read the source. Throws Error(invalid_argument).
+void check_request(const CompileRequest& request);
+
 // Thread-safe; one compiler object for the process. Throws ShaderCompileFailure; its text shows every
 // diagnostic as
 //   blur.comp:12:9: error: 'foo' : undeclared identifier

@@ -258,6 +258,12 @@ std::optional<Candidate> Reflector::binding_of(const Variable& variable) {
     return candidate;
 }
 
+bool holds_words(const BindingInfo& info) {
+    const std::vector<TypeLayout>& members = info.layout.members;
+    return members.size() == 1 && members[0].scalar == ScalarKind::unsigned_int && members[0].width == 32 &&
+           members[0].rows == 1;
+}
+
 // Merges `from`, the same descriptor under another name, into `into`.
 void merge(BindingInfo& into, BindingInfo from) {
     const auto is_pair = [&](DescriptorKind a, DescriptorKind b) {
@@ -275,6 +281,11 @@ void merge(BindingInfo& into, BindingInfo from) {
                         std::to_string(into.binding) + " as a " + to_string(into.kind) + " ('" +
                         into.instance_name + "') and as a " + to_string(from.kind) + " ('" +
                         from.instance_name + "'); a binding has one kind, give one of them another number");
+    }
+    // Slang makes a variable of a byte-address buffer for each type that it is read as. It is shown as words.
+    if (into.instance_name == from.instance_name && holds_words(from) && !holds_words(into)) {
+        std::swap(into.layout, from.layout);
+        std::swap(into.block_name, from.block_name);
     }
     into.count = into.count == 0 || from.count == 0 ? 0 : std::max(into.count, from.count);
     into.access = static_cast<Access>(static_cast<uint8_t>(into.access) | static_cast<uint8_t>(from.access));

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from kompute_py._compilers.compile import takes_extension
 from kompute_py.ops._linear import cooperative as _cooperative
 from tests.ops.linear.test_matrices import numbers
 from tests.support.child import run_child
@@ -25,7 +24,7 @@ SHAPES = [
 def together(mgr, needs):
     """`kp.ops.matmul` by cooperative matrices; skips without them."""
     needs(mgr, "cooperativeMatrix")
-    if not takes_extension(_cooperative.EXTENSION):
+    if not _cooperative.takes_extension(_cooperative.EXTENSION):
         pytest.skip("the compiler of GLSL is older than GL_KHR_cooperative_matrix")
     with mgr:
         yield kp.ops.matmul.variant("matrix")
@@ -55,8 +54,8 @@ def test_turned_sides_and_parts_of_tensors(together, mgr):
 
 
 def test_the_compiler_is_asked():
-    assert takes_extension("GL_KHR_shader_subgroup_basic")
-    assert not takes_extension("GL_KHR_no_such_extension")
+    assert _cooperative.takes_extension("GL_KHR_shader_subgroup_basic")
+    assert not _cooperative.takes_extension("GL_KHR_no_such_extension")
 
 
 def facts_and_ways(compiler, extension):
