@@ -138,9 +138,9 @@ def _only_what_the_module_made():
     """Leaves to the collections in `clean` only what the module's own tests made.
 
     A collection looks at every object there is: some hundred thousand once pytest, NumPy and what tests
-    import are loaded. Two of them a test took most of the suite's time.
+    import are loaded. Two of them a test, or one a module, took much of the suite's time. What is frozen
+    stays so until the session ends.
     """
-    gc.unfreeze()
     gc.collect()
     gc.freeze()
 

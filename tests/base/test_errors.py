@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from tests.support.kernel_sources import INT64
 
 SHADER = """
 #version 450
@@ -16,13 +17,6 @@ layout(push_constant) uniform Params { uint n; } p;
 layout(set = 0, binding = 0) buffer A { float a[]; };
 layout(set = 0, binding = 1) buffer B { float b[]; };
 void main() { b[gl_GlobalInvocationID.x] = a[gl_GlobalInvocationID.x] + float(p.n); }
-"""
-INT64 = """
-#version 450
-#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
-layout(local_size_x = 1) in;
-layout(set = 0, binding = 0) buffer A { int64_t a[]; };
-void main() { a[0] += 1; }
 """
 TOO_WIDE = "#version 450\nlayout(local_size_x = 65535, local_size_y = 64) in;\nvoid main() {}\n"
 TOO_WIDE_BY_CONSTANT = "#version 450\nlayout(local_size_x_id = 0) in;\nvoid main() {}\n"

@@ -179,12 +179,6 @@ def test_demo_with_wrong_results_fails_and_names_them(runs_shaders, tmp_path, ca
     assert "blur rows is wrong" not in shown.out
 
 
-def one_line(capsys):
-    text = capsys.readouterr().err
-    assert text.startswith("kompute-py: error: ") and text.count("\n") == 1, text
-    return text
-
-
 def test_an_installation_without_the_demo_says_so(tmp_path, capsys, monkeypatch):
     for name in ("kompute_py_demo", "kompute_py_demo.report", "kompute_py_demo.run"):
         monkeypatch.setitem(sys.modules, name, None)
@@ -193,33 +187,33 @@ def test_an_installation_without_the_demo_says_so(tmp_path, capsys, monkeypatch)
     assert "the demo is not installed" in error and "kompute-py[demo]" in error and "./dev demo" in error
 
 
-def test_demo_errors_are_one_line(tmp_path, capsys):
+def test_demo_errors_are_one_line(tmp_path, one_line):
     out = str(tmp_path / "out")
     assert main(["demo", str(tmp_path / "missing.png"), "--out", out]) == 1
-    assert "does not exist" in one_line(capsys)
+    assert "does not exist" in one_line()
     (tmp_path / "text.png").write_text("text")
     assert main(["demo", str(tmp_path / "text.png"), "--out", out]) == 1
-    assert "no picture" in one_line(capsys)
+    assert "no picture" in one_line()
     assert main(["demo", "--device", "no such device", "--out", out]) == 1
-    assert "no such device" in one_line(capsys)
+    assert "no such device" in one_line()
     assert main(["demo", "--device", "99", "--out", out]) == 1
-    assert "99" in one_line(capsys)
+    assert "99" in one_line()
     assert main(["demo", "--out", str(tmp_path / "text.png")]) == 1
-    assert "text.png: there is a file of that name; choose another" in one_line(capsys)
+    assert "text.png: there is a file of that name; choose another" in one_line()
 
 
 @pytest.mark.parametrize(
     "arguments", [["--traceback", "demo", "missing.png"], ["demo", "missing.png", "--traceback"]]
 )
-def test_traceback(arguments, tmp_path, capsys, monkeypatch):
+def test_traceback(arguments, tmp_path, capsys, one_line, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(arguments) == 1
     assert "Traceback" in capsys.readouterr().err
     assert main(["demo", "missing.png"]) == 1  # and not in the next run of this process
-    one_line(capsys)
+    one_line()
 
 
-def test_unexpected_errors_are_one_line_too(capsys, monkeypatch):
+def test_unexpected_errors_are_one_line_too(one_line, monkeypatch):
     from kompute_py.cli import info
 
     def fail():
@@ -227,7 +221,7 @@ def test_unexpected_errors_are_one_line_too(capsys, monkeypatch):
 
     monkeypatch.setattr(info, "collect", fail)
     assert main(["info"]) == 1
-    text = one_line(capsys)
+    text = one_line()
     assert "ZeroDivisionError: division by zero" in text and "--traceback" in text
 
 

@@ -28,12 +28,6 @@ def folder(tmp_path, monkeypatch, mgr):
     return tmp_path
 
 
-def one_line(capsys):
-    text = capsys.readouterr().err
-    assert text.startswith("kompute-py: error: ") and text.count("\n") == 1, text
-    return text
-
-
 def test_the_device(folder, capsys):
     assert main(["bench", "--json"]) == 0
     shown = capsys.readouterr()
@@ -101,9 +95,9 @@ def test_a_device_without_timestamps(folder, capsys, monkeypatch):
         (["--device", "no such device"], "no such device"),
     ],
 )
-def test_errors_are_one_line(folder, capsys, options, word):
+def test_errors_are_one_line(folder, one_line, options, word):
     assert main(["bench", *options]) == 1
-    assert word in one_line(capsys)
+    assert word in one_line()
 
 
 @pytest.mark.parametrize(

@@ -71,12 +71,6 @@ def folder(tmp_path, monkeypatch, mgr, needs):
     return tmp_path
 
 
-def one_line(capsys):
-    text = capsys.readouterr().err
-    assert text.startswith("kompute-py: error: ") and text.count("\n") == 1, text
-    return text
-
-
 def photo(height=16, width=24, channels=3, seed=0):
     shape = (height, width, channels) if channels > 1 else (height, width)
     return np.random.default_rng(seed).integers(0, 256, shape, np.uint8)
@@ -105,7 +99,7 @@ def test_array_files(folder, capsys):
     assert "out.npz" in capsys.readouterr().out
 
 
-def test_what_is_rounded_is_said_and_what_would_change_is_refused(folder, capsys):
+def test_what_is_rounded_is_said_and_what_would_change_is_refused(folder, capsys, one_line):
     """The rule of docs/guides/kernels.md: of each file, what the shader of floats gets, or why nothing."""
     command = ["run", "multiply.comp", "--set", "scale=1", "--in", "b=ones:2", "--out", "c=-"]
     rounded = "note: a: a.npy is {} and becomes float32: its numbers are rounded\n"
@@ -134,11 +128,11 @@ def test_what_is_rounded_is_said_and_what_would_change_is_refused(folder, capsys
     ):
         np.save("a.npy", data)
         assert main([*command, "--in", "a=a.npy"]) == 1
-        assert why in one_line(capsys)
+        assert why in one_line()
     assert main([*command, "--in", "a=0.1,2"]) == 0  # as typed
     assert capsys.readouterr().err == ""
     assert main([*command, "--in", "a=1,1e300"]) == 1
-    assert "beyond its range" in one_line(capsys)
+    assert "beyond its range" in one_line()
     assert "float64 to float32" in " ".join(RUN_HELP.split())
 
 
@@ -211,7 +205,7 @@ def test_padding_of_vectors_and_uniform_arrays_is_not_the_users(folder):
     assert np.load("o.npy").tolist() == (v * [[1], [10], [100]]).tolist()
 
 
-def test_uniform_blocks_take_values(folder, capsys):
+def test_uniform_blocks_take_values(folder, capsys, one_line):
     Path("block.comp").write_text(
         "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) uniform Params { float gain; ivec2 "
         "at; } p;\n"
@@ -222,7 +216,7 @@ def test_uniform_blocks_take_values(folder, capsys):
     assert main([*command, "--set", "p.at=1,2"]) == 0
     assert capsys.readouterr().out == "[10.5 10.5]\n"
     assert main(command) == 1
-    assert "'p' lacks at: give --set at=VALUE" in one_line(capsys)
+    assert "'p' lacks at: give --set at=VALUE" in one_line()
 
 
 def test_structs(folder):
@@ -526,37 +520,37 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_does_not_fit_is_said_in_one_line(folder, capsys, case):
+def test_what_does_not_fit_is_said_in_one_line(folder, one_line, case):
     options, words = WRONG[case]
     Path("text.npy").write_text("text")
     Path("text.npz").write_text("text")
     np.savez("two.npz", x=np.ones(1), y=np.ones(1))
     np.save("complex.npy", np.ones(2, complex))
     assert main(["run", "multiply.comp", *options]) == 1
-    text = one_line(capsys)
+    text = one_line()
     for word in words:
         assert word in text
 
 
-def test_integers_that_do_not_fit(folder, capsys):
+def test_integers_that_do_not_fit(folder, one_line):
     Path("int.comp").write_text(
         "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) buffer A { int a[]; };\nvoid main() "
         "{ a[0] = 1; }"
     )
     np.save("a.npy", np.array([2**40]))
     assert main(["run", "int.comp", "--in", "a=a.npy"]) == 1
-    assert "a (int[]) holds int32; the array has values from 1099511627776" in one_line(capsys)
+    assert "a (int[]) holds int32; the array has values from 1099511627776" in one_line()
     assert main(["run", "int.comp", "--in", "a=0.5"]) == 1
-    assert "int32; the array is float64" in one_line(capsys)
+    assert "int32; the array is float64" in one_line()
 
 
-def test_nothing_tells_the_shape(folder, capsys):
+def test_nothing_tells_the_shape(folder, one_line):
     Path("fill.comp").write_text(
         "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) buffer A { int a[]; };\nvoid main() "
         "{ a[0] = 1; }"
     )
     assert main(["run", "fill.comp", "--out", "a=-"]) == 1
-    assert "nothing determines the shape of a (int[]): give --shape a=N" in one_line(capsys)
+    assert "nothing determines the shape of a (int[]): give --shape a=N" in one_line()
 
 
 def test_compile_errors_are_shown_with_their_lines(folder, capsys):
@@ -698,7 +692,7 @@ def test_warnings_of_the_library_are_told_in_one_line(folder, capsys, monkeypatc
     assert warnings.showwarning is before
 
 
-def test_sizes_that_differ_name_the_option(folder, capsys):
+def test_sizes_that_differ_name_the_option(folder, one_line):
     Path("add.comp").write_text("""#version 450
 layout(local_size_x = 64) in;
 layout(binding = 0) readonly buffer A { float a[]; };
@@ -706,5 +700,5 @@ layout(binding = 1) readonly buffer B { float b[]; };
 layout(binding = 2) writeonly buffer C { float c[]; };
 void main() { uint i = gl_GlobalInvocationID.x; if (i < c.length()) c[i] = a[i] + b[i]; }""")
     assert main(["run", "add.comp", "--in", "a=1,2,3,4", "--in", "b=4,5"]) == 1
-    text = one_line(capsys)
+    text = one_line()
     assert "--grid" in text and "grid=" not in text

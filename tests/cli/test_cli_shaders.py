@@ -32,12 +32,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def one_line(capsys):
-    text = capsys.readouterr().err
-    assert text.startswith("kompute-py: error: ") and text.count("\n") == 1, text
-    return text
-
-
 def piped(*arguments, content):
     return subprocess.run(
         [sys.executable, "-m", "kompute_py", *arguments],
@@ -116,11 +110,11 @@ def test_compile_warnings_go_to_stderr(folder, capsys):
         (["check", "blur.comp", "--device", "empty.json"], "does not describe a device"),
     ],
 )
-def test_errors_are_one_line(folder, capsys, arguments, word):
+def test_errors_are_one_line(folder, one_line, arguments, word):
     (folder / "text.json").write_text("text")
     (folder / "empty.json").write_text("[]")
     assert main(arguments) == 1
-    assert word in one_line(capsys)
+    assert word in one_line()
 
 
 @pytest.mark.own_driver

@@ -19,19 +19,11 @@ from kompute_py._base.file_access import create_temporary
 from kompute_py._compilers import cache as shader_cache
 from kompute_py._compilers.cache import Compiled, ShaderCache
 from tests.support.child import run_child
+from tests.support.compiling import HEAD, shader
 
 pytestmark = pytest.mark.own_driver  # none at all
 
-HEAD = (
-    "#version 450\n"
-    "layout(local_size_x = 1) in;\n"
-    "layout(set = 0, binding = 0) buffer Data { float data[]; };\n"
-)
 WARNS = HEAD + "#extension GL_FOO_bar : enable\nvoid main() { data[0] = 1.0; }\n"
-
-
-def shader(body: str, before: str = "") -> str:
-    return f"{HEAD}{before}\nvoid main() {{ {body} }}\n"
 
 
 def text_of(spirv: bytes) -> str:

@@ -12,18 +12,12 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from tests.support.kernel_sources import COPY
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "concepts" / "host_and_device.md"
 COLUMNS = {"device": 0, "storage": 1, "host": 2, "deviceAndHost": 2}
 SIDES = {"the newer", "host copy", "the device", "the one memory", "refused", "its shape only"}
 DATA, EDIT, WORK = (np.array([n, n + 0.5, n + 1, n + 1.5] * 32, np.float32) for n in (10, 20, 30))
-COPY = """
-#version 450
-layout(local_size_x = 64) in;
-layout(binding = 0) readonly buffer X { float x[]; };
-layout(binding = 1) writeonly buffer Y { float y[]; };
-void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = x[i]; }
-"""
 
 
 def table():

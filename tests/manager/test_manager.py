@@ -23,6 +23,7 @@ import kompute_py as kp
 from kompute_py._device.diagnostics import Diagnostics
 from kompute_py._device.options import options_of, settings
 from tests.drivers import null_control
+from tests.support.breaking import Breaks
 from tests.support.child import run_child
 
 
@@ -428,21 +429,6 @@ def test_several_managers(make_manager):
         np.testing.assert_array_equal(t.read(), [i, i])
     managers[0].destroy()
     assert tensors[1].is_init() and not tensors[0].is_init()
-
-
-class Breaks(kp.OpBase):
-    """Fills past the end of a buffer: what the validation layer must report."""
-
-    def __init__(self, tensor):
-        self.tensor = tensor
-        self.reads, self.writes = [], [tensor]
-
-    def record(self, cmd):
-        import vulkan as vk
-
-        vk.vkCmdFillBuffer(
-            cmd.vk_command_buffer, self.tensor.vk_buffer, 3, 4, 0
-        )  # the offset is no multiple of 4
 
 
 def test_validation_messages_are_logged(messages):

@@ -13,6 +13,7 @@ import pytest
 import kompute_py as kp
 from tests.drivers import PROFILES, null_control
 from tests.support.child import run_child
+from tests.support.kernel_sources import COPY
 
 pytestmark = pytest.mark.shared
 
@@ -41,15 +42,6 @@ KEYS = {
 }
 DTYPES = ["u1", "i2", "f4", "f8", "c8", "?", "i8", "V3", "f4,u1", "f2"]
 MEMORY = ["device", "storage", "host", "deviceAndHost"]
-
-
-COPY = """
-#version 450
-layout(local_size_x = 64) in;
-layout(binding = 0) readonly buffer X { float x[]; };
-layout(binding = 1) writeonly buffer Y { float y[]; };
-void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = x[i]; }
-"""
 
 
 def data_of(dtype, shape=SHAPE, start=0):

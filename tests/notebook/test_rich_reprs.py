@@ -17,6 +17,7 @@ from PIL import Image as pillow
 import kompute_py as kp
 from kompute_py._display import drawings, folding, graph
 from kompute_py._memory import card
+from tests.support.kernel_sources import COPY
 
 pytestmark = pytest.mark.shared
 
@@ -31,13 +32,6 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) y[i] = facto
 """
 
 
-COPY = """
-#version 450
-layout(local_size_x = 64) in;
-layout(binding = 0) readonly buffer X { float x[]; };
-layout(binding = 1) writeonly buffer Y { float y[]; };
-void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = x[i]; }
-"""
 COPY_IMAGE = """
 #version 450
 layout(local_size_x = 8, local_size_y = 8) in;

@@ -8,25 +8,13 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from tests.support.breaking import Breaks
 from tests.support.child import run_child
 
 TWO = "lavapipe+swiftshader"
 # The layer repeats itself ten times at most for each instance; Managers with another list of layers have an
 # instance of their own.
 FRESH = {"validation": True, "debug_layers": ["VK_LAYER_KHRONOS_validation"]}
-
-
-class Breaks(kp.OpBase):
-    """Records a fill at an offset that is no multiple of 4."""
-
-    def __init__(self, tensor):
-        self.tensor = tensor
-        self.reads, self.writes = [], [tensor]
-
-    def record(self, cmd):
-        import vulkan as vk
-
-        vk.vkCmdFillBuffer(cmd.vk_command_buffer, self.tensor.vk_buffer, 3, 4, 0)
 
 
 def test_managers_of_one_kind_share_an_instance(make_manager):

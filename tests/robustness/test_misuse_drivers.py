@@ -27,6 +27,7 @@ import pytest
 import kompute_py as kp
 from tests.drivers import Result, null_control
 from tests.support.child import run_child
+from tests.support.kernel_sources import INT64
 
 pytestmark = pytest.mark.own_driver  # one pass of the suite is enough
 
@@ -35,13 +36,6 @@ STEP = """
 layout(local_size_x = 64) in;
 layout(set = 0, binding = 0) buffer V { float v[]; };
 void main() { v[gl_GlobalInvocationID.x] += 1.0; }
-"""
-INT64 = """
-#version 450
-#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
-layout(local_size_x = 1) in;
-layout(set = 0, binding = 0) buffer A { int64_t a[]; };
-void main() { a[0] += 1; }
 """
 FLOAT64 = """
 #version 450

@@ -14,12 +14,7 @@ import time
 import pytest
 
 import kompute_py as kp
-
-ADD = """#version 450
-layout(local_size_x = 64) in;
-layout(set = 0, binding = 0) buffer Data { float values[]; } data;
-void main() { data.values[gl_GlobalInvocationID.x] += 1.0; }
-"""
+from tests.support.kernel_sources import ADD
 
 
 @pytest.fixture

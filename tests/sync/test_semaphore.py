@@ -12,12 +12,8 @@ import pytest
 
 import kompute_py as kp
 from tests.support.child import run_child
+from tests.support.kernel_sources import ADD
 
-ADD = """#version 450
-layout(local_size_x = 64) in;
-layout(set = 0, binding = 0) buffer Data { float values[]; } data;
-void main() { data.values[gl_GlobalInvocationID.x] += 1.0; }
-"""
 DOUBLE = ADD.replace("+= 1.0", "*= 2.0")
 
 

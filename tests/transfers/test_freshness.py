@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from tests.support.kernel_sources import COPY
 
 UNSENT, SAME, OLDER, UNKNOWN = (
     "; not on the device yet",
@@ -26,13 +27,6 @@ ADD = """
 layout(local_size_x = 64) in;
 layout(binding = 0) buffer X { float x[]; };
 void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] += 1; }
-"""
-READ = """
-#version 450
-layout(local_size_x = 64) in;
-layout(binding = 0) readonly buffer X { float x[]; };
-layout(binding = 1) writeonly buffer Y { float y[]; };
-void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = x[i]; }
 """
 
 
@@ -94,7 +88,7 @@ def test_what_the_host_does(mgr, kind):
 def test_what_recordings_do(mgr, needs):
     needs(mgr, "dispatch")
     t, out = mgr.tensor(np.ones(256)), mgr.tensor(np.zeros(256))
-    add, read = mgr.kernel(ADD), mgr.kernel(READ)
+    add, read = mgr.kernel(ADD), mgr.kernel(COPY)
     writes = mgr.sequence().record(add.bind(t))
     down, up = (mgr.sequence().record(op([t])) for op in (kp.OpSyncLocal, kp.OpSyncDevice))
     both = mgr.sequence().record(add.bind(t)).record(kp.OpSyncLocal([t]))

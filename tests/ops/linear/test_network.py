@@ -12,26 +12,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
+from tests.support.variants import only
 
 pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
 
 EPS = 2.0**-24
-
-
-@kp.CustomOp.register
-class softmax_in_groups(kp.ops.softmax.__wrapped__):
-    """The variant for devices with subgroups, on processors, too."""
-
-    def variants(self, ksel):
-        return ["group"]
-
-
-@kp.CustomOp.register
-class layer_norm_in_groups(kp.ops.layer_norm.__wrapped__):
-    """The same of norms."""
-
-    def variants(self, ksel):
-        return ["group"]
+softmax_in_groups, layer_norm_in_groups = (
+    only(each, "group") for each in (kp.ops.softmax, kp.ops.layer_norm)
+)
 
 
 def numbers(shape, seed=0, scale=5.0, dtype="float32"):

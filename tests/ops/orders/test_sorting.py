@@ -12,34 +12,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
+from tests.support.variants import only
 
 pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
 
 
-@kp.CustomOp.register
-class sort_in_groups(kp.ops.sort.__wrapped__):
-    """The variant for devices with subgroups, on processors, too."""
-
-    def variants(self, ksel):
-        return ["subgroup"]
-
-
-@kp.CustomOp.register
-class argsort_in_groups(kp.ops.argsort.__wrapped__):
-    """The same of places."""
-
-    def variants(self, ksel):
-        return ["subgroup"]
-
-
-@kp.CustomOp.register
-class segmented_in_groups(kp.ops.segmented_sort.__wrapped__):
-    """The same within segments."""
-
-    def variants(self, ksel):
-        return ["subgroup"]
-
-
+sort_in_groups, argsort_in_groups, segmented_in_groups = (
+    only(each, "subgroup") for each in (kp.ops.sort, kp.ops.argsort, kp.ops.segmented_sort)
+)
 SORTS = {
     "run": (kp.ops.sort, kp.ops.argsort),
     "subgroup": (sort_in_groups, argsort_in_groups),
