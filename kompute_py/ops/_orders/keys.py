@@ -110,7 +110,8 @@ def key_of(ksel: FunctionSelection, dtype: np.dtype[Any]) -> Key:
     bits = dtype.itemsize * 8
     if dtype.kind == "c":
         raise UnimplementedError(
-            f"{ksel.name}: {name} has no order here; give real numbers: kp.ops.absolute(x), kp.ops.real(x)"
+            f"{ksel.name}: elements of {name} are not sorted; give real numbers: kp.ops.absolute(x), "
+            "kp.ops.real(x)"
         )
     if dtype == np.bool_:
         return Key(8, "({} ? 1u : 0u)", "({} != 0u)", "return r;")

@@ -213,7 +213,7 @@ def nanargmin(run: Run, a: Array, axis: Any = None, *, keepdims: bool = False) -
     >>> int(kp.ops.nanargmin(mgr.tensor([np.nan, 4, 1, 4])))
     2
 
-    :dtypes: all but complex
+    :dtypes: all
     :axes: one, None for all; ``keepdims=``
     :error: exact
     """
@@ -230,7 +230,7 @@ def nanargmax(run: Run, a: Array, axis: Any = None, *, keepdims: bool = False) -
     >>> int(kp.ops.nanargmax(mgr.tensor([np.nan, 4, 1, 4])))
     1
 
-    :dtypes: all but complex
+    :dtypes: all
     :axes: one, None for all; ``keepdims=``
     :error: exact
     """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..._base.errors import ArgumentTypeError, InvalidArgumentError
+from ..._base.errors import InvalidArgumentError
 from ..._builders.elementwise import formula
 from ..._builders.in_parts import LinesInParts
 from ..._builders.reduction import Lines, ReductionOp, TakesDtype, combination, made
@@ -103,6 +103,8 @@ class _Pair(Reducer):
             "int": ("ivec2", "p.x", "ivec2(v, int(k))"),
             "int64_t": ("i64vec2", "p.x", "i64vec2(v, int64_t(k))"),
             "uint64_t": ("u64vec2", "p.x", "u64vec2(v, uint64_t(k))"),
+            "vec2": ("uvec3", "uintBitsToFloat(p.xy)", "uvec3(floatBitsToUint(v), k)"),
+            "dvec2": ("dvec3", "p.xy", "dvec3(v, double(k))"),
         }.get(self.type, ("uvec2", "p.x", "uvec2(uint(v), k)"))
         self.shown = "uint" if self.type == "bool" else self.type
         self.is_kept = False
@@ -115,10 +117,16 @@ class _Pair(Reducer):
     def declare(self, kb: FunctionBuilder) -> None:
         if self.kind in ("i64vec2", "u64vec2"):
             kb.extension("GL_EXT_shader_explicit_arithmetic_types_int64")
-        nan = "isnan(x)" if self.type in ("float", "double") else "false"
+        is_complex = self.type in ("vec2", "dvec2")
+        nan = "any(isnan(x))" if is_complex else "isnan(x)" if self.type in ("float", "double") else "false"
+        better = (
+            f"x.x == y.x ? x.y {self.better} y.y : x.x {self.better} y.x"
+            if is_complex
+            else f"x {self.better} y"
+        )
         kb.declare(f"""
             {self.shown} kp_value({self.kind} p) {{ return {self.value}; }}
-            uint kp_place({self.kind} p) {{ return uint(p.y); }}
+            uint kp_place({self.kind} p) {{ return uint(p.{"z" if is_complex else "y"}); }}
             {self.kind} kp_pair({self.type} v, uint k) {{ return {self.pair}; }}
             bool kp_nan({self.shown} x) {{ return {nan}; }}
             {self.kind} kp_r({self.kind} a, {self.kind} b) {{
@@ -126,7 +134,7 @@ class _Pair(Reducer):
                 bool first = kp_place(a) < kp_place(b), p = kp_nan(x), q = kp_nan(y);
                 if (p || q) return {self.nan} ? a : b;
                 if (x == y) return first ? a : b;
-                return x {self.better} y ? a : b;
+                return ({better}) ? a : b;
             }}""")
         if self.is_kept:
             load = "parts_value_load(i) != 0u" if self.type == "bool" else "parts_value_load(i)"
@@ -156,10 +164,6 @@ class ArgOp(ReductionOp):
 
     def first_facts(self, ksel: FunctionSelection) -> tuple[list[TensorArg], tuple[int, ...], np.dtype[Any]]:
         tensor = ksel.arg_tensor("a")
-        if tensor.dtype.kind == "c":
-            raise ArgumentTypeError(
-                f"{ksel.name}: a is of {tensor.dtype}; complex numbers have no order here"
-            )
         wide = ksel.may_have("shaderInt64")
         return [tensor], tensor.shape, np.dtype(np.int64 if wide else np.int32)
 
@@ -516,11 +520,11 @@ std: Operation = _moment(
 def _place(name: str, which: str, better: str, best: Operation, shown: str) -> Operation:
     doc = _doc(
         f"The position of the {which} element along an axis, or among all elements.",
-        """The first of equal ones; the first NaN if there is one. The result is int64, int32 on devices
-        without.""",
+        """The first of equal ones; the first NaN if there is one. Complex numbers are ordered by real parts,
+        then by imaginary ones. The result is int64, int32 on devices without.""",
         f""">>> int(kp.ops.{name}(mgr.tensor([3, 1, 4, 1, 4])))
         {shown}""",
-        "all but complex",
+        "all",
         "exact",
         ":axes: one, None for all; ``keepdims=``",
     )

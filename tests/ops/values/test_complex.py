@@ -54,8 +54,25 @@ def test_products_and_extremes(dtype):
         (ops.cummax, np.maximum.accumulate), (ops.cummin, np.minimum.accumulate),
     ):  # fmt: skip
         np.testing.assert_array_equal(ours(x, axis=1), theirs(x, axis=1))
-    with pytest.raises(kp.ArgumentTypeError, match="no order here"):
-        ops.argmax(x)
+
+
+def test_places(dtype):
+    """By real parts, then by imaginary ones; the first of equal ones, or the first NaN."""
+    rng = np.random.default_rng(3)
+    x = (rng.integers(-2, 3, (4, 3000)) + 1j * rng.integers(-9, 9, (4, 3000))).astype(dtype)
+    y = x.copy()
+    y[1, 7], y[1, 2000], y[2, 5] = complex(np.nan, 1), np.nan, complex(2, np.nan)
+    for name in ("argmin", "argmax"):
+        ours, theirs, numbers_only = (
+            getattr(*each) for each in ((ops, name), (np, name), (ops, f"nan{name}"))
+        )
+        for variant in ("run", "shared"):
+            for axis in (0, 1, None):
+                for each in (x, y):
+                    found = ours.variant(variant)(each, axis=axis)
+                    np.testing.assert_array_equal(found, theirs(each, axis=axis))
+        np.testing.assert_array_equal(numbers_only(y, axis=1), getattr(np, f"nan{name}")(y, axis=1))
+        assert ours(x[0, :0:-3]) == theirs(x[0, :0:-3])
 
 
 def test_moments(dtype):
