@@ -169,7 +169,7 @@ def host_empty(shape: tuple[int, ...], dtype: np.dtype[Any], who: str) -> np.nda
     try:
         return np.empty(shape, dtype)
     except (MemoryError, ValueError) as error:  # ValueError: more bytes than addresses
-        raise OutOfMemoryError(f"{who}: a result of shape {shape}, {dtype} is too large: {error}") from None
+        raise OutOfMemoryError(f"{who}: an array of shape {shape}, {dtype} is too large: {error}") from None
 
 
 def as_name(value: Any) -> str:

@@ -36,7 +36,11 @@ class InParts(Operation):
         except TooLargeError as error:
             if donate not in ((), None, False):
                 raise
-            return self._in_parts(self._bind(args, named), outs_of(self._declaration, out), error)
+            values = self._bind(args, named)
+            for name, each in zip(self._names, values, strict=True):
+                if isinstance(each, np.ndarray) and 0 in each.strides:  # elements that stand for many
+                    host_empty(each.shape, each.dtype, f"{self.__name__}: {name}")
+            return self._in_parts(values, outs_of(self._declaration, out), error)
 
     def _in_parts(self, values: list[Any], outs: tuple[Any, ...], error: TooLargeError) -> Any:
         raise NotImplementedError

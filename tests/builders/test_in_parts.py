@@ -180,3 +180,17 @@ def test_the_ways_that_refusals_name(mgr):
         ):
             call(a.reshape(-1))
     check(kp.ops.median(a[60:], 1), np.median(tall[60:], 1))
+
+
+def test_more_elements_than_memory_holds_are_refused():
+    """One number that stands for 2**40: its parts would take hours."""
+    ones, places = np.broadcast_to(np.float32(1), (2**20, 2**20)), np.broadcast_to(np.int32(1), (2**40,))
+    for call in (
+        lambda: kp.ops.sum(ones, axis=1),
+        lambda: kp.ops.cumsum(ones, axis=1),
+        lambda: kp.ops.int_counts(places, 3),
+        lambda: kp.ops.bin_counts(ones, np.float32([0, 2])),
+        lambda: kp.ops.histogram(ones, 3, (0, 2)),
+    ):
+        with pytest.raises(kp.OutOfMemoryError, match=r"array of shape .* is too large"):
+            call()

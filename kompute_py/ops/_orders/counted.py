@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._base.arrays import as_index, to_flag
+from ..._base.arrays import as_index, refuse_mask, to_flag
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from ..._base.types import is_small_float
 from ..._builders.elementwise import formula
@@ -280,6 +280,7 @@ def histogram(
     """
     x, density = given(x), to_flag(density, "histogram: density")
     bins = bins if isinstance(bins, (int, np.integer, str)) else host(bins)
+    refuse_mask(range, "histogram: range")
     number = bins if isinstance(bins, (int, np.integer)) else np.size(bins) - 1
     if number > _MOST_BINS:
         raise InvalidArgumentError(f"histogram: there are {number} bins; the most are {_MOST_BINS}")

@@ -187,6 +187,8 @@ def test_errors():
         kp.ops.histogram(ones, [2, 1])
     with pytest.raises(kp.InvalidArgumentError, match="beyond the numbers"):
         kp.ops.histogram(np.ones(3, np.int32), 4, (0, 2**40))
+    with pytest.raises(kp.ArgumentTypeError, match="masked array"):
+        kp.ops.histogram(ones, 4, np.ma.masked_array([0, 2], [False, True]))
     with pytest.raises(kp.InvalidArgumentError, match="no axes"):
         kp.ops.nonzero(np.float32(1))
     with pytest.raises(kp.InvalidArgumentError, match="only 3"):
