@@ -1185,16 +1185,13 @@ def fft_plan(
 ) -> tuple[
     list[tuple[int, bytes]],
     list[str],
-    tuple[int, int, list[int]],
     list[tuple[int, list[int], _Groups]],
 ]:
     """The kernels that transform the middle axis of (batches, length, inner) complex numbers: (buffers,
-    programs, transformed, dispatches).
+    programs, dispatches). The length has no prime factor above 13.
 
     A buffer is (bytes, contents), without contents if dispatches write it; the first has the numbers, the
-    second the input with `from_input`. `transformed` is (source, target, factors): the buffer `target` has
-    the transform of `source`, in the order that dispatches for the factors of its length leave; without
-    factors there are no such buffers. Programs are GLSL. A dispatch is (program, buffers by binding,
+    second the input with `from_input`. Programs are GLSL. A dispatch is (program, buffers by binding,
     workgroups); the workgroups may be more than the device takes on an axis.
     """
 

@@ -30,9 +30,7 @@ void bind_fft(py::module_& m) {
                 buffers.append(
                     py::make_tuple(each.bytes, py::bytes(reinterpret_cast<const char*>(each.contents.data()),
                                                          each.contents.size())));
-            const FftPlan::Transformed& made = plan.transformed;
-            return py::make_tuple(buffers, plan.programs, py::make_tuple(made.from, made.to, made.factors),
-                                  to_python(plan.run));
+            return py::make_tuple(buffers, plan.programs, to_python(plan.run));
         },
         "batches"_a, "length"_a, "inner"_a, "inverse"_a, "doubles"_a, "from_input"_a, "normalize"_a,
         "vendor"_a, "shared_bytes"_a, "invocations"_a, "group_size"_a);

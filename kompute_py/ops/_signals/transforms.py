@@ -1,7 +1,8 @@
 """The dispatches of Fourier transforms.
 
-A plan of VkFFT (native/core/fft) transforms one axis of complex numbers. Others, and what surrounds a
-transform (padding, real numbers, factors), are dispatches before and after it.
+A plan of VkFFT (native/core/fft) transforms one axis of complex numbers, or `chirp` does, if the length has a
+prime factor above 13. Other axes, and what surrounds a transform (padding, real numbers, factors), are
+dispatches before and after it.
 
 An even number n of real numbers is taken as n / 2 complex ones, which costs half. If z[j] = x[2 j] +
 i x[2 j + 1] has the transform Z, then those of the even and the odd numbers are E[k] = (Z[k] + Z*[-k]) / 2
@@ -24,12 +25,13 @@ from ..._builders.walks import spread
 from ..._compilers.compile import compile
 from ..._custom.builder import FunctionBuilder, TensorValue
 from ..._custom.selection import FunctionSelection
+from . import chirp
 
 if TYPE_CHECKING:
     pass
 
 _SMALL = (2, 3, 5, 7, 11, 13)
-"""The prime factors of lengths that VkFFT transforms without a convolution."""
+"""The prime factors of the lengths that VkFFT transforms; `chirp` transforms others."""
 _LEAST = (0, 16384, 128, (128, 128, 64))
 """Vendor and limits of a device that is not known: what Vulkan guarantees."""
 _MOST_GROUPS = 65535
@@ -97,7 +99,7 @@ class Writer:
             and shape.given == shape.full
             and (shape.factor == 1 or self.normalize)
             and x.dtype == self.dtype
-            and _is_smooth(math.prod(shape.full[axes[0] + 1 :]))
+            and _is_direct(shape.full[axes[0]], math.prod(shape.full[axes[0] + 1 :]))
         )
         if straight:
             self._axis(result, shape.full, axes.pop(0), x)
@@ -361,7 +363,7 @@ class Writer:
         if length == 1:
             return
         batches, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
-        if _is_smooth(inner):
+        if _is_direct(length, inner):
             self._plan(numbers, batches, length, inner, source)
             return
         # VkFFT plans the inner axis, too, as if it transformed it.
@@ -380,8 +382,11 @@ class Writer:
     def _plan(
         self, numbers: TensorValue, batches: int, length: int, inner: int, source: TensorValue | None
     ) -> None:
+        if not _is_smooth(length):
+            self._chirp(numbers, batches, length, inner, source)
+            return
         kb = self.kb
-        buffers, programs, (source_table, target, factors), run = _native.fft_plan(
+        buffers, programs, run = _native.fft_plan(
             batches,
             length,
             inner,
@@ -400,8 +405,6 @@ class Writer:
                 names.append("")
             elif contents:
                 names.append(self._table(np.frombuffer(contents, unit)))
-            elif factors and number == target:
-                names.append(self._table(self._transformed(buffers[source_table][1], factors)))
             else:
                 names.append(self.scratch("temporary", -(-count // 2)).name)
         for program, bound, groups in run:
@@ -410,11 +413,40 @@ class Writer:
             kb.spirv(compile(text, optimize="none"), bindings=[names[b] for b in bound])
             kb.groups(*groups)
 
-    def _transformed(self, contents: bytes, factors: Sequence[int]) -> np.ndarray[Any, Any]:
-        """The transform of a table, which NumPy computes sooner than a driver compiles kernels for it."""
-        found = np.fft.fft(np.frombuffer(contents, self.dtype).astype(np.complex128))
-        found = found.reshape(factors).transpose().astype(self.dtype).reshape(-1)
-        return found.view(self.real_dtype)
+    def _chirp(
+        self, numbers: TensorValue, batches: int, length: int, inner: int, source: TensorValue | None
+    ) -> None:
+        """The same for lengths that VkFFT does not transform."""
+        kb = self.kb
+        parts = chirp.split(length, self.device[1], self.device[2], self.doubles)
+        factor = 1 / length if self.normalize else 1.0
+        several = len(parts.bits) > 1
+        work = self.scratch("work", batches * inner << sum(parts.bits)) if several else numbers
+        names: dict[int, str] = {}
+
+        def table(contents: np.ndarray[Any, Any]) -> str:
+            key = id(contents)
+            if key not in names:
+                names[key] = self._table(
+                    contents.view(np.uint32 if contents.dtype == np.uint32 else self.real_dtype)
+                )
+            return names[key]
+
+        for each in chirp.passes(parts, batches, length, inner, self.inverse, factor, self.dtype):
+            given = work if not each.starts else numbers if source is None else source
+            target = numbers if each.ends else work
+            kb.begin_dispatch("axis")
+            kb.spirv(
+                compile(each.source, optimize="none"),
+                bindings=[
+                    table(each.parameters),
+                    table(each.roots),
+                    given.name,
+                    target.name,
+                    *map(table, each.tables),
+                ],
+            )
+            kb.groups(kb.smallest(each.groups, _MOST_GROUPS), kb.ceil_div(each.groups, _MOST_GROUPS))
 
     def _table(self, contents: np.ndarray[Any, Any]) -> str:
         self.tables += 1
@@ -454,6 +486,11 @@ def _facts(device: Any) -> tuple[Any, ...]:
         limits["maxComputeWorkGroupInvocations"],
         tuple(limits["maxComputeWorkGroupSize"]),
     )
+
+
+def _is_direct(length: int, inner: int) -> bool:
+    """Whether an axis is transformed where it is, `inner` numbers apart."""
+    return _is_smooth(inner) or not _is_smooth(length)
 
 
 def _is_smooth(number: int) -> bool:

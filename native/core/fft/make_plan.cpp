@@ -12,9 +12,6 @@
 // The locale is the process's: plan_fft sets the thread's around VkFFT's calls.
 #define setlocale(category, name) (const_cast<char*>("C"))
 #define VKFFT_BACKEND 0
-#if __has_include(<vkFFT/vkFFT_Structs/vkFFT_Structs.h>)
-#define KP_VKFFT_HAS_RADER  // VkFFT 1.3, which consists of several files
-#endif
 namespace {
 #include <vkFFT.h>
 }
@@ -127,14 +124,6 @@ FftPlan plan_fft(const FftDevice& device, const FftRequest& request) {
     configuration.doublePrecision = request.doubles;
     // Drivers may compute sines and cosines with an error of 2**-11.
     configuration.useLUT = 1;
-#ifdef KP_VKFFT_HAS_RADER
-    // Rader's algorithm computes its tables on the device and reads them back before it goes on: Bluestein's
-    // takes the place of it.
-    configuration.fixMaxRaderPrimeMult = configuration.fixMaxRaderPrimeFFT = 17;
-#endif
-    // Bluestein's algorithm pads to powers of two: other lengths have kernels that are several times as long,
-    // and drivers compile for seconds.
-    configuration.fixMaxRadixBluestein = 2;
     configuration.makeForwardPlanOnly = !request.inverse;
     configuration.makeInversePlanOnly = request.inverse;
 
@@ -146,14 +135,6 @@ FftPlan plan_fft(const FftDevice& device, const FftRequest& request) {
     launch.buffer = &buffer;
     if (request.from_input) launch.inputBuffer = &input;
     const VkFFTResult appended = VkFFTAppend(app.get(), request.inverse ? 1 : -1, &launch);
-    if (!made.prepared.empty()) {
-        const VkFFTPlan& plan = *(request.inverse ? app->localFFTPlan_inverse : app->localFFTPlan);
-        const size_t axis = request.inner == 1 ? 0 : 1;
-        const auto* first = plan.axisSplit[axis];
-        made.plan.transformed = {made.prepared.front().buffers[0],
-                                 made.prepared.back().buffers[1],
-                                 {first, first + plan.numAxisUploads[axis]}};
-    }
     deleteVkFFT(app.get());
     require(appended, request);
     if (made.is_unknown)

@@ -6,7 +6,7 @@
 namespace kp {
 
 // Throws Error (unimplemented) if VkFFT has no kernels for the request, (internal) if it does what a plan
-// cannot have.
+// cannot have: it runs kernels beforehand for lengths with larger prime factors.
 FftPlan plan_fft(const FftDevice& device, const FftRequest& request);
 
 }  // namespace kp

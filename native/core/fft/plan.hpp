@@ -18,6 +18,8 @@ struct FftDevice {
 };
 
 // Transforms along the middle axis of (batches, length, inner) complex numbers in row-major order, in place.
+// The length has no prime factor above 13: VkFFT's kernels for others are new for each length, and drivers
+// compile them for long.
 struct FftRequest {
     uint64_t batches = 1;
     uint64_t length = 1;
@@ -31,23 +33,15 @@ struct FftRequest {
 struct FftPlan {
     struct Buffer {
         uint64_t bytes = 0;
-        std::vector<std::byte> contents;  // empty: written by dispatches, or transformed
+        std::vector<std::byte> contents;  // empty: written by dispatches
     };
     struct Dispatch {
         uint32_t program = 0;
         std::vector<uint32_t> buffers;     // by binding
         std::array<uint32_t, 3> groups{};  // any number on each axis: VkFFT 1.2 splits large grids wrongly
     };
-    // A buffer that has the transform of another one. With several `factors` of its length it has the order
-    // that as many dispatches leave: the digits of a place, to these bases, are those of the frequency.
-    struct Transformed {
-        uint32_t from = 0;
-        uint32_t to = 0;
-        std::vector<uint64_t> factors;  // empty: there is no such buffer
-    };
     std::vector<Buffer> buffers;        // 0 has the numbers; 1 the input, if there is one
     std::vector<std::string> programs;  // GLSL
-    Transformed transformed;
     std::vector<Dispatch> run;
 };
 

@@ -70,12 +70,12 @@ public:
             if (binding != made.buffers.size()) is_unknown = true;
             made.buffers.push_back(listed(*buffer));
         }
-        (is_running ? plan.run : prepared).push_back(std::move(made));
+        if (!is_running) is_unknown = true;
+        plan.run.push_back(std::move(made));
     }
 
     FftDevice device;
     FftPlan plan;
-    std::vector<FftPlan::Dispatch> prepared;  // what VkFFT runs to make a table
     std::deque<Buffer> buffers;
     std::deque<Memory> memories;
     std::deque<DescriptorSet> sets;

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kompute_py as kp
+from kompute_py.ops._signals import chirp as _chirp
 from kompute_py.ops._signals import transforms as _transforms
 
 pytestmark = pytest.mark.shared
@@ -131,8 +132,55 @@ def test_lengths_with_large_primes_in_several_dispatches(monkeypatch, mgr, share
     kp.ops.fft.cache_clear(), kp.ops.ifft.cache_clear()
 
 
+@pytest.mark.parametrize(("n", "other"), [(97, 127), (1030, 2039), (10007, 16381), (524309, 1000003)])
+@pytest.mark.parametrize("doubles", [False, True])
+def test_lengths_share_their_kernels(n, other, doubles):
+    """So that a driver compiles for the first of them only, whatever the batches and the direction."""
+    dtype = np.dtype(np.complex128 if doubles else np.complex64)
+
+    def sources(length, batches, inverse):
+        parts = _chirp.split(length, 32768, 1024, doubles)
+        made = _chirp.passes(parts, batches, length, 1, inverse, 1.0, dtype)
+        assert len(made) == 2 * len(parts.bits) - 1
+        return [each.source for each in made]
+
+    first = sources(n, 1, False)
+    assert sources(other, 3, True) == first
+    assert len(set(first)) == len(set(_chirp.split(n, 32768, 1024, doubles).bits[:-1])) + 1
+
+
+@pytest.mark.parametrize("facts", [(1024, 128), (2048, 128), (16384, 128), (32768, 1024), (49152, 1536)])
+@pytest.mark.parametrize("doubles", [False, True])
+def test_lines_fit_into_workgroups(facts, doubles):
+    for length in (17, 97, 1009, 4099, 2**15 + 3, 2**20 + 7, 2**26 + 9):
+        bits, lines = parts = _chirp.split(length, *facts, doubles)
+        assert 2 * length - 1 <= 2 ** sum(bits) < 4 * length, parts
+        for each, side_by_side in zip(bits, lines, strict=True):
+            numbers = side_by_side << each
+            assert each >= 3 and numbers * (16 if doubles else 8) <= facts[0] and numbers // 8 <= facts[1]
+
+
+def test_numbers_beside_each_other(mgr):
+    """An axis in front of others, of one dispatch and of several, with groups that are not full."""
+    for shape in [(3, 97, 5), (2, 17, 19), (5003, 3), (3, 4099, 2)]:
+        x = numbers(shape)
+        axis = int(np.argmax(np.array(shape) > 10))
+        for name in ("fft", "ifft"):
+            check(getattr(kp.ops, name)(x, axis=axis), x, name, axis=axis)
+        t = mgr.tensor_t(x)
+        check(kp.ops.fft(t, axis=axis, out=t).read(), x, "fft", axis=axis)
+
+
+def test_nan_of_a_length_with_a_large_prime(mgr):
+    x = numbers((4, 97))
+    x[1, 96] = np.nan
+    x[2, 5] = np.inf
+    result = kp.ops.fft(x)
+    assert not np.isfinite(result[[1, 2]]).any() and np.isfinite(result[[0, 3]]).all()
+
+
 def test_more_transforms_than_workgroups_on_an_axis(mgr):
-    for shape, axis in [((70001, 2, 2), 1), ((140001, 2), 1), ((70001, 3), 1)]:
+    for shape, axis in [((70001, 2, 2), 1), ((140001, 2), 1), ((70001, 3), 1), ((530001, 17), 1)]:
         x = numbers(shape)
         check(kp.ops.fft(x, axis=axis), x, "fft", axis=axis)
 
