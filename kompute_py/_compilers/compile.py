@@ -185,7 +185,7 @@ def _compile(
 
     most_bytes(given.size_limit)
     path = path_of(source)
-    named = str(source if path is None else path)
+    named = str(path or source)
     if "\n" not in named and os.path.splitext(named)[1].lower() in _GRAPHICS:
         raise InvalidArgumentError(
             f"{named!r} is a shader of graphics or ray tracing by its name; kompute_py runs compute shaders "
@@ -226,8 +226,8 @@ def _compile(
         _own_options(given.compiler_options),
         chosen,
     )
-    cache = to_flag(given.cache, "cache")
-    return _warned(request, given.timeout, cache, setting, stacklevel + 1, files=files, sought=sought)
+    cached = to_flag(given.cache, "cache")
+    return _warned(request, given.timeout, cached, setting, stacklevel + 1, files=files, sought=sought)
 
 
 def compile_text(text: str, title: str, setting: Lookup) -> Compiled:

@@ -120,6 +120,10 @@ _THROUGH = {
 _SHIFTED = (
     "a constant of {} bits shifted by {} is folded wrongly: shift it by {}, or write ll or ull for 64 bits"
 )
+_ROUNDED = {
+    16: "an int16_t of a float is rounded to a half first: write (int16_t)(int)x",
+    32: "an int of a double is rounded to a float first: write (int)(int64_t)x",
+}
 _CASTS = ("ParenExpr", "ImplicitCastExpr", "CStyleCastExpr", "CXXFunctionalCastExpr")
 _OPERATORS: dict[str, Callable[[int, int], int]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "&": operator.and_, "|": operator.or_,
@@ -266,8 +270,8 @@ def of_dxc(module: Module, code: str, tree: str, old: bool) -> Iterator[tuple[Pl
                 if not _is_small(of):
                     found.append((node, f"{NARROWED}: {_THROUGH[of.bits, node.bits]}"))
             explained = explained or _is_narrowed(of)
-        elif old and "FloatingToIntegral>" in node.text and 0 < node.bits < 32 <= node.parts[0].bits:
-            found.append((node, "an int16_t of a float is rounded to a half first: write (int16_t)(int)x"))
+        elif old and "FloatingToIntegral>" in node.text and 0 < node.bits < node.parts[0].bits:
+            found.append((node, _ROUNDED[node.bits]))
         elif old and node.kind == "FieldDecl" and node.parts and constants.value(node.parts[0]) is not None:
             found.append((node, "a bit field has all bits of its type: use shifts, or DXC 1.8"))
     fault = of_module(module)

@@ -126,7 +126,7 @@ def compile_elsewhere(request: Request, seconds: float) -> Compiled:
         folder = os.sep
     try:
         answer = shader_process.ask((folder, request.packed()), seconds)
-    except shader_process.TimedOut:
+    except TimeoutError:
         refusal = _failure(request, too_long(seconds))
         raise CompileTimeoutError(str(refusal), diagnostics=refusal.diagnostics) from None
     except shader_process.Ended as error:
@@ -144,11 +144,9 @@ def compile_elsewhere(request: Request, seconds: float) -> Compiled:
     failed = answer.get("error")
     if failed is None:
         spirv, by = answer["spirv"], answer["name"]
-        version, asked = f"1.{spirv[5]}", request.spirv_version
-        if version > _NEWEST[request.target]:
-            raise _failure(
-                request, f"it needs SPIR-V {version}, which {request.target} lacks; choose a later target"
-            )
+        version, asked, target = f"1.{spirv[5]}", request.spirv_version, request.target
+        if version > _NEWEST[target]:
+            raise _failure(request, f"it needs SPIR-V {version}, which {target} lacks; choose a later target")
         if asked and version != asked:
             raise _failure(request, f"{by} writes SPIR-V {version} of it, not {asked}")
         probes, warned = answer["probes"], answer["warnings"]

@@ -32,10 +32,6 @@ class Ended(Exception):
     """The process ended during a compilation: how, and "optimizer" if the compiler itself had finished."""
 
 
-class TimedOut(Exception):
-    """The compilation exceeded the time limit, in seconds: `args[0]`."""
-
-
 class _Process:
     """One process and a thread that talks to it, because writing to or reading from a process may block."""
 
@@ -64,7 +60,7 @@ class _Process:
         threading.Thread(target=self._converse, name="kompute_py shader compiler", daemon=True).start()
 
     def ask(self, request: tuple[Any, ...], seconds: float) -> dict[str, Any]:
-        """The answer. Raises Ended or TimedOut; after either the process cannot be used again.
+        """The answer. Raises Ended or TimeoutError; after either the process cannot be used again.
 
         A process that still starts and loads its compiler does so within the same limit.
         """
@@ -74,7 +70,7 @@ class _Process:
         while True:
             left = deadline - time.monotonic()
             if left <= 0:
-                raise TimedOut(seconds)
+                raise TimeoutError
             try:
                 answer = self._answers.get(timeout=min(left, _SLICE))
             except queue.Empty:
@@ -189,7 +185,7 @@ def _stop_all() -> None:
 def ask(request: tuple[Any, ...], seconds: float) -> dict[str, Any]:
     """The answer of a compiler process to a request (worker.py describes both).
 
-    Raises Ended if the process crashes on it, TimedOut after `seconds`, and OSError if no process can be
+    Raises Ended if the process crashes on it, TimeoutError after `seconds`, and OSError if no process can be
     started. Ctrl-C ends the wait and the process.
     """
     while True:

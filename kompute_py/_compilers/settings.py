@@ -6,6 +6,7 @@ have no Manager: they use the process's environment, under ``KOMPUTE_PY_``.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from typing import Any
@@ -20,15 +21,8 @@ Lookup = Callable[[str], Any]
 """Returns the value of a setting by its name."""
 
 
-def _to_cache_dir(value: Any, source: str) -> str:
-    return to_path(value, source, 'a folder, or "" for no shader cache on disk')
-
-
-def _library_of(spoken: str) -> Callable[[Any, str], Any]:
-    def convert(value: Any, source: str) -> str:
-        return to_path(value, source, f'the file of {spoken}\'s library, its folder, or "" for no {spoken}')
-
-    return convert
+def _library_of(spoken: str) -> Callable[[Any, str], str]:
+    return functools.partial(to_path, takes=f'{spoken}\'s library, its folder, or "" for no {spoken}')
 
 
 def to_compiler(value: Any, source: str) -> str:
@@ -47,7 +41,7 @@ def _cache_dir() -> str:
 OPTIONS: dict[str, Option] = {
     "shader_cache_dir": Option(
         'The folder of the cache of compiled shaders. "" turns the cache off.',
-        _to_cache_dir,
+        functools.partial(to_path, takes='a folder, or "" for no shader cache on disk'),
         _cache_dir,
         is_path=True,
     ),

@@ -32,6 +32,15 @@ from .spirv_words import (
 _HLSL = 5
 _WIDENS = _UNSIGNED, _SIGNED = 113, 114  # OpUConvert, OpSConvert
 _TO_FLOAT = {111: _SIGNED, 112: _UNSIGNED}  # OpConvertSToF, OpConvertUToF
+_USE_POINTERS = (
+    57,
+    62,
+    65,
+    66,
+    83,
+    169,
+    245,
+)  # calls, stores, access chains, copies, choices: all words are ids
 _UNIFORM = 2
 _PARTITIONED = 5297  # GroupNonUniformPartitionedNV
 _PARTITIONS = "SPV_NV_shader_subgroup_partitioned"
@@ -51,10 +60,11 @@ def tidy(module: Module) -> None:
     widened: dict[tuple[int, int], int] = {}  # how, the result -> the integer
     partitioned = False
     for opcode, at, length in module.body:
-        counters.difference_update(words[at + 1 : at + length])
+        if opcode in _USE_POINTERS:
+            counters.difference_update(words[at + 1 : at + length])
         if opcode == _PARTITION or (opcode in _OVER_GROUPS and words[at + 4] >= 6):
             partitioned = True
-        elif opcode in _WIDENS and module.ints[words[at + 1]][0] == 64:
+        elif opcode in _WIDENS and module.ints.get(words[at + 1], (0,))[0] == 64:
             widened[opcode, words[at + 2]] = words[at + 3]
         elif opcode in _TO_FLOAT:
             words[at + 3] = widened.get((_TO_FLOAT[opcode], words[at + 3]), words[at + 3])

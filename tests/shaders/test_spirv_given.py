@@ -343,3 +343,14 @@ def test_the_chosen_entry_goes_with_the_module(mgr, clean):
         assert algorithm.local_size == (8, 1, 1)
     (finding,) = kp.check(spirv, mgr)
     assert "second" in str(finding)
+
+
+@pytest.mark.own_driver
+def test_blocks_of_one_binding_are_shown_as_the_first():
+    module = kp.ShaderModule("""#version 450
+layout(local_size_x = 1) in;
+layout(binding = 0) buffer A { float x[]; };
+layout(binding = 0) buffer B { uint y[]; };
+void main() { x[0] = 1.0; y[1] = 2u; }""")
+    (found,) = module.signature.parameters
+    assert (found.name, found.dtype) == ("x", np.float32)

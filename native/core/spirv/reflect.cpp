@@ -283,7 +283,7 @@ void merge(BindingInfo& into, BindingInfo from) {
                         from.instance_name + "'); a binding has one kind, give one of them another number");
     }
     // Slang makes a variable of a byte-address buffer for each type that it is read as. It is shown as words.
-    if (into.instance_name == from.instance_name && holds_words(from) && !holds_words(into)) {
+    if (!into.instance_name.empty() && into.instance_name == from.instance_name && holds_words(from)) {
         std::swap(into.layout, from.layout);
         std::swap(into.block_name, from.block_name);
     }
