@@ -213,7 +213,9 @@ _OPTIONS: dict[str, Option] = {
         lambda: 64 * 2**20,
     ),
     "memory_limit": Option(
-        "The most memory to take from the driver, over all heaps. 0: no limit other than the driver's.",
+        "The most memory to take from the driver, over all heaps. 0: no limit other than the driver's. "
+        "Whole blocks count: where tensors of many sizes live long, a smaller memory_block_size leaves less "
+        "of them unusable.",
         as_bytes,
         lambda: 0,
     ),
