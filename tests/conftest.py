@@ -30,7 +30,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 DRIVER = os.environ.get("KOMPUTE_PY_TEST_DRIVER", "lavapipe")
 SHARE = os.environ.get("KOMPUTE_PY_TEST_SHARE", "")
-"""Which part of the cases of `shared` tests to run, as "0/2"; all if it is empty. tools/passes.py sets it."""
+"""Which part of the cases of tests to run, as "0/2"; all if it is empty. tools/passes.py sets it."""
 
 
 def _environment() -> dict[str, str]:
@@ -85,8 +85,10 @@ _passed = pytest.StashKey[bool]()
 
 
 def pytest_collection_modifyitems(config, items):
-    """Keeps what is this pass's share of the cases that the drivers share (mark `shared`)."""
-    others = [item for item in items if item.get_closest_marker("shared") and not is_mine(item, SHARE)]
+    """Keeps this pass's share of the cases, and all of those with the mark `each_driver`."""
+    others = [
+        item for item in items if not is_mine(item, SHARE) and not item.get_closest_marker("each_driver")
+    ]
     if others:
         config.hook.pytest_deselected(items=others)
         gone = set(others)

@@ -1,9 +1,9 @@
 """Runs the passes of the test suite, a few at a time, each in a process of its own: `./dev test`.
 
 Tests that choose their driver, or need none, are a pass of their own. The drivers share the cases of tests
-with the mark `shared`: half of them run on lavapipe, the other half on SwiftShader, and with the next commit
-it is the other way round. Output comes as lines that begin with the pass's name, and stands whole in
-build/logs/pytest-NAME.log. Exits with 1 if a pass fails.
+with parameters (but for the mark `each_driver`): half of them run on lavapipe, the other half on SwiftShader,
+and with the next commit it is the other way round. Output comes as lines that begin with the pass's name, and
+stands whole in build/logs/pytest-NAME.log. Exits with 1 if a pass fails.
 """
 
 from __future__ import annotations

@@ -99,11 +99,12 @@ void main() {
     data[i] = value;
 }
 """
-_MATRICES = """
-layout(binding = 0) readonly buffer A { float a[]; };
-layout(binding = 1) readonly buffer B { float b[]; };
-layout(binding = 2) writeonly buffer C { float c[]; };
-layout(push_constant) uniform Push { uint n; };
+N = "layout(push_constant) uniform Push { uint n; };"
+_MATRICES = f"""
+layout(binding = 0) readonly buffer A {{ float a[]; }};
+layout(binding = 1) readonly buffer B {{ float b[]; }};
+layout(binding = 2) writeonly buffer C {{ float c[]; }};
+{N}
 """
 PRODUCT = (
     "#version 450\nlayout(local_size_x = 16, local_size_y = 16) in;"

@@ -19,6 +19,8 @@ import numpy as np
 
 import kompute_py as kp
 
+from ..advice import sources
+
 _HEAD = "#version 450\nlayout(local_size_x = {x}, local_size_y = {y}) in;\n"
 
 
@@ -115,33 +117,12 @@ def _reduction_data() -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
 # -- matrix products -----------------------------------------------------------------------------------------
 
 _SIZE = 256
-_MATRICES = """
+_TILED = sources.TILED.replace(sources.N, f"const uint n = {_SIZE};")
+# An array of vectors would be memory to some of the libraries' compilers.
+_BLOCKS = """
 layout(binding = 0) readonly buffer A { float a[]; };
 layout(binding = 1) readonly buffer B { float b[]; };
 layout(binding = 2) writeonly buffer C { float c[]; };
-"""
-_TILED = (
-    _MATRICES
-    + """
-shared float left[16][16], right[16][16];
-void main() {
-    uint x = gl_LocalInvocationID.x, y = gl_LocalInvocationID.y;
-    uint j = gl_GlobalInvocationID.x, i = gl_GlobalInvocationID.y;
-    float sum = 0.0;
-    for (uint tile = 0; tile < N; tile += 16) {
-        left[y][x] = a[i * N + tile + x];
-        right[y][x] = b[(tile + y) * N + j];
-        barrier();
-        for (uint k = 0; k < 16; ++k) sum += left[y][k] * right[k][x];
-        barrier();
-    }
-    c[i * N + j] = sum;
-}
-"""
-)
-_BLOCKS = (
-    _MATRICES
-    + """
 void main() {
     uint j = 4 * gl_GlobalInvocationID.x, i = 4 * gl_GlobalInvocationID.y;
     vec4 sum0 = vec4(0.0), sum1 = vec4(0.0), sum2 = vec4(0.0), sum3 = vec4(0.0);
@@ -161,7 +142,6 @@ void main() {
     }
 }
 """
-)
 
 
 def _matrices_data() -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
@@ -196,19 +176,6 @@ def _stencil_data() -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
 _CLEAR = """
 layout(binding = 0) writeonly buffer H { uint bins[]; };
 void main() { bins[gl_GlobalInvocationID.x] = 0; }
-"""
-_HISTOGRAM = """
-layout(binding = 0) readonly buffer A { uint a[]; };
-layout(binding = 1) buffer H { uint bins[]; };
-shared uint mine[256];
-void main() {
-    uint l = gl_LocalInvocationID.x, at = gl_WorkGroupID.x * 256 * EACH + l;
-    mine[l] = 0;
-    barrier();
-    for (uint k = 0; k < EACH; ++k) atomicAdd(mine[a[at + k * 256] & 255], 1);
-    barrier();
-    atomicAdd(bins[l], mine[l]);
-}
 """
 
 
@@ -280,7 +247,7 @@ PROGRAMS = {
         Program(
             "matrix-tiled",
             "product of 256 x 256 matrices, tiles in shared memory",
-            (Pass(_source(_TILED, 16, 16, N=_SIZE), (0, 1, 2), (_SIZE // 16, _SIZE // 16)),),
+            (Pass(_TILED, (0, 1, 2), (_SIZE // 16, _SIZE // 16)),),
             _matrices_data,
         ),
         Program(
@@ -300,7 +267,7 @@ PROGRAMS = {
             "histogram of 4 Mi numbers, 256 bins in shared memory",
             (
                 Pass(_source(_CLEAR, 256), (1,), (1, 1)),
-                Pass(_source(_HISTOGRAM, 256, EACH=16), (0, 1), (_LENGTH // (256 * 16), 1)),
+                Pass(sources.HISTOGRAM, (0, 1), (_LENGTH // (256 * 16), 1)),
             ),
             _histogram_data,
         ),

@@ -12,8 +12,6 @@ import pytest
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
-
 COPY = """#version 450
 layout(local_size_x = 1) in;
 layout(set = 0, binding = 0) readonly buffer A { FROM a[]; };

@@ -10,8 +10,6 @@ import pytest
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
-
 KINDS = ("device", "host", "storage", "deviceAndHost")
 RECORD = np.dtype([("a", "u1"), ("b", [("c", "f8"), ("d", "c8", (2,))]), ("e", "i2", (2, 3))], align=True)
 SMALL = ["bfloat16", *(name for name in kp.DataTypes.__members__ if name.startswith("float8_"))]

@@ -10,6 +10,8 @@ import pytest
 import kompute_py as kp
 from tests.support.kernel_sources import INT64
 
+pytestmark = pytest.mark.each_driver
+
 SHADER = """
 #version 450
 layout(local_size_x = 1) in;

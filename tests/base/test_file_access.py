@@ -25,7 +25,6 @@ from tests.support.languages import COMPILERS
 
 pytestmark = [
     pytest.mark.skipif(os.name != "posix", reason="owners, modes and pipes as POSIX has them"),
-    pytest.mark.shared,
 ]
 
 SOURCE = (

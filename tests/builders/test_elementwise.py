@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import kompute_py as kp
 
-pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
+pytestmark = pytest.mark.usefixtures("current")
 
 TEXT = "a * x + y"
 MADE = kp.ops.elementwise(TEXT, name="made")

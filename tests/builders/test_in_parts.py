@@ -8,8 +8,6 @@ import pytest
 import kompute_py as kp
 from kompute_py._builders import walks
 
-pytestmark = pytest.mark.shared
-
 
 @pytest.fixture(autouse=True)
 def default(mgr, monkeypatch):

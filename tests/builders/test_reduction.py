@@ -11,8 +11,6 @@ from hypothesis.extra import numpy as hnp
 import kompute_py as kp
 from kompute_py._builders import walks
 
-pytestmark = pytest.mark.shared
-
 SUM = kp.ops.reduction()
 DOT = kp.ops.reduction("x * y", "a + b", 0, name="dot")
 NAMED = {name: kp.ops.reduction(reduce=name) for name in ("sum", "prod", "min", "max", "any", "all")}

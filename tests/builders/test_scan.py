@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 
-pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
+pytestmark = pytest.mark.usefixtures("current")
 
 WAYS = [
     (exclusive, reverse, segments)

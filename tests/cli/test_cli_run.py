@@ -20,8 +20,6 @@ from kompute_py.cli import main
 from kompute_py.cli.running import RUN_HELP
 from tests.drivers import environment
 
-pytestmark = pytest.mark.shared
-
 MULTIPLY = """#version 450
 layout(local_size_x = 64) in;
 layout(binding = 0) readonly buffer A { float a[]; };

@@ -16,8 +16,6 @@ import pytest
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
-
 MULTIPLY = """
 #version 450
 layout(local_size_x = 1, local_size_y = 1, local_size_z = 1) in;

@@ -11,8 +11,6 @@ import pytest
 import kompute_py as kp
 from tests.compat.test_kompute_compat import NEWER, OLDER
 
-pytestmark = pytest.mark.shared
-
 MULTIPLY = """
 #version 450
 layout(local_size_x = 1) in;

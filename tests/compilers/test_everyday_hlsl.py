@@ -11,8 +11,6 @@ from .everyday_directx import directx
 from .everyday_unity import unity
 from .everyday_unreal import unreal
 
-pytestmark = pytest.mark.shared
-
 SHADERS = [*unity.shaders, *directx.shaders, *unreal.shaders]
 
 

@@ -18,8 +18,6 @@ from kompute_py._compilers import languages as shader_languages
 from tests.support.languages import COMPILERS, dxc_is_old, needs_dxc, needs_slang, skipping_missing_waves
 from tests.support.programs import PROGRAMS, USES_WAVES, in_language
 
-pytestmark = pytest.mark.shared
-
 HEAD = "RWStructuredBuffer<float> o : register(u0);\n"
 
 

@@ -8,8 +8,6 @@ import pytest
 import kompute_py as kp
 from tests.support.languages import COMPILERS, dxc_is_old, needs_dxc
 
-pytestmark = pytest.mark.shared
-
 HEAD = "RWStructuredBuffer<int> a : register(u0); cbuffer C : register(b1) { int n; uint u; };\n"
 MAIN = "[numthreads(1, 1, 1)] void main(uint3 id : SV_DispatchThreadID) { uint i = id.x; "
 

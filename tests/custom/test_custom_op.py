@@ -19,7 +19,7 @@ import kompute_py as kp
 
 from .operations import bilateral, compact, softmax
 
-pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
+pytestmark = pytest.mark.usefixtures("current")
 
 
 def softmax_of(x, axis):

@@ -14,8 +14,6 @@ import kompute_py as kp
 from kompute_py._custom.source import _float_modes
 from kompute_py.errors import FailedPreconditionError, FormulaError, InvalidArgumentError, SignatureError
 
-pytestmark = pytest.mark.shared
-
 DTYPES = ["float32", "int32", "float16", "int8", "uint16", "bool", "complex64"]
 
 

@@ -10,8 +10,6 @@ import pytest
 import kompute_py as kp
 from kompute_py.errors import ArgumentTypeError, InvalidArgumentError, SignatureError
 
-pytestmark = pytest.mark.shared
-
 numbers = itertools.count()
 
 

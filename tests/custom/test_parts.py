@@ -13,6 +13,8 @@ from kompute_py.errors import ArgumentTypeError, InvalidArgumentError
 
 from .operations import softmax
 
+pytestmark = pytest.mark.each_driver
+
 DTYPES = ["float32", "float16", "int32", "uint8", "int16", "bool", "complex64", "float64", "int64"]
 
 

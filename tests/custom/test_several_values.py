@@ -9,7 +9,7 @@ import pytest
 
 import kompute_py as kp
 
-pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
+pytestmark = pytest.mark.usefixtures("current")
 
 FIRST = "_first = a.value > b.value or (a.value == b.value and a.index < b.index); "
 GREATEST = kp.ops.reduction(

@@ -9,7 +9,7 @@ import pytest
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.usefixtures("current")
+pytestmark = [pytest.mark.each_driver, pytest.mark.usefixtures("current")]
 
 SCALE = """
 layout(local_size_x = 32) in;

@@ -15,6 +15,8 @@ import pytest
 import kompute_py as kp
 from tests.support.child import run_child
 
+pytestmark = pytest.mark.each_driver
+
 HOST_TYPES = ["host", "deviceAndHost"]
 DTYPES = [
     "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",

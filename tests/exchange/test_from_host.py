@@ -15,6 +15,8 @@ import kompute_py as kp
 from tests.drivers import null_control
 from tests.support.child import run_child
 
+pytestmark = pytest.mark.each_driver
+
 S = kp.HostBufferSemantics
 
 

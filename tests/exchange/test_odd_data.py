@@ -14,8 +14,6 @@ import pytest
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
-
 TWICE = """#version 450
 layout(local_size_x = 4) in;
 layout(set = 0, binding = 0) readonly buffer A { float a[]; };

@@ -11,6 +11,8 @@ import kompute_py as kp
 from tests.support.kernel_sources import SCALE
 from tests.support.optional import optional
 
+pytestmark = pytest.mark.each_driver
+
 
 @pytest.fixture(scope="module")
 def torch():

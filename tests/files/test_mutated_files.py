@@ -7,7 +7,7 @@ import pytest
 from tests.support import fuzz_files
 from tests.support.sampling import sampled
 
-pytestmark = [pytest.mark.sampled, pytest.mark.shared]
+pytestmark = pytest.mark.sampled
 
 
 @pytest.mark.parametrize("format", fuzz_files.FORMATS)

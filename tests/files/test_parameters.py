@@ -19,8 +19,6 @@ import kompute_py as kp
 from kompute_py._files import entries, progress, reading, writing
 from kompute_py._files import tensors as parameters
 
-pytestmark = pytest.mark.shared
-
 MEMORY_TYPES = list(kp.MemoryTypes)
 DTYPES = ["?", "u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8", "c8"]
 

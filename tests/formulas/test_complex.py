@@ -13,7 +13,7 @@ import kompute_py as kp
 from kompute_py._formulas.formula import Formula
 from tests.support.sampling import groups
 
-pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
+pytestmark = pytest.mark.usefixtures("current")
 
 BOTH = ("complex64", "complex128")
 GUIDE = Path(__file__).parents[2] / "docs/guides/generated_operations.md"

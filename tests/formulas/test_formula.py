@@ -13,7 +13,7 @@ from kompute_py._formulas.formula import Formula
 from kompute_py._formulas.small_floats import SMALL_FLOATS
 from kompute_py._formulas.typed import declarations_of
 
-pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
+pytestmark = pytest.mark.usefixtures("current")
 
 REALS = ("float32", "float64", "float16")
 WHOLE = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")

@@ -13,7 +13,7 @@ import kompute_py as kp
 from kompute_py._formulas.functions import ARITY, CASTS
 from kompute_py.errors import InvalidArgumentError
 
-pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
+pytestmark = pytest.mark.usefixtures("current")
 
 
 @kp.CustomOp.register

@@ -21,7 +21,7 @@ from kompute_py._formulas.small_floats import SMALL_FLOATS
 from tests.support.sampling import groups, sampled
 from tests.support.subnormals import flushed, flushes
 
-pytestmark = [pytest.mark.shared, pytest.mark.sampled, pytest.mark.usefixtures("current")]
+pytestmark = [pytest.mark.sampled, pytest.mark.usefixtures("current")]
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/generated_operations.md"
 INTS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]

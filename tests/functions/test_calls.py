@@ -7,6 +7,8 @@ import pytest
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.each_driver
+
 
 @kp.CustomOp.register
 class ramp(kp.CustomOp):

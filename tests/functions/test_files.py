@@ -10,6 +10,8 @@ import pytest
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.each_driver
+
 ON_ALL_DEVICES = [
     ("sum", "int32", "int32"), ("sum", "uint8", "uint32"), ("cumsum", "int32", "int32"),
     ("cumsum", "int16", "int32"), ("cumprod", "uint32", "uint32"), ("prod", "bool", "int32"),

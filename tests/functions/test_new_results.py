@@ -12,8 +12,6 @@ import pytest
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
-
 COUNT = 64
 FURTHER = 12
 

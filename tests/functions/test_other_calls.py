@@ -11,8 +11,6 @@ import pytest
 import kompute_py as kp
 from kompute_py.errors import FailedPreconditionError
 
-pytestmark = pytest.mark.shared
-
 numbers = itertools.count()
 
 

@@ -7,6 +7,8 @@ import pytest
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.each_driver
+
 ADD = """#version 450
 layout(local_size_x = 64) in;
 layout(binding = 0) buffer X { float x[]; };

@@ -14,6 +14,8 @@ import pytest
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.each_driver
+
 SCALE = """#version 450
 #include "lib.glsl"
 layout(local_size_x = LOCAL) in;

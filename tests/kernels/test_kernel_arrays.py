@@ -13,8 +13,6 @@ import pytest
 import kompute_py as kp
 from tests.support.kernel_sources import SCALE
 
-pytestmark = pytest.mark.shared
-
 X = np.arange(6, dtype=np.float32)
 INOUT = """
 #version 450

@@ -17,8 +17,6 @@ import kompute_py as kp
 from kompute_py._kernels import prepared
 from kompute_py._memory import lending
 
-pytestmark = pytest.mark.shared
-
 BITS = """#version 450
 layout(local_size_x = 1) in;
 layout(binding = 0) writeonly buffer Out { uint bits[]; };

@@ -8,6 +8,8 @@ import pytest
 import kompute_py as kp
 from tests.support.languages import COMPILERS, dxc_is_old, needs_dxc, needs_slang
 
+pytestmark = pytest.mark.each_driver
+
 HEAD = "#version 450\nlayout(local_size_x = 8) in;\n"
 DOUBLED = """
 layout(binding = 0) uniform %(p)ssamplerBuffer x;

@@ -10,8 +10,6 @@ import pytest
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
-
 HEAD = """#version 450
 layout(local_size_x = 16, local_size_y = 16) in;
 layout(push_constant) uniform P { uint w; uint h; };

@@ -7,8 +7,6 @@ import pytest
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
-
 I = "uint i = gl_GlobalInvocationID.x;"  # noqa: E741
 XY = "uint x = gl_GlobalInvocationID.x, y = gl_GlobalInvocationID.y;"
 SIZE = "layout(push_constant) uniform P { uint w; uint h; };"

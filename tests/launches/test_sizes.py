@@ -16,8 +16,6 @@ import pytest
 import kompute_py as kp
 from kompute_py.cli import main
 
-pytestmark = pytest.mark.shared
-
 N = 8
 HEAD = """#version 450
 layout(local_size_x = LOCAL) in;

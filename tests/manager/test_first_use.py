@@ -20,8 +20,6 @@ import kompute_py as kp
 from tests.drivers import null_control
 from tests.support.child import run_child
 
-pytestmark = pytest.mark.shared
-
 N = 3000
 DATA = np.arange(1, N + 1, dtype=np.float32)
 H, W = 17, 33

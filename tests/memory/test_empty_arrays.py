@@ -13,6 +13,8 @@ import kompute_py as kp
 from kompute_py.cli import main
 from tests.support.kernel_sources import SCALE
 
+pytestmark = pytest.mark.each_driver
+
 SHAPES = ((0,), (0, 3), (4, 0), (2, 0, 5))
 TYPES = tuple(kp.MemoryTypes)
 COUNT = """#version 450

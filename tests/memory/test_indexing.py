@@ -15,8 +15,6 @@ from tests.drivers import PROFILES, null_control
 from tests.support.child import run_child
 from tests.support.kernel_sources import COPY
 
-pytestmark = pytest.mark.shared
-
 SHAPE = (4, 5, 6)
 KEYS = {
     "column": np.s_[:, 0],

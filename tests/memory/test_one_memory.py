@@ -10,6 +10,8 @@ import pytest
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.each_driver
+
 WORDS = 1 << 14
 SLOW = """#version 450
 layout(local_size_x = 64) in;

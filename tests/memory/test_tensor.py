@@ -12,8 +12,6 @@ import pytest
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
-
 MEMORY_TYPES = list(kp.MemoryTypes.__members__.values())
 DTYPES = [
     "bool",

@@ -12,8 +12,6 @@ import pytest
 import kompute_py as kp
 from tests.support.child import run_child
 
-pytestmark = pytest.mark.shared
-
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 KINDS = ("device", "host", "storage", "deviceAndHost")
 RECORD = np.dtype([("a", "<i4"), ("b", "<f8")])

@@ -10,8 +10,6 @@ from nbclient import NotebookClient
 
 from tests.conftest import DRIVER, ROOT
 
-pytestmark = pytest.mark.shared
-
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 
 

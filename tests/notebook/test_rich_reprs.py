@@ -19,8 +19,6 @@ from kompute_py._display import drawings, folding, graph
 from kompute_py._memory import card
 from tests.support.kernel_sources import COPY
 
-pytestmark = pytest.mark.shared
-
 SOURCE = """
 #version 450
 layout(local_size_x = 8) in;

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 
-pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
+pytestmark = pytest.mark.usefixtures("current")
 
 ops = kp.ops
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=6)

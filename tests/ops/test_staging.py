@@ -11,8 +11,6 @@ import pytest
 import kompute_py as kp
 from benchmarks.library.calls import CALLS
 
-pytestmark = pytest.mark.shared
-
 _COUNTS = (1021, 300)
 _RELATIVE = {"f": 2e-5, "c": 2e-5}
 """Of the largest number of a result. Each area's tests have the bounds of its functions."""

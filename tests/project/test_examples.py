@@ -23,8 +23,6 @@ sys.path.append(str(ROOT / "tools"))
 
 from count_code import code_lines  # noqa: E402
 
-pytestmark = pytest.mark.shared
-
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 GALLERY = [ROOT / "kompute_py_gallery" / f"{name}.py" for name in NAMES]
 PAGES = ROOT / "docs" / "gallery"

@@ -20,7 +20,7 @@ def case(dtype, shape, flag, name="float32"):
     marks = [pytest.mark.parametrize(names, []).mark for names in ("dtype", ("shape", "axis"), "flag")]
     indices = {"dtype": dtype, "shape": shape, "axis": shape, "flag": flag}
     return SimpleNamespace(
-        iter_markers=lambda name: marks, callspec=SimpleNamespace(indices=indices, id=name)
+        iter_markers=lambda name: marks, callspec=SimpleNamespace(indices=indices), nodeid=f"test_it[{name}]"
     )
 
 
@@ -47,7 +47,16 @@ def test_numbers_of_64_bits_are_on_each_driver():
 
 def test_alone_a_driver_runs_all():
     assert all(is_mine(case(dtype, 0, 0), "") for dtype in range(DTYPES))
-    assert is_mine(SimpleNamespace(), "1/2")  # a test without parameters
+
+
+def test_those_without_parameters_are_shared_where_numbers_are_judged():
+    def drivers_of(nodeid):
+        return [is_mine(SimpleNamespace(nodeid=nodeid), f"{n}/2") for n in range(2)]
+
+    assert drivers_of("tests/sync/test_fence.py::test_it") == [True, True]
+    assert drivers_of("tests/ops/test_sums.py::test_of_int64") == [True, True]
+    found = {tuple(drivers_of(f"tests/ops/values/test_sums.py::test_{n}")) for n in range(20)}
+    assert found == {(True, False), (False, True)}
 
 
 def test_samples(monkeypatch):

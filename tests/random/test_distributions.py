@@ -9,8 +9,6 @@ from scipy import stats
 import kompute_py as kp
 from kompute_py.errors import ArgumentTypeError, InvalidArgumentError
 
-pytestmark = pytest.mark.shared
-
 COUNT = 20_000
 LEAST = 1e-5  # probability of a draw that far off; the seed is fixed, so each case holds always or never
 

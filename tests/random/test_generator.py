@@ -16,8 +16,6 @@ from kompute_py.random.philox import DRAWS
 
 from . import philox
 
-pytestmark = pytest.mark.shared
-
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32"]
 
 

@@ -14,8 +14,6 @@ from kompute_py.random.orders import ORDERS
 
 from . import philox
 
-pytestmark = pytest.mark.shared
-
 
 class _OrderInGroups(ORDERS["order"].__wrapped__):
     def variants(self, ksel):

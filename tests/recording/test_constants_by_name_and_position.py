@@ -18,8 +18,6 @@ import pytest
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
-
 SCALAR = """#version 450
 EXTENSION
 layout(local_size_x = 1) in;

@@ -9,8 +9,6 @@ import pytest
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
-
 N = 1000
 
 HEAD = "#version 450\nlayout(local_size_x = 64) in;\n"

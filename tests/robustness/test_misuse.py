@@ -15,8 +15,6 @@ import pytest
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
-
 SUM = """
 #version 450
 layout(local_size_x = 1) in;

@@ -13,6 +13,8 @@ import kompute_py as kp
 from tests.support.child import run_child
 from tests.support.languages import needs_slang
 
+pytestmark = pytest.mark.each_driver
+
 # One struct in two layouts: copying it whole is OpCopyLogical from SPIR-V 1.4 on.
 COPY = """#version 450
 layout(local_size_x = 1) in;

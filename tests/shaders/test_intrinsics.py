@@ -11,8 +11,6 @@ import kompute_py as kp
 from tests.support.languages import COMPILERS, dxc_is_old, needs_dxc, needs_slang
 from tests.support.sampling import sampled
 
-pytestmark = pytest.mark.shared
-
 TYPES = {
     "int16": "int16_t", "uint16": "uint16_t", "int32": "int", "uint32": "uint", "int64": "int64_t",
     "uint64": "uint64_t", "float16": "half", "float32": "float", "float64": "double",

@@ -13,6 +13,8 @@ import kompute_py as kp
 from kompute_py import _native
 from tests.support.languages import dxc_is_old, needs_dxc, needs_slang
 
+pytestmark = pytest.mark.each_driver
+
 MODULE = """; Version: 1.3
 OpCapability Shader
 {capability}{extension}OpMemoryModel Logical GLSL450

@@ -11,6 +11,8 @@ import pytest
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.each_driver
+
 HEAD = """#version 450
 #extension GL_EXT_shader_explicit_arithmetic_types : enable
 layout(local_size_x = 64) in;

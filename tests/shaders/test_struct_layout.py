@@ -9,6 +9,8 @@ import pytest
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.each_driver
+
 PARTICLES = """
 #version 450
 layout(local_size_x = 1) in;

@@ -19,8 +19,6 @@ from kompute_py._compilers.spirv_words import Module
 from tests.support.languages import COMPILERS, dxc_is_old, needs_dxc, needs_slang
 from tests.support.sampling import sampled
 
-pytestmark = pytest.mark.shared
-
 TYPES = {
     "int16_t": "i2", "uint16_t": "u2", "int": "i4", "uint": "u4", "int64_t": "i8", "uint64_t": "u8",
     "half": "f2", "float": "f4", "double": "f8",

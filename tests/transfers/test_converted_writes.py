@@ -7,8 +7,6 @@ import pytest
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.shared
-
 INTEGERS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
 COUNT = (1 << 20) + 37  # more than a piece, and no multiple of one
 OPTIONS = [{}, {"force_staging": True}, {"force_non_coherent": True}]

@@ -10,6 +10,8 @@ from kompute_py.ops._linear import cooperative as _cooperative
 from tests.ops.linear.test_matrices import numbers
 from tests.support.child import run_child
 
+pytestmark = pytest.mark.each_driver
+
 SHAPES = [
     ((64, 64), (64, 64)),
     ((1, 1), (1, 1)),

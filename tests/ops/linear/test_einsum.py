@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import kompute_py as kp
 
-pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
+pytestmark = pytest.mark.usefixtures("current")
 
 ops = kp.ops
 

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 import kompute_py as kp
 from tests.support.variants import only
 
-pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
+pytestmark = pytest.mark.usefixtures("current")
 
 EPS = 2.0**-24
 softmax_in_groups, layer_norm_in_groups = (

@@ -11,8 +11,6 @@ import pytest
 import kompute_py as kp
 from tests.support.sampling import sampled
 
-pytestmark = pytest.mark.shared
-
 DTYPES = ["f4", "i4", "u1", "?", "f2", "F"]
 HUGE = np.broadcast_to(np.int32(1), (2**40,))
 

@@ -10,7 +10,6 @@ import kompute_py as kp
 pytestmark = [
     pytest.mark.usefixtures("current"),
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
-    pytest.mark.shared,
 ]
 
 ops = kp.ops

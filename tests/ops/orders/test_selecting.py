@@ -11,7 +11,7 @@ import kompute_py as kp
 from kompute_py.ops._orders.selecting import SelectOp
 from tests.ops.orders.test_sorting import DTYPES, WIDE, highest_first, numbers, same
 
-pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
+pytestmark = pytest.mark.usefixtures("current")
 
 
 def in_groups(operation):

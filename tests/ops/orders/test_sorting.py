@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 import kompute_py as kp
 from tests.support.variants import only
 
-pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
+pytestmark = pytest.mark.usefixtures("current")
 
 
 sort_in_groups, argsort_in_groups, segmented_in_groups = (

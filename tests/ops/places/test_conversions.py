@@ -8,7 +8,7 @@ import pytest
 
 import kompute_py as kp
 
-pytestmark = pytest.mark.usefixtures("current")
+pytestmark = [pytest.mark.each_driver, pytest.mark.usefixtures("current")]
 
 ops = kp.ops
 DTYPES = [

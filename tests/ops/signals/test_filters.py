@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 
-pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
+pytestmark = pytest.mark.usefixtures("current")
 
 EPS = 2.0**-24
 PADS = {

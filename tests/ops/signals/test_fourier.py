@@ -13,8 +13,6 @@ import kompute_py as kp
 from kompute_py.ops._signals import chirp as _chirp
 from kompute_py.ops._signals import transforms as _transforms
 
-pytestmark = pytest.mark.shared
-
 ONE = ["fft", "ifft", "rfft", "irfft"]
 MANY = ["fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn"]
 

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 import kompute_py as kp
 from tests.ops.signals.test_filters import EPS, PADS, filtered, numbers, windows
 
-pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
+pytestmark = pytest.mark.usefixtures("current")
 
 ops = kp.ops
 

@@ -8,7 +8,7 @@ import pytest
 import kompute_py as kp
 from kompute_py import ops
 
-pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
+pytestmark = pytest.mark.usefixtures("current")
 
 
 @pytest.fixture(params=["complex64", "complex128"])

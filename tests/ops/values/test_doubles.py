@@ -11,6 +11,8 @@ import pytest
 import kompute_py as kp
 from tests.support.subnormals import flushed, flushes
 
+pytestmark = pytest.mark.each_driver
+
 ops = kp.ops
 LONG = np.longdouble
 ODD = [0.0, -0.0, np.nan, np.inf, -np.inf, 1, -1, 0.5, -0.5, 5e-324, -5e-324, 2.2e-308, 1e308, -1e308, 1e-300]

@@ -11,7 +11,7 @@ import pytest
 import kompute_py as kp
 from kompute_py.ops._values import elements as _elements
 
-pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
+pytestmark = pytest.mark.usefixtures("current")
 
 TWO = [name for name, each in _elements._TABLE.items() if "x2" in each.formula]
 ONE = [name for name in _elements._TABLE if name not in (*TWO, "where")]

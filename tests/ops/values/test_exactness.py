@@ -11,8 +11,6 @@ import kompute_py as kp
 from kompute_py.errors import InvalidArgumentError
 from tests.support.subnormals import flushes
 
-pytestmark = pytest.mark.shared
-
 
 def _has(mgr: kp.Manager, *dtypes: str) -> bool:
     needs = {"float64": "shaderFloat64", "int64": "shaderInt64", "uint64": "shaderInt64"}

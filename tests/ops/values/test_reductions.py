@@ -14,7 +14,7 @@ import kompute_py as kp
 from tests.support.child import run_child
 from tests.support.sampling import sampled
 
-pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("current")]
+pytestmark = pytest.mark.usefixtures("current")
 
 ROUNDING = 2.0**-24
 EXACT = ("min", "max", "any", "all", "argmin", "argmax", "count_nonzero")
