@@ -552,7 +552,5 @@ def test_a_graphics_shader_is_called_one(mgr, source, tmp_path):
     path = tmp_path / "view.frag"
     path.write_text(source)
     for given in (path, str(path)):
-        with pytest.raises(
-            kp.InvalidArgumentError, match=r"view.frag' is a shader of graphics"
-        ):
+        with pytest.raises(kp.InvalidArgumentError, match=r"view.frag' is a shader of graphics"):
             mgr.kernel(given)
