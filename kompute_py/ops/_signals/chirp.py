@@ -46,9 +46,11 @@ uint at(uint i) { return i ^ (i >> 4 & 15u); }  // numbers a power of two apart 
 void main() {
     INNER
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x, t = gl_LocalInvocationID.x;
+    if (group * LINESu >= lines)  // or its lines would be transformed again, in place
+        return;
     bool is_dense = step_bits == 0u && inner == 1u;
     uint line = is_dense ? t / EIGHTHu : t % LINESu, b = is_dense ? t % EIGHTHu : t / LINESu;
-    // Invocations beyond the last line do its work once more.
+    // Invocations beyond the last line do its work once more: they read it before the first barrier, too.
     uint here = min(group * LINESu + line, lines - 1u);
     uint i = here % inner, outer = here / inner, block = outer >> step_bits;
     uint row = (b << step_bits) + (outer & (1u << step_bits) - 1u), apart = EIGHTHu << step_bits;
