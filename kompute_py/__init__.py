@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from ._custom.specs import TensorSpec
     from ._device.devices import list_devices
     from ._device.drivers import DriverInfo, available_drivers
+    from ._device.handles import VkHandles
     from ._device.memory_use import DeviceMemory, MemoryHeap, MemoryLabel, PipelineUse
     from ._device.report import report
     from ._device.shader_check import Finding, check
@@ -242,6 +243,7 @@ __all__ = [
     "UnavailableError",
     "UnimplementedError",
     "ValidationError",
+    "VkHandles",
     "aligned_empty",
     "aligned_zeros",
     "alive",
@@ -297,6 +299,7 @@ _LATER = {
     "_memory.mapping": ("Mapping",),
     "_memory.memory_handle": ("MemoryHandle",),
     "_sync.sharing": ("SemaphoreHandle",),
+    "_device.handles": ("VkHandles",),
     "_memory.strided": ("StridedView",),
     "_profiling.benchmark": ("Benchmark", "benchmark"),
     "_profiling.profile": ("Profile",),

@@ -110,9 +110,13 @@ class Context(_Object):
         recent_pipelines: int,
         pipeline_timeout: float,
         wait_mode: str,
+        borrowed: tuple[int, int, int, Sequence[tuple[int, int]], Sequence[str], Sequence[str], object]
+        | None = None,
     ) -> None:
-        """`pipeline_cache_dir` b"" turns the cache on disk off; `memory_limit` 0 means no limit. Sizes are in
-        bytes; `memory_idle_limit` None means the allocator's own rule.
+        """`borrowed`: the instance, physical device, device, queues, extensions and features of somebody
+        else's device, and what keeps it alive. `pipeline_cache_dir` b"" turns the cache on disk off;
+        `memory_limit` 0 means no limit. Sizes are in bytes; `memory_idle_limit` None means the allocator's
+        own rule.
         """
 
     @property

@@ -22,6 +22,7 @@ from .devices import chosen_device, compute_family, family_indices, list_devices
 from .diagnostics import Diagnostics
 from .drivers import DriverInfo, driver_of, manifest_named
 from .forked import check_driver
+from .handles import VkHandles, borrowed_device, options_of_borrowed
 from .kept import Keeper, devices
 from .names import DeviceInfo, supported
 from .options import options_of, preferred_devices, settings, string_tuple
@@ -79,12 +80,20 @@ class Device:
         *,
         prefix: str | None,
         options: Mapping[str, Any],
+        handles: VkHandles | None = None,
+        owner: Any = None,
     ) -> None:
-        """Opens the device. `prefix` is the prefix of environment variables.
+        """Opens the device, or takes that of `handles`. `prefix` is the prefix of environment variables.
 
         For arguments and errors, see `Manager`.
         """
-        wanted = preferred_devices(prefix) if device is None else Setting("device", device, "keyword")
+        if handles is not None:
+            wanted = Setting("device", None, "default")
+            borrowed = borrowed_device(handles, owner)
+            options = options_of_borrowed(options, borrowed[5])
+        else:
+            wanted = preferred_devices(prefix) if device is None else Setting("device", device, "keyword")
+            borrowed = None
         named, options, queues = with_options(wanted.value, options)
         report = settings(options, prefix)
         resolved = options_of(report)
@@ -113,6 +122,7 @@ class Device:
             recent_pipelines=resolved.recent_pipelines,
             pipeline_timeout=resolved.pipeline_timeout,
             wait_mode=resolved.wait_mode,
+            borrowed=borrowed,
         )
         info = native.info
         try:
@@ -276,6 +286,21 @@ class Device:
     def vk_device(self) -> int:
         """The VkDevice, as an integer."""
         return self._open().vk_device
+
+    @property
+    def vk_handles(self) -> VkHandles:
+        """All handles, the enabled extensions and features: for `Manager.from_handles`, and for other
+        libraries that work on this device. Keep the Manager as long as they do.
+        """
+        native = self._open()
+        return VkHandles(
+            native.vk_instance,
+            native.vk_physical_device,
+            native.vk_device,
+            tuple((queue["family"], queue["index"]) for queue in native.queues),
+            tuple(native.enabled_extensions),
+            tuple(native.enabled_features),
+        )
 
     def vk_queue(self, queue_index: int = 0) -> int:
         """The VkQueue of one of the Manager's queues, as an integer.

@@ -44,6 +44,7 @@ from .._base.texels import parse_format, refuse_palette, size_of
 from .._base.types import MemoryTypes
 from .._base.warn import warn_of_cancelled
 from .._device.device import Device, require_manager
+from .._device.handles import VkHandles
 from .._device.options import to_prefix
 from .._memory.host_memory import HostBufferSemantics, await_writers, imported, to_semantics
 from .._memory.image import Image, SampledImage
@@ -181,6 +182,56 @@ class Manager(Device):
             prefix=to_prefix(env_prefix),
             options=options,
         )
+        self._begin()
+
+    @classmethod
+    def from_handles(
+        cls,
+        instance: int,
+        physical_device: int,
+        device: int,
+        queues: Iterable[tuple[int, int]],
+        extensions: Iterable[str] = (),
+        features: Iterable[str] = (),
+        *,
+        owner: object = None,
+        env_prefix: str | None = PREFIX,
+        **options: Unpack[ManagerOptions],
+    ) -> Manager:
+        """A Manager on a device that another library or Manager made, which it never destroys.
+
+        The handles are integers: a VkInstance for Vulkan 1.2 or newer, one of its physical devices, and a
+        VkDevice of it. `queues` lists (family, index) of queues that the device was made with, the first one
+        with compute; nobody else may submit to them at the same time. `extensions` and `features` name what
+        the device was made with, by Vulkan's names: Vulkan cannot be asked. "timelineSemaphore" must be among
+        the features; what is not named is not used, so shaders that need it are refused.
+        ``*mgr.vk_handles`` gives all of these for the device of a Manager.
+
+        `owner` is an object that keeps the device alive. It is kept until nothing of this Manager needs the
+        device any more: its tensors' views of memory outlive `destroy`. Without an owner, drop all of that
+        before the device is destroyed.
+
+        The handles must be of the Vulkan loader that this package uses (KOMPUTE_PY_VULKAN_LIBRARY names
+        another one). Numbers that are no handles end the process, as everywhere in Vulkan.
+
+        Raises InvalidArgumentError if the physical device is not the instance's, for extensions and features
+        that it does not have, without "timelineSemaphore", and for options that say how a device is made;
+        OutOfRangeError for queues that it does not have; UnavailableError if it is too old;
+        ArgumentTypeError for values of other types.
+
+        >>> with kp.Manager.from_handles(*mgr.vk_handles, owner=mgr) as same:
+        ...     same.vk_device == mgr.vk_device
+        True
+        """
+        made = cls.__new__(cls)
+        given = VkHandles(instance, physical_device, device, queues, extensions, features)  # type: ignore[arg-type]
+        Device.__init__(
+            made, None, (), (), prefix=to_prefix(env_prefix), options=options, handles=given, owner=owner
+        )
+        made._begin()
+        return made
+
+    def _begin(self) -> None:
         watch_over(self)
         if trace := self._setting("profile"):
             from .._profiling.programs import begin

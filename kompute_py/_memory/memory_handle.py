@@ -83,6 +83,16 @@ class MemoryHandle(Descriptor):
         """The size of all elements in bytes."""
         return math.prod(self._shape) * self._dtype.itemsize
 
+    @property
+    def allocation_size(self) -> int:
+        """The size of the whole VkDeviceMemory in bytes, which other APIs need to import it."""
+        return self._size
+
+    @property
+    def memory_type_index(self) -> int:
+        """Vulkan's number of the memory type, which another Vulkan program needs to import it."""
+        return self._type
+
     def __reduce__(self) -> Any:
         """Sends a duplicate of the descriptor, as `multiprocessing` does with sockets."""
         place = self._key, self._size, self._type

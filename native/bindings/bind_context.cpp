@@ -132,6 +132,22 @@ DeviceOptions options_of(const std::optional<uint32_t>& index, std::string prefe
     return options;
 }
 
+BorrowedDevice borrowed_device(const py::object& given) {
+    using Names = std::vector<std::string>;
+    using Queues = std::vector<std::pair<uint32_t, uint32_t>>;
+    auto [instance, physical, device, queues, extensions, features, owner] =
+        given.cast<std::tuple<uint64_t, uint64_t, uint64_t, Queues, Names, Names, py::object>>();
+    BorrowedDevice made;
+    made.instance = reinterpret_cast<VkInstance>(instance);
+    made.physical = reinterpret_cast<VkPhysicalDevice>(physical);
+    made.device = reinterpret_cast<VkDevice>(device);
+    made.queues = std::move(queues);
+    made.extensions = std::move(extensions);
+    made.features = std::move(features);
+    made.owner = keep_object(owner);
+    return made;
+}
+
 }  // namespace
 
 std::vector<std::string> Context::abandon() noexcept {
@@ -175,7 +191,7 @@ void bind_context(py::module_& m) {
                          std::string cache_dir, uint64_t memory_block_size, uint64_t memory_limit,
                          const std::optional<uint64_t>& memory_idle_limit, bool memory_debug,
                          bool force_staging, bool force_non_coherent, uint64_t recent_pipelines,
-                         double pipeline_timeout, const std::string& wait_mode) {
+                         double pipeline_timeout, const std::string& wait_mode, const py::object& borrowed) {
                  collect_orphans(false);
                  auto options =
                      options_of(index, std::move(preferences), std::move(visible), std::move(families),
@@ -188,6 +204,7 @@ void bind_context(py::module_& m) {
                                  .force_staging = force_staging,
                                  .force_non_coherent = force_non_coherent},
                                 recent_pipelines, pipeline_timeout, wait_mode);
+                 if (!borrowed.is_none()) options.borrowed = borrowed_device(borrowed);
                  const Unlocked unlocked;
                  return std::make_unique<Context>(std::move(options));
              }),
@@ -197,7 +214,7 @@ void bind_context(py::module_& m) {
              py::arg("pipeline_cache_dir"), py::arg("memory_block_size"), py::arg("memory_limit"),
              py::arg("memory_idle_limit"), py::arg("memory_debug"), py::arg("force_staging"),
              py::arg("force_non_coherent"), py::arg("recent_pipelines"), py::arg("pipeline_timeout"),
-             py::arg("wait_mode"))
+             py::arg("wait_mode"), py::arg("borrowed") = py::none())
         .def_property_readonly("info", [](const Context& c) { return device_info(c.device().physical()); })
         .def_property_readonly("driver_library",
                                [](const Context& c) {

@@ -89,12 +89,6 @@ bool is_image(DescriptorKind kind) {
            kind == DescriptorKind::storage_texel_buffer;
 }
 
-// A Python object that the core keeps. It may be dropped on any thread and under native locks: see
-// release_later.
-std::shared_ptr<void> keep(const py::object& object) {
-    return {object.inc_ref().ptr(), [](void* pointer) { release_later(static_cast<PyObject*>(pointer)); }};
-}
-
 }  // namespace
 
 Specialization specialization_of(const py::bytes& data, const SpecializationMap& map) {
@@ -316,7 +310,7 @@ void bind_shader(py::module_& m) {
                 if (!s.extra) return py::none();
                 return py::reinterpret_borrow<py::object>(static_cast<PyObject*>(s.extra.get()));
             },
-            [](Shader& s, const py::object& value) { s.extra = keep(value); })
+            [](Shader& s, const py::object& value) { s.extra = keep_object(value); })
         .def("refuses",
              [](const Shader& s, const std::array<uint32_t, 3>& groups, const py::bytes& spec,
                 const SpecializationMap& map) {

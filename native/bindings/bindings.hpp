@@ -189,6 +189,11 @@ private:
 // threads without the interpreter lock, and for code under a native lock.
 void release_later(PyObject* object) noexcept;
 
+// A Python object that the core keeps. It may be dropped on any thread and under native locks.
+inline std::shared_ptr<void> keep_object(const py::object& object) {
+    return {object.inc_ref().ptr(), [](void* pointer) { release_later(static_cast<PyObject*>(pointer)); }};
+}
+
 // Devices that lost their Context with work in flight; closed once they are idle.
 void collect_orphans(bool wait);
 

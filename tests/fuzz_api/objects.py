@@ -23,8 +23,8 @@ layout(push_constant) uniform Push { float f; uint n; };
 void main() { uint i = gl_GlobalInvocationID.x; if (i < n) data[i] = data[i] * scale + f; }
 """
 
-# Functions that draw, block by their nature, or print to the terminal.
-_NOT_CALLED = {"plot", "show", "live"}
+# Functions that draw, block by their nature, or print to the terminal; and one whose numbers are addresses.
+_NOT_CALLED = {"plot", "show", "live", "from_handles"}
 # What every class of Python has, and what Python itself answers.
 _OF_PYTHON = {
     "__class__", "__init_subclass__", "__subclasshook__", "__new__", "__del__", "__class_getitem__",
@@ -134,6 +134,7 @@ class Objects:
         keep("Benchmark", lambda: kp.benchmark(list, seconds=0.001))
         if mgr.supports("VK_KHR_external_memory_fd"):
             keep("MemoryHandle", lambda: mgr.shared(4).share())
+            keep("VkHandles", lambda: mgr.vk_handles)
             keep("SemaphoreHandle", lambda: mgr.semaphore(shared=True).share())
         keep("TensorSpec", lambda: kp.TensorSpec((2, 3)))
         keep("CustomOp", kp.CustomOp)

@@ -36,6 +36,7 @@ def test_row_P33_memory_between_managers(sharing, make_manager, where):
     assert t.read().tolist() == np.zeros((3, 4)).tolist() and t.memory_type().name == where and t.is_shared
     with t.share() as handle:
         assert handle.shape == (3, 4) and handle.dtype == np.uint32 and handle.nbytes == 48
+        assert handle.allocation_size >= 48 and handle.memory_type_index >= 0
         same = other.import_memory(handle)
     assert same.shape == (3, 4) and same.dtype == np.uint32 and same.memory_type() is t.memory_type()
     t.write(np.arange(12))

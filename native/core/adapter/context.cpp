@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 
 namespace kp {
@@ -23,6 +24,10 @@ void add_unique(std::vector<std::string>& names, const std::string& name) {
 
 // The destructor runs after a throw here only because this constructor delegates.
 DeviceContext::DeviceContext(const ContextOptions& options) : DeviceContext() {
+    if (options.borrowed) {
+        borrow(*options.borrowed);
+        return;
+    }
     choose(options);
     open(options);
 }
@@ -30,7 +35,7 @@ DeviceContext::DeviceContext(const ContextOptions& options) : DeviceContext() {
 DeviceContext::~DeviceContext() {
     if (handle_ == VK_NULL_HANDLE) return;
     if (handles_) handles_->close();
-    table_.vkDestroyDevice(handle_, nullptr);
+    if (!borrowed_) table_.vkDestroyDevice(handle_, nullptr);
     count(ObjectKind::context, -1);
 }
 
@@ -55,6 +60,62 @@ void DeviceContext::choose(const ContextOptions& options) {
                     explain_failure(selection_));
     }
     physical_ = std::move(list.devices[*selection_.position]);
+}
+
+void DeviceContext::borrow(const BorrowedDevice& given) {
+    owner_ = given.owner;
+    borrowed_ = true;
+    instance_ = Instance::borrow(given.instance);
+    mailbox_ = std::make_unique<Mailbox>(instance_->messages());
+    const std::vector<VkPhysicalDevice> all = instance_->physical_devices();
+    const auto found = std::find(all.begin(), all.end(), given.physical);
+    if (found == all.end())
+        throw Error(ErrorKind::invalid_argument,
+                    "physical_device is not one of the instance's " + std::to_string(all.size()));
+    physical_ =
+        PhysicalDevice::query(given.instance, given.physical, static_cast<uint32_t>(found - all.begin()));
+    const std::string name = std::string("'") + physical_.properties.deviceName + "'";
+    if (!physical_.broken.empty()) throw Error(ErrorKind::unavailable, name + ": " + physical_.broken);
+    if (physical_.properties.apiVersion < VK_API_VERSION_1_2)
+        throw Error(ErrorKind::unavailable, name + " supports Vulkan " +
+                                                version_text(physical_.properties.apiVersion) +
+                                                " only; kompute_py needs 1.2");
+    const auto has = [](const std::vector<std::string>& names, const std::string& wanted) {
+        return std::find(names.begin(), names.end(), wanted) != names.end();
+    };
+    for (const std::string& extension : given.extensions)
+        if (!has(physical_.extensions, extension))
+            throw Error(ErrorKind::invalid_argument,
+                        name + " has no extension " + extension + ", so it cannot be enabled");
+    for (const auto& [feature, supported] : physical_.features)
+        if (!supported && has(given.features, feature))
+            throw Error(ErrorKind::invalid_argument,
+                        name + " has no feature " + feature + ", so it cannot be enabled");
+    if (!has(given.features, "timelineSemaphore"))
+        throw Error(ErrorKind::invalid_argument,
+                    "features does not name timelineSemaphore, which kompute_py needs: make the device with "
+                    "it, and name all features that it was made with");
+    // A device does not have the extensions that were not enabled.
+    physical_.extensions = given.extensions;
+    if (!physical_.has_extension(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME))
+        physical_.host_import_alignment = 0;
+
+    std::vector<uint32_t> wanted;
+    for (const auto& [family, index] : given.queues) wanted.push_back(family);
+    queue_places_ = plan_queues(wanted);
+    for (size_t i = 0; i < given.queues.size(); ++i) {
+        const auto [family, index] = given.queues[i];
+        if (index >= physical_.families[family].queueCount)
+            throw Error(ErrorKind::out_of_range,
+                        "Queue family " + std::to_string(family) + " of " + name + " has " +
+                            std::to_string(physical_.families[family].queueCount) +
+                            " queue(s), and none with index " + std::to_string(index));
+        queue_places_[i] = {family, index};
+        if (std::find(families_.begin(), families_.end(), family) == families_.end())
+            families_.push_back(family);
+    }
+    enable([&](const char* feature) { return has(given.features, feature); });
+    took(given.device, given.extensions);
 }
 
 std::vector<DeviceContext::QueuePlace> DeviceContext::plan_queues(const std::vector<uint32_t>& asked) {
@@ -120,13 +181,10 @@ void DeviceContext::open(const ContextOptions& options) {
     if (physical_.host_import_alignment != 0)
         add_unique(extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
 
-    FeatureChain supported(physical_.properties.apiVersion, physical_.extensions);
-    supported.query(physical_.handle);
-    enabled_ = std::make_unique<FeatureChain>(physical_.properties.apiVersion, physical_.extensions);
-    enabled_features_ = enabled_->enable_from(supported, options.robust_access);
-    shader_host_ = kp::shader_host(physical_, enabled_features_);
+    enable([&](const char* name) {
+        return options.robust_access || std::strncmp(name, "robustBufferAccess", 18) != 0;
+    });
     for (const char* name : enabled_->needed_extensions()) add_unique(extensions, name);
-    buffer_addresses_ = enabled_->v12.bufferDeviceAddress;
 
     std::vector<VkDeviceQueueCreateInfo> queue_infos;
     const std::vector<float> priorities(queue_places_.size() + 1, 1.0f);
@@ -153,7 +211,20 @@ void DeviceContext::open(const ContextOptions& options) {
              (std::string("device '") + physical_.properties.deviceName + "' with extensions " +
               joined(extensions))
                  .c_str());
-    handle_ = made;
+    took(made, std::move(extensions));
+}
+
+void DeviceContext::enable(const std::function<bool(const char*)>& wanted) {
+    FeatureChain supported(physical_.properties.apiVersion, physical_.extensions);
+    supported.query(physical_.handle);
+    enabled_ = std::make_unique<FeatureChain>(physical_.properties.apiVersion, physical_.extensions);
+    enabled_features_ = enabled_->enable_from(supported, wanted);
+    shader_host_ = kp::shader_host(physical_, enabled_features_);
+    buffer_addresses_ = enabled_->v12.bufferDeviceAddress;
+}
+
+void DeviceContext::took(VkDevice device, std::vector<std::string> extensions) {
+    handle_ = device;
     mailbox_->claim(handle_value(handle_));
     count(ObjectKind::context, 1);
     enabled_extensions_ = std::move(extensions);

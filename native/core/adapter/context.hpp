@@ -14,6 +14,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -26,7 +27,19 @@ namespace kp {
 
 class DeviceHandles;
 
+// A device that somebody else made and will destroy. Nothing can be asked about what it was made with.
+struct BorrowedDevice {
+    VkInstance instance = VK_NULL_HANDLE;
+    VkPhysicalDevice physical = VK_NULL_HANDLE;
+    VkDevice device = VK_NULL_HANDLE;
+    std::vector<std::pair<uint32_t, uint32_t>> queues;  // family and index: nobody else submits to them
+    std::vector<std::string> extensions;                // that are enabled
+    std::vector<std::string> features;
+    std::shared_ptr<void> owner;  // kept until nothing here uses the device any more
+};
+
 struct ContextOptions {
+    std::optional<BorrowedDevice> borrowed;  // the other options mean nothing then
     DeviceRequest request;
     std::optional<std::string> visible;  // the list of visible devices; nullopt: all
     InstanceRequest instance;
@@ -134,6 +147,8 @@ protected:
     [[nodiscard]] const std::vector<QueuePlace>& queue_places() const noexcept { return queue_places_; }
     // The device is lost and will never finish its work.
     virtual void was_lost() noexcept {}
+    // True if the VkDevice is somebody else's.
+    [[nodiscard]] bool borrowed() const noexcept { return borrowed_; }
     // Returns true if it was open until now.
     [[nodiscard]] bool close_once() noexcept { return !closed_.exchange(true, std::memory_order_acq_rel); }
     // In a child process: the device belongs to the parent.
@@ -143,8 +158,14 @@ private:
     DeviceContext() = default;
     void choose(const ContextOptions& options);
     void open(const ContextOptions& options);
+    void borrow(const BorrowedDevice& given);
+    // With the features that `wanted` takes, of those that the device has.
+    void enable(const std::function<bool(const char*)>& wanted);
+    void took(VkDevice device, std::vector<std::string> extensions);
     [[nodiscard]] std::vector<QueuePlace> plan_queues(const std::vector<uint32_t>& families);
 
+    std::shared_ptr<void> owner_;  // of a borrowed device; goes last
+    bool borrowed_ = false;
     std::shared_ptr<Instance> instance_;
     std::unique_ptr<Mailbox> mailbox_;
     uint64_t watched_ = 0;  // the mailbox's number, if the instance has a messenger

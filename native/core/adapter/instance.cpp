@@ -203,6 +203,16 @@ std::shared_ptr<Instance> Instance::get(const InstanceRequest& request) {
     return instance;
 }
 
+std::shared_ptr<Instance> Instance::borrow(VkInstance handle) {
+    if (const std::string error = open_loader(); !error.empty()) throw Error(ErrorKind::unavailable, error);
+    std::shared_ptr<Instance> instance(new Instance());
+    instance->handle_ = handle;
+    instance->borrowed_ = true;
+    const std::lock_guard lock(loader_mutex());
+    volkLoadInstanceOnly(handle);
+    return instance;
+}
+
 Instance::Instance(InstanceRequest request) : request_(std::move(request)) {
     if (const std::string error = open_loader(); !error.empty()) throw Error(ErrorKind::unavailable, error);
     if (volkGetInstanceVersion() < VK_API_VERSION_1_1)
@@ -314,7 +324,7 @@ Instance::~Instance() {
             vkGetInstanceProcAddr(handle_, "vkDestroyDebugUtilsMessengerEXT"));
         if (destroy) destroy(handle_, messenger_, nullptr);
     }
-    vkDestroyInstance(handle_, nullptr);
+    if (!borrowed_) vkDestroyInstance(handle_, nullptr);
 }
 
 std::vector<VkPhysicalDevice> Instance::physical_devices() const {

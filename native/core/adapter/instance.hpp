@@ -39,6 +39,9 @@ public:
     // The instance of this request, made on first use and shared until its last owner is gone. Throws
     // Error(unavailable), naming the package to install, if there is no loader, no driver or no such layer.
     [[nodiscard]] static std::shared_ptr<Instance> get(const InstanceRequest& request);
+    // Somebody else's instance, of the same loader, for Vulkan 1.2 or newer. It is not destroyed here. Throws
+    // Error(unavailable) if there is no loader.
+    [[nodiscard]] static std::shared_ptr<Instance> borrow(VkInstance handle);
 
     // Call these around fork(): they keep the list of instances consistent in the child, which then forgets
     // it.
@@ -62,9 +65,11 @@ public:
 
 private:
     explicit Instance(InstanceRequest request);
+    Instance() = default;  // for borrow()
 
     InstanceRequest request_;
     VkInstance handle_ = VK_NULL_HANDLE;
+    bool borrowed_ = false;
     VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
     bool debug_utils_ = false;
     MessageRouter messages_;

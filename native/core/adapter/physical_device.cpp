@@ -165,16 +165,17 @@ void FeatureChain::query(VkPhysicalDevice device) {
     v13.maintenance4 |= maintenance4.maintenance4;
 }
 
-std::vector<std::string> FeatureChain::enable_from(const FeatureChain& supported, bool robust_access) {
+std::vector<std::string> FeatureChain::enable_from(const FeatureChain& supported,
+                                                   const std::function<bool(const char*)>& wanted) {
     std::vector<std::string> names;
-    std::vector<VkBool32> wanted;
+    std::vector<VkBool32> values;
     each_feature(supported, [&](const char* name, const VkBool32& value) {
-        const bool on = value && (robust_access || std::strncmp(name, "robustBufferAccess", 18) != 0);
-        wanted.push_back(on ? VK_TRUE : VK_FALSE);
+        const bool on = value && wanted(name);
+        values.push_back(on ? VK_TRUE : VK_FALSE);
         if (on) names.emplace_back(name);
     });
     size_t i = 0;
-    each_feature(*this, [&](const char*, VkBool32& value) { value = wanted[i++]; });
+    each_feature(*this, [&](const char*, VkBool32& value) { value = values[i++]; });
     subgroup_size.subgroupSizeControl = v13.subgroupSizeControl;
     subgroup_size.computeFullSubgroups = v13.computeFullSubgroups;
     maintenance4.maintenance4 = v13.maintenance4;

@@ -6,6 +6,7 @@
 #include "adapter/shader_host.hpp"
 #include "base/vulkan.hpp"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,8 +25,10 @@ public:
     FeatureChain& operator=(const FeatureChain&) = delete;
 
     void query(VkPhysicalDevice device);
-    // Turns on each feature of the allow-list that `supported` has; returns the names of those turned on.
-    std::vector<std::string> enable_from(const FeatureChain& supported, bool robust_access);
+    // Turns on each feature of the allow-list that `supported` has and `wanted` takes by its name; returns
+    // the names of those turned on.
+    std::vector<std::string> enable_from(const FeatureChain& supported,
+                                         const std::function<bool(const char*)>& wanted);
     // (name, supported) for the whole allow-list.
     [[nodiscard]] std::vector<std::pair<std::string, bool>> list() const;
 

@@ -59,7 +59,11 @@ Device::Device(const DeviceOptions& options)
 Device::~Device() {
     delist_for_fork(*this);
     // Every object is gone, so only work that the retire list tracks may still be running.
-    if (!lost()) vk().vkDeviceWaitIdle(handle());
+    // The owner of a borrowed device has queues that this thread must not wait for.
+    if (borrowed())
+        see_through();
+    else if (!lost())
+        vk().vkDeviceWaitIdle(handle());
     staging_.reset();
     retire_.drain();
     initial_work_.reset();

@@ -28,8 +28,13 @@ uint64_t Semaphore::query() {
 }
 
 std::tuple<uint64_t, uint64_t, std::optional<std::string>> Semaphore::state() {
-    const uint64_t promised = timeline_.promised();
     const uint64_t now = timeline_.query();
+    if (now > timeline_.promised()) {
+        // Others raised it by its handle.
+        timeline_.promise(now);
+        device().gate().release();
+    }
+    const uint64_t promised = timeline_.promised();
     if (now >= promised) {
         try {
             timeline_.require_sound(now + 1);
