@@ -7,10 +7,11 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import kompute_py as kp
+from tests.support.sampling import examples
 
 pytestmark = pytest.mark.usefixtures("current")
 
@@ -35,7 +36,7 @@ def shapes_that_broadcast(draw):
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     shapes_that_broadcast(),
     st.tuples(*[st.sampled_from(["float32", "int32", "uint8", "float16", "int16"])] * 3),
@@ -68,7 +69,7 @@ def parts(draw):
     return tuple(key)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(parts(), st.sampled_from(["float32", "int32", "uint8", "float16", "complex64"]), st.booleans())
 def test_parts_of_tensors(key, dtype, both):
     mgr = kp.manager()
@@ -356,7 +357,7 @@ def expressions(draw, depth=3):
     return f"{draw(st.sampled_from(['-', 'abs', 'sign', 'floor', 'trunc', 'isnan']))}({a})"
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     expressions(),
     st.tuples(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 from kompute_py._builders import walks
+from tests.support.sampling import examples
 
 SUM = kp.ops.reduction()
 DOT = kp.ops.reduction("x * y", "a + b", 0, name="dot")
@@ -61,7 +62,7 @@ def close_to_sum(got, x, axis, keepdims=False):
 shapes = hnp.array_shapes(min_dims=0, max_dims=5, min_side=0, max_side=7)
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(data=st.data())
 @pytest.mark.parametrize("variant", ["run", "shared"])
 def test_sums_over_any_axes(variant, data):
@@ -130,7 +131,7 @@ def test_long_functions(dtype, text, reduce, power, variant):
     np.testing.assert_allclose(scan(x, axis=1), values.cumsum(1) ** (1 / power), rtol=1e-4)
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(data=st.data())
 @pytest.mark.parametrize("name", NAMED)
 def test_names_and_dtypes(name, data):
@@ -153,7 +154,7 @@ def test_names_and_dtypes(name, data):
     np.testing.assert_array_equal(got, want)
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(data=st.data())
 def test_maps_broadcast(data):
     x = data.draw(

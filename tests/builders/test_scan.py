@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
+from tests.support.sampling import examples
 
 pytestmark = pytest.mark.usefixtures("current")
 
@@ -68,7 +69,7 @@ def marks_of(way, cuts, axis):
     return (ids,), np.moveaxis(changes, -1, axis)
 
 
-@settings(max_examples=6, deadline=None)
+@examples(6)
 @given(data=st.data())
 @pytest.mark.parametrize("variant", ["run", "shared"])
 @pytest.mark.parametrize("way", WAYS)

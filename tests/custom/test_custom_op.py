@@ -11,11 +11,12 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
+from tests.support.sampling import examples
 
 from .operations import bilateral, compact, softmax
 
@@ -48,7 +49,7 @@ def bilateral_of(x, radius, space, value):
 # -- three operations against NumPy --------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 def test_softmax(data):
     x = data.draw(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 from kompute_py.errors import ArgumentTypeError, InvalidArgumentError
+from tests.support.sampling import examples
 
 from .operations import softmax
 
@@ -84,7 +85,7 @@ def _copies(
         function.submit(x, out=view).wait()
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.data())
 def test_any_part_of_any_tensor(shared: kp.Manager, data: st.DataObject) -> None:
     """Elements beside the part stay as they are; also in views that begin anywhere."""

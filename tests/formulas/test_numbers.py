@@ -6,12 +6,13 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import kompute_py as kp
 from kompute_py._formulas.functions import ARITY, CASTS
 from kompute_py.errors import InvalidArgumentError
+from tests.support.sampling import examples
 
 pytestmark = pytest.mark.usefixtures("current")
 
@@ -78,7 +79,7 @@ def test_numbers_of_each_kind(mgr, needs, dtype, numbers):
     assert filled.cache_info().misses == before
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.floats(width=32), st.integers(-(2**31), 2**31 - 1))
 def test_any_number(a, b):
     x = np.zeros(4, np.float32)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import kompute_py as kp
 from tests.drivers import null_control
 from tests.support.child import run_child
+from tests.support.sampling import examples
 
 PAIR = np.dtype([("a", "<u2"), ("b", "<f4")])
 VALUES = [
@@ -68,7 +69,7 @@ def test_any_bytes(mgr):
     t.fill(0)
     model = np.zeros(64, np.uint8)
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @examples(60)
     @given(
         begin=st.integers(0, 60),
         times=st.integers(1, 20),

@@ -6,11 +6,12 @@ import gc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
+from tests.support.sampling import examples
 
 pytestmark = pytest.mark.usefixtures("current")
 
@@ -60,7 +61,7 @@ def test_recorded_as_one(mgr):
     assert means.shape == sums.shape == (4, 6)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 def test_products(data):
     dtype = data.draw(st.sampled_from(["int32", "complex64", "float32"]))
@@ -107,7 +108,7 @@ def test_means_of_complex_numbers(mgr):
         np.testing.assert_allclose(found, x.mean(axis), 1e-5, 1e-6)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(data=st.data())
 def test_parts(data):
     x = numbers(data.draw(SHAPES))

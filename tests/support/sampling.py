@@ -14,8 +14,11 @@ from __future__ import annotations
 import os
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
+
+import hypothesis
+import pytest
 
 _T = TypeVar("_T")
 
@@ -29,6 +32,16 @@ _OF_NUMBERS = ("tests/builders/", "tests/formulas/", "tests/ops/", "tests/random
 def sampled(sample: _T, whole: _T) -> _T:
     """What the suite takes, or all that there is: a number of examples, a list of cases."""
     return whole if WHOLE else sample
+
+
+def examples(whole: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorates a test of random examples: the suite takes a third of `whole`, and at least five."""
+    chosen = hypothesis.settings(
+        max_examples=sampled(max(whole // 3, 5), whole),
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+    )
+    return lambda test: pytest.mark.sampled(chosen(test))
 
 
 def spread(cases: Sequence[_T], every: int) -> list[_T]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import kompute_py as kp
+from tests.support.sampling import examples
 
 pytestmark = pytest.mark.usefixtures("current")
 
@@ -54,7 +55,7 @@ def check(got, a, b):
     assert (np.abs(got.astype(wide) - exact) <= (terms + 1) * summed * most + result * np.abs(exact)).all()
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 @pytest.mark.parametrize("way", WAYS)
 def test_any_shapes(way, data):

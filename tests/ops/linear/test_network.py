@@ -7,11 +7,12 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
+from tests.support.sampling import examples
 from tests.support.variants import only
 
 pytestmark = pytest.mark.usefixtures("current")
@@ -46,7 +47,7 @@ def logsumexp_of(x, axes, keepdims):
 shapes = hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=19)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 def test_softmax_of_any_shape(data):
     shape = data.draw(shapes)
@@ -61,7 +62,7 @@ def test_softmax_of_any_shape(data):
     assert (abs(got - want) <= bound + 4 * EPS * (abs(want) + abs(x).max(initial=0))).all()
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 def test_logsumexp_of_any_shape(data):
     shape = data.draw(hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=9))
@@ -86,7 +87,7 @@ def layer_norm(x, axes, weight=1.0, bias=0.0, eps=1e-5):
     return (x - mean) / deviation * weight + bias, scale
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 def test_norms_of_any_shape(data):
     shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=19))

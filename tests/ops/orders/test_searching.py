@@ -7,11 +7,12 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
+from tests.support.sampling import examples
 
 pytestmark = pytest.mark.usefixtures("current")
 
@@ -21,7 +22,7 @@ NAMES = ("searchsorted", "int_counts", "bin_counts", "nonzero_places", "selected
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=6)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(data=st.data())
 def test_nonzero(data):
     x = data.draw(hnp.arrays(np.float32, data.draw(SHAPES), elements=st.sampled_from([0, -0.0, 1, np.nan])))
@@ -46,7 +47,7 @@ def test_of_long_tensors(mgr):
     assert n == np.count_nonzero(x) and (places.read()[n:] == -1).all()
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(data=st.data())
 def test_compress_and_extract(data):
     shape = data.draw(SHAPES)
@@ -57,7 +58,7 @@ def test_compress_and_extract(data):
     np.testing.assert_array_equal(kp.ops.compress(short, x), np.compress(short, x))
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(data=st.data())
 def test_unique(data):
     x = data.draw(
@@ -80,7 +81,7 @@ def test_unique_of_a_long_tensor(mgr):
         np.testing.assert_array_equal(a.read(), b)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(data=st.data())
 def test_searchsorted(data):
     values = st.sampled_from([-np.inf, -1.5, -0.0, 0, 1, 2, np.inf, np.nan])
@@ -90,7 +91,7 @@ def test_searchsorted(data):
         np.testing.assert_array_equal(kp.ops.searchsorted(a, v, side), np.searchsorted(a, v, side))
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(data=st.data())
 def test_bincount(data):
     x = data.draw(hnp.arrays(np.int32, st.integers(0, 50), elements=st.integers(0, 30)))
@@ -104,7 +105,7 @@ def test_counts_of_other_ints(mgr, dtype):
     np.testing.assert_array_equal(kp.ops.bincount(mgr.tensor_t(x)).read(), np.bincount(x))
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(data=st.data())
 def test_histogram(data):
     seed, n = data.draw(st.integers(0, 99)), data.draw(st.integers(0, 3000))
@@ -254,7 +255,7 @@ def test_odd_weights(mgr):
     assert counted.results[0].tolist() == [0, 8, 0]
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(data=st.data())
 def test_histograms_with_density_and_rules(data):
     shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=20))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import kompute_py as kp
 from kompute_py.ops._orders.selecting import SelectOp
 from tests.ops.orders.test_sorting import DTYPES, WIDE, highest_first, numbers, same
+from tests.support.sampling import examples
 
 pytestmark = pytest.mark.usefixtures("current")
 
@@ -53,7 +54,7 @@ def check_partition(operations, x, kth, axis):
     assert ((after >= sought) | np.isnan(after)).all()
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(data=st.data())
 @pytest.mark.parametrize("way", WAYS)
 def test_highest_and_lowest_of_long_axes(way, data):
@@ -101,7 +102,7 @@ def test_all_elements_are_equal(way):
     np.testing.assert_array_equal(WAYS[way]["argpartition"](x, 50)[1], np.arange(4000))
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(data=st.data())
 @pytest.mark.parametrize("way", WAYS)
 def test_partitions(way, data):

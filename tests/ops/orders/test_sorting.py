@@ -7,11 +7,12 @@ from types import SimpleNamespace
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
+from tests.support.sampling import examples
 from tests.support.variants import only
 
 pytestmark = pytest.mark.usefixtures("current")
@@ -58,7 +59,7 @@ def highest_first(x, axis):
     return x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis, stable=True), axis)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 def test_short_lines(data):
     shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=7))
@@ -91,7 +92,7 @@ def test_long_lines_of_each_dtype(mgr, needs, dtype, variant):
             np.testing.assert_array_equal(argsort(x), np.argsort(x, stable=True))
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(data=st.data())
 @pytest.mark.parametrize("variant", SORTS)
 def test_long_lines_on_any_axis(variant, data):
@@ -107,7 +108,7 @@ def test_long_lines_on_any_axis(variant, data):
     np.testing.assert_array_equal(argsort(x, axis, descending=True), highest_first(x, axis))
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(data=st.data())
 def test_many_lines_are_merged(data):
     n, lines = data.draw(st.sampled_from([1, 7, 8, 9, 100, 257, 1031])), data.draw(st.integers(16, 40))
@@ -194,7 +195,7 @@ def sorted_parts(keys, ends):
     return np.concatenate([np.sort(part, stable=True) for part in np.split(keys, ends)])
 
 
-@settings(max_examples=6, deadline=None)
+@examples(6)
 @given(data=st.data())
 @pytest.mark.parametrize("variant", SEGMENTED)
 def test_segments(variant, data):
@@ -241,7 +242,7 @@ def test_offsets_that_do_not_ascend_lose_no_element(variant, n):
     np.testing.assert_array_equal(np.sort(got), np.sort(keys))
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(data=st.data())
 def test_highest_and_lowest(data):
     n = data.draw(st.sampled_from([1, 5, 256, 257, 1500]))

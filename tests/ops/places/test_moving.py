@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 from kompute_py.ops._places import joining as _joining
 from kompute_py.ops._places import moving as _moving
+from tests.support.sampling import examples
 
 pytestmark = pytest.mark.usefixtures("current")
 
@@ -42,7 +43,7 @@ def calls(data, shape):
         yield "diagonal", (data.draw(st.integers(-4, 4)), axis, (axis + 1) % ndim)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25)
 @given(data=st.data())
 def test_any_shapes_and_parts(mgr, data):
     shape = data.draw(SHAPES)
@@ -73,7 +74,7 @@ def test_dtypes(dtype):
     np.testing.assert_array_equal(got, x[[3, 0]])
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(data=st.data())
 def test_joined(data):
     shape = data.draw(SHAPES)
@@ -119,7 +120,7 @@ def test_of_many_tensors_the_one_that_does_not_fit_is_named():
         kp.ops.concatenate(arrays[:70], 2)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 def test_take(data):
     x = numbers(data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=7)))

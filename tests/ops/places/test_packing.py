@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import kompute_py as kp
+from tests.support.sampling import examples
 
 SHAPES = st.lists(st.integers(0, 11), max_size=4).map(tuple)
-some = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+some = examples(30)
 ORDERS = st.sampled_from(["big", "little"])
 
 

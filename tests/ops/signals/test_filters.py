@@ -7,11 +7,12 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
+from tests.support.sampling import examples
 
 pytestmark = pytest.mark.usefixtures("current")
 
@@ -40,7 +41,7 @@ def filtered(x, weights, left, axis, mode, cval=0.0):
     return np.moveaxis(windows @ weights, -1, axis), np.moveaxis(abs(windows) @ abs(weights), -1, axis)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(data=st.data())
 @pytest.mark.parametrize("mode", PADS)
 def test_filters_of_any_shape(mode, data):
@@ -92,7 +93,7 @@ def test_doubles(mgr, needs):
     np.testing.assert_allclose(kp.ops.gaussian_filter1d(x, 2.0), want, 1e-13, 1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(1, 40), st.integers(1, 40), st.sampled_from(["full", "same", "valid"]))
 def test_convolve_and_correlate(n, m, mode):
     a, v = numbers(n), numbers(m, 1)
@@ -109,13 +110,13 @@ def test_convolve_and_correlate(n, m, mode):
 LENGTHS = st.sampled_from([1, 31, 32, 33, 40, 255, 500, 513, 1100])
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(LENGTHS, LENGTHS, st.sampled_from(["full", "same", "valid"]))
 def test_long_convolutions(n, m, mode):
     test_convolve_and_correlate.hypothesis.inner_test(n, m, mode)
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(data=st.data())
 @pytest.mark.parametrize("mode", PADS)
 def test_many_weights(mode, data):
@@ -242,7 +243,7 @@ def windows(a, left, sizes, mode, cval=0):
     return np.lib.stride_tricks.sliding_window_view(np.pad(a, pads, PADS[mode], **more), sizes)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(data=st.data())
 def test_convolutions_of_several_axes(data):
     shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=7))

@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import kompute_py as kp
 from kompute_py.ops._signals import chirp as _chirp
 from kompute_py.ops._signals import transforms as _transforms
+from tests.support.sampling import examples
 
 ONE = ["fft", "ifft", "rfft", "irfft"]
 MANY = ["fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn"]
@@ -185,7 +186,7 @@ def test_more_transforms_than_workgroups_on_an_axis(mgr):
         check(kp.ops.fft(x, axis=axis), x, "fft", axis=axis)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.data())
 def test_several_axes(data):
     name = data.draw(st.sampled_from(MANY))
@@ -205,7 +206,7 @@ def test_several_axes(data):
     check(result, x, name, s=s, axes=axes, norm=norm)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(
     st.sampled_from(ONE),
     st.sampled_from([(5,), (3, 6), (2, 3, 4)]),
@@ -278,7 +279,7 @@ def test_real_parts(mgr):
     assert not out.read()[[0, 3, 4]].any()
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(st.data())
 def test_shifts(data):
     shape = tuple(data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=3)))

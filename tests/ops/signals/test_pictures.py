@@ -6,11 +6,12 @@ import colorsys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
+from tests.support.sampling import examples
 
 pytestmark = pytest.mark.usefixtures("current")
 
@@ -41,7 +42,7 @@ COLOURS = {
 }
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(data=st.data())
 @pytest.mark.parametrize("name", COLOURS)
 def test_colours(name, data):

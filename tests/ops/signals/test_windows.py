@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 from tests.ops.signals.test_filters import EPS, PADS, filtered, numbers, windows
+from tests.support.sampling import examples
 
 pytestmark = pytest.mark.usefixtures("current")
 
@@ -31,7 +32,7 @@ def passed(x, passes, mode, cval=0.0):
     return x, some
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 @pytest.mark.parametrize("mode", PADS)
 def test_weighted_windows(mode, data):
@@ -62,7 +63,7 @@ def test_weighted_windows(mode, data):
         assert (abs(got - want) <= (1e-5 * len(passes) + 40 * EPS) * some).all()
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 @pytest.mark.parametrize("mode", PADS)
 def test_ranks_of_windows(mode, data):

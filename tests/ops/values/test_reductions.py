@@ -6,13 +6,13 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 from tests.support.child import run_child
-from tests.support.sampling import sampled
+from tests.support.sampling import examples, sampled
 
 pytestmark = pytest.mark.usefixtures("current")
 
@@ -59,7 +59,7 @@ def check(name, x, axis=None, keepdims=False, call=None):
         assert (np.abs(got - expected) <= bound(name, x, axis, keepdims)).all()
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(data=st.data())
 @pytest.mark.parametrize("variant", ["run", "shared"])
 @pytest.mark.parametrize("name", [*EXACT, *FLOATING])

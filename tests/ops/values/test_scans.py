@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
+from tests.support.sampling import examples
 
 pytestmark = pytest.mark.usefixtures("current")
 
@@ -27,7 +28,7 @@ def wanted(name, x, axis):
     return NUMPYS[name](x, axis=axis)
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(data=st.data())
 @pytest.mark.parametrize("name", NUMPYS)
 def test_any_shape_and_axis(name, data):
