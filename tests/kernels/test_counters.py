@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from kompute_py._compilers.spirv_words import Module
+from kompute_py._compilers.tidy import tidy
 from tests.support.languages import needs_dxc, needs_slang
 
 ODD = """
@@ -73,3 +75,41 @@ def test_recordings_take_counters_by_name(mgr, needs):
     counters = [mgr.tensor_t(np.array([n], np.uint32)) for n in (0, 8)]
     mgr.sequence().eval(kernel.bind(odd, given, *counters, groups=1))
     assert [int(each.read()[0]) for each in counters] == [4, 0]
+
+
+@pytest.mark.own_driver
+@pytest.mark.parametrize("counts", [False, True])
+def test_lines_of_debug_information_are_no_uses_of_counters(counts):
+    """DXC before 1.8 declares a counter of each buffer. The number of a line may be that of its variable."""
+    use = "%at = OpAccessChain %ptr_int %counter %zero\nOpStore %at %zero" if counts else ""
+    text = f"""OpCapability Shader
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "main"
+OpExecutionMode %main LocalSize 1 1 1
+%file = OpString "a.hlsl"
+OpName %counter "counter.var.o"
+OpDecorate %counter DescriptorSet 0
+OpDecorate %counter Binding 1
+OpMemberDecorate %block 0 Offset 0
+OpDecorate %block BufferBlock
+%void = OpTypeVoid
+%function = OpTypeFunction %void
+%int = OpTypeInt 32 1
+%zero = OpConstant %int 0
+%block = OpTypeStruct %int
+%ptr_block = OpTypePointer Uniform %block
+%ptr_int = OpTypePointer Uniform %int
+%counter = OpVariable %ptr_block Uniform
+%main = OpFunction %void None %function
+%label = OpLabel
+OpLine %file 1 1
+{use}
+OpReturn
+OpFunctionEnd
+"""
+    module = Module(kp._native.assemble_spirv(text.encode(), 1, b"<x>"))
+    (counter,) = (each for each, name in module.names.items() if name == "counter.var.o")
+    (line,) = (at for opcode, at, _ in module.body if opcode == 8)
+    module.words[line + 2] = counter
+    tidy(module)
+    assert (counter in Module(module.result()).places) == counts
