@@ -115,6 +115,8 @@ if TYPE_CHECKING:
     from ._profiling.benchmark import Benchmark, benchmark
     from ._profiling.profile import Profile
     from ._profiling.table import OperationTotal
+    from ._programs.program import Program, ProgramEntry, load_program
+    from ._programs.running import OpProgram
     from ._recording.host_call import OpHostCall
     from ._recording.repeat import OpRepeat
     from ._recording.streaming import FrameStream
@@ -209,6 +211,7 @@ __all__ = [
     "OpKernel",
     "OpLibrary",
     "OpMult",
+    "OpProgram",
     "OpRepeat",
     "OpSyncDevice",
     "OpSyncLocal",
@@ -221,6 +224,8 @@ __all__ = [
     "OutOfRangeError",
     "PipelineUse",
     "Profile",
+    "Program",
+    "ProgramEntry",
     "SampledImage",
     "Sampler",
     "Scratch",
@@ -258,6 +263,7 @@ __all__ = [
     "disassemble",
     "from_dlpack",
     "list_devices",
+    "load_program",
     "load_tensors",
     "manager",
     "op_library",
@@ -304,6 +310,8 @@ _LATER = {
     "_profiling.benchmark": ("Benchmark", "benchmark"),
     "_profiling.profile": ("Profile",),
     "_profiling.table": ("OperationTotal",),
+    "_programs.program": ("Program", "ProgramEntry", "load_program"),
+    "_programs.running": ("OpProgram",),
     "_recording.host_call": ("OpHostCall",),
     "_recording.repeat": ("OpRepeat",),
     "_recording.streaming": ("FrameStream",),

@@ -690,6 +690,10 @@ def dlpack_import(capsule: object, to_dtype: Callable[[int, int], np.dtype]) -> 
 
 class Image(Memory):
     @property
+    def shape(self) -> tuple[int, bool, tuple[int, int, int, int], str]:
+        """(dims, arrayed, (width, height, depth, layers), format), as `Context.image` takes them."""
+
+    @property
     def storable(self) -> bool: ...
     @property
     def sampleable(self) -> bool: ...
@@ -739,6 +743,9 @@ class Shader(_Object):
         "columns", "row_major", "hlsl_matrix", "matrix_stride", "array" [int, 0 = run-time length],
         "array_strides" [int], "offset", "size", "members" [layout]}.
         """
+
+    def made_of(self) -> tuple[bytes, str, bytes, int, bool]:
+        """(spirv, entry, declared, subgroup_size, full_subgroups), as `Context.shader` takes them."""
 
     @property
     def vk_shader_module(self) -> int: ...
@@ -1025,6 +1032,17 @@ def substituted(
     stream: Stream, replaced: Sequence[tuple[Memory, Memory]], streamed: Sequence[Memory]
 ) -> list[Operation]:
     """The recording with other memory of equal sizes, without sync operations of `streamed`."""
+
+def recorded(stream: Stream) -> list[dict[str, Any]]:
+    """The operations as data, to be made again for other memory on another device.
+
+    Keys: "kind" ("dispatch", "copy", "copy region", "fill", "sync device", "sync local", "repeat"; "" for
+    foreign code), "name", "ranges" [range], "patterns" [bytes], "regions", "operations", "times", "swaps"
+    [(range, range)]; of dispatches "shader", "constants" (bytes, map), "arguments" [(set, binding, element,
+    range | None, the arguments of `Context.sampler` | None, format of texels | None)], "groups", "push",
+    "indirect" (range | None), "by_address" (it reaches memory by addresses). A range is (memory, offset,
+    bytes).
+    """
 
 class Stream(_Object):
     """A recorded list of operations and its prebuilt submission."""

@@ -92,7 +92,8 @@ class FunctionSelection:
         self.op = op
         """The operation."""
         self.device: DeviceInfo | None = device
-        """The device that will run it; None in `meta`, whose results do not depend on a device, and `aot`."""
+        """The device that will run it; None in `meta`, whose results do not depend on a device, and in
+        portable programs."""
         self.features: frozenset[str] | None = features
         """The features of the device, by Vulkan's names; None in `meta`. `has` asks for some."""
         self.arg_descs: list[ArgDesc | None] = [None] * len(values)
@@ -465,8 +466,8 @@ class FunctionSelection:
 
     def has(self, *features: str) -> bool:
         """Whether the device has all of these features, by Vulkan's names: "shaderInt64",
-        "subgroupSizeControl". False in `meta`, which has no device; in `aot`, true for those without which no
-        device has the arguments' dtypes.
+        "subgroupSizeControl". False in `meta`, which has no device; in portable programs, true for those
+        without which no device has the arguments' dtypes.
 
         Raises ArgumentTypeError unless they are str.
         """

@@ -113,7 +113,7 @@ class CustomOp:
         If there are several, the first call with tensors of such dtypes, axes and about such size measures
         each on copies of what it writes (the option `tuning` says when), and keeps the choice for later calls
         and processes; `kp.tune` measures at leisure. ``my_op.variant("run")`` is the operation with one
-        variant. `ksel.device` is None for `aot`: return what any device can run.
+        variant. `ksel.device` is None for portable programs: return what any device can run.
 
         By default there is one, "". Raises ArgumentTypeError unless `ksel` is a KernelSelection.
         """

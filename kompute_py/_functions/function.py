@@ -7,7 +7,6 @@ import inspect
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -21,7 +20,6 @@ from .._base.errors import (
     kind_of,
     shown,
 )
-from .._compilers.settings import of_process
 from .._custom.arguments import (
     answered,
     checked,
@@ -33,7 +31,7 @@ from .._custom.arguments import (
 )
 from .._custom.declaration import Declaration
 from .._custom.names import text_of
-from .._custom.program import compile_program, written
+from .._custom.program import written
 from .._custom.selection import FunctionSelection
 from .._manager.default import manager as default_manager
 from .._memory.donation import Donated, end, give_back, take
@@ -45,7 +43,6 @@ from .._shaders.signature import MISSING
 from .._sync.fence import Fence
 from .._sync.ordered import called_in_order, stream_of, submit_stream
 from .called import begun, unknown
-from .files import write_files
 from .forming import made_of_specs
 from .forms import GIVEN, Facts, Form
 from .given import flat, look, places_of, refuse_donated, require_alive, with_taken
@@ -56,8 +53,6 @@ from .preparing import Preparing
 from .tuning import Tuning
 
 if TYPE_CHECKING:
-    import os
-
     from typing_extensions import Self
 
     from .._manager.manager import Manager
@@ -466,8 +461,9 @@ class Function:
 
     @_beginning
     def sources(self, /, *args: Any, **named: Any) -> tuple[str, ...]:
-        """The GLSL of each dispatch for arguments of these specs, as for `aot`: whole shaders, to be read or
-        compiled elsewhere. "" stands for a module of SPIR-V. Needs no device.
+        """The GLSL of each dispatch for arguments of these specs, as `kp.Program.record` with
+        ``portable=True`` compiles it: whole shaders, to be read or compiled elsewhere. "" stands for a module
+        of SPIR-V. Needs no device.
 
         Raises what `meta` and `generate` raise.
 
@@ -491,23 +487,6 @@ class Function:
         if self._prepared.has_variants:
             selection._variant = self._prepared.variants(selection)[0]
         return selection
-
-    @_beginning
-    def aot(self, path: str | os.PathLike[str], /, *args: Any, **named: Any) -> Path:
-        """Writes what a program needs to run it for arguments of these specs, into the folder `path`.
-
-        The folder gets ``NAME.json``, which describes tensors, scratch memory and dispatches (bindings,
-        groups, the block of run-time values), and a SPIR-V module for each dispatch, ``NAME-0.spv``. They run
-        on any device that has the arguments' dtypes: elements of 8 and 16 bits are bound as words, and
-        results have the dtypes that they have on a device with nothing else, so a sum of int32 is of int32
-        unless ``dtype="int64"`` is given. The arguments are those of `meta`.
-        Returns the path of the JSON file. Needs no device.
-
-        Raises what `meta`, `generate` and `kp.compile` raise, InvalidArgumentError if the path is a file's,
-        and OSError if the files cannot be written.
-        """
-        selection = self._for_any_device(args, named)
-        return write_files(path, compile_program(self._op, selection, of_process), selection)
 
     def cache_info(self) -> CacheInfo:
         """The size and use of its caches."""
@@ -597,6 +576,5 @@ class _Specialized(Function):
     preload = _of_the_whole(Function.preload)
     meta = _of_the_whole(Function.meta)
     sources = _of_the_whole(Function.sources)
-    aot = _of_the_whole(Function.aot)
     _titled = _of_the_whole(Function._titled)
     _tuned = _of_the_whole(Function._tuned)

@@ -151,6 +151,13 @@ void bind_image(py::module_& m) {
     py::class_<Image, Resource, std::shared_ptr<Image>>(m, "Image")
         .def("read_region", &read_region)
         .def("write_region", &write_region)
+        .def_property_readonly("shape",
+                               [](const Image& i) {
+                                   const ImageShape& s = i.shape();
+                                   return py::make_tuple(s.dims, s.arrayed,
+                                                         py::make_tuple(s.width, s.height, s.depth, s.layers),
+                                                         s.format->name);
+                               })
         .def_property_readonly("storable", &Image::storable)
         .def_property_readonly("sampleable", &Image::sampleable)
         .def_property_readonly("filterable", &Image::filterable)

@@ -304,6 +304,14 @@ void bind_shader(py::module_& m) {
         py::arg("spec_map") = SpecializationMap{});
     py::class_<Shader, std::shared_ptr<Shader>>(m, "Shader")
         .def_property_readonly("reflection", [](const Shader& s) { return reflection_to_python(s.info()); })
+        .def("made_of",
+             [](const Shader& s) {
+                 const auto bytes = [](std::span<const uint32_t> words) {
+                     return py::bytes(reinterpret_cast<const char*>(words.data()), words.size_bytes());
+                 };
+                 return py::make_tuple(bytes(s.words()), s.info().entry, bytes(s.declared()),
+                                       s.subgroups().size, s.subgroups().full);
+             })
         .def_property(
             "extra",
             [](const Shader& s) -> py::object {

@@ -49,6 +49,7 @@ void bind_fence(py::module_& m);
 void bind_peer_copy(py::module_& m);
 void bind_waiter(py::module_& m);
 void bind_substitution(py::module_& m);
+void bind_content(py::module_& m);
 
 // The longest single wait in the driver before checking for Ctrl-C.
 inline constexpr uint64_t wait_slice_nanoseconds = 50'000'000;

@@ -31,6 +31,7 @@ PYBIND11_MODULE(_native, m) {
     kp::bind_peer_copy(m);
     kp::bind_waiter(m);
     kp::bind_substitution(m);
+    kp::bind_content(m);
     kp::bind_mapping(m);
     kp::bind_context(m);
     kp::bind_image(m);

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextvars
 import gc
 import inspect
-import json
 import random
 import threading
 
@@ -454,32 +453,16 @@ def test_prepared_calls_keep_no_memory_and_no_manager(mgr):
         softmax(x, out=out)
 
 
-def test_what_is_written_ahead_of_time_runs_without_the_operation(mgr, tmp_path):
+def test_portable_programs_run_without_the_operation(mgr, tmp_path):
     x = np.random.default_rng(2).random(700, np.float32)
     keep = x > 0.5
-    path = compact.aot(tmp_path / "made", kp.TensorSpec(x.shape), kp.TensorSpec(x.shape, bool))
-    made = json.loads(path.read_text())
-    assert [t["bound_as"] for t in made["tensors"]] == ["float32", "uint32", "float32", "uint32"]
-    tensors = {"x": mgr.tensor_t(x), "keep": mgr.tensor_t(keep.view(np.uint32))}
-    tensors |= {t["name"]: mgr.zeros(t["shape"], t["dtype"]) for t in made["tensors"] if t["result"]}
-    tensors |= {t["name"]: mgr.zeros(t["elements"], t["dtype"]) for t in made["scratch"]}
-    sequence = mgr.sequence()
-    for dispatch in made["dispatches"]:
-        algorithm = mgr.algorithm(
-            [tensors[name] for name in dispatch["bindings"]],
-            path.parent / dispatch["module"],
-            tuple(dispatch["groups"] or (1, 1, 1)),
-            push_consts=bytes.fromhex(dispatch["parameter_bytes"]),
-        )
-        read = {}
-        if dispatch["groups"] is None:
-            where = dispatch["groups_in"]
-            read = {"indirect": tensors[where["tensor"]], "offset": where["offset"] // 4}
-        sequence.record(kp.OpAlgoDispatch(algorithm, **read))
-    assert [each["groups_in"] for each in made["dispatches"]] == [None, None, {"tensor": "todo", "offset": 0}]
-    sequence.eval()
-    np.testing.assert_array_equal(tensors["values"].read(), compacted(x, keep))
-    assert int(tensors["count"]) == keep.sum()
+    specs = kp.TensorSpec(x.shape), kp.TensorSpec(x.shape, bool)
+    kp.Program.record(compact, *specs, portable=True).save(tmp_path / "made.kpp")
+    program = kp.load_program(tmp_path / "made.kpp").on(mgr)
+    assert program.needs == ()
+    values, count = program.main(x, keep)
+    np.testing.assert_array_equal(values, compacted(x, keep))
+    assert int(count) == keep.sum()
 
 
 def test_threads():

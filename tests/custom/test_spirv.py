@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -67,10 +65,11 @@ def test_a_module(mgr, form, tmp_path):
     operation = scaled.op(mgr.tensor_t(x), 4.0)
     mgr.sequence().record(operation).eval()
     np.testing.assert_array_equal(operation.results[0].read(), x * 4)
-    (dispatch,) = json.loads(scaled.aot(tmp_path, kp.TensorSpec((7, 19))).read_text())["dispatches"]
-    assert dispatch["bindings"] == ["result", "x"] and dispatch["local_size"] == [32, 1, 1]
-    assert dispatch["groups"] == [5, 1, 1] and dispatch["entry"] == "main"
-    assert dispatch["parameter_bytes"] == np.array([133, 0x40000000], np.uint32).tobytes().hex()
+    program = kp.Program.record(scaled, kp.TensorSpec((7, 19)), portable=True)
+    (step,) = program._core.parts[""].entries[0].recordings[0].steps
+    assert step.groups == (5, 1, 1)
+    assert step.push == np.array([133, 0x40000000], np.uint32).tobytes()
+    np.testing.assert_array_equal(program.on(mgr).main(x), x * 2)
 
 
 def test_numbers_are_aligned(mgr, needs):

@@ -103,6 +103,9 @@ def test_errors(mgr, arguments, error, message):
         wrong(mgr.tensor([1]))
 
 
-def test_files_do_not_have_tables(tmp_path):
-    with pytest.raises(kp.UnimplementedError, match=r"looked_up: its kernels read tables \(table\)"):
-        looked_up.aot(tmp_path, kp.TensorSpec(3, np.int32), False)
+def test_portable_programs_have_tables(mgr):
+    program = kp.Program.record(looked_up, kp.TensorSpec(3, np.int32), False, portable=True).on(mgr)
+    x = np.array([2, 0, 1], np.int32)
+    np.testing.assert_array_equal(program.main(x), looked_up(mgr.tensor_t(x), False).read())
+    with pytest.raises(kp.UnimplementedError, match=r"looked_up: its table 'table' is computed by a device"):
+        kp.Program.record(looked_up, kp.TensorSpec(3, np.int32), True, portable=True)

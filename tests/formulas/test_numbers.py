@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -141,15 +139,11 @@ def test_numbers_that_do_not_fit():
             signature = "wrong(Tensor|float x) -> Tensor"
 
 
-def test_the_block_of_values_is_described(tmp_path):
+def test_the_block_of_values_is_in_a_program():
     spec = kp.TensorSpec((3,), "int64")
-    found = json.loads(filled.aot(tmp_path, spec, 5, kp.TensorSpec((3,), "int64")).read_text())
-    (dispatch,) = found["dispatches"]
-    assert [(each["name"], each["type"], each["offset"]) for each in dispatch["parameters"]] == [
-        ("a", "int64_t", 0),
-        ("result_size", "uint", 8),
-    ]
-    assert bytes.fromhex(dispatch["parameter_bytes"])[:12] == b"\5\0\0\0\0\0\0\0\3\0\0\0"
+    program = kp.Program.record(filled, spec, 5, spec, portable=True)
+    (step,) = program._core.parts[""].entries[0].recordings[0].steps
+    assert step.push[:12] == b"\5\0\0\0\0\0\0\0\3\0\0\0"  # a: int64, result_size: uint
 
 
 HUGE = [("x - a ** b", {"a": 2**40, "b": 2**40}), ("x - (a << b)", {"a": 1, "b": 2**40}),

@@ -260,7 +260,7 @@ def test_the_device_and_the_files(tmp_path):
         def generate(self, ksel, kb):
             kb.yield_results("x_load(i)")
 
-    looks.aot(tmp_path / "made", kp.TensorSpec((3,)))
+    kp.Program.record(looks, kp.TensorSpec((3,)), portable=True)
     with kp.Manager():
         looks(np.ones(3, np.float32))
     assert seen == [(True, True, False), (False, True, False)]

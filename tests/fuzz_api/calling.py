@@ -73,7 +73,7 @@ _KEEP = {
     "Mapping.__exit__", "MemoryHandle.__exit__", "SemaphoreHandle.__exit__", "Profile.__exit__",
     "Mapping.__array__",
     "CustomOp.eager_execute", "FunctionSelection.attribute",
-    "config_report", "Manager.algorithm", "FunctionBuilder.constant", "Function.aot", "Function.meta",
+    "config_report", "Manager.algorithm", "FunctionBuilder.constant", "Function.meta",
     "Function.sources",
 }  # fmt: skip
 

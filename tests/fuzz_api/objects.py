@@ -143,6 +143,9 @@ class Objects:
         keep("Reduction", lambda: kp.ops.reduction("a * x + y"))
         keep("Scan", lambda: kp.ops.scan(segments="starts"))
         keep("OpCustom", lambda: negative.op(tensor))
+        program = keep("Program", lambda: _program(mgr, kernel))
+        keep("ProgramEntry", lambda: program.square)
+        keep("OpProgram", lambda: program.square.bind(tensor))
         keep("OpLibrary", lambda: _library(negative))
         keep("Generator", lambda: kp.random.Generator(1, manager=mgr))
         keep("FunctionSelection", lambda: _looked_at(mgr)[0])
@@ -188,6 +191,12 @@ def _profile(mgr: kp.Manager, tensor: kp.Tensor) -> kp.Profile:
     with mgr.profile() as profile:
         mgr.sequence().record(kp.OpSyncLocal([tensor])).eval()
     return profile
+
+
+def _program(mgr: kp.Manager, kernel: kp.Kernel) -> kp.Program:
+    x, y = mgr.zeros(8), mgr.zeros(8)
+    square = kp.OpMult([x, x, y])
+    return kp.Program.record({"square": square, "kernel": kernel}, inputs={"x": x}, outputs={"y": y}).on(mgr)
 
 
 def _library(operation: Any) -> Any:

@@ -1,5 +1,5 @@
-"""Mutated parameter files of each format, for ``./dev fuzz --files``: bytes flipped, numbers replaced, parts
-cut, doubled and moved.
+"""Mutated parameter files of each format, and programs (`fuzz_programs`), for ``./dev fuzz --files``: bytes
+flipped, numbers replaced, parts cut, doubled and moved.
 
 Each mutant is indexed, and what is taken is read and loaded. A refusal must be typed. A process that ends or
 hangs fails the command, and the number on its last line names the mutant.
@@ -17,6 +17,7 @@ import time
 import numpy as np
 
 import kompute_py as kp
+from tests.support import fuzz_programs
 
 FORMATS = ("irpa", "gguf", "safetensors")
 MOST_BYTES = 1 << 20  # what a mutant may claim and still be loaded
@@ -154,6 +155,17 @@ def main() -> int:
                 print(f"\n{format} {number}: {type(error).__name__}: {error}")
             slowest = max(slowest, time.perf_counter() - began)
         print(f"\r{format}: {given.count} mutants, {taken} taken, the slowest took {slowest:.3f} s")
+    whole, taken = fuzz_programs.seed_program(manager), 0
+    assert fuzz_programs.use(whole, manager)
+    for number in range(given.count):
+        print(f"\rprogram {number}", end="", file=sys.stderr)
+        change = mutant if number % 4 == 0 else fuzz_programs.mutant
+        try:
+            taken += fuzz_programs.use(change(whole, number, given.seed), manager)
+        except Exception as error:
+            failed += 1
+            print(f"\nprogram {number}: {type(error).__name__}: {error}")
+    print(f"\rprogram: {given.count} mutants, {taken} taken")
     print(f"{failed} failed")
     return 1 if failed else 0
 

@@ -39,6 +39,8 @@ public:
     [[nodiscard]] bool is(std::string_view bytes, const std::string& entry, std::string_view declared,
                           SubgroupRequest subgroups) const noexcept;
     [[nodiscard]] std::span<const uint32_t> words() const noexcept { return words_; }
+    // Before it was optimized; empty if only words() is known.
+    [[nodiscard]] std::span<const uint32_t> declared() const noexcept { return declared_; }
     // The code to run: lowered (spirv/lower); on a robust device, with indices held within arrays
     // (spirv/clamp).
     [[nodiscard]] std::span<const uint32_t> code() const noexcept { return code_.empty() ? words_ : code_; }

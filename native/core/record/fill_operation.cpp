@@ -74,6 +74,16 @@ public:
         for (const auto& part : parts_) plan.overwrite(part.range);
     }
 
+    [[nodiscard]] OperationContent content() const override {
+        OperationContent content;
+        content.kind = "fill";
+        for (const auto& [range, pattern] : fillings_) {
+            content.ranges.push_back(range);
+            content.patterns.push_back(pattern);
+        }
+        return content;
+    }
+
     [[nodiscard]] OperationPtr substituted(const Substitution& by) const override {
         auto fillings = fillings_;
         for (auto& filling : fillings) filling.range = by.range(filling.range);

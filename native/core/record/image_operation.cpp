@@ -67,6 +67,14 @@ public:
     // Transfer-only queues may take only regions of certain sizes (minImageTransferGranularity).
     [[nodiscard]] bool needs_compute_queue() const noexcept override { return true; }
 
+    [[nodiscard]] OperationContent content() const override {
+        OperationContent content;
+        content.kind = "copy region";
+        content.ranges = {source_.range, target_.range};
+        content.regions = {source_.region, target_.region};
+        return content;
+    }
+
     [[nodiscard]] OperationPtr substituted(const Substitution& by) const override {
         const auto other = [&](Side side) {
             side.range = by.range(side.range);

@@ -176,21 +176,22 @@ public:
         superseded_.store(true, std::memory_order_release);
     }
 
+    [[nodiscard]] OperationContent content() const override {
+        OperationContent content;
+        content.kind = "dispatch";
+        const std::lock_guard lock(device().graph_mutex());
+        content.algorithm = algorithm_;
+        content.groups = groups_;
+        content.push_constants = push_constants_;
+        content.memory = memory_;
+        return content;
+    }
+
     [[nodiscard]] OperationPtr substituted(const Substitution& by) const override {
-        std::shared_ptr<Algorithm> algorithm;
-        std::array<uint32_t, 3> groups{};
-        std::string push_constants;
-        DispatchMemory memory;
-        {
-            const std::lock_guard lock(device().graph_mutex());
-            algorithm = algorithm_;
-            groups = groups_;
-            push_constants = push_constants_;
-            memory = memory_;
-        }
-        if (memory.indirect.resource) memory.indirect = by.range(memory.indirect);
-        return make_bound_dispatch(algorithm->substituted(by), groups, std::move(push_constants),
-                                   std::move(memory));
+        OperationContent now = content();
+        if (now.memory.indirect.resource) now.memory.indirect = by.range(now.memory.indirect);
+        return make_bound_dispatch(now.algorithm->substituted(by), now.groups, std::move(now.push_constants),
+                                   std::move(now.memory));
     }
 
     [[nodiscard]] std::vector<ResourceRange> fixed() const override { return memory_.references; }
@@ -306,6 +307,8 @@ OperationPtr Operation::substituted(const Substitution&) const {
             " holds the memory that it was made for and cannot run on copies of it, which streaming needs. "
             "Evaluate the sequence for each frame instead");
 }
+
+OperationContent Operation::content() const { return {}; }
 
 OperationPtr make_dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups,
                            std::string push_constants, OwnChoice own, ResourceRange indirect) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "record/access.hpp"
+#include "resource/image.hpp"
 #include "resource/object.hpp"
 #include "resource/resource.hpp"
 
@@ -11,12 +12,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kp {
 
 class Algorithm;
 class Recorder;
+struct OperationContent;
 class StreamPlan;
 struct Substitution;
 
@@ -61,6 +64,8 @@ public:
     // that finds them changed asks for it (StreamPlan::ask_remaking). Not under the graph mutex.
     [[nodiscard]] virtual std::shared_ptr<const Operation> remade() const { return nullptr; }
     [[nodiscard]] virtual SyncDirection syncs() const noexcept { return SyncDirection::none; }
+    // The arguments that it was made of. Not under the graph mutex.
+    [[nodiscard]] virtual OperationContent content() const;
     // Memory that cannot be substituted, because the operation holds its address. Under the graph mutex.
     [[nodiscard]] virtual std::vector<ResourceRange> fixed() const { return {}; }
 
@@ -122,6 +127,26 @@ public:
                                                                  std::array<uint32_t, 3> groups,
                                                                  std::string push_constants,
                                                                  DispatchMemory memory = {});
+
+// The arguments of an operation as data: enough to make it again for other memory on another device.
+struct OperationContent {
+    // "dispatch", "copy", "copy region", "fill", "sync device", "sync local" or "repeat"; "" for foreign
+    // code.
+    std::string kind;
+    // Of all but dispatches and repetitions, as their factories take them.
+    std::vector<ResourceRange> ranges;
+    std::vector<std::string> patterns;  // of fills
+    std::vector<ImageRegion> regions;   // of region copies; those of buffers mean nothing
+    // Of dispatches.
+    std::shared_ptr<Algorithm> algorithm;
+    std::array<uint32_t, 3> groups{};
+    std::string push_constants;
+    DispatchMemory memory;
+    // Of repetitions.
+    std::vector<OperationPtr> operations;
+    uint64_t times = 0;
+    std::vector<std::pair<ResourceRange, ResourceRange>> swaps;
+};
 
 struct CustomUses {
     bool declared = false;

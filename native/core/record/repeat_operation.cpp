@@ -127,6 +127,15 @@ public:
         return std::make_shared<Repeat>(operations_, times_, swaps_);
     }
 
+    [[nodiscard]] OperationContent content() const override {
+        OperationContent content;
+        content.kind = "repeat";
+        content.operations = operations_;
+        content.times = times_;
+        content.swaps = swaps_;
+        return content;
+    }
+
     [[nodiscard]] OperationPtr substituted(const Substitution& by) const override {
         std::vector<OperationPtr> others;
         for (const auto& operation : operations_)

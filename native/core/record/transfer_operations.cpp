@@ -43,6 +43,14 @@ public:
         for (const auto& range : ranges_) range.resource->require_init("use");
     }
     [[nodiscard]] size_t parts() const noexcept override { return ranges_.size(); }
+    [[nodiscard]] OperationContent content() const override {
+        OperationContent content;
+        content.kind = syncs() == SyncDirection::to_device ? "sync device"
+                       : syncs() == SyncDirection::to_host ? "sync local"
+                                                           : "copy";
+        content.ranges = ranges_;
+        return content;
+    }
 
 protected:
     std::vector<ResourceRange> ranges_;

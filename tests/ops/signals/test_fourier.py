@@ -443,9 +443,10 @@ def test_errors(mgr, call, message):
         call(numbers((3, 4)))
 
 
-def test_files_for_other_programs_are_refused(mgr, tmp_path):
-    with pytest.raises(kp.UnimplementedError, match="its kernels read tables"):
-        kp.ops.fft.aot(tmp_path, kp.TensorSpec(8, np.complex64))
+def test_portable_programs(mgr):
+    x = numbers((3, 8))
+    program = kp.Program.record(kp.ops.fft, kp.TensorSpec(x.shape, x.dtype), portable=True)
+    np.testing.assert_array_equal(program.on(mgr).main(x), kp.ops.fft(mgr.tensor_t(x)).read())
 
 
 def test_grids_are_rewritten_only_if_they_are_too_large():

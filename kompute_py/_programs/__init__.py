@@ -1,0 +1,1 @@
+"""Programs: what scripts recorded, in a file and on other devices."""

@@ -1,0 +1,219 @@
+"""Programs in files: a zip with `program.json`, SPIR-V by its digest, and `parameters.safetensors`.
+
+Members are read one by one, each up to a limit, and checked: checksums by the zip, code by its digest, data
+by its checksum and its header. The data is not compressed, so it is streamed from its place in the file when
+it is needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import Any, BinaryIO
+
+from .._base.errors import InvalidArgumentError, KomputeError, NotFoundError, shown
+from .._base.file_access import open_regular
+from .._files import safetensors
+from .._files.index import TensorIndex
+from .._files.reading import PIECE, Readable, as_path, refused
+from .._files.tensors import save_tensors
+from .._files.writing import replacing
+from . import content as c
+
+DESCRIPTION, DATA = "program.json", "parameters.safetensors"
+_MOST = 64 << 20  # bytes of a member that is read at once
+_MOST_MEMBERS = 1 << 16
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    OverflowError,
+    ValueError,
+    RuntimeError,
+    LookupError,
+)
+"""The standard library's errors for damaged files; RecursionError is a RuntimeError."""
+_HEADER = struct.Struct("<4s22xHH")
+_PLAIN_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def save(
+    target: str | os.PathLike[str] | BinaryIO,
+    content: c.Content,
+    files: Mapping[str, bytes],
+    contents: Mapping[str, TensorIndex],
+    parameters: bool,
+) -> None:
+    """Writes a program. `contents` are those of each part; without `parameters`, named ones are left out."""
+    index = TensorIndex()
+    for part in content.parts:
+        referred = set()
+        if not parameters:
+            referred = {b.contents for n, b in enumerate(part.blocks) if c.parameter_of(part, n) is not None}
+        names = [name for name in contents[part.name] if name not in referred]
+        index.add_file(contents[part.name], scope=part.name, names=names)
+    described = json.dumps(c.encoded(content), separators=(",", ":")).encode()
+    if hasattr(target, "write"):
+        opened: Any = nullcontext(target)
+        path = repr(target)
+    else:
+        path = as_path(target)
+        opened = replacing(os.path.realpath(path))
+    with opened as file:
+        try:
+            with zipfile.ZipFile(file, "w") as made:
+                for name, data in [(DESCRIPTION, described), *((_spirv(n), files[n]) for n in sorted(files))]:
+                    made.writestr(zipfile.ZipInfo(name, _PLAIN_DATE), data, zipfile.ZIP_DEFLATED)
+                if index:
+                    with made.open(zipfile.ZipInfo(DATA, _PLAIN_DATE), "w", force_zip64=True) as member:
+                        save_tensors(member, index, {}, format="safetensors", progress=False)  # type: ignore[arg-type]
+        except OSError as error:
+            raise refused(f"the file {path!r}", "written", error) from error
+
+
+def load(source: Readable) -> tuple[c.Content, dict[str, bytes], dict[str, TensorIndex]]:
+    """The content of a program, its code by digests, and what the blocks of each part begin with.
+
+    Raises NotFoundError if there is no such file, UnavailableError if the system refuses to read it,
+    InvalidArgumentError if it is not a program or damaged, UnimplementedError if it is of a later version.
+    """
+    place: Any
+    if isinstance(source, (str, os.PathLike)):
+        place = as_path(source)
+        what = f"the file {place!r}"
+    else:
+        place = source.read() if hasattr(source, "read") else bytes(source)
+        what = "the given bytes"
+    try:
+        with (
+            io.BytesIO(place) if isinstance(place, bytes) else open(open_regular(place), "rb") as file,
+            zipfile.ZipFile(file) as members,
+        ):
+            return _read(file, members, place)
+    except FileNotFoundError as error:
+        raise NotFoundError(f"There is no file {place!r}") from error
+    except OSError as error:
+        raise refused(what, "read", error) from error
+    except KomputeError as error:
+        error.args = (f"{what}: {error}", *error.args[1:])
+        raise
+    except _DAMAGED as error:
+        raise InvalidArgumentError(f"{what} is not a program, or it is damaged: {error}") from error
+
+
+def _read(
+    file: Any, members: zipfile.ZipFile, place: Any
+) -> tuple[c.Content, dict[str, bytes], dict[str, TensorIndex]]:
+    listed = members.infolist()
+    infos = {info.filename: info for info in listed}
+    if len(infos) != len(listed) or len(listed) > _MOST_MEMBERS:
+        raise InvalidArgumentError(f"it has {len(listed)} members with {len(infos)} names")
+    content = c.decoded(c.Content, json.loads(_member(members, infos, DESCRIPTION)), "program")
+    c.check(content)
+    files = {}
+    for digest in {d for part in content.parts for s in part.shaders for d in (s.file, s.declared) if d}:
+        data = _member(members, infos, _spirv(digest))
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise InvalidArgumentError(f"{_spirv(digest)} is not the code that its name says")
+        files[digest] = data
+    index = _data(file, infos[DATA], place) if DATA in infos else TensorIndex()
+    contents = {}
+    for part in content.parts:
+        contents[part.name] = part_of(index, part.name)
+        check_contents(part, contents[part.name])
+    return content, files, contents
+
+
+def check_contents(part: c.Part, index: TensorIndex) -> None:
+    """Raises InvalidArgumentError if the contents do not fit the blocks, NotFoundError if they are not there.
+
+    Named parameters may be missing: they are given when the program is loaded.
+    """
+    for number, block in enumerate(part.blocks):
+        for name in filter(None, (block.contents, block.host)):
+            value = c.parameter_of(part, number)
+            if name not in index and value is not None and name == block.contents:
+                continue
+            if name not in index:
+                raise InvalidArgumentError(f"block {number} begins with {shown(name)}, which is not there")
+            entry = index[name]
+            if entry.nbytes != block.nbytes:
+                raise InvalidArgumentError(
+                    f"{shown(name)} has {entry.nbytes} bytes; block {number} has {block.nbytes}"
+                )
+            if value is not None and (
+                entry.shape != value.shape or entry.numpy_dtype != c.dtype_of(value.dtype)
+            ):
+                raise InvalidArgumentError(
+                    f"the parameter {shown(name)} has shape {entry.shape} and dtype {entry.dtype}; the "
+                    "program was "
+                    f"recorded for {value.shape} and {value.dtype}"
+                )
+
+
+def part_of(index: TensorIndex, part: str) -> TensorIndex:
+    """The tensors of a part, by their names there."""
+    found = TensorIndex()
+    head = f"{part}::" if part else ""
+    names = {
+        name[len(head) :]: name for name in index if name.startswith(head) and "::" not in name[len(head) :]
+    }
+    if names:
+        found.add_file(index, names=names)
+    return found
+
+
+def _spirv(digest: str) -> str:
+    return f"shaders/{digest}.spv"
+
+
+def _member(members: zipfile.ZipFile, infos: Mapping[str, zipfile.ZipInfo], name: str) -> bytes:
+    info = infos.get(name)
+    if info is None:
+        raise InvalidArgumentError(f"it has no {name}")
+    if info.file_size > _MOST or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise InvalidArgumentError(f"{name} has {info.file_size} bytes, or is compressed in an unknown way")
+    with members.open(info) as member:
+        data = member.read(_MOST + 1)
+    if len(data) != info.file_size:
+        raise InvalidArgumentError(f"{name} has {len(data)} bytes instead of {info.file_size}")
+    return data
+
+
+def _data(file: Any, info: zipfile.ZipInfo, place: Any) -> TensorIndex:
+    """The tensors of the data, at their places in the file."""
+    file.seek(0, os.SEEK_END)
+    whole = file.tell()
+
+    def read(offset: int, size: int) -> bytes:
+        file.seek(offset)
+        data: bytes = file.read(size)
+        if len(data) != size:
+            raise InvalidArgumentError(f"{DATA} is cut off")
+        return data
+
+    mark, name_bytes, extra_bytes = _HEADER.unpack(read(info.header_offset, _HEADER.size))
+    begin = info.header_offset + _HEADER.size + name_bytes + extra_bytes
+    if mark != b"PK\3\4" or info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
+        raise InvalidArgumentError(f"{DATA} is compressed, or damaged")
+    if begin + info.file_size > whole:
+        raise InvalidArgumentError(f"{DATA} is cut off")
+    checksum = 0
+    for at in range(0, info.file_size, PIECE):
+        checksum = zlib.crc32(read(begin + at, min(PIECE, info.file_size - at)), checksum)
+    if checksum != info.CRC:
+        raise InvalidArgumentError(f"{DATA} is damaged: its checksum is another one")
+    header = safetensors.read_header(lambda offset, size: read(begin + offset, size), info.file_size)
+    index = TensorIndex()
+    for entry in header.entries.values():
+        index.add_range(entry.name, place, begin + entry.offset, entry.shape, entry.numpy_dtype)
+    return index

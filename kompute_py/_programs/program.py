@@ -1,0 +1,571 @@
+"""Program: kernels, functions and recordings in one object that is saved, loaded and called."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from .._base.arrays import to_flag
+from .._base.errors import (
+    ArgumentTypeError,
+    InvalidArgumentError,
+    NotFoundError,
+    kind_of,
+    shown,
+)
+from .._base.text import binary_size, nearest
+from .._files.index import TensorIndex
+from .._files.reading import Readable
+from .._files.tensors import tensor_file_info
+from .._functions.function import Function
+from .._kernels.kernel import Kernel
+from .._manager.default import manager as default_manager
+from .._manager.manager import Manager
+from .._memory.memory import Memory
+from . import content as c
+from . import file
+from .recorder import Named, Recorder
+from .running import Loaded, Recorded, module_of, text_of
+
+if TYPE_CHECKING:
+    from .._memory.image import Image
+    from .._memory.tensor import Tensor
+    from .._sync.fence import Fence
+    from .._sync.semaphore import Semaphore, Waitable
+
+Parameters = Readable | TensorIndex | Mapping[str, Any] | None
+Hosts = Mapping[str, Callable[..., object]] | None
+
+
+class _Core:
+    """The content of a program, for all views of it."""
+
+    def __init__(
+        self,
+        content: c.Content,
+        files: Mapping[str, bytes],
+        contents: Mapping[str, TensorIndex],
+        hosts: Mapping[str, Callable[..., object]],
+    ) -> None:
+        self.content, self.files, self.contents, self.hosts = content, files, contents, hosts
+        self.parts = {part.name: part for part in content.parts}
+        self.entries: dict[str, tuple[c.Part, c.Entry]] = {}
+        for part in content.parts:
+            for entry in part.entries:
+                name = f"{part.name}.{entry.name}" if part.name else entry.name
+                if name in self.entries:
+                    raise InvalidArgumentError(f"The program has two entries {shown(name)}")
+                self.entries[name] = part, entry
+        self._loaded: dict[tuple[int, str], Loaded] = {}
+
+    def loaded(self, part: c.Part, manager: Manager) -> Loaded:
+        """A part on a Manager."""
+        found = self._loaded.get((id(manager), part.name))
+        if found is None:
+            for key, each in list(self._loaded.items()):
+                if not each.manager.is_init():
+                    self._loaded.pop(key, None)
+            made = Loaded(part, self.files, self.contents[part.name], self.hosts, manager)
+            found = self._loaded.setdefault((id(manager), part.name), made)
+        return found
+
+
+class ProgramEntry:
+    """An entry of a program, to be called: ``program.entry`` or ``program["entry"]``.
+
+    An entry is a kernel, called as `Kernel` describes, or a recording. A recording takes an array, a Tensor
+    or an Image for each of its inputs, by position or by name, of the shapes and dtypes that it was recorded
+    for. Its results are where the arguments are: Tensors if one of them is a Tensor or an Image, else arrays;
+    one, a tuple, or None. ``out=`` gives the memory of the results, a tuple if there are several. ``donate=``
+    (names or positions of inputs, or True for all) destroys these Tensors after the call. ``wait=`` and
+    ``signal=`` are as for kernels. Arguments are not changed, even if the recording writes its inputs.
+
+    It runs on the Manager of its arguments, else on the current one (`kp.manager`); `Program.on` fixes one.
+    The first call on a Manager makes memory and pipelines; `preload` does so before.
+
+    A call raises InvalidArgumentError and ArgumentTypeError for arguments that do not fit, UnimplementedError
+    if the device lacks what the code needs, NotFoundError for parameters and functions of the host that were
+    not given. Raises ArgumentTypeError if it is created otherwise than by a program.
+
+    >>> x, y = mgr.tensor([1, 2, 3]), mgr.zeros(3)
+    >>> program = kp.Program.record(kp.OpMult([x, x, y]), inputs={"x": x}, outputs={"y": y})
+    >>> program.main([4, 5, 6]).tolist()
+    [16.0, 25.0, 36.0]
+    """
+
+    __module__ = "kompute_py"
+
+    __slots__ = ("__weakref__", "_core", "_entry", "_manager", "_name", "_part", "_targets")
+
+    def __init__(self, core: _Core, name: str, manager: Manager | None) -> None:
+        if not isinstance(core, _Core):
+            raise ArgumentTypeError("A ProgramEntry is made by a program: program[name]")
+        self._core, self._name, self._manager = core, name, manager
+        self._part, self._entry = core.entries[name]
+        self._targets: dict[int, Kernel | Recorded] = {}
+
+    def _target(self, args: Iterable[Any], named: Mapping[str, Any]) -> Any:
+        """The kernel or recording on the Manager of these arguments."""
+        manager = self._manager
+        if manager is None:
+            for each in args:
+                manager = getattr(each, "_manager", None)
+                if manager is not None:
+                    break
+            else:
+                for each in named.values():
+                    manager = getattr(
+                        each[0] if type(each) in (tuple, list) and each else each, "_manager", None
+                    )
+                    if manager is not None:
+                        break
+                else:
+                    manager = default_manager()
+        found = self._targets.get(id(manager))
+        if found is None:
+            for key, each in list(self._targets.items()):
+                if not (each.manager if isinstance(each, Kernel) else each.loaded.manager).is_init():
+                    self._targets.pop(key, None)
+            found = self._targets[id(manager)] = self._core.loaded(self._part, manager).entry(
+                self._entry.name
+            )
+        return found
+
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
+        """Runs it and waits until it is done: see `ProgramEntry`."""
+        return self._target(args, named)(*args, **named)
+
+    def submit(
+        self,
+        /,
+        *args: Any,
+        wait: Waitable | Iterable[Waitable] = (),
+        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+        **named: Any,
+    ) -> Fence:
+        """Runs it without waiting and returns a Fence. Tensors and Images only; `out` gives the memory of the
+        results of a recording.
+
+        `wait` and `signal` are as in `Sequence.eval_async`. Raises what a call raises.
+        """
+        return self._target(args, named).submit(*args, wait=wait, signal=signal, **named)  # type: ignore[no-any-return]
+
+    def bind(self, /, *args: Any, **named: Any) -> Any:
+        """The entry with these arguments as an operation: ``seq.record(program.entry.bind(x))``. Its
+        attribute `results` has the memory of a recording's results.
+
+        Tensors and Images only. Raises what a call raises, and UnimplementedError for recordings with steps
+        of the host.
+        """
+        return self._target(args, named).bind(*args, **named)
+
+    def preload(self) -> None:
+        """Makes memory and pipelines for the current Manager, or the one of `Program.on`: the first call then
+        takes no longer than later ones.
+
+        Raises what a call raises for the device.
+        """
+        self._target((), {}).preload()
+
+    @property
+    def name(self) -> str:
+        """The name in the program."""
+        return self._name
+
+    @property
+    def kind(self) -> str:
+        """ "kernel" or "recording"."""
+        return "recording" if self._entry.kernel is None else "kernel"
+
+    @property
+    def signatures(self) -> tuple[str, ...]:
+        """The arguments and results as text; of a function, one for each signature that it was recorded
+        for."""
+        form = self._entry.kernel
+        if form is not None:
+            shader = self._part.shaders[form.shader]
+            return (module_of(shader, self._core.files).signature.text(self._name),)
+        return tuple(text_of(self._name, self._part, each) for each in self._entry.recordings)
+
+    @property
+    def source(self) -> str:
+        """The text that was recorded with it; "" if there is none."""
+        return self._entry.source
+
+    @property
+    def memory(self) -> int:
+        """Bytes of device memory and host copies that a Manager needs for it, beside those of arguments and
+        results. Entries of a program share memory.
+        """
+        steps = tuple(step for each in self._entry.recordings for step in each.steps)
+        numbers = c.blocks_of(steps)
+        values = self._part.values
+        for each in self._entry.recordings:
+            numbers |= {values[number].block for number in (*each.inputs, *each.outputs)}
+        return _memory_of(self._part.blocks[number] for number in numbers)
+
+    def __repr__(self) -> str:
+        return f"<kp.ProgramEntry {'; '.join(self.signatures)}>"
+
+
+class Program(Mapping[str, ProgramEntry]):
+    """Kernels, functions and recorded sequences in one object, which is saved to a file, loaded on another
+    machine and called there: a mapping of names to entries, which are attributes, too.
+
+    `Program.record` makes one of what a script has, `kp.load_program` loads a file. ``kp.Program({"blur":
+    one, "edges": other})`` joins programs as modules: ``program["blur.main"]``, ``program.blur.main``.
+
+    Each Manager that it is called with has memory of its own for the program. `state` is what calls leave
+    there for later ones. A program keeps the Managers that it ran on until they are destroyed.
+
+    Programs pickle by content. Raises ArgumentTypeError for other modules, InvalidArgumentError for names
+    that are not identifiers.
+
+    >>> scale = mgr.kernel('''
+    ... layout(local_size_x = 64) in;
+    ... layout(binding = 0) buffer X { float x[]; };
+    ... layout(push_constant) uniform P { float by; };
+    ... void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] *= by; }
+    ... ''')
+    >>> kp.Program.record({"scale": scale}).save("scale.kpp")
+    >>> program = kp.load_program("scale.kpp")
+    >>> program.scale(np.ones(3, np.float32), by=2.0).tolist()
+    [2.0, 2.0, 2.0]
+    """
+
+    __module__ = "kompute_py"
+
+    def __init__(self, modules: Mapping[str, Program]) -> None:
+        if not isinstance(modules, Mapping) or not all(
+            isinstance(each, Program) for each in modules.values()
+        ):
+            raise ArgumentTypeError(f"A Program joins a dict of programs by name, not {kind_of(modules)}")
+        parts: list[c.Part] = []
+        files: dict[str, bytes] = {}
+        contents: dict[str, TensorIndex] = {}
+        hosts: dict[str, Callable[..., object]] = {}
+        for name, program in modules.items():
+            if not isinstance(name, str) or not c.identifiers(name):
+                raise InvalidArgumentError(f"The name of a module is an identifier, not {shown(name)}")
+            for part in program._parts():
+                inner = part.name[len(program._prefix) :].strip(".")
+                called = f"{name}.{inner}" if inner else name
+                parts.append(part._replace(name=called))
+                contents[called] = program._core.contents[part.name]
+            files.update(program._core.files)
+            hosts.update(program._core.hosts)
+        content = c.Content(c.FORMAT, c.VERSION, tuple(parts))
+        c.check(content)
+        self._setup(_Core(content, files, contents, hosts))
+
+    def _setup(self, core: _Core, prefix: str = "", manager: Manager | None = None) -> Program:
+        self._core, self._prefix, self._manager = core, prefix, manager
+        head = f"{prefix}." if prefix else ""
+        self._entries = {
+            name[len(head) :]: ProgramEntry(core, name, manager)
+            for name in core.entries
+            if name.startswith(head)
+        }
+        return self
+
+    @classmethod
+    def _of(cls, core: _Core, prefix: str = "", manager: Manager | None = None) -> Program:
+        return cls.__new__(cls)._setup(core, prefix, manager)
+
+    def _parts(self) -> list[c.Part]:
+        return [
+            part
+            for name, part in self._core.parts.items()
+            if not self._prefix or name == self._prefix or name.startswith(f"{self._prefix}.")
+        ]
+
+    @classmethod
+    def record(
+        cls,
+        what: Any,
+        /,
+        *args: Any,
+        inputs: Mapping[str, Memory] | None = None,
+        outputs: Mapping[str, Memory] | None = None,
+        state: Mapping[str, Memory] | None = None,
+        parameters: Mapping[str, Memory] | None = None,
+        temporary: Iterable[Memory] = (),
+        hosts: Hosts = None,
+        sources: Mapping[str, str] | None = None,
+        portable: bool = False,
+    ) -> Program:
+        """A program of what a script has: one thing, which becomes the entry "main", or a dict of them by
+        name.
+
+        - A `Kernel` (with its specialization constants), or a `ShaderModule`, of which each entry point
+          becomes an entry. They take any shapes.
+        - A function with its arguments: ``record(kp.ops.softmax, kp.TensorSpec((4, 8)))``, in a dict
+          ``(kp.ops.softmax, kp.TensorSpec((4, 8)))``, or a list of such tuples for several shapes. Tensors,
+          arrays and specs stand for their shapes and dtypes; numbers are kept.
+        - A `Sequence`, an operation, or a list of operations.
+
+        A recording brings its memory: `inputs` are given by each call, `outputs` are its results, `state` and
+        `parameters` (which are only read) get names. Each is a dict of Tensors, dense parts of them, and
+        Images. An entry has the inputs that it reads and the outputs that it writes. All other memory is kept
+        with what it contains now, as the recording needs it for its first call; `temporary` lists memory that
+        the recordings write before they read it. Tensors that several entries use are one, so that one entry
+        may go on with what another left there. OpSyncDevice of an input and OpSyncLocal are left out.
+
+        `hosts` are the functions of OpHostCall, by name, which are called with the Tensors of its `reads` and
+        then those only in its `writes`. `sources` are texts to keep with entries, by name.
+
+        Functions are recorded as the current Manager, or that of their Tensors, runs them. With
+        ``portable=True`` they run on any device that has the dtypes of their arguments, and none is needed
+        now: elements of 8 and 16 bits are bound as words, and results have the dtypes that they have on a
+        device with nothing else, so a sum of int32 is of int32.
+
+        Waits for work on the memory. Raises ArgumentTypeError for other things and names,
+        InvalidArgumentError for inputs and outputs that no entry uses and parameters that one writes,
+        UnimplementedError for recordings with Vulkan commands of their own, addresses of memory or copies
+        between Managers, FailedPreconditionError for destroyed objects and a running sequence.
+
+        >>> x, y = mgr.tensor([1, 2, 3]), mgr.zeros(3)
+        >>> square = mgr.sequence().record(kp.OpMult([x, x, y]))
+        >>> print(kp.Program.record({"square": square}, inputs={"x": x}, outputs={"y": y}))
+        <kp.Program of 1 entry>
+          square(x: float32[3]) -> (y: float32[3])
+          memory  24 bytes before running
+        """
+        if isinstance(what, Function):
+            what = (what, *args)
+        elif args:
+            raise ArgumentTypeError(
+                f"record takes one thing or a dict; {len(args)} more arguments are for functions"
+            )
+        entries = what if isinstance(what, Mapping) else {"main": what}
+        named = [
+            Named(role, name, memory)
+            for role, given in (
+                (c.INPUT, inputs),
+                (c.OUTPUT, outputs),
+                (c.STATE, state),
+                (c.PARAMETER, parameters),
+            )
+            for name, memory in _checked(role, given)
+        ]
+        memories = [memory for _, memory in _checked("temporary", dict(enumerate(temporary)))]
+        recorder = Recorder(named, memories, to_flag(portable, "portable"))
+        for name, each in entries.items():
+            if not isinstance(name, str) or not c.identifiers(name):
+                raise InvalidArgumentError(f"The name of an entry is an identifier, not {shown(name)}")
+            recorder.add(name, each)
+        part, contents = recorder.part()
+        for name, text in (sources or {}).items():
+            if not isinstance(text, str) or name not in [entry.name for entry in part.entries]:
+                raise InvalidArgumentError(
+                    f"sources: there is no entry {shown(name)}, or it is given no text"
+                )
+        part = part._replace(
+            entries=tuple(each._replace(source=(sources or {}).get(each.name, "")) for each in part.entries)
+        )
+        content = c.Content(c.FORMAT, c.VERSION, (part,))
+        c.check(content)
+        index = TensorIndex(contents)
+        return cls._of(_Core(content, recorder.files, {"": index}, _functions(hosts)))
+
+    def save(self, target: str | os.PathLike[str] | BinaryIO, *, parameters: bool = True) -> None:
+        """Writes the program to a file, by its path or open for writing bytes.
+
+        ``parameters=False`` leaves out the contents of named parameters; `kp.load_program` is then given
+        them. A file by its path is written completely or not at all. The format is in
+        docs/guides/programs.md.
+
+        Raises the errors of `kp.save_tensors` about files.
+        """
+        prefix = self._prefix
+        parts = [part._replace(name=part.name[len(prefix) :].strip(".")) for part in self._parts()]
+        contents = {
+            part.name[len(prefix) :].strip("."): self._core.contents[part.name] for part in self._parts()
+        }
+        digests = {d for part in parts for s in part.shaders for d in (s.file, s.declared) if d}
+        files = {digest: self._core.files[digest] for digest in digests}
+        content = c.Content(c.FORMAT, c.VERSION, tuple(parts))
+        file.save(target, content, files, contents, parameters)
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """Pickles by content, with functions of the host; state begins anew."""
+        made = io.BytesIO()
+        self.save(made)
+        return load_program, (made.getvalue(), None, dict(self._core.hosts))
+
+    def on(self, manager: Manager) -> Program:
+        """The program on one Manager: its entries run there, whatever their arguments.
+
+        Raises ArgumentTypeError if it is not a Manager.
+        """
+        if not isinstance(manager, Manager):
+            raise ArgumentTypeError(f"on takes a Manager, not {kind_of(manager)}")
+        return self._of(self._core, self._prefix, manager)
+
+    # -- what it has -----------------------------------------------------------------------------------------
+
+    @property
+    def exports(self) -> tuple[str, ...]:
+        """The names of the entries."""
+        return tuple(self._entries)
+
+    @property
+    def state(self) -> dict[str, Tensor | Image]:
+        """The memory that calls leave for later ones, by name, on the current Manager or that of `on`."""
+        return self._named(c.STATE)
+
+    @property
+    def parameters(self) -> dict[str, Tensor | Image]:
+        """The memory that recordings only read, by name, on the current Manager or that of `on`. Writing it
+        changes what later calls there compute.
+        """
+        return self._named(c.PARAMETER)
+
+    def _named(self, role: str) -> dict[str, Any]:
+        manager = default_manager() if self._manager is None else self._manager
+        found = {}
+        for part in self._parts():
+            inner = part.name[len(self._prefix) :].strip(".")
+            for name, memory in self._core.loaded(part, manager).named(role).items():
+                found[f"{inner}.{name}" if inner else name] = memory
+        return found
+
+    def reset(self) -> None:
+        """Gives the program's memory on the current Manager, or that of `on`, what it began with."""
+        manager = default_manager() if self._manager is None else self._manager
+        for part in self._parts():
+            self._core.loaded(part, manager).reset()
+
+    def preload(self) -> None:
+        """`ProgramEntry.preload` of all entries."""
+        for entry in self._entries.values():
+            entry.preload()
+
+    @property
+    def memory(self) -> int:
+        """Bytes of device memory and host copies that a Manager needs for it, beside those of arguments and
+        results."""
+        return _memory_of(block for part in self._parts() for block in part.blocks)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The SPIR-V capabilities that devices must have, beside those that all have."""
+        found: set[str] = set()
+        for part in self._parts():
+            for shader in part.shaders:
+                found.update(module_of(shader, self._core.files).reflection["capabilities"])
+        return tuple(sorted(found - {"Shader"}))
+
+    def __getitem__(self, name: str) -> ProgramEntry:
+        """The entry. Raises NotFoundError (a KeyError, too) if there is none."""
+        found = self._entries.get(name)
+        if found is None:
+            raise NotFoundError(f"The program has no entry {shown(name)}{nearest(name, self._entries)}")
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        entries = self.__dict__.get("_entries", {})
+        if name in entries:
+            return entries[name]
+        if any(each.startswith(f"{name}.") for each in entries):
+            return self._of(self._core, f"{self._prefix}.{name}" if self._prefix else name, self._manager)
+        raise AttributeError(
+            f"The program has no entry {name!r}{nearest(name, entries)}", name=name, obj=self
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(name.partition(".")[0] for name in self._entries)})
+
+    def __str__(self) -> str:
+        count = len(self._entries)
+        lines = [f"<kp.Program of {count} {'entry' if count == 1 else 'entries'}>"]
+        lines += [f"  {text}" for entry in self._entries.values() for text in entry.signatures]
+        for role, title in ((c.STATE, "state"), (c.PARAMETER, "parameters")):
+            values = [v for part in self._parts() for v in part.values if v.role == role]
+            if values:
+                listed = [f"{v.name}: {v.dtype}[{', '.join(map(str, v.shape))}]" for v in values]
+                lines.append(f"  {title}  {', '.join(listed)}")
+        if self.needs:
+            lines.append(f"  needs  {', '.join(self.needs)}")
+        lines.append(f"  memory  {binary_size(self.memory)} before running")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<kp.Program {', '.join(self._entries)}>"
+
+
+def load_program(source: Readable, parameters: Parameters = None, hosts: Hosts = None) -> Program:
+    """Loads a program of a file, by its path, open for reading bytes, or as bytes. Needs no device.
+
+    `parameters` stand for named ones of the file and may be left out there: a dict of arrays and Tensors, a
+    `TensorIndex`, or a parameter file. Those of modules have names with a scope, "blur::weight". `hosts` are
+    the functions of the host, by name: see `Program.record`. Memory is made, and data read, when an entry is
+    called or preloaded first; the file must not change until then.
+
+    Raises NotFoundError if the file does not exist, InvalidArgumentError if it is damaged or not a program,
+    or parameters do not fit, UnimplementedError if it is of a later version, UnavailableError if the system
+    refuses to read it, ArgumentTypeError for other arguments.
+
+    >>> program = kp.Program.record(kp.ops.exp, kp.TensorSpec(2))
+    >>> program.save("exp.kpp")
+    >>> kp.load_program("exp.kpp").main([0, 0]).tolist()
+    [1.0, 1.0]
+    """
+    functions = _functions(hosts)
+    content, files, contents = file.load(source)
+    if parameters is not None:
+        if isinstance(parameters, Mapping):
+            given_index: Any = parameters
+            index = given_index if isinstance(parameters, TensorIndex) else TensorIndex(given_index)
+        else:
+            index = tensor_file_info(parameters)
+        for part in content.parts:
+            given = file.part_of(index, part.name)
+            own = contents[part.name]
+            names = [
+                b.contents
+                for n, b in enumerate(part.blocks)
+                if c.parameter_of(part, n) and b.contents in given
+            ]
+            contents[part.name] = made = TensorIndex()
+            made.add_file(own, names=[name for name in own if name not in names])
+            made.add_file(given, names=names)
+            file.check_contents(part, made)
+    return Program._of(_Core(content, files, contents, functions))
+
+
+def _functions(hosts: Hosts) -> dict[str, Callable[..., object]]:
+    if hosts is not None and not isinstance(hosts, Mapping):
+        raise ArgumentTypeError(f"hosts is {kind_of(hosts)}; give a dict of functions by name")
+    for name, function in (hosts or {}).items():
+        if not isinstance(name, str) or not callable(function):
+            raise ArgumentTypeError(
+                f"hosts has {kind_of(function)} for {shown(name)}; give functions by name"
+            )
+    return dict(hosts or {})
+
+
+def _checked(what: str, given: Any) -> list[tuple[str, Any]]:
+    if given is None:
+        return []
+    if not isinstance(given, Mapping):
+        raise ArgumentTypeError(f"{what}s is {kind_of(given)}; give a dict of Tensors and Images by name")
+    for name, memory in given.items():
+        if not isinstance(memory, Memory):
+            raise ArgumentTypeError(f"{what} {shown(name)} is {kind_of(memory)}; give a Tensor or an Image")
+        memory._require_init("be in a program")
+        if what != "temporary" and (not isinstance(name, str) or not name.isidentifier()):
+            raise InvalidArgumentError(f"The name of an {what} is an identifier, not {shown(name)}")
+    return list(given.items())
+
+
+def _memory_of(blocks: Iterable[c.Block]) -> int:
+    return sum(block.nbytes * (2 if block.host else 1) for block in blocks)

@@ -1,0 +1,698 @@
+"""A part of a program on one Manager: its memory, and its entries as kernels and recordings that run."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _native
+from .._base.arrays import check_out, host_empty, matching, to_array
+from .._base.errors import (
+    ArgumentTypeError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnimplementedError,
+    kind_of,
+    shown,
+)
+from .._base.texels import ImageSize, parse_format
+from .._base.types import MemoryTypes
+from .._files.tensors import load_tensors
+from .._kernels.kernel import Kernel
+from .._memory.donation import end, give_back, take
+from .._memory.image import Image
+from .._memory.making import new_tensor
+from .._memory.memory import Memory
+from .._memory.strided import StridedView
+from .._memory.tensor import Tensor
+from .._recording.host_call import OpHostCall
+from .._recording.operations import OpBase
+from .._recording.sequence import Sequence
+from .._shaders.constants import Specialization
+from .._shaders.module import ShaderModule, naming
+from .._shaders.scalars import SCALARS
+from .._sync.fence import Fence
+from .._sync.ordered import ordered
+from . import content as c
+
+if TYPE_CHECKING:
+    from .._files.index import TensorIndex
+    from .._manager.manager import Manager
+
+_BYTES = np.dtype(np.uint8)
+_MOST_PREPARED = 16
+_MOST_SEEN = 64
+
+
+class OpProgram(OpBase):
+    """An entry of a program with its arguments bound, to be recorded: made by ``program.entry.bind(...)``.
+
+    `results` are the tensors and images that it writes. Raises ArgumentTypeError if it is called: entries
+    create it.
+
+    >>> x, y = mgr.tensor([1, 2, 3]), mgr.zeros(3)
+    >>> program = kp.Program.record(kp.OpMult([x, x, y]), inputs={"x": x}, outputs={"y": y})
+    >>> operation = program.main.bind(mgr.tensor([4, 5, 6]))
+    >>> mgr.sequence().record(operation).eval()
+    <kp.Sequence ...>
+    >>> operation.results[0].tolist()
+    [16.0, 25.0, 36.0]
+    """
+
+    __module__ = "kompute_py"
+
+    __slots__ = {
+        "_name": "",
+        "_parts": "",
+        "results": "The tensors and images that it writes.",
+    }
+
+    _plain = False  # recorded part by part
+
+    def __init__(self, name: str, parts: Iterable[Any], results: tuple[Any, ...]) -> None:
+        if not isinstance(name, str) or not isinstance(parts, tuple):
+            raise ArgumentTypeError("An OpProgram is made by an entry of a program: program.entry.bind(...)")
+        self._name = name
+        self._parts = parts
+        self.results: tuple[Any, ...] = results
+
+    def __repr__(self) -> str:
+        return f"<kp.OpProgram {self._name}, {len(self._parts)} operations>"
+
+
+class _Native(OpBase):
+    """A native operation, to be recorded into a Sequence."""
+
+    __slots__ = ("_native",)
+
+    def __init__(self, native: Any) -> None:
+        self._native = native
+
+
+class Loaded:
+    """A part on a Manager. Memory and shaders are made when an entry needs them first."""
+
+    def __init__(
+        self,
+        part: c.Part,
+        files: Mapping[str, bytes],
+        contents: TensorIndex,
+        hosts: Mapping[str, Callable[..., object]],
+        manager: Manager,
+    ) -> None:
+        self.part = part
+        self.manager = manager
+        self._files, self._contents, self._hosts = files, contents, hosts
+        self._lock = threading.RLock()
+        self._blocks: dict[int, Any] = {}
+        self._shaders: dict[int, Any] = {}
+        self._algorithms: dict[Any, Any] = {}
+        self._entries: dict[str, Any] = {}
+
+    def entry(self, name: str) -> Kernel | Recorded:
+        """The entry, made when it is first asked for."""
+        found = self._entries.get(name)
+        if found is None:
+            with self._lock:
+                if name not in self._entries:
+                    entry = next(each for each in self.part.entries if each.name == name)
+                    self._entries[name] = (
+                        self._kernel(entry, entry.kernel) if entry.kernel else Recorded(self, entry)
+                    )
+                found = self._entries[name]
+        return found  # type: ignore[no-any-return]
+
+    # -- shaders ---------------------------------------------------------------------------------------------
+
+    def module(self, number: int) -> ShaderModule:
+        """A shader, checked against itself as far as a file may be wrong."""
+        return module_of(self.part.shaders[number], self._files)
+
+    def _kernel(self, entry: c.Entry, form: c.KernelForm) -> Kernel:
+        module = self.module(form.shader)
+        check_constants(module, form.constants)
+        kernel = Kernel(self.manager, module, name=module.name, bounds="zero" if form.zero else "check")
+        if not form.constants.places:
+            return kernel
+        spec = module.signature.spec
+        values = spec.unpack(Specialization(form.constants.data, form.constants.places, 0))
+        given = {identity for identity, _, _ in form.constants.places}
+        return kernel.specialize({key: each for key, each in values.items() if key in given})
+
+    def _shader(self, number: int) -> tuple[ShaderModule, _native.Shader]:
+        found = self._shaders.get(number)
+        if found is None:
+            module = self.module(number)
+            if "PhysicalStorageBufferAddresses" in module.reflection["capabilities"]:
+                raise UnimplementedError(
+                    f"{module.name} follows addresses of memory, which a recording of a program cannot do"
+                )
+            with naming(module.name):
+                found = self._shaders[number] = module, module._on(self.manager._native)
+        return found  # type: ignore[no-any-return]
+
+    # -- memory ----------------------------------------------------------------------------------------------
+
+    def block(self, number: int) -> Any:
+        """The memory of a block, with what it begins with: a Tensor of bytes, or an Image."""
+        found = self._blocks.get(number)
+        if found is None:
+            found = self._blocks[number] = self._made(self.part.blocks[number], number)
+        return found
+
+    def _made(self, block: c.Block, number: int) -> Any:
+        if block.contents and block.contents not in self._contents:
+            raise NotFoundError(
+                f"The program has no contents for {shown(block.contents)}: give them, "
+                "kp.load_program(path, parameters=...)"
+            )
+        where = MemoryTypes.__members__[block.memory_type]
+        if block.image is not None:
+            width, height, depth, layers = block.image.size
+            form = ImageSize(block.image.dims, width, height, depth, layers if block.image.arrayed else None)
+            image = Image._empty(self.manager, form, parse_format(block.image.format), where)
+            texels = np.zeros(image.shape, image.dtype)
+            if block.contents:
+                texels = self._contents.read(block.contents).view(image.dtype).reshape(image.shape)
+            image.write(texels)
+            if block.host:
+                image.data().reshape(-1)[:] = self._contents.read(block.host).view(image.dtype).reshape(-1)
+            return image
+        name = next((each.name for each in self.part.values if each.block == number), block.contents)
+        if block.contents:
+            named = load_tensors(
+                self._contents,
+                self.manager,
+                names={name: block.contents},
+                memory_type=where,
+                progress=False,
+            )[name]
+            made = named if not named.nbytes else named.reshape(-1).view(_BYTES)
+        else:
+            made = new_tensor(self.manager, (block.nbytes,), _BYTES, where, b"\0")
+        if block.host:
+            made.data()[:] = self._contents.read(block.host).reshape(-1).view(_BYTES)
+            made._native.note_match()  # that they differ, if they do, was the script's will
+        made.name = name
+        return made
+
+    def memory_of(self, value: c.Value) -> Any:
+        """A value as a Tensor or an Image."""
+        block = self.block(value.block)
+        if isinstance(block, Image):
+            return block
+        dtype = c.dtype_of(value.dtype)
+        return block._part(value.offset, value.shape, dtype)
+
+    def named(self, role: str) -> dict[str, Any]:
+        """The values of a role, by name."""
+        with self._lock:
+            return {v.name: self.memory_of(v) for v in self.part.values if v.role == role and v.name}
+
+    def reset(self) -> None:
+        """Gives all memory what it began with."""
+        with self._lock:
+            for number, memory in self._blocks.items():
+                fresh = self._made(self.part.blocks[number], number)
+                memory.write(fresh.read())
+                if self.part.blocks[number].host:
+                    memory.data()[:] = fresh.data()
+
+    # -- operations ------------------------------------------------------------------------------------------
+
+    def range(self, range: c.Range) -> Any:
+        """The native memory of a range."""
+        native = self.block(range.block)._native
+        if isinstance(self.block(range.block), Image):
+            return native
+        return _native.view(native, range.offset, range.nbytes)
+
+    def operations(self, steps: Iterable[c.Step]) -> list[OpBase]:
+        """Steps as operations of this Manager."""
+        with self._lock:
+            return [
+                self._host_call(step) if step.kind == "host" else _Native(self._operation(step))
+                for step in steps
+            ]
+
+    def _operation(self, step: c.Step) -> Any:
+        ranges = [self.range(each) for each in step.ranges]
+        if step.kind == "dispatch":
+            return self._dispatch(step)
+        if step.kind == "copy":
+            return _native.op_copy(ranges)
+        if step.kind == "fill":
+            return _native.op_fill(ranges, step.patterns)
+        if step.kind == "sync device":
+            return _native.op_sync_device(ranges)
+        if step.kind == "sync local":
+            return _native.op_sync_local(ranges)
+        if step.kind == "repeat":
+            swaps = [(self.range(one), self.range(other)) for one, other in step.swaps]
+            return _native.op_repeat([self._operation(each) for each in step.steps], step.times, swaps)
+        regions: list[Any] = [
+            region if isinstance(self.block(each.block), Image) else None
+            for each, region in zip(step.ranges, step.regions, strict=True)
+        ]
+        return _native.op_copy_region(ranges[0], regions[0], ranges[1], regions[1])
+
+    def _dispatch(self, step: c.Step) -> Any:
+        assert step.shader is not None
+        key = step.shader, step.constants, step.arguments
+        algorithm = self._algorithms.get(key)
+        if algorithm is None:
+            module, shader = self._shader(step.shader)
+            check_constants(module, step.constants)
+            arguments = [
+                (
+                    each.set,
+                    each.binding,
+                    each.element,
+                    None if each.range is None else self.range(each.range),
+                    each.texels
+                    if each.texels is not None
+                    else None
+                    if each.sampler is None
+                    else self.manager._native.sampler(*each.sampler),
+                )
+                for each in step.arguments
+            ]
+            constants = step.constants.data, step.constants.places
+            with naming(module.name):
+                algorithm = self.manager._native.algorithm(shader, arguments, (1, 1, 1), *constants, b"")
+            algorithm.name = step.name
+            self._algorithms[key] = algorithm
+        indirect = None if step.indirect is None else self.range(step.indirect)
+        with naming(step.name):
+            return _native.op_dispatch(algorithm, step.groups, step.push, None, True, indirect)
+
+    def _host_call(self, step: c.Step) -> OpBase:
+        function = self._hosts.get(step.name)
+        if function is None:
+            raise NotFoundError(
+                f"The program calls the function {shown(step.name)} between two steps: give it, "
+                f"kp.load_program(path, hosts={{{step.name!r}: function}})"
+            )
+        reads, writes = ([self.memory_of(each) for each in values] for values in (step.reads, step.writes))
+        memories = list(
+            {(v.block, v.offset, v.shape): self.memory_of(v) for v in (*step.reads, *step.writes)}.values()
+        )
+
+        def call() -> None:
+            function(*memories)
+
+        return OpHostCall(call, reads=reads, writes=writes, name=step.name)
+
+
+def module_of(shader: c.Shader, files: Mapping[str, bytes]) -> ShaderModule:
+    """A shader of a program. Needs no device.
+
+    Raises InvalidArgumentError if its code is not what it declares.
+    """
+    module = ShaderModule(files[shader.file], name=shader.name, entry=shader.entry)
+    module._subgroups = shader.subgroup_size, shader.full_subgroups
+    if shader.declared:
+        runs = module.reflection
+        module._declared, module._reflection = files[shader.declared], None
+        declared = {(each["set"], each["binding"]): each for each in module.reflection["bindings"]}
+        for each in runs["bindings"]:
+            other = declared.get((each["set"], each["binding"]), {})
+            if any(each[key] != other.get(key) for key in ("kind", "count")) or _sizes(each) != _sizes(other):
+                raise InvalidArgumentError(
+                    f"{shader.name}: its code has a binding {each['set']}.{each['binding']} that it does "
+                    "not declare"
+                )
+        pushes = [each["push_constants"] or {"offset": 0, "size": 0} for each in (runs, module.reflection)]
+        if pushes[0]["offset"] + pushes[0]["size"] > pushes[1]["offset"] + pushes[1]["size"]:
+            raise InvalidArgumentError(f"{shader.name}: its code has other push constants than it declares")
+        if runs["local_size"] != module.reflection["local_size"]:
+            raise InvalidArgumentError(f"{shader.name}: its code has another local size than it declares")
+    return module
+
+
+def _sizes(binding: Mapping[str, Any]) -> Any:
+    layout = binding.get("layout") or {}
+    return layout.get("size"), binding.get("image")
+
+
+def check_constants(module: ShaderModule, constants: c.Constants) -> None:
+    """Raises InvalidArgumentError for constants that the shader does not have, or of other sizes."""
+    sizes = {each["id"]: SCALARS[each["type"]].size for each in module.reflection["spec_constants"]}
+    for identity, _, size in constants.places:
+        if sizes.get(identity) != size:
+            raise InvalidArgumentError(
+                f"{module.name}: the specialization constant {identity} is given {size} bytes; the shader "
+                "has "
+                f"{sizes.get(identity, 'no such constant')}"
+            )
+
+
+class Recorded:
+    """The recordings of an entry on a Manager, with their own memory."""
+
+    def __init__(self, loaded: Loaded, entry: c.Entry) -> None:
+        self.name = entry.name
+        self.loaded = loaded
+        self.lock = threading.RLock()
+        self.forms = [RecordedForm(self, each) for each in entry.recordings]
+
+    def form(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[RecordedForm, list[Any]]:
+        """The recording for these arguments, and the arguments in its order."""
+        if len(self.forms) == 1:
+            return self.forms[0], self.forms[0].bound(args, named)
+        for form in self.forms:
+            given = form.bound(args, named)
+            if all(_fits(each, value) for each, value in zip(given, form.inputs, strict=True)):
+                return form, given
+        texts = "; ".join(text_of(self.name, self.loaded.part, form.recording) for form in self.forms)
+        raise InvalidArgumentError(f"{self.name} was recorded for other shapes and dtypes: {texts}")
+
+    def __call__(
+        self, /, *args: Any, out: Any = None, donate: Any = (), wait: Any = (), signal: Any = (), **named: Any
+    ) -> Any:
+        if out is not None and not named and wait == () and signal == () and donate == ():
+            key = (*map(id, args), *map(id, out)) if type(out) is tuple else (*map(id, args), id(out))
+            for form in self.forms:
+                found = form.prepared.get(key)
+                if found is not None and found.is_current():
+                    with self.lock:
+                        found.sequence.eval()
+                    return out
+        form, given = self.form(args, named)
+        taken = take(form.donated(given, donate), self.name)
+        try:
+            for each in taken:
+                given = [each.taken if value is each.given else value for value in given]
+            with ordered(wait, signal):
+                result = form.call(given, out)
+        except BaseException:
+            give_back(taken)
+            raise
+        end(taken, self.name, ())
+        return result
+
+    def submit(self, /, *args: Any, out: Any = None, wait: Any = (), signal: Any = (), **named: Any) -> Fence:
+        """See `ProgramEntry.submit`."""
+        form, given = self.form(args, named)
+        return form.submit(given, out, wait, signal)
+
+    def bind(self, /, *args: Any, out: Any = None, **named: Any) -> OpProgram:
+        """See `ProgramEntry.bind`."""
+        form, given = self.form(args, named)
+        return form.bind(given, out)
+
+    def preload(self) -> None:
+        """Makes memory and pipelines."""
+        for form in self.forms:
+            with self.lock:
+                form.prepare([None] * len(form.inputs), [None] * len(form.outputs))
+
+
+class _Prepared:
+    """A sequence of a recording over certain memory, to be evaluated again."""
+
+    def __init__(self, sequence: Sequence, memories: list[Any], gone: Callable[[object], None]) -> None:
+        """`gone` is called when the first of the memories ends."""
+        self.sequence = sequence
+        self._memories = [(weakref.ref(each, gone), each._native) for each in memories if each is not None]
+
+    def is_current(self) -> bool:
+        """Whether it is not running, and all still have the memory that was recorded; donation takes it from
+        them.
+        """
+        for reference, native in self._memories:
+            memory = reference()
+            if memory is None or memory._native is not native:
+                return False
+        return not self.sequence.is_running()
+
+
+class RecordedForm:
+    """One recording on a Manager."""
+
+    def __init__(self, entry: Recorded, recording: c.Recording) -> None:
+        self.name = entry.name
+        self.loaded = loaded = entry.loaded
+        self.recording = recording
+        values = loaded.part.values
+        self.inputs = [values[number] for number in recording.inputs]
+        self.outputs = [values[number] for number in recording.outputs]
+        self._lock = entry.lock
+        self.prepared: dict[tuple[int, ...], _Prepared] = {}
+        """By the identities of what is given, and of the results' memory."""
+        self._seen: dict[tuple[int, ...], None] = {}
+        self._operations: list[OpBase] | None = None
+        self._written: set[int] | None = None
+
+    # -- arguments -------------------------------------------------------------------------------------------
+
+    def bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+        """The arguments in the order of the inputs."""
+        names = [value.name for value in self.inputs]
+        text = text_of(self.name, self.loaded.part, self.recording)
+        if len(args) > len(names):
+            raise ArgumentTypeError(f"{self.name} takes {len(names)} arrays; {len(args)} were given: {text}")
+        given = dict(zip(names, args, strict=False))
+        for name, value in named.items():
+            if name not in names or name in given:
+                twice = " is given twice" if name in given else " is not an input"
+                raise ArgumentTypeError(f"{self.name}: {shown(name)}{twice}: {text}")
+            given[name] = value
+        for name in names:
+            if name not in given:
+                raise ArgumentTypeError(f"{self.name} lacks the input {name!r}: {text}")
+        return [given[name] for name in names]
+
+    def donated(self, given: list[Any], donate: Any) -> list[Tensor]:
+        """The tensors to donate: names, positions, or True for all."""
+        if donate is None or donate is False or (isinstance(donate, (tuple, list)) and not donate):
+            return []
+        names = [value.name for value in self.inputs]
+        chosen = (
+            range(len(names)) if donate is True else donate if isinstance(donate, (tuple, list)) else [donate]
+        )
+        found = []
+        for each in chosen:
+            place = names.index(each) if isinstance(each, str) and each in names else each
+            if not isinstance(place, int) or not 0 <= place < len(names):
+                raise InvalidArgumentError(
+                    f"{self.name}: donate has {shown(each)}; its inputs are {', '.join(names)}"
+                )
+            if not isinstance(given[place], Tensor) or given[place].is_shared:
+                raise InvalidArgumentError(
+                    f"{self.name}: {names[place]} cannot be donated: it is no Tensor of its own"
+                )
+            found.append(given[place])
+        return found
+
+    def _checked(self, value: c.Value, given: Any) -> Any:
+        """An argument for an input: memory of this Manager, or an array of its dtype and shape."""
+        what = f"{self.name}: {value.name}"
+        dtype = c.dtype_of(value.dtype)
+        if isinstance(given, StridedView):
+            given = given.read()
+        if isinstance(given, Memory):
+            given._require_init(f"be given to {self.name}")
+            if given._manager is not self.loaded.manager:
+                raise InvalidArgumentError(f"{what} belongs to another Manager: copy it over with .to(mgr)")
+            if given._shape == value.shape and given._dtype == dtype:
+                return given
+            shape, kind = given._shape, given._dtype
+        else:
+            listed = not hasattr(given, "__array__") and not hasattr(given, "__dlpack__")
+            array = to_array(given, what)
+            if listed and array.shape == value.shape:
+                return matching(array, dtype, array.size, what).reshape(value.shape)
+            if array.shape == value.shape and array.dtype.newbyteorder("=") == dtype:
+                return np.ascontiguousarray(array, dtype).reshape(value.shape)
+            shape, kind = array.shape, array.dtype
+        if kind != dtype:
+            raise ArgumentTypeError(
+                f"{what} has dtype {kind}; it was recorded for {dtype}: convert it with astype(...)"
+            )
+        raise InvalidArgumentError(f"{what} has shape {shape}; it was recorded for {value.shape}")
+
+    def _outs(self, out: Any, given: list[Any]) -> list[Any]:
+        """The memory or the arrays of the results."""
+        if out is None:
+            if any(isinstance(each, (Memory, StridedView)) for each in given):
+                return [self._like(value) for value in self.outputs]
+            return [host_empty(v.shape, c.dtype_of(v.dtype), self.name) for v in self.outputs]
+        outs = list(out) if isinstance(out, (tuple, list)) else [out]
+        if len(outs) != len(self.outputs):
+            raise InvalidArgumentError(f"{self.name} has {len(self.outputs)} results; out has {len(outs)}")
+        for value, each in zip(self.outputs, outs, strict=True):
+            what = f"{self.name}: out for {value.name}"
+            if not isinstance(each, Memory):
+                check_out(each, c.dtype_of(value.dtype), value.shape, lambda what=what: what)  # type: ignore[misc]
+                continue
+            each._require_init(f"be written by {self.name}")
+            if each._manager is not self.loaded.manager:
+                raise InvalidArgumentError(f"{what} belongs to another Manager")
+            if each._shape != value.shape or each._dtype != c.dtype_of(value.dtype):
+                raise InvalidArgumentError(
+                    f"{what} is {each._describe()}; the result has shape {value.shape} and dtype "
+                    f"{value.dtype}"
+                )
+        return outs
+
+    def _like(self, value: c.Value) -> Any:
+        block, manager = self.loaded.block(value.block), self.loaded.manager
+        if isinstance(block, Image):
+            return block._like(manager, block._memory_type)
+        return new_tensor(manager, value.shape, c.dtype_of(value.dtype))
+
+    # -- running ---------------------------------------------------------------------------------------------
+
+    def call(self, given: list[Any], out: Any) -> Any:
+        """The results, once the work is done."""
+        checked = [self._checked(value, each) for value, each in zip(self.inputs, given, strict=True)]
+        outs = self._outs(out, given)
+        key = (*map(id, checked), *map(id, outs))
+        with self._lock:
+            # Over tensors that come again, the recording runs in place; over others, on copies.
+            direct = key in self._seen and all(isinstance(each, Memory) for each in (*checked, *outs))
+            if out is not None:
+                self._seen[key] = None
+                if len(self._seen) > _MOST_SEEN:
+                    del self._seen[next(iter(self._seen))]
+            if direct:
+                self.prepare(checked, outs).sequence.eval()
+                return out
+            for own, each in zip(self._own(self.inputs), checked, strict=True):
+                if isinstance(each, Memory):
+                    own.copy_from(each)
+                else:
+                    own.write(each)
+            self.prepare([None] * len(checked), [None] * len(outs)).sequence.eval()
+            for own, each in zip(self._own(self.outputs), outs, strict=True):
+                if isinstance(each, Memory):
+                    each.copy_from(own)
+                else:
+                    own.read(each)
+        if out is not None:
+            return out
+        return outs[0] if len(outs) == 1 else tuple(outs) or None
+
+    def _own(self, values: list[c.Value]) -> list[Any]:
+        return [self.loaded.memory_of(value) for value in values]
+
+    def prepare(self, given: list[Any], outs: list[Any]) -> _Prepared:
+        """A sequence of the recording that is not running, over these inputs and results; None stands for the
+        recording's own memory.
+        """
+        key = (*map(id, given), *map(id, outs))
+        found = self.prepared.get(key)
+        if found is None or not found.is_current():
+            sequence = Sequence(self.loaded.manager)
+            for operation in self.operations(given, outs):
+                sequence.record(operation)
+            this = weakref.ref(self)
+
+            def gone(_: object) -> None:
+                form = this()
+                if form is not None:
+                    form.prepared.pop(key, None)
+                    form._seen.pop(key, None)
+
+            while len(self.prepared) >= _MOST_PREPARED:
+                del self.prepared[next(iter(self.prepared))]
+            found = self.prepared[key] = _Prepared(sequence, [*given, *outs], gone)
+        return found
+
+    def operations(self, given: list[Any], outs: list[Any]) -> list[OpBase]:
+        """The recording over what is given: in its place if the recording only reads it, else over copies."""
+        if self._operations is None:
+            self._operations = self.loaded.operations(self.recording.steps)
+        copies = [[], []]  # type: list[list[Any]]
+        pairs = []
+        for value, own, each in zip(self.inputs, self._own(self.inputs), given, strict=True):
+            if each is not None and self._stands_for(value, each):
+                pairs.append((self.loaded.block(value.block)._native, each._native))
+            elif each is not None:
+                copies[0].append(_native.op_copy([each._native, own._native]))
+        for own, each in zip(self._own(self.outputs), outs, strict=True):
+            if each is not None:
+                copies[1].append(_native.op_copy([own._native, each._native]))
+        middle = self._operations
+        if pairs:
+            middle = [_Native(each) for each in _native.substituted(self._stream(), pairs, [])]
+        return [*map(_Native, copies[0]), *middle, *map(_Native, copies[1])]
+
+    def _stands_for(self, value: c.Value, memory: Any) -> bool:
+        """Whether steps can use `memory` instead of the block of an input."""
+        if self._written is None:
+            self._written = set()
+            if any(step.kind == "host" for step in self.recording.steps):
+                self._written = c.blocks_of(self.recording.steps)
+            else:
+                uses = {
+                    id(each["memory"]): each["written"] for each in _native.frame_uses(self._stream(), [], [])
+                }
+                numbers = c.blocks_of(self.recording.steps)
+                self._written = {n for n in numbers if uses.get(id(self.loaded.block(n)._native), True)}
+        block = self.loaded.part.blocks[value.block]
+        whole = block.image is None and block.nbytes == memory.nbytes
+        return whole and type(memory._native) is _native.Buffer and value.block not in self._written
+
+    def _stream(self) -> _native.Stream:
+        stream = self.loaded.manager._native.stream(0, 0)
+        assert self._operations is not None
+        for operation in self._operations:
+            stream.record(operation._native)  # type: ignore[attr-defined]
+        return stream
+
+    def memories(self, given: list[Any], out: Any, call: str) -> tuple[list[Any], list[Any]]:
+        """The checked memory of a recorded or submitted call."""
+        checked = [self._checked(value, each) for value, each in zip(self.inputs, given, strict=True)]
+        if out is None and call == "submit" and self.outputs:
+            names = ", ".join(value.name for value in self.outputs)
+            raise InvalidArgumentError(
+                f"{self.name}.submit returns a Fence, so it needs the memory of its results: out=({names})"
+            )
+        outs = [self._like(value) for value in self.outputs] if out is None else self._outs(out, checked)
+        for value, each in zip((*self.inputs, *self.outputs), (*checked, *outs), strict=True):
+            if not isinstance(each, Memory):
+                raise ArgumentTypeError(
+                    f"{self.name}.{call} works on Tensors and Images, and {value.name} is {kind_of(each)}: "
+                    "make "
+                    "one, mgr.tensor_t(array)"
+                )
+        return checked, outs
+
+    def submit(self, given: list[Any], out: Any, wait: Any, signal: Any) -> Fence:
+        """Runs it without waiting."""
+        checked, outs = self.memories(given, out, "submit")
+        with self._lock:
+            return self.loaded.manager.submit(self.prepare(checked, outs).sequence, wait=wait, signal=signal)
+
+    def bind(self, given: list[Any], out: Any) -> OpProgram:
+        """The recording over these tensors as an operation."""
+        if any(step.kind == "host" for step in self.recording.steps):
+            raise UnimplementedError(f"{self.name} has steps of the host: call it, or submit it")
+        checked, outs = self.memories(given, out, "bind")
+        with self._lock:
+            parts = tuple(each._native for each in self.operations(checked, outs))  # type: ignore[attr-defined]
+        return OpProgram(self.name, parts, tuple(outs))
+
+
+def _fits(given: Any, value: c.Value) -> bool:
+    shape, dtype = getattr(given, "shape", None), getattr(given, "dtype", None)
+    if shape is None:
+        array = np.asarray(given)
+        return array.shape == value.shape
+    return tuple(shape) == value.shape and dtype == c.dtype_of(value.dtype)
+
+
+def text_of(name: str, part: c.Part, recording: c.Recording) -> str:
+    """The signature of a recording on one line."""
+
+    def listed(numbers: Iterable[int]) -> str:
+        values = [part.values[number] for number in numbers]
+        return ", ".join(f"{v.name}: {v.dtype}[{', '.join(map(str, v.shape))}]" for v in values)
+
+    return f"{name}({listed(recording.inputs)}) -> ({listed(recording.outputs)})"
