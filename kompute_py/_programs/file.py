@@ -18,7 +18,14 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any, BinaryIO
 
-from .._base.errors import InvalidArgumentError, KomputeError, NotFoundError, shown
+from .._base.errors import (
+    ArgumentTypeError,
+    InvalidArgumentError,
+    KomputeError,
+    NotFoundError,
+    kind_of,
+    shown,
+)
 from .._base.file_access import open_regular
 from .._files import safetensors
 from .._files.index import TensorIndex
@@ -91,7 +98,12 @@ def load(source: Readable) -> tuple[c.Content, dict[str, bytes], dict[str, Tenso
         place = as_path(source)
         what = f"the file {place!r}"
     else:
-        place = source.read() if hasattr(source, "read") else bytes(source)
+        try:
+            place = bytes(memoryview(source.read() if hasattr(source, "read") else source))
+        except TypeError:
+            raise ArgumentTypeError(
+                f"source is {kind_of(source)}; give a path, a file that is open for reading bytes, or bytes"
+            ) from None
         what = "the given bytes"
     try:
         with (

@@ -1,0 +1,115 @@
+"""A recording step by step, and how far its results on two drivers are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .. import _native
+from .._memory.image import Image
+from .._recording.sequence import Sequence
+from . import content as c
+from .running import Loaded, Recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def traced(
+    entry: Recorded, arguments: Mapping[str, Any]
+) -> Iterator[tuple[str, dict[str, np.ndarray[Any, Any]]]]:
+    """Runs an entry one step at a time: the name of each step, and the memory that it wrote, by name. The
+    last one is "" with the results.
+    """
+    form, given = entry.form((), arguments)
+    loaded = entry.loaded
+    for value, each in zip(form.inputs, given, strict=True):
+        loaded.memory_of(value).write(each)
+    for step in form.recording.steps:
+        (operation,) = loaded.operations([step])
+        sequence = Sequence(loaded.manager).record(operation)
+        written = {value.block for value in step.writes}
+        if isinstance(sequence._native, _native.Stream):
+            uses = {
+                id(each["memory"]) for each in _native.frame_uses(sequence._native, [], []) if each["written"]
+            }
+            written |= {n for n in c.blocks_of((step,)) if id(loaded.block(n)._native) in uses}
+        sequence.eval()
+        yield step.name, {_name_of(loaded.part, n): _contents(loaded, step, n) for n in sorted(written)}
+    yield "", {value.name: loaded.memory_of(value).read() for value in form.outputs}
+
+
+def _name_of(part: c.Part, block: int) -> str:
+    return next((value.name for value in part.values if value.block == block), f"block {block}")
+
+
+def _contents(loaded: Loaded, step: c.Step, block: int) -> np.ndarray[Any, Any]:
+    """A block after a step, as elements of the type that the program or the shader gives it."""
+    memory = loaded.block(block)
+    data: np.ndarray[Any, Any] = memory.read()
+    if isinstance(memory, Image):
+        return data
+    dtype = next((c.dtype_of(v.dtype) for v in loaded.part.values if v.block == block), None)
+    for each in (step, *step.steps):
+        if dtype is not None or each.shader is None:
+            continue
+        parameters = {(p.set, p.binding): p.dtype for p in loaded.module(each.shader).signature.parameters}
+        for argument in each.arguments:
+            if argument.range is not None and argument.range.block == block:
+                dtype = parameters.get((argument.set, argument.binding))
+    return data if dtype is None or data.nbytes % dtype.itemsize else data.view(dtype)
+
+
+class Difference(NamedTuple):
+    """The worst differences of two arrays."""
+
+    elements: int
+    """The number of elements that are not equal, bit by bit or as numbers."""
+    absolute: float
+    relative: float
+    ulp: int
+    """In steps between neighbouring floats; 0 for other dtypes."""
+
+    def exceeds(self, rtol: float, atol: float) -> bool:
+        """Whether both bounds are exceeded; without bounds, whether anything differs."""
+        return self.elements > 0 and not (self.absolute <= atol or self.relative <= rtol)
+
+    def __str__(self) -> str:
+        if not self.elements:
+            return "equal"
+        ulp = f", {self.ulp} ulp" if self.ulp else ""
+        return f"{self.elements} differ: at most {self.absolute:.3g}, relative {self.relative:.3g}{ulp}"
+
+
+def difference(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> Difference:
+    """How far two arrays of one shape and dtype are apart. NaNs are equal to each other."""
+    if one.dtype.kind == "c":
+        one, other = (np.ascontiguousarray(each).view(f"f{each.itemsize // 2}") for each in (one, other))
+    floats = one.dtype.kind == "f"
+    differ = one != other
+    if floats:
+        differ &= ~(np.isnan(one) & np.isnan(other))
+    if not differ.any():
+        return Difference(0, 0.0, 0.0, 0)
+    a, b = one[differ], other[differ]
+    with np.errstate(all="ignore"):
+        x, y = a.astype(np.float64), b.astype(np.float64)
+        absolute = np.nan_to_num(np.abs(x - y), nan=np.inf, posinf=np.inf)
+        scale = np.maximum(np.abs(x), np.abs(y))
+        relative = np.where(np.isfinite(absolute) & (scale > 0), absolute / scale, np.inf)
+    ulp = int(_steps_apart(a, b).max()) if floats else 0
+    return Difference(int(differ.sum()), float(absolute.max()), float(relative.max()), ulp)
+
+
+def _steps_apart(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    ordered = []
+    for each in (a, b):
+        bits = np.ascontiguousarray(each).view(f"i{each.itemsize}").astype(np.int64)
+        least = -(1 << (8 * each.itemsize - 1))
+        ordered.append(np.where(bits < 0, np.int64(least) - bits, bits))
+    with np.errstate(over="ignore"):
+        return np.where(ordered[0] > ordered[1], ordered[0] - ordered[1], ordered[1] - ordered[0]).view(
+            np.uint64
+        )

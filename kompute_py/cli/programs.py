@@ -1,0 +1,242 @@
+"""``kompute-py program``: looks into a program file, runs and measures it, and compares drivers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from .._base.errors import InvalidArgumentError, KomputeError, NotFoundError
+from .._base.text import binary_size
+from .array_files import load
+from .common import Traceback, device_of
+
+if TYPE_CHECKING:
+    from .._programs.program import Program, ProgramEntry
+
+ACTIONS = ("info", "run", "bench", "compare")
+PROGRAM_HELP = """Look into a program, run it, measure it, or compare drivers.
+
+kompute-py program info FILE
+
+kompute-py program run FILE --entry blur --in image=photo.npy --out results
+
+kompute-py program compare FILE --driver lvp --driver nvidia
+
+FILE was saved by kp.Program.save. `run` calls one entry, a recording, with the arrays of --in; an input \
+without one gets random numbers, always the same. `compare` runs each recording on each driver, in processes \
+of their own, one step at a time, and prints the worst differences of the results to those of the first \
+driver, and the first step whose results differ.
+
+Exit status: 0 done and no difference beyond --rtol and --atol, 1 failed or a difference, 2 wrong usage."""
+
+_SEED = 33
+
+
+def program_command(
+    action: Annotated[str, typer.Argument(metavar="ACTION", help="info, run, bench or compare.")],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A program.")],
+    entry: Annotated[
+        str | None,
+        typer.Option("--entry", "-e", metavar="NAME", help="The entry. Default: the only recording."),
+    ] = None,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--in", "-i", metavar="NAME=SOURCE", help="An input, as in `kompute-py run`."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where to write results, as .npy.")
+    ] = None,
+    parameters: Annotated[
+        Path | None, typer.Option("--parameters", metavar="FILE", help="A file of named parameters.")
+    ] = None,
+    drivers: Annotated[
+        list[str] | None,
+        typer.Option("--driver", metavar="D", help="A driver: its name or manifest. compare: twice or more."),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option("--device", metavar="D", help="The device: its index, or a part of its name."),
+    ] = None,
+    rtol: Annotated[
+        float, typer.Option("--rtol", help="The relative difference that is no difference.")
+    ] = 0.0,
+    atol: Annotated[
+        float, typer.Option("--atol", help="The absolute difference that is no difference.")
+    ] = 0.0,
+    trace: Annotated[Path | None, typer.Option("--trace", metavar="DIR", hidden=True)] = None,
+    show_traceback: Traceback = False,
+) -> None:
+    """``kompute-py program``."""
+    from .._programs.program import load_program
+
+    if action not in ACTIONS:
+        raise InvalidArgumentError(f"there is no action {action!r}; choose {', '.join(ACTIONS)}")
+    program = load_program(path, parameters)
+    if action == "info":
+        print(program)
+        print(f"  file  {binary_size(path.stat().st_size)}")
+        return
+    if action == "compare":
+        chosen = [entry] if entry else [e.name for e in program.values() if e.kind == "recording"]
+        command = [f"--in={each}" for each in inputs or ()]
+        command += [] if parameters is None else [f"--parameters={parameters}"]
+        failed = [name for name in chosen if _differs(path, name, command, drivers or _drivers(), rtol, atol)]
+        if failed or not chosen:
+            raise KomputeError(
+                f"different results on the drivers: {', '.join(failed)}" if failed else "it has no recordings"
+            )
+        return
+    from .._manager.manager import Manager
+
+    called = _entry_of(program, entry)
+    options: dict[str, Any] = {"driver": drivers[0]} if drivers else {}
+    with Manager(device_of(device), **options) as manager:
+        program = program.on(manager)
+        arguments = _arguments(program[called.name], inputs or [])
+        if trace is not None:
+            _write_trace(program[called.name], arguments, trace)
+        elif action == "bench":
+            from .._profiling.benchmark import benchmark
+
+            print(f"{called.name}: {benchmark(lambda: program[called.name](**arguments))}")
+        else:
+            _show(program[called.name], arguments, out)
+
+
+def _entry_of(program: Program, name: str | None) -> ProgramEntry:
+    recordings = [each for each in program.values() if each.kind == "recording"]
+    if name is None and len(recordings) == 1:
+        return recordings[0]
+    if name is None:
+        raise InvalidArgumentError(f"choose an entry with --entry: {', '.join(e.name for e in recordings)}")
+    found = program[name]
+    if found.kind == "kernel":
+        raise InvalidArgumentError(f"{name} is a kernel, which takes any shapes: call it from Python")
+    return found
+
+
+def _form(entry: ProgramEntry) -> Any:
+    return entry._target((), {}).forms[0]
+
+
+def _arguments(entry: ProgramEntry, given: list[str]) -> dict[str, np.ndarray[Any, Any]]:
+    """An array for each input."""
+    sources = dict(each.partition("=")[::2] for each in given)
+    chance = np.random.default_rng(_SEED)
+    arguments: dict[str, np.ndarray[Any, Any]] = {}
+    for value in _form(entry).inputs:
+        dtype = np.dtype(value.dtype)
+        if value.name in sources:
+            array, _ = load(sources.pop(value.name), value.name, dtype)
+            arguments[value.name] = array.astype(dtype, copy=False)
+        else:
+            arguments[value.name] = (chance.random(value.shape) * (1 if dtype.kind in "fc" else 2)).astype(
+                dtype
+            )
+    if sources:
+        known = ", ".join(arguments) or "none"
+        raise InvalidArgumentError(f"{entry.name} has no input {', '.join(sources)}; its inputs: {known}")
+    return arguments
+
+
+def _show(entry: ProgramEntry, arguments: dict[str, Any], out: Path | None) -> None:
+    results = entry(**arguments)
+    several = results if isinstance(results, tuple) else () if results is None else (results,)
+    for value, array in zip(_form(entry).outputs, several, strict=True):
+        print(f"{value.name}: {array.dtype}{list(array.shape)}")
+        print(np.array2string(array, threshold=20))
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+            np.save(out / f"{value.name}.npy", array)
+
+
+# -- comparing -----------------------------------------------------------------------------------------------
+
+
+def _write_trace(entry: ProgramEntry, arguments: dict[str, Any], folder: Path) -> None:
+    from .._programs.tracing import traced
+
+    names = []
+    for number, (name, arrays) in enumerate(traced(entry._target((), {}), arguments)):
+        names.append(name)
+        named: dict[str, Any] = arrays
+        np.savez(folder / f"{number:06}.npz", **named)
+    (folder / "steps.txt").write_text("\n".join(names), encoding="utf-8")
+
+
+def _drivers() -> list[str]:
+    from .._device.drivers import available_drivers
+
+    found = [each.name for each in available_drivers() if each.fault is None and each.shadowed_by is None]
+    if len(found) < 2:
+        raise NotFoundError(
+            f"there are fewer than two drivers: {', '.join(found) or 'none'}; name them with --driver"
+        )
+    return found
+
+
+def _differs(
+    path: Path, entry: str, options: list[str], drivers: list[str], rtol: float, atol: float
+) -> bool:
+    """Compares the results of an entry on the drivers. Returns whether some differ too much."""
+    from .._programs.tracing import difference
+
+    print(f"{entry} on {drivers[0]}")
+    wrong = False
+    with tempfile.TemporaryDirectory() as folder:
+        traces = [Path(folder) / str(number) for number in range(len(drivers))]
+        for driver, trace in zip(drivers, traces, strict=True):
+            trace.mkdir()
+            command = [
+                sys.executable,
+                "-m",
+                "kompute_py",
+                "program",
+                "run",
+                str(path),
+                "--entry",
+                entry,
+                *options,
+            ]
+            done = subprocess.run(
+                [*command, f"--driver={driver}", f"--trace={trace}"],
+                capture_output=True,
+                text=True,
+                env=os.environ,
+                check=False,
+            )
+            if done.returncode:
+                why = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
+                print(f"  {driver}: failed: {why}")
+                wrong = True
+                if driver == drivers[0]:
+                    return True
+        for driver, trace in list(zip(drivers, traces, strict=True))[1:]:
+            first = True
+            for step, name, one, other in _pairs(traces[0], trace):
+                found = difference(one, other)
+                if step and first and found.exceeds(rtol, atol):
+                    first = False
+                    print(f"  {driver}: first in step {step}, {name}: {found}")
+                elif not step:
+                    print(f"  {driver}: {name}: {found}")
+                    wrong = wrong or found.exceeds(rtol, atol)
+    return wrong
+
+
+def _pairs(one: Path, other: Path) -> Iterator[tuple[str, str, np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+    """(step, memory, contents on one driver and on the other); "" is the step of the results."""
+    if not (other / "steps.txt").exists():
+        return
+    for number, name in enumerate((one / "steps.txt").read_text(encoding="utf-8").split("\n")):
+        with np.load(one / f"{number:06}.npz") as left, np.load(other / f"{number:06}.npz") as right:
+            for key in left.files:
+                yield f"{number} ({name})" if name else "", key, left[key], right[key]

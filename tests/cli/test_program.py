@@ -1,0 +1,104 @@
+"""``kompute-py program``: files of programs on the command line, and drivers compared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+from kompute_py._programs.tracing import difference
+from kompute_py.cli import main
+from tests.drivers import DriverUnavailableError, environment
+
+ORDER = """
+#extension GL_KHR_shader_subgroup_arithmetic : require
+layout(local_size_x = 64) in;
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) writeonly buffer Y { float y[]; };
+void main() {
+    const float sum = subgroupAdd(x[gl_GlobalInvocationID.x]);
+    y[gl_GlobalInvocationID.x] = float(gl_SubgroupSize) + sum;
+}
+"""
+
+
+@pytest.fixture
+def path(mgr, tmp_path):
+    x, y, z = mgr.zeros(64), mgr.zeros(64), mgr.zeros(64)
+    steps = [
+        kp.ops.add.bind(x, x, out=y),
+        mgr.kernel(ORDER, name="order").bind(y, z, grid=64),
+        kp.ops.add.bind(z, z, out=y),
+    ]
+    program = kp.Program.record(
+        {"same": kp.ops.add.bind(x, 1, out=y), "order": steps}, inputs={"x": x}, outputs={"y": y}
+    )
+    program.save(tmp_path / "program.kpp")
+    return tmp_path / "program.kpp"
+
+
+def test_info_run_and_bench(path, tmp_path, capsys):
+    assert main(["program", "info", str(path)]) == 0
+    assert "same(x: float32[64]) -> (y: float32[64])" in capsys.readouterr().out
+    out = tmp_path / "results"
+    assert (
+        main(["program", "run", str(path), "--entry", "same", "--in", "x=arange:64", "--out", str(out)]) == 0
+    )
+    assert "y: float32[64]" in capsys.readouterr().out
+    np.testing.assert_array_equal(np.load(out / "y.npy"), np.arange(64) + 1)
+    assert main(["program", "bench", str(path), "--entry", "same"]) == 0
+    assert "same: host" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["explode"], "info, run, bench, compare"),
+        (["run"], "--entry: same, order"),
+        (["run", "--entry", "none"], "no entry 'none'"),
+        (["run", "--entry", "same", "--in", "z=1"], "its inputs: x"),
+        (["run", "--entry", "same", "--in", "x=arange:63"], "recorded for (64,)"),
+    ],
+)
+def test_mistakes(path, capsys, arguments, text):
+    assert main(["program", arguments[0], str(path), *arguments[1:]]) == 1
+    assert text in capsys.readouterr().err
+
+
+def manifest(driver: str) -> str:
+    try:
+        return environment(driver)["VK_DRIVER_FILES"]
+    except (DriverUnavailableError, KeyError):
+        pytest.skip(f"{driver} is not there")
+
+
+def test_compare_finds_the_first_step_that_differs(path, capsys):
+    drivers = [f"--driver={manifest(each)}" for each in ("lavapipe", "swiftshader")]
+    assert main(["program", "compare", str(path), "--entry", "same", *drivers]) == 0
+    assert "y: equal" in capsys.readouterr().out
+    assert main(["program", "compare", str(path), *drivers]) == 1
+    printed = capsys.readouterr()
+    assert "first in step 1 (order)" in printed.out
+    assert "y: 64 differ: at most" in printed.out
+    assert "different results on the drivers: order" in printed.err
+    assert main(["program", "compare", str(path), "--rtol", "10", *drivers]) == 0
+
+
+def test_differences_are_those_of_numbers():
+    one = np.array([1, 2, np.nan, np.inf, 0.0, 4], np.float32)
+    other = one.copy()
+    other[4] = -0.0
+    assert difference(one, other).elements == 0
+    other[1] = np.nextafter(np.float32(2), np.float32(3))
+    found = difference(one, other)
+    assert (found.elements, found.ulp) == (1, 1) and found.absolute == 2.0**-22
+    assert found.exceeds(0, 0) and not found.exceeds(1e-6, 0) and not found.exceeds(0, 1e-6)
+    other[3] = 1
+    assert difference(one, other).absolute == np.inf
+    other[2] = 0
+    assert difference(one, other).elements == 3
+    signs = difference(np.array([-1e-45, 1.0], np.float32), np.array([1e-45, 1.0], np.float32))
+    assert signs.ulp == 2
+    ints = difference(np.array([1, 2**62]), np.array([3, 2**62]))
+    assert (ints.elements, ints.absolute, ints.ulp) == (1, 2.0, 0)
+    assert difference(np.array([1 + 1j]), np.array([1 + 2j])).absolute == 1

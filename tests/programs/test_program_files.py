@@ -1,0 +1,222 @@
+"""Program files: their layout, what is refused, and mutants."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+from tests.support import fuzz_files, fuzz_programs
+from tests.support.sampling import sampled
+
+X = np.arange(8, dtype=np.float32)
+
+
+@pytest.fixture
+def saved(mgr, tmp_path):
+    x, y, weights = mgr.zeros(8), mgr.zeros(8), mgr.tensor(X)
+    product = kp.ops.multiply.bind(x, weights, out=y)
+    program = kp.Program.record(
+        product,
+        inputs={"x": x},
+        outputs={"y": y},
+        parameters={"weights": weights},
+        sources={"main": "x * weights"},
+    )
+    program.save(tmp_path / "program.kpp")
+    return tmp_path / "program.kpp"
+
+
+def changed(path, change) -> bytes:
+    """The file with another description, and checksums that fit."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(file, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name == "program.json":
+                described = json.loads(data)
+                described = change(described) or described
+                data = described if isinstance(described, bytes) else json.dumps(described).encode()
+            new.writestr(name, data)
+    return file.getvalue()
+
+
+def test_a_file_is_a_zip_that_others_read(saved, mgr):
+    with zipfile.ZipFile(saved) as file:
+        names = file.namelist()
+        described = json.loads(file.read("program.json"))
+        data = file.read("parameters.safetensors")
+    assert described["format"] == "kompute_py program" and described["version"] == 1
+    (part,) = described["parts"]
+    assert [entry["name"] for entry in part["entries"]] == ["main"]
+    assert {f"shaders/{shader['file']}.spv" for shader in part["shaders"]} < set(names)
+    np.testing.assert_array_equal(kp.tensor_file_info(data).read("weights"), X)
+    assert kp.load_program(saved).main.source == "x * weights"
+
+
+def test_a_program_is_loaded_from_paths_bytes_and_files(saved, mgr):
+    with open(saved, "rb") as file:
+        for source in (saved, str(saved), saved.read_bytes(), bytearray(saved.read_bytes()), file):
+            np.testing.assert_array_equal(kp.load_program(source).on(mgr).main(X), X * X)
+    made = io.BytesIO()
+    kp.load_program(saved).save(made)
+    assert made.getvalue() == saved.read_bytes()
+
+
+def test_a_file_that_is_not_there_or_cannot_be_read(tmp_path):
+    with pytest.raises(kp.NotFoundError, match="no file"):
+        kp.load_program(tmp_path / "no.kpp")
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(kp.errors.KomputeError, match="read"):
+            kp.load_program(path)
+    for source, error in (
+        (3, kp.ArgumentTypeError),
+        (None, kp.ArgumentTypeError),
+        ("\0", kp.InvalidArgumentError),
+    ):
+        with pytest.raises(error):
+            kp.load_program(source)
+    with pytest.raises(kp.ArgumentTypeError, match="functions by name"):
+        kp.load_program(b"", hosts={"f": 3})
+
+
+@pytest.mark.parametrize("data", [b"", b"PK", b"PK\5\6" + bytes(18), os.urandom(1000)])
+def test_what_is_no_program(data):
+    with pytest.raises(kp.InvalidArgumentError, match="the given bytes"):
+        kp.load_program(data)
+
+
+def _set(path: str, value):
+    def change(described):
+        *where, last = [int(each) if each.isdigit() else each for each in path.split("/")]
+        place = described
+        for each in where:
+            place = place[each]
+        if value is KeyError:
+            del place[last]
+        else:
+            place[last] = value
+
+    return change
+
+
+STEP = "parts/0/entries/0/recordings/0/steps/0"
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (_set("format", "zip"), "not a program"),
+        (_set("version", 0.5), "whole number"),
+        (_set("version", True), "whole number"),
+        (_set("parts", KeyError), "lacks the field 'parts'"),
+        (_set("other", 1), "unknown field 'other'"),
+        (_set("parts/0/name", "a b"), "identifier"),
+        (_set("parts/0/shaders/0/file", "../../etc/passwd"), "digest"),
+        (_set("parts/0/shaders/0/file", "0" * 64), "it has no shaders"),
+        (_set("parts/0/shaders/0/entry", "other"), "other"),
+        (_set("parts/0/blocks/0/nbytes", -1), "it is 0 to"),
+        (_set("parts/0/blocks/0/nbytes", 2**70), "it is 0 to"),
+        (_set("parts/0/blocks/0/nbytes", 4), "ends at byte"),
+        (_set("parts/0/blocks/0/memory_type", "disk"), "memory type"),
+        (_set("parts/0/values/0/dtype", "object"), "not a dtype"),
+        (_set("parts/0/values/0/dtype", "f4,f4"), "not a dtype"),
+        (_set("parts/0/values/0/shape", [2**40, 2**40]), "shape"),
+        (_set("parts/0/values/0/offset", 1), "ends at byte"),
+        (_set("parts/0/values/0/name", "out"), "none of out"),
+        (_set("parts/0/values/0/role", "judge"), "role"),
+        (_set("parts/0/entries/0/name", "1"), "identifier"),
+        (_set("parts/0/entries/0/recordings", []), "neither"),
+        (_set("parts/0/entries/0/recordings/0/inputs", [7]), "no input 7"),
+        (_set("parts/0/entries/0/recordings/0/inputs", [1]), "no input 1"),
+        (_set(f"{STEP}/kind", "explode"), "a step 'explode'"),
+        (_set(f"{STEP}/groups", [1, 1]), "a list of 3"),
+        (_set(f"{STEP}/groups", [2**33, 1, 1]), "32 bits"),
+        (_set(f"{STEP}/push", "xyz"), "hexadecimal"),
+        (_set(f"{STEP}/shader", 9), "the shader 9"),
+        (_set(f"{STEP}/arguments/0/range", {"block": 9, "offset": 0, "nbytes": 4}), "block 9"),
+        (_set(f"{STEP}/arguments/0/range", {"block": 0, "offset": 32, "nbytes": 4}), "ends at byte 36"),
+        (_set(f"{STEP}/constants", {"data": "00", "places": [[0, 0, 4]]}), "a constant lies"),
+        (_set(f"{STEP}/constants", {"data": "00000000", "places": [[0, 0, 3]]}), "a constant lies"),
+        (_set(STEP, {"kind": "copy", "name": "c", "ranges": []}), "0 ranges"),
+        (_set(STEP, {"kind": "repeat", "name": "r", "times": 3}), "repeats 0 steps"),
+        (lambda described: b"[" * 100000, "damaged"),
+        (lambda described: b'{"format": "\xff"}', "damaged"),
+        (lambda described: b"{}", "lacks the field"),
+    ],
+)
+def test_descriptions_that_do_not_fit_are_refused(saved, change, text):
+    with pytest.raises(kp.InvalidArgumentError, match=text):
+        kp.load_program(changed(saved, change)).main.signatures  # noqa: B018
+        kp.load_program(changed(saved, change)).needs  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _set(f"{STEP}/constants", {"data": "00000000", "places": [[5, 0, 4]]}),
+        _set(f"{STEP}/push", "00" * 64),
+        _set(f"{STEP}/arguments", []),
+        _set(f"{STEP}/groups", [2**32 - 1] * 3),
+        _set(f"{STEP}/arguments/0/range", None),
+        _set(f"{STEP}/arguments/0/sampler", {
+            "filter": "linear", "address": ["repeat"] * 3, "border": "x", "integer": False,
+            "unnormalized": False,
+        }),
+        _set("parts/0/shaders/0/subgroup_size", 3),
+        _set(STEP, {"kind": "copy", "name": "c", "ranges": [{"block": 0, "offset": 0, "nbytes": 32}] * 2}),
+        _set(STEP, {
+            "kind": "repeat", "name": "r", "times": 2,
+            "steps": [{"kind": "fill", "name": "f", "ranges": [{"block": 0, "offset": 0, "nbytes": 32}],
+                       "patterns": ["0000000000"]}],
+        }),
+    ],
+)  # fmt: skip
+def test_what_a_device_refuses(saved, mgr, change):
+    program = kp.load_program(changed(saved, change)).on(mgr)
+    with pytest.raises(kp.errors.KomputeError):
+        program.main(X)
+
+
+def test_later_versions_are_refused(saved):
+    with pytest.raises(kp.UnimplementedError, match="version 2"):
+        kp.load_program(changed(saved, _set("version", 2)))
+
+
+def test_damage_is_noticed(saved):
+    whole = saved.read_bytes()
+    for at in range(0, len(whole), max(1, len(whole) // sampled(60, 2000))):
+        for size in (1, 40):
+            damaged = bytearray(whole)
+            damaged[at : at + size] = bytes(byte ^ 0x5A for byte in damaged[at : at + size])
+            try:
+                program = kp.load_program(bytes(damaged))
+            except kp.errors.KomputeError:
+                continue
+            # Some bytes of a zip, such as dates, mean nothing.
+            assert str(program) == str(kp.load_program(saved))
+
+
+def test_a_file_that_changes_is_noticed(saved, mgr):
+    program = kp.load_program(saved).on(mgr)
+    data = saved.read_bytes()
+    os.truncate(saved, len(data) // 2)
+    with pytest.raises(kp.UnavailableError, match="changed"):
+        program.main(X)
+
+
+@pytest.mark.sampled
+def test_mutants(mgr):
+    whole = fuzz_programs.seed_program(mgr)
+    assert fuzz_programs.use(whole, mgr)
+    taken = [
+        fuzz_programs.use((fuzz_files if n % 4 == 0 else fuzz_programs).mutant(whole, n, 1), mgr)
+        for n in range(sampled(200, 20_000))
+    ]
+    assert any(taken) and not all(taken)
