@@ -61,66 +61,39 @@ const Image* image_of(const Resource& resource) {
     return typeid(resource) == typeid(Image) ? static_cast<const Image*>(&resource) : nullptr;
 }
 
-class SyncDevice final : public RangeOperation {
+OperationPtr make_sync(std::vector<ResourceRange> ranges, SyncDirection direction);
+
+// OpSyncDevice and OpSyncLocal: between host copies and device memory.
+class Sync final : public RangeOperation {
 public:
-    using RangeOperation::RangeOperation;
+    Sync(std::shared_ptr<Device> device, std::string name, std::vector<ResourceRange> ranges,
+         SyncDirection direction)
+        : RangeOperation(std::move(device), std::move(name), std::move(ranges)), direction_(direction) {}
 
     [[nodiscard]] OperationPtr substituted(const Substitution& by) const override {
         auto ranges = by.synced(ranges_);
-        return ranges.empty() ? nullptr : make_sync_device(std::move(ranges));
+        return ranges.empty() ? nullptr : make_sync(std::move(ranges), direction_);
     }
-    [[nodiscard]] SyncDirection syncs() const noexcept override { return SyncDirection::to_device; }
+    [[nodiscard]] SyncDirection syncs() const noexcept override { return direction_; }
 
     void declare(StreamPlan& plan) const override {
+        const bool up = direction_ == SyncDirection::to_device;
         for (const auto& range : ranges_) {
             const Resource& resource = *range.resource;
-            if (resource.has_host_copy()) {
-                plan.use_host(range, UseKind::transfer_read);
-                plan.overwrite(range);
-                plan.note_sync(range, SyncDirection::to_device);
-            } else {
-                plan.mention(*range.resource);
-                if (resource.memory_type() != MemoryType::storage) plan.bring_to_device(range);
-            }
-        }
-    }
-
-    void record(Recorder& to) const override {
-        for (const auto& range : ranges_) {
-            const Resource& resource = *range.resource;
-            if (!resource.has_host_copy() || range.size == 0) continue;
-            if (const auto* image = image_of(resource)) {
-                const VkBufferImageCopy region = image->whole(resource.host_offset());
-                to.vk.vkCmdCopyBufferToImage(to.commands, resource.host_buffer(), image->handle(),
-                                             VK_IMAGE_LAYOUT_GENERAL, 1, &region);
-            } else {
-                to.sync(range, static_cast<const Buffer&>(resource).handle(), SyncDirection::to_device);
-            }
-        }
-    }
-};
-
-class SyncLocal final : public RangeOperation {
-public:
-    using RangeOperation::RangeOperation;
-
-    [[nodiscard]] OperationPtr substituted(const Substitution& by) const override {
-        auto ranges = by.synced(ranges_);
-        return ranges.empty() ? nullptr : make_sync_local(std::move(ranges));
-    }
-    [[nodiscard]] SyncDirection syncs() const noexcept override { return SyncDirection::to_host; }
-
-    void declare(StreamPlan& plan) const override {
-        for (const auto& range : ranges_) {
-            const Resource& resource = *range.resource;
-            if (resource.has_host_copy()) {
-                plan.use(range, UseKind::transfer_read);
-                plan.use_host(range, UseKind::transfer_write);
-                plan.note_sync(range, SyncDirection::to_host);
-            } else {
+            if (!resource.has_host_copy()) {
                 // The one memory: each operation that writes it brings it to the host at its own end.
                 plan.mention(*range.resource);
+                if (up && resource.memory_type() != MemoryType::storage) plan.bring_to_device(range);
+                continue;
             }
+            if (up) {
+                plan.use_host(range, UseKind::transfer_read);
+                plan.overwrite(range);
+            } else {
+                plan.use(range, UseKind::transfer_read);
+                plan.use_host(range, UseKind::transfer_write);
+            }
+            plan.note_sync(range, direction_);
         }
     }
 
@@ -128,15 +101,23 @@ public:
         for (const auto& range : ranges_) {
             const Resource& resource = *range.resource;
             if (!resource.has_host_copy() || range.size == 0) continue;
-            if (const auto* image = image_of(resource)) {
-                const VkBufferImageCopy region = image->whole(resource.host_offset());
+            const auto* image = image_of(resource);
+            if (!image) {
+                to.sync(range, static_cast<const Buffer&>(resource).handle(), direction_);
+                continue;
+            }
+            const VkBufferImageCopy region = image->whole(resource.host_offset());
+            if (direction_ == SyncDirection::to_device)
+                to.vk.vkCmdCopyBufferToImage(to.commands, resource.host_buffer(), image->handle(),
+                                             VK_IMAGE_LAYOUT_GENERAL, 1, &region);
+            else
                 to.vk.vkCmdCopyImageToBuffer(to.commands, image->handle(), VK_IMAGE_LAYOUT_GENERAL,
                                              resource.host_buffer(), 1, &region);
-            } else {
-                to.sync(range, static_cast<const Buffer&>(resource).handle(), SyncDirection::to_host);
-            }
         }
     }
+
+private:
+    const SyncDirection direction_;
 };
 
 class Copy final : public RangeOperation {
@@ -194,18 +175,21 @@ void check_texel_offset(const ResourceRange& buffer, const Image& image) {
                         ". Slice the tensor elsewhere, or copy through a tensor of its own");
 }
 
+OperationPtr make_sync(std::vector<ResourceRange> ranges, SyncDirection direction) {
+    const char* name = direction == SyncDirection::to_device ? "OpSyncDevice" : "OpSyncLocal";
+    auto device = common_device(ranges, name);
+    need_host_copies(ranges);
+    return std::make_shared<Sync>(std::move(device), name, merged(std::move(ranges)), direction);
+}
+
 }  // namespace
 
 OperationPtr make_sync_device(std::vector<ResourceRange> ranges) {
-    auto device = common_device(ranges, "OpSyncDevice");
-    need_host_copies(ranges);
-    return std::make_shared<SyncDevice>(std::move(device), "OpSyncDevice", merged(std::move(ranges)));
+    return make_sync(std::move(ranges), SyncDirection::to_device);
 }
 
 OperationPtr make_sync_local(std::vector<ResourceRange> ranges) {
-    auto device = common_device(ranges, "OpSyncLocal");
-    need_host_copies(ranges);
-    return std::make_shared<SyncLocal>(std::move(device), "OpSyncLocal", merged(std::move(ranges)));
+    return make_sync(std::move(ranges), SyncDirection::to_host);
 }
 
 void require_fit(const ResourceRange& source, const ResourceRange& destination) {
