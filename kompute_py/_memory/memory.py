@@ -466,6 +466,19 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
 
     tensor_type = memory_type
 
+    @property
+    def memory_flags(self) -> tuple[str, ...]:
+        """Which of "device_local", "host_visible", "host_coherent" and "host_cached" Vulkan states of the
+        device's memory of it. A separate host copy is other memory.
+
+        Raises FailedPreconditionError if it is destroyed.
+
+        >>> "device_local" in mgr.zeros(4, memory_type="storage").memory_flags
+        True
+        """
+        kind = self._manager._info["memory_types"][self._alive().vk_memory_type]
+        return tuple(name for name, has in kind.items() if has is True)
+
     def data_type(self) -> DataTypes:
         """The name of the element type; `DataTypes.custom` for a structured dtype and raw bytes (see
         `dtype`).

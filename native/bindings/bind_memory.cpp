@@ -298,6 +298,7 @@ void bind_memory(py::module_& m) {
         .def("note_host_write", [](Resource& r) { r.note_host_write(0, r.nbytes()); })
         .def_property_readonly(
             "vk_memory", [](Resource& r) { return handle_value(shared_out(r).device_memory().memory()); })
+        .def_property_readonly("vk_memory_type", [](const Resource& r) { return r.device_memory().type(); })
         .def_property_readonly("vk_memory_offset",
                                [](const Resource& r) { return r.device_memory().offset(); });
 
@@ -404,6 +405,8 @@ void bind_memory(py::module_& m) {
         .def_property_readonly(
             "vk_memory",
             [](const BufferView& v) { return handle_value(shared_out(v.buffer()).device_memory().memory()); })
+        .def_property_readonly("vk_memory_type",
+                               [](const BufferView& v) { return v.buffer().device_memory().type(); })
         .def_property_readonly(
             "vk_memory_offset",
             [](const BufferView& v) { return v.buffer().device_memory().offset() + v.offset(); })
