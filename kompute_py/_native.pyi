@@ -1125,7 +1125,7 @@ class Stream(_Object):
         dst_stages, dst_access).
         """
 
-class CompileRequest:
+class CompileRequest(_Object):
     """A source of GLSL and its options.
 
     `optimize` is "none", "size" or "performance". An empty version means the default.

@@ -785,8 +785,8 @@ class Manager(Device):
         other Managers and processes can hold it, too: see `Semaphore.share`.
 
         Raises OutOfRangeError if `initial` is negative or above 2**64 - 2, ArgumentTypeError if it is not an
-        int, FailedPreconditionError if the Manager is destroyed, UnimplementedError for a shared one on
-        Windows.
+        int or `shared` not a bool, FailedPreconditionError if the Manager is destroyed, UnimplementedError
+        for a shared one on Windows.
         """
         return Semaphore(self, initial, shared=shared)
 

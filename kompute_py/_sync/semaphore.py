@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .. import _native
-from .._base.arrays import as_index, as_name
+from .._base.arrays import as_index, as_name, to_flag
 from .._base.errors import (
     ArgumentTypeError,
     EvalTimeoutError,
@@ -75,7 +75,7 @@ class Semaphore:
 
     def __init__(self, manager: Device, initial: int = 0, *, shared: bool = False) -> None:
         """Raises OutOfRangeError if `initial` is negative or above 2**64 - 2, ArgumentTypeError if it is not
-        an int.
+        an int or `shared` not a bool.
 
         Raises FailedPreconditionError if the Manager is destroyed, UnimplementedError for a shared one on
         Windows.
@@ -84,7 +84,7 @@ class Semaphore:
         self._manager = manager
         self._shared: Shared | None = None
         self._native = _native.Semaphore(manager._native, to_value(initial, "initial"))
-        if shared:
+        if to_flag(shared, "shared"):
             self._connect()
 
     def _connect(self, handle: SemaphoreHandle | None = None) -> None:
