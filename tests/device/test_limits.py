@@ -425,3 +425,41 @@ def test_uncached_memory_is_not_read_by_the_host(profile):
         run_child(check_reads, profile == "mobile", driver="null", config=f"profile={profile},trap_reads=1")
         == []
     )
+
+
+def check_what_little_there_is():
+    mgr = kp.Manager()
+    info = mgr.get_device_properties()
+    assert info["api_version"].startswith("1.2")
+    seq = mgr.sequence(timestamps=True)
+    t, image = mgr.tensor_t(np.arange(1000, dtype=np.uint32)), mgr.image(np.ones((8, 8), np.float32))
+    other = mgr.zeros(1000, np.uint32)
+    seq.record(kp.OpSyncDevice([t, image])).record(kp.OpCopy([t, other])).record(
+        kp.OpSyncLocal([other])
+    ).eval()
+    assert other.data().tolist() == list(range(1000)) and image.read().sum() == 64
+    assert len(seq.timings()) == 3
+    with pytest.raises(kp.UnimplementedError):
+        mgr.shared(4)
+    array = kp.aligned_empty(4096, np.uint8)
+    if "VK_EXT_external_memory_host" in info["extensions"]:
+        mgr.from_host(array, copy="never")
+    else:
+        with pytest.raises(kp.UnimplementedError):
+            mgr.from_host(array, copy="never")
+    t.freeze()
+    with mgr.profile() as profile:
+        other.fill(3).wait()
+    assert len(profile.records) >= 1
+    mgr.destroy()
+    assert null_control().violations() == []
+    return list(info["extensions"])
+
+
+def test_vulkan_1_2_with_nothing_optional():
+    assert run_child(check_what_little_there_is, driver="null", layer="newer", config="profile=bare") == []
+
+
+def test_a_portability_subset():
+    found = run_child(check_what_little_there_is, driver="null", layer="newer", config="profile=apple")
+    assert "VK_KHR_portability_subset" in found

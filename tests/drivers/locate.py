@@ -38,7 +38,7 @@ LAYER_MANIFEST = "VkLayer_khronos_validation.json"
 LAYERS = ("debian", "newer")
 # Of the null driver, for config="profile=NAME": a device of each kind that programs must be right on
 # (README.md).
-PROFILES = ("small_bar", "large_bar", "integrated", "mobile", "small_limits")
+PROFILES = ("small_bar", "large_bar", "integrated", "mobile", "small_limits", "apple", "geforce", "bare")
 
 
 class DriverUnavailableError(RuntimeError):

@@ -190,6 +190,8 @@ struct Config {
     bool no_timeline = false;
     bool cooperative = false;  // VK_KHR_cooperative_matrix
     bool trap_reads = false;   // see traps.cpp
+    bool bare = false;         // only the features that Vulkan 1.2 demands, and no extension
+    bool portability = false;  // VK_KHR_portability_subset
     std::vector<std::string> disabled_features;
     std::vector<std::string> disabled_extensions;
     // Reads KP_NULL_DRIVER; an unknown key or value is reported on stderr and false returned.

@@ -65,6 +65,13 @@ VKAPI_ATTR VkResult VKAPI_CALL vkCreateDevice(VkPhysicalDevice handle, const VkD
     auto* physical = from<PhysicalDevice>(handle);
     for (uint32_t i = 0; i < info->enabledExtensionCount; ++i)
         if (!physical->has_extension(info->ppEnabledExtensionNames[i])) return VK_ERROR_EXTENSION_NOT_PRESENT;
+    const auto asks = [&](const char* name) {
+        for (uint32_t i = 0; i < info->enabledExtensionCount; ++i)
+            if (!std::strcmp(info->ppEnabledExtensionNames[i], name)) return true;
+        return false;
+    };
+    if (physical->has_extension("VK_KHR_portability_subset") && !asks("VK_KHR_portability_subset"))
+        violation("vkCreateDevice: the device has VK_KHR_portability_subset, which is not enabled");
     if (VkResult r = check_features(*physical, *info); r != VK_SUCCESS) return r;
     if (VkResult r = check_queues(*physical, *info); r != VK_SUCCESS) return r;
     auto* device = create<Device>(physical);

@@ -124,12 +124,19 @@ void set_extensions(PhysicalDevice& device, const Config& config) {
         {"VK_EXT_subgroup_size_control", 2},
         {"VK_EXT_tooling_info", 1}};
     for (const auto& [name, version] : kAll) {
+        if (config.bare) break;
         const auto& off = config.disabled_extensions;
         if (std::find(off.begin(), off.end(), name) != off.end()) continue;
         if (config.no_timeline && !std::strcmp(name, "VK_KHR_timeline_semaphore")) continue;
         VkExtensionProperties e{};
         std::snprintf(e.extensionName, sizeof e.extensionName, "%s", name);
         e.specVersion = version;
+        device.extensions.push_back(e);
+    }
+    if (config.portability) {
+        VkExtensionProperties e{};
+        std::snprintf(e.extensionName, sizeof e.extensionName, "VK_KHR_portability_subset");
+        e.specVersion = 1;
         device.extensions.push_back(e);
     }
     if (config.cooperative) {

@@ -4,6 +4,7 @@
 #include "common.hpp"
 
 #include <cstdio>
+#include <set>
 
 namespace kpnull {
 namespace {
@@ -92,7 +93,17 @@ void add(PhysicalDevice& device, VkStructureType type, const VkBool32* first, si
 void describe_features(PhysicalDevice& device, const Config& config) {
     All all;
     auto names = name_features(all);
-    for (auto& [name, value] : names) *value = VK_TRUE;
+    // What Vulkan 1.2 demands.
+    static const std::set<std::string> demanded{"robustBufferAccess",
+                                                "multiview",
+                                                "imagelessFramebuffer",
+                                                "uniformBufferStandardLayout",
+                                                "shaderSubgroupExtendedTypes",
+                                                "separateDepthStencilLayouts",
+                                                "hostQueryReset",
+                                                "timelineSemaphore",
+                                                "subgroupBroadcastDynamicId"};
+    for (auto& [name, value] : names) *value = !config.bare || demanded.contains(name) ? VK_TRUE : VK_FALSE;
     for (const std::string& off : config.disabled_features) {
         const auto found = names.find(off);
         if (found == names.end())

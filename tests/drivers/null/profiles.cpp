@@ -120,8 +120,76 @@ void small_limits(Config& c, VkPhysicalDeviceLimits& l) {
     set_descriptors(l, 16, 12, 30, 16, 8, 60, 6);
     set_images(l, 4096, 256, 256, 65536);
 }
+// Apple's GPUs under MoltenVK: a subset of Vulkan 1.2, whose limits are those of Metal's argument tables.
+void apple(Config& c, VkPhysicalDeviceLimits& l) {
+    c.api_version = VK_API_VERSION_1_2;
+    c.portability = true;
+    c.heap_mib = 10922;
+    c.max_allocation = 4ull << 30;
+    for (const char* off : {"shaderFloat64", "bufferDeviceAddress", "shaderBufferInt64Atomics",
+                            "shaderSharedInt64Atomics", "robustBufferAccess2", "vulkanMemoryModel"})
+        c.disabled_features.emplace_back(off);
+    l.maxStorageBufferRange = UINT32_MAX;
+    l.maxUniformBufferRange = UINT32_MAX;
+    l.maxPushConstantsSize = 4096;
+    l.maxBoundDescriptorSets = 8;
+    l.maxComputeSharedMemorySize = 32768;
+    for (uint32_t i = 0; i < 3; ++i) l.maxComputeWorkGroupSize[i] = 1024;
+    l.minStorageBufferOffsetAlignment = l.minTexelBufferOffsetAlignment = 16;
+    l.minUniformBufferOffsetAlignment = 16;
+    set_descriptors(l, 16, 31, 31, 128, 8, 159, 5);
+    set_images(l, 16384, 2048, 2048, 256 * kMiB);
+}
+// NVIDIA's desktop GPUs: memory types without any property come first, groups are flat in z and long in x.
+void geforce(Config& c, VkPhysicalDeviceLimits& l) {
+    c.heap_mib = 8192 - 256;
+    c.transfer_timestamps = 64;
+    c.max_allocation = 4ull << 30;
+    l.maxStorageBufferRange = UINT32_MAX;
+    l.maxUniformBufferRange = 65536;
+    l.maxPushConstantsSize = 256;
+    l.maxBoundDescriptorSets = 32;
+    l.maxComputeSharedMemorySize = 49152;
+    l.maxComputeWorkGroupCount[0] = INT32_MAX;
+    l.maxComputeWorkGroupSize[0] = l.maxComputeWorkGroupSize[1] = 1024;
+    l.maxComputeWorkGroupSize[2] = 64;
+    l.minStorageBufferOffsetAlignment = l.minTexelBufferOffsetAlignment = 16;
+    l.minUniformBufferOffsetAlignment = 64;
+    set_descriptors(l, 1u << 20, 1u << 20, 1u << 20, 1u << 20, 1u << 20, UINT32_MAX, 1);
+    l.maxSamplerAllocationCount = 4000;
+    set_images(l, 32768, 16384, 2048, 128 * kMiB);
+}
+// Vulkan 1.2 with nothing optional: no extension, and only the features that it demands.
+void bare(Config& c, VkPhysicalDeviceLimits& l) {
+    small_limits(c, l);
+    c.disabled_features.clear();
+    c.api_version = VK_API_VERSION_1_2;
+    c.bare = true;
+}
 
 const Profile kProfiles[] = {
+    {"apple",
+     "Null Apple",
+     VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU,
+     {{0, kLocalHeap}},
+     {{kLocal, 0}, {kLocal | kVisible | kCoherent | kCached, 0}},
+     apple},
+    {"geforce",
+     "Null GeForce",
+     VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU,
+     {{0, kLocalHeap}, {16384, 0}, {256, kLocalHeap}},
+     {{0, 1},
+      {kLocal, 0},
+      {kVisible | kCoherent, 1},
+      {kVisible | kCoherent | kCached, 1},
+      {kLocal | kVisible | kCoherent, 2}},
+     geforce},
+    {"bare",
+     "Null Bare",
+     VK_PHYSICAL_DEVICE_TYPE_OTHER,
+     {{0, kLocalHeap}},
+     {{kLocal | kVisible | kCoherent, 0}},
+     bare},
     {"small_bar",
      "Null Small BAR",
      VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU,

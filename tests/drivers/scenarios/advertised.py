@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import vulkan as vk
 
+from ..control import null_control
 from ..rig import COHERENT, DEVICE_ONLY, Rig, make_instance
 from .registry import raises, scenario, violated
 
@@ -143,10 +144,10 @@ def features_off() -> None:
 
 
 def _memory_types(physical: Any) -> list[str]:
-    """Each memory type as the initials of its properties: Local, Visible, Coherent, cacHed."""
+    """Each memory type as the initials of its properties: Local, Visible, Coherent, cacHed; "-" for none."""
     memory = vk.vkGetPhysicalDeviceMemoryProperties(physical)
     flags = [memory.memoryTypes[i].propertyFlags for i in range(memory.memoryTypeCount)]
-    return ["".join(name for bit, name in enumerate("LVCH") if flag >> bit & 1) for flag in flags]
+    return ["".join(name for bit, name in enumerate("LVCH") if flag >> bit & 1) or "-" for flag in flags]
 
 
 def _profile(types: str, storage_buffers: int, transfer_bits: int = 0) -> None:
@@ -184,6 +185,36 @@ def profile_mobile() -> None:
 def profile_small_limits() -> None:
     """Keys behind a profile change single values."""
     _profile("L LVCH", 29, 36)
+
+
+@scenario("profile=geforce")
+def profile_geforce() -> None:
+    _profile("- L VC VCH LVC", 1 << 20, 64)
+
+
+@scenario("profile=apple")
+def profile_apple() -> None:
+    """A device made without VK_KHR_portability_subset is a fault of the program's."""
+    _profile("L LVCH", 31)
+    instance = make_instance()
+    queue = vk.VkDeviceQueueCreateInfo(queueFamilyIndex=0, pQueuePriorities=[1.0])
+    for names in (["VK_KHR_portability_subset"], []):
+        info = vk.VkDeviceCreateInfo(pQueueCreateInfos=[queue], ppEnabledExtensionNames=names)
+        vk.vkDestroyDevice(vk.vkCreateDevice(vk.vkEnumeratePhysicalDevices(instance)[0], info, None), None)
+        if names:
+            assert not null_control().violations()
+    violated("VK_KHR_portability_subset, which is not enabled")
+    vk.vkDestroyInstance(instance, None)
+
+
+@scenario("profile=bare")
+def profile_bare() -> None:
+    _profile("LVC", 30)
+    instance = make_instance()
+    physical = vk.vkEnumeratePhysicalDevices(instance)[0]
+    assert list(vk.vkEnumerateDeviceExtensionProperties(physical, None)) == []
+    assert vk.vkGetPhysicalDeviceFeatures(physical).shaderInt16 == 0
+    vk.vkDestroyInstance(instance, None)
 
 
 @scenario("memory=imaginary")
