@@ -311,8 +311,8 @@ def _check_part(part: Part) -> None:
     _unique([entry.name for entry in part.entries], "entries")
     _unique([value.name for value in part.values if value.role in (STATE, PARAMETER)], "values")
     for number, shader in enumerate(part.shaders):
-        for digest in filter(None, (shader.file, shader.declared)):
-            if not shader.file or len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
+        for digest in (shader.file, shader.declared) if shader.declared else (shader.file,):
+            if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
                 raise InvalidArgumentError(f"shaders[{number}] has {shown(digest)} where a digest belongs")
     for number, block in enumerate(part.blocks):
         where = f"blocks[{number}]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from .._manager.manager import Manager
 
 _BYTES = np.dtype(np.uint8)
+native_of = attrgetter("_native")
 _MOST_PREPARED = 16
 _MOST_SEEN = 64
 
@@ -358,6 +360,9 @@ class Recorded:
         self.name = entry.name
         self.loaded = loaded
         self.lock = threading.RLock()
+        self.prepared: dict[tuple[object, ...], Prepared] = {}
+        """By the identities of the native memory of arguments and results: donation takes it from a
+        tensor."""
         self.forms = [RecordedForm(self, each) for each in entry.recordings]
 
     def form(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[RecordedForm, list[Any]]:
@@ -374,14 +379,6 @@ class Recorded:
     def __call__(
         self, /, *args: Any, out: Any = None, donate: Any = (), wait: Any = (), signal: Any = (), **named: Any
     ) -> Any:
-        if out is not None and not named and wait == () and signal == () and donate == ():
-            key = (*map(id, args), *map(id, out)) if type(out) is tuple else (*map(id, args), id(out))
-            for form in self.forms:
-                found = form.prepared.get(key)
-                if found is not None and found.is_current():
-                    with self.lock:
-                        found.sequence.eval()
-                    return out
         form, given = self.form(args, named)
         taken = take(form.donated(given, donate), self.name)
         try:
@@ -412,23 +409,17 @@ class Recorded:
                 form.prepare([None] * len(form.inputs), [None] * len(form.outputs))
 
 
-class _Prepared:
+class Prepared:
     """A sequence of a recording over certain memory, to be evaluated again."""
 
     def __init__(self, sequence: Sequence, memories: list[Any], gone: Callable[[object], None]) -> None:
         """`gone` is called when the first of the memories ends."""
         self.sequence = sequence
-        self._memories = [(weakref.ref(each, gone), each._native) for each in memories if each is not None]
-
-    def is_current(self) -> bool:
-        """Whether it is not running, and all still have the memory that was recorded; donation takes it from
-        them.
-        """
-        for reference, native in self._memories:
-            memory = reference()
-            if memory is None or memory._native is not native:
-                return False
-        return not self.sequence.is_running()
+        self.evaluate = sequence.eval
+        self.submitted = False
+        """Whether it may still run."""
+        self._alive = [weakref.ref(each, gone) for each in memories]
+        self._natives = [each._native for each in memories]  # so that their identities stay theirs
 
 
 class RecordedForm:
@@ -442,9 +433,8 @@ class RecordedForm:
         self.inputs = [values[number] for number in recording.inputs]
         self.outputs = [values[number] for number in recording.outputs]
         self._lock = entry.lock
-        self.prepared: dict[tuple[int, ...], _Prepared] = {}
-        """By the identities of what is given, and of the results' memory."""
-        self._seen: dict[tuple[int, ...], None] = {}
+        self.prepared = entry.prepared
+        self._seen: dict[tuple[object, ...], None] = {}
         self._operations: list[OpBase] | None = None
         self._written: set[int] | None = None
 
@@ -581,13 +571,16 @@ class RecordedForm:
     def _own(self, values: list[c.Value]) -> list[Any]:
         return [self.loaded.memory_of(value) for value in values]
 
-    def prepare(self, given: list[Any], outs: list[Any]) -> _Prepared:
+    def prepare(self, given: list[Any], outs: list[Any]) -> Prepared:
         """A sequence of the recording that is not running, over these inputs and results; None stands for the
         recording's own memory.
         """
-        key = (*map(id, given), *map(id, outs))
+        memories = [each for each in (*given, *outs) if each is not None]
+        key: tuple[object, ...] = (*map(id, map(native_of, memories)),) if memories else ("own", id(self))
         found = self.prepared.get(key)
-        if found is None or not found.is_current():
+        if found is not None and found.submitted:
+            found.submitted = found.sequence.is_running()
+        if found is None or found.submitted:
             sequence = Sequence(self.loaded.manager)
             for operation in self.operations(given, outs):
                 sequence.record(operation)
@@ -601,7 +594,7 @@ class RecordedForm:
 
             while len(self.prepared) >= _MOST_PREPARED:
                 del self.prepared[next(iter(self.prepared))]
-            found = self.prepared[key] = _Prepared(sequence, [*given, *outs], gone)
+            found = self.prepared[key] = Prepared(sequence, memories, gone)
         return found
 
     def operations(self, given: list[Any], outs: list[Any]) -> list[OpBase]:
@@ -668,7 +661,9 @@ class RecordedForm:
         """Runs it without waiting."""
         checked, outs = self.memories(given, out, "submit")
         with self._lock:
-            return self.loaded.manager.submit(self.prepare(checked, outs).sequence, wait=wait, signal=signal)
+            prepared = self.prepare(checked, outs)
+            prepared.submitted = True
+            return self.loaded.manager.submit(prepared.sequence, wait=wait, signal=signal)
 
     def bind(self, given: list[Any], out: Any) -> OpProgram:
         """The recording over these tensors as an operation."""

@@ -120,6 +120,7 @@ STEP = "parts/0/entries/0/recordings/0/steps/0"
         (_set("parts/0/name", "a b"), "identifier"),
         (_set("parts/0/shaders/0/file", "../../etc/passwd"), "digest"),
         (_set("parts/0/shaders/0/file", "0" * 64), "it has no shaders"),
+        (_set("parts/0/shaders/0/file", ""), "digest"),
         (_set("parts/0/shaders/0/entry", "other"), "other"),
         (_set("parts/0/blocks/0/nbytes", -1), "it is 0 to"),
         (_set("parts/0/blocks/0/nbytes", 2**70), "it is 0 to"),
