@@ -98,12 +98,12 @@ def load(source: Readable) -> tuple[c.Content, dict[str, bytes], dict[str, Tenso
         place = as_path(source)
         what = f"the file {place!r}"
     else:
-        try:
-            place = bytes(memoryview(source.read() if hasattr(source, "read") else source))
-        except TypeError:
+        given = source.read() if hasattr(source, "read") else source
+        if not isinstance(given, (bytes, bytearray, memoryview)):
             raise ArgumentTypeError(
-                f"source is {kind_of(source)}; give a path, a file that is open for reading bytes, or bytes"
-            ) from None
+                f"source is {kind_of(given)}; give a path, a file that is open for reading bytes, or bytes"
+            )
+        place = bytes(given)
         what = "the given bytes"
     try:
         with (

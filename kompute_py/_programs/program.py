@@ -15,6 +15,7 @@ from .._base.errors import (
     kind_of,
     shown,
 )
+from .._base.plain_arguments import as_list
 from .._base.text import binary_size, nearest
 from .._files.index import TensorIndex
 from .._files.reading import Readable
@@ -378,7 +379,8 @@ class Program(Mapping[str, ProgramEntry]):
             )
             for name, memory in _checked(role, given)
         ]
-        memories = [memory for _, memory in _checked("temporary", dict(enumerate(temporary)))]
+        listed = as_list(temporary, "temporary", "a list of Tensors and Images")
+        memories = [memory for _, memory in _checked("temporary", dict(enumerate(listed)))]
         recorder = Recorder(named, memories, to_flag(portable, "portable"))
         for name, each in entries.items():
             if not isinstance(name, str) or not c.identifiers(name):
@@ -415,7 +417,7 @@ class Program(Mapping[str, ProgramEntry]):
         digests = {d for part in parts for s in part.shaders for d in (s.file, s.declared) if d}
         files = {digest: self._core.files[digest] for digest in digests}
         content = c.Content(c.FORMAT, c.VERSION, tuple(parts))
-        file.save(target, content, files, contents, parameters)
+        file.save(target, content, files, contents, to_flag(parameters, "parameters"))
 
     def __reduce_ex__(self, protocol: object) -> Any:
         """Pickles by content, with functions of the host; state begins anew."""
@@ -487,11 +489,20 @@ class Program(Mapping[str, ProgramEntry]):
         return tuple(sorted(found - {"Shader"}))
 
     def __getitem__(self, name: str) -> ProgramEntry:
-        """The entry. Raises NotFoundError (a KeyError, too) if there is none."""
-        found = self._entries.get(name)
+        """The entry. Raises NotFoundError if there is none, ArgumentTypeError if `name` is not a str."""
+        found = self.get(name)
         if found is None:
             raise NotFoundError(f"The program has no entry {shown(name)}{nearest(name, self._entries)}")
         return found
+
+    def __contains__(self, name: object) -> bool:
+        return self.get(name) is not None
+
+    def get(self, name: Any, default: Any = None) -> Any:
+        """The entry, or `default` if there is none. Raises ArgumentTypeError if `name` is not a str."""
+        if not isinstance(name, str):
+            raise ArgumentTypeError(f"The name of an entry is a str, not {kind_of(name)}")
+        return self._entries.get(name, default)
 
     def __getattr__(self, name: str) -> Any:
         entries = self.__dict__.get("_entries", {})
