@@ -19,6 +19,7 @@ from .._base.errors import (
     CompileTimeoutError,
     EvalTimeoutError,
     InvalidArgumentError,
+    NotFoundError,
     ShaderCompileError,
     ShaderCompileWarning,
     UnimplementedError,
@@ -259,6 +260,13 @@ def _warned(
         store = shader_cache(setting) if cache else None
         key = compiler_key() + request.key() if store else b""
         compiled = store.load(key) if store else None
+        if compiled is None and setting("compile") == "never":
+            where = f"it would be {store.path(key)}" if store else "there is no cache"
+            raise NotFoundError(
+                f'{request.name} is not compiled, and compile="never" allows no compiler: {where}. '
+                "Compile it "
+                "before, with the same options, or give SPIR-V or a program (kp.load_program)"
+            )
         if compiled is None:
             begin = time.monotonic_ns()
             try:

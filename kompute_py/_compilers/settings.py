@@ -33,6 +33,14 @@ def to_compiler(value: Any, source: str) -> str:
     return value.strip().lower()
 
 
+def to_when(value: Any, source: str) -> str:
+    """`value`, when to compile. Raises ArgumentTypeError or InvalidArgumentError, naming `source`."""
+    if not isinstance(value, str) or value.strip().lower() not in ("auto", "never"):
+        wrong = InvalidArgumentError if isinstance(value, str) else ArgumentTypeError
+        raise wrong(f"{source} is {shown(value)}; choose auto or never")
+    return value.strip().lower()
+
+
 def _cache_dir() -> str:
     root = default_cache_dir()
     return root and os.path.join(root, "shaders")
@@ -49,6 +57,12 @@ OPTIONS: dict[str, Option] = {
         "The most bytes that the cache of compiled shaders holds. 0 turns it off.",
         as_bytes,
         lambda: 128 * 2**20,
+        empty_is_default=True,
+    ),
+    "compile": Option(
+        'Whether source text may be compiled: "auto", or "never": the cache must have it.',
+        to_when,
+        lambda: "auto",
         empty_is_default=True,
     ),
     "compile_timeout": Option(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TypedDict
+from typing import Literal, TypedDict
 from uuid import UUID
 
 from .._base.annotations import CompilerName, SizeLike, TuningMode, WaitMode
@@ -64,6 +64,8 @@ class ManagerOptions(TypedDict, total=False):
     """The folder of compiled shaders, "" for none."""
     shader_cache_size: SizeLike | None
     """The most bytes in the cache of compiled shaders, 0 for none."""
+    compile: Literal["auto", "never"] | None
+    """Whether source text may be compiled, or has to be in the cache."""
     compile_timeout: float | None
     """The time limit of a compilation in seconds."""
     compiler: CompilerName | None

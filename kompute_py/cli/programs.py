@@ -220,15 +220,19 @@ def _differs(
                 if driver == drivers[0]:
                     return True
         for driver, trace in list(zip(drivers, traces, strict=True))[1:]:
-            first = True
+            first, results = True, 0
             for step, name, one, other in _pairs(traces[0], trace):
                 found = difference(one, other)
                 if step and first and found.exceeds(rtol, atol):
                     first = False
                     print(f"  {driver}: first in step {step}, {name}: {found}")
                 elif not step:
+                    results += 1
                     print(f"  {driver}: {name}: {found}")
                     wrong = wrong or found.exceeds(rtol, atol)
+            if (trace / "steps.txt").exists() and not results:  # its memory is all that it leaves
+                wrong = wrong or not first
+                print(f"  {driver}: {'all steps equal' if first else 'its memory differs'}")
     return wrong
 
 

@@ -84,6 +84,20 @@ def test_compare_finds_the_first_step_that_differs(path, capsys):
     assert main(["program", "compare", str(path), "--rtol", "10", *drivers]) == 0
 
 
+def test_compare_of_a_recording_without_results(mgr, tmp_path, capsys):
+    y, z = mgr.tensor(np.arange(64)), mgr.zeros(64)
+    same = kp.ops.add.bind(y, 1, out=z)
+    order = mgr.kernel(ORDER, name="order").bind(y, z, grid=64)
+    with mgr.current():
+        kp.Program.record({"same": same, "order": order}).save(tmp_path / "program.kpp")
+    drivers = [f"--driver={manifest(each)}" for each in ("lavapipe", "swiftshader")]
+    command = ["program", "compare", str(tmp_path / "program.kpp"), *drivers]
+    assert main([*command, "--entry", "same"]) == 0
+    assert "all steps equal" in capsys.readouterr().out
+    assert main(command) == 1
+    assert "first in step 0 (order)" in capsys.readouterr().out
+
+
 def test_differences_are_those_of_numbers():
     one = np.array([1, 2, np.nan, np.inf, 0.0, 4], np.float32)
     other = one.copy()

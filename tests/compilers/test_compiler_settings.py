@@ -19,6 +19,7 @@ _numbers = itertools.count()
 NAMES = (
     "shader_cache_dir",
     "shader_cache_size",
+    "compile",
     "compile_timeout",
     "compiler",
     "dxc_library",
@@ -63,7 +64,7 @@ def test_defaults():
 def test_variables_and_keywords(prefix, monkeypatch):
     given = {
         "shader_cache_dir": ("/some/where", "/some/where"), "shader_cache_size": ("1.5 MiB", 3 * 2**19),
-        "compile_timeout": ("2.5", 2.5),
+        "compile_timeout": ("2.5", 2.5), "compile": ("Never", "never"),
         "compiler": (" SLang ", "slang"), "dxc_library": ("", ""), "slang_library": ("", ""),
     }  # fmt: skip
     for name, (text, _) in given.items():
@@ -95,6 +96,7 @@ def test_variables_and_keywords(prefix, monkeypatch):
         ("compile_timeout", "soon", kp.InvalidArgumentError), ("compile_timeout", [1], kp.ArgumentTypeError),
         ("compile_timeout", np.timedelta64(5), kp.ArgumentTypeError),
         ("compiler", "gcc", kp.InvalidArgumentError),
+        ("compile", "sometimes", kp.InvalidArgumentError), ("compile", False, kp.ArgumentTypeError),
         ("compiler", 5, kp.ArgumentTypeError), ("slang_library", 5, kp.ArgumentTypeError),
     ],
 )  # fmt: skip
@@ -174,3 +176,23 @@ def test_the_command_line_shows_them(tmp_path, monkeypatch, capsys):
     assert main(["cache"]) == 0
     shown = capsys.readouterr().out
     assert "shader_cache_dir from KOMPUTE_PY_SHADER_CACHE_DIR" in shown and "4.768 MiB" in shown
+
+
+def test_without_a_compiler_sources_come_from_the_cache(tmp_path):
+    source = (
+        "layout(local_size_x = 1) in; layout(binding = 0) buffer X { float x[]; }; void main() { x[0] = 4; }"
+    )
+    options = {"shader_cache_dir": tmp_path, "compile": "never"}
+    with kp.Manager(**options) as mgr:
+        with pytest.raises(
+            kp.NotFoundError, match=rf"compile=\"never\" allows no compiler: it would be {tmp_path}"
+        ):
+            mgr.kernel(source)
+        with kp.Manager(shader_cache_dir=tmp_path) as other:
+            spirv = other.kernel(source).to_spirv()
+        assert mgr.kernel(source).to_spirv() == spirv == mgr.kernel(spirv).to_spirv()
+    with (
+        kp.Manager(shader_cache_dir="", compile="never") as mgr,
+        pytest.raises(kp.NotFoundError, match="no cache"),
+    ):
+        mgr.kernel(source)
