@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
@@ -27,6 +28,10 @@ from tests.support.sampling import is_mine  # noqa: E402
 # Ctrl-C need Python's handler; their child processes then start with the default action.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long examples take to make says how busy the machine is.
+settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 DRIVER = os.environ.get("KOMPUTE_PY_TEST_DRIVER", "lavapipe")
 SHARE = os.environ.get("KOMPUTE_PY_TEST_SHARE", "")

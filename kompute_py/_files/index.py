@@ -13,6 +13,7 @@ from .._base.errors import (
     ArgumentTypeError,
     InvalidArgumentError,
     NotFoundError,
+    OutOfMemoryError,
     UnimplementedError,
     kind_of,
     shown,
@@ -86,7 +87,8 @@ class TensorIndex(Mapping[str, TensorFileEntry]):
         `metadata` are bytes that an IRPA archive keeps with this tensor, in the place of its dtype and shape;
         without them the tensor loads with both. Raises ArgumentTypeError for dtypes that parameter files lack
         and for other values and names, InvalidArgumentError for a name that the index has,
-        FailedPreconditionError for a destroyed Tensor.
+        FailedPreconditionError for a destroyed Tensor, OutOfMemoryError for a broadcast array that the host
+        cannot hold in one piece.
         """
         if isinstance(value, Tensor):
             if not value.is_init():
@@ -94,7 +96,10 @@ class TensorIndex(Mapping[str, TensorFileEntry]):
             place: np.ndarray[Any, Any] | Tensor = value
         else:
             array = to_array(value, shown(name))
-            place = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(array.shape)
+            try:
+                place = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(array.shape)
+            except MemoryError as error:  # of a broadcast array: its copy in one piece
+                raise OutOfMemoryError(f"{shown(name)} does not fit into host memory: {error}") from None
         kind = dtype_name(place.dtype, lambda: named(name))
         self._put(TensorFileEntry(name, kind, place.shape, 0, place.nbytes, None, _kept(metadata)), place)
 

@@ -240,3 +240,10 @@ def test_metadata_of_entries_needs_an_archive(tmp_path):
     with pytest.raises(kp.InvalidArgumentError, match=r"'a' has metadata of its own.*irpa"):
         kp.save_tensors(tmp_path / "m.safetensors", index)
     assert repr(index) == "<TensorIndex of 1 tensors, 16 bytes>"
+
+
+def test_a_broadcast_array_beyond_the_hosts_memory():
+    index = kp.TensorIndex()
+    with pytest.raises(kp.OutOfMemoryError, match="'w' does not fit into host memory"):
+        index.add("w", np.broadcast_to(np.float32(1), (1 << 40,)))
+    assert not index

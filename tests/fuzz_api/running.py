@@ -47,7 +47,7 @@ class Watched:
             cwd=self._scratch.name,
             env={
                 **os.environ,
-                "KOMPUTE_PY_COMPILE_TIMEOUT": "3",
+                "KOMPUTE_PY_COMPILE_TIMEOUT": "15",
                 "KOMPUTE_PY_SHADER_CACHE_DIR": "",
                 "KOMPUTE_PY_PIPELINE_CACHE_DIR": "",
             },

@@ -65,7 +65,8 @@ def check_refusals(busy):
 
     def child():
         assert not mgr.is_init() and not tensor.is_init() and not seq.is_init()
-        assert view.tolist() == [1, 2, 3]
+        # What is still running writes to the host's side at an unknown time.
+        assert busy or view.tolist() == [1, 2, 3]
         for use in (
             lambda: mgr.tensor([1]), lambda: mgr.sequence(), lambda: mgr.semaphore(), mgr.synchronize,
             tensor.data,

@@ -213,6 +213,21 @@ def test_what_is_empty_makes_room_under_a_limit(make_manager):
     assert mgr.empty(15 * MIB, np.uint8, "storage").is_init()
 
 
+def test_tensors_of_random_sizes_leave_a_limit_usable(make_manager):
+    """What is free in pieces is no help to large tensors, so blocks are small beside the limit."""
+    mgr, rng, kept = make_manager(memory_limit=600 * MIB), np.random.default_rng(1), []
+    for _ in range(300):
+        for _ in range(4):
+            t = mgr.empty(int(10 ** rng.uniform(4, 7.6)), np.uint8, "storage")
+            if rng.random() < 0.5:
+                kept.append(t)
+            del t
+        while sum(t.nbytes for t in kept) > 200 * MIB:
+            kept.pop(int(rng.integers(len(kept))))
+        large = [mgr.empty(80 * MIB, np.uint8, "storage") for _ in range(3)]
+        del large
+
+
 def test_refusal_names_the_largest_and_leaves_all_working(make_manager):
     mgr = make_manager(memory_limit=16 * MIB)
     t = mgr.empty(9 * MIB, np.uint8, "storage")
