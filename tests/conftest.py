@@ -152,6 +152,14 @@ def _only_what_the_module_made():
     gc.freeze()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _pythons_main_module():
+    """Puts it back: IPython's shells leave one of their own, from which `multiprocessing` cannot start."""
+    main = sys.modules["__main__"]
+    yield
+    sys.modules["__main__"] = main
+
+
 @pytest.fixture
 def make_manager(clean):
     """Makes Managers with validation on; destroys them at the end of the test."""

@@ -181,6 +181,8 @@ def is_right(error: BaseException, name: str) -> bool:
     # Errors of the objects themselves: what DLPack says of arrays of objects, and what a memoryview says.
     if isinstance(error, BufferError) or "released memoryview" in text:
         return True
+    if isinstance(error, KeyError) and name.endswith("__getitem__"):  # a mapping's protocol
+        return True
     # NumPy's protocol has this one for copy=False.
     return isinstance(error, ValueError) and name.endswith("__array__") and "copy" in text
 

@@ -27,7 +27,7 @@ IN_SHADERS = {
     "repeated with an exchange", "kernels by shape", "drawn", "donated", "rebuilt", "recorded again",
     "used by another thread while it is donated", "assigned at places",
 }  # fmt: skip
-WITHOUT_IMPORTS = ("swiftshader", "memory=noncoherent", "memory=exotic", "profile=mobile")
+WITHOUT_IMPORTS = ("swiftshader", "memory=noncoherent", "memory=exotic", "profile=mobile", "profile=bare")
 
 
 def check(device):
