@@ -866,8 +866,8 @@ def exchange_buffer(tensor: object, made: Buffer) -> tuple[Buffer, bool] | None:
     has none, or a destroyed one.
     """
 
-class ProgramLine(_Object):
-    """The dispatches of a custom operation over memory that changes from call to call.
+class Dispatches(_Object):
+    """The dispatches of a function over memory that changes from call to call.
 
     Each is (algorithm, for each binding its number in the memory of a call, groups, where the device reads
     the groups instead: the number of the memory and the byte in it).
@@ -889,16 +889,28 @@ class ProgramLine(_Object):
     ) -> None:
         """Records, submits, waits and lets go of the memory. Ctrl-C leaves the work running."""
 
-    def repeated(
+class CallForm(_Object):
+    """A function's call over any memory of certain shapes: native/bindings/call_table.hpp."""
+
+    def __init__(
         self,
-        memory: _Memories,
-        first: int,
-        fresh: Sequence[tuple[int, int]],
+        *,
+        program: Dispatches,
+        slots: Sequence[int],
+        own: _Memories,
+        results: Sequence[int],
+        several: bool,
         push: Sequence[bytes],
-    ) -> Callable[[Context], list[Buffer]]:
-        """A function that runs this call again, in a recording of its own, and returns the results, in new
-        memory. `memory` is that of the call without its results, which come at the place `first`: `fresh` are
-        their bytes and memory types.
+        pack: Callable[[list[Any]], Sequence[bytes] | None] | None,
+        fresh: Sequence[tuple[int, int]],
+        tensors: Callable[[list[Buffer]], Sequence[Any]],
+        after: Callable[[], None] | None,
+    ) -> None:
+        """The memory of a call is that of `slots`, and then `own`. `slots` and `results` are numbers of
+        values, or -2 - n for the new result n. `fresh` are the bytes and memory types of these; `tensors`
+        makes their Tensors of native memory. `pack` makes the push constants from the values, None if it
+        takes others; without it they are `push`. `several`: the call returns a tuple. `after` is called after
+        the work.
         """
 
 class CallEntry(_Object):
@@ -918,31 +930,58 @@ class CallTable(_Object):
         self,
         *,
         tensor_type: type,
+        manager: object,
+        missing: object,
         bindings: Sequence[str],
         counts: Sequence[str],
         constants: Sequence[str],
-        manager: object,
         fields: Sequence[tuple[str, int]],
         push_size: int,
         pack: Callable[[dict[str, Any]], bytes] | None,
         parameters: int,
-        missing: object,
         name: str,
         most_entries: int,
-        values: bool = False,
     ) -> None:
-        """`values`: a function's table, in which numbers and texts count by their values.
+        """A kernel's. `manager` must outlive it.
 
         `bindings`, `counts` and `constants` are the names of keywords: of memory, of the grid, of push
         constants. `fields`: (code of `struct`, offset) of each push constant, none if `pack` packs them all.
         `missing` stands for parameters that are not given in what `bind` returns.
         """
 
+    @staticmethod
+    def of_function(
+        *,
+        tensor_type: type,
+        manager: object,
+        missing: object,
+        parameters: Sequence[str],
+        defaults: Sequence[object],
+        plain: Sequence[Sequence[type]],
+        by_position: int,
+        writes: bool,
+        facts: Callable[[Any], tuple[Any, ...]],
+        shared: object,
+        name: str,
+        most_entries: int,
+    ) -> CallTable:
+        """A function's. `parameters` are the names of its parameters, and "out". `defaults`: the values of
+        those left out, `missing` for what must be given. `plain`: the types of their values that need no
+        conversion. `writes`: whether it writes some of them. `facts(value)` tells what a call depends on of a
+        value of another type. `shared`: the tensors with memory that others see.
+        """
+
     def call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """The result, or NotImplemented if the call is not prepared."""
 
-    def submit(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """A Fence, or NotImplemented."""
+    def submit(
+        self,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        order: tuple[Sequence[Fence], Sequence[tuple[Semaphore, int]], Sequence[tuple[Semaphore, int]]]
+        | None = None,
+    ) -> Any:
+        """A Fence, or NotImplemented. `order`: what it waits for, and what it signals."""
 
     def bind(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """(operation, push constants, memory by parameter, `info` of `learn`), or NotImplemented."""
@@ -960,7 +999,14 @@ class CallTable(_Object):
         """
 
     def evaluate(self, entry: CallEntry, groups: _Groups, push_constants: bytes) -> None: ...
-    def submit_entry(self, entry: CallEntry, groups: _Groups, push_constants: bytes) -> Fence: ...
+    def submit_entry(
+        self,
+        entry: CallEntry,
+        groups: _Groups,
+        push_constants: bytes,
+        order: tuple[Sequence[Fence], Sequence[tuple[Semaphore, int]], Sequence[tuple[Semaphore, int]]]
+        | None = None,
+    ) -> Fence: ...
     def learn(
         self,
         args: tuple[Any, ...],
@@ -978,34 +1024,48 @@ class CallTable(_Object):
     ) -> None:
         """Prepares calls like this one."""
 
-    def repeats(self, args: tuple[Any, ...], keywords: dict[str, Any], marked: bool, first: object) -> bool:
-        """Of a function: whether a call like this one was made before, over the same first tensor, and there
-        is room for it. `marked`: it is submitted.
+    def find_form(self, values: list[Any], outs: tuple[Any, ...], extra: tuple[Any, ...]) -> Any:
+        """What `keep` was given for such a call of a function, or None: the values of all parameters, the
+        memory for results, and what else the call depends on.
+        """
+
+    def keep(
+        self,
+        values: list[Any],
+        outs: tuple[Any, ...],
+        extra: tuple[Any, ...],
+        places: Sequence[int],
+        form: object,
+        nbytes: int,
+        native: CallForm | None,
+    ) -> None:
+        """Keeps a form of so many bytes for such calls. It depends on the numbers at `places`. `native` runs
+        it without Python.
         """
 
     def repeat(
         self,
         args: tuple[Any, ...],
         keywords: dict[str, Any],
-        marked: bool,
-        stream: Stream | None,
-        make: object,
-        after: Callable[[], None] | None,
-        results: list[tuple[int, int]],
-        single: bool,
-        owners: list[Any],
-        form: object,
+        values: list[Any],
+        outs: tuple[Any, ...],
+        extra: tuple[Any, ...],
+        given: list[Any],
     ) -> None:
-        """Prepares the very same call of a function, which `stream` runs, or `make`, which returns its new
-        results. `results`: (number of the value that it is, or -1 for a new one; its place in the tuple, or
-        among the new ones).
+        """Prepares the very same call of a function if it is made again. `given`: its values and memory,
+        lists one by one.
         """
 
-    def recorded(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """The (stream, `make`) of a call that is submitted, or NotImplemented."""
+    @property
+    def forms(self) -> int:
+        """The number of forms."""
 
-    def drop_of(self, form: object) -> None:
-        """Drops the calls that were made from `form`."""
+    @property
+    def kept_bytes(self) -> int:
+        """The bytes of the forms."""
+
+    def drop_a_form(self) -> None:
+        """Drops one, chosen at random, and what was prepared of it."""
 
     def clear(self) -> None: ...
     def __len__(self) -> int:

@@ -111,7 +111,7 @@ def plain_types(parameter: Parameter) -> frozenset[type]:
     if kind in ("Tensor|Scalar", "Tensor|Scalar?"):
         nothing = (type(None),) if kind[-1] == "?" else ()
         return frozenset((Tensor, np.ndarray, bool, int, float, complex, *NUMPY_NUMBERS, *nothing))
-    if kind == "dtype?":
+    if kind in ("dtype?", "int[]?"):
         return frozenset((type(None),))
     return frozenset({"int": (int,), "float": (float,), "bool": (bool,), "str": (str,)}.get(kind, ()))
 
@@ -181,11 +181,7 @@ def python_signature(declaration: Declaration) -> inspect.Signature:
         inspect.Parameter(
             each.name,
             inspect.Parameter.KEYWORD_ONLY if each.by_name else inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            default=None
-            if each.type in ("Tensor?", "Tensor|Scalar?") and each.default is MISSING
-            else inspect.Parameter.empty
-            if each.default is MISSING
-            else each.default,
+            default=inspect.Parameter.empty if each.left_out is MISSING else each.left_out,
             annotation="DTypeLike" if each.type == "dtype" else each.type,
         )
         for each in declaration.parameters

@@ -63,6 +63,13 @@ class Parameter(NamedTuple):
         """Whether it takes tensors."""
         return self.type.startswith("Tensor")
 
+    @property
+    def left_out(self) -> Any:
+        """Its value in a call that does not give it; MISSING if the call must."""
+        if self.default is MISSING and self.type in ("Tensor?", "Tensor|Scalar?"):
+            return None
+        return self.default
+
     def __str__(self) -> str:
         type_ = f"Tensor({self.alias}!)" if self.alias else self.type
         return f"{type_} {self.name}{'' if self.default is MISSING else f'={self.default!r}'}"

@@ -399,7 +399,7 @@ class _Maker:
         every = {name: number for number, name in enumerate((*theirs, *self.fresh, *own))}
         first = len(theirs) + len(self.fresh) + len(own)
         every.update({name: first + number for name, number in self.lent.items()})
-        self.form.line = _native.ProgramLine(
+        self.form.line = _native.Dispatches(
             [
                 (
                     native,

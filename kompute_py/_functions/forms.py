@@ -1,14 +1,13 @@
 """Forms: calls of a function that were prepared for certain shapes, dtypes and attributes.
 
-A call is looked up by what its kernels, grids and results depend on, and a form runs it over whatever memory
-the call has: the native `ProgramLine` binds it, records, submits, waits and lets go of it. Run-time numbers
-are not in the key, unless `select` looked at them.
+The native table finds a form by what the kernels, grids and results depend on. A form runs over whatever
+memory the call has: its `Dispatches` bind it, record, submit, wait and let go of it. Run-time numbers are not
+in the key, unless `select` looked at them.
 """
 
 from __future__ import annotations
 
-import itertools
-import random
+import struct
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .. import _native
-from .._custom.names import text_of
 from .._custom.program import Block, Program
 from .._device.kept import make_room
 from .._memory.lending import Lending
@@ -28,9 +26,6 @@ from .._memory.stand_ins import Fresh, Lent, StandIn
 if TYPE_CHECKING:
     from .._manager.manager import Manager
     from .._memory.tensor import Tensor
-
-_MOST_KEYS = 1 << 14
-"""Kinds of calls that a function knows for a Manager."""
 
 _BYTES: np.dtype[Any] = np.dtype(np.uint8)
 GIVEN, FRESH, HOST = range(3)  # where a result of a form comes from
@@ -42,7 +37,7 @@ class Form:
     """
 
     def __init__(self) -> None:
-        self.line: _native.ProgramLine | None = None
+        self.line: _native.Dispatches | None = None
         """None if nothing runs."""
         self.blocks: list[Block] = []
         """Of the dispatches."""
@@ -59,8 +54,6 @@ class Form:
         """The line's memory is slots, fresh, own, and that of these."""
         self.results: list[tuple[int, int]] = []
         """(GIVEN, FRESH or HOST, the number of its place, of the new result or of the stand-in) of each."""
-        self.kept = False
-        """Whether later calls find it."""
 
     def pushes(self, given: Sequence[Any]) -> list[bytes]:
         """The numbers of the dispatches for these arguments; a list is one argument. Raises struct.error for
@@ -69,6 +62,13 @@ class Form:
         if self.push is not None:
             return self.push
         return [block.of(given) for block in self.blocks]
+
+    def packed(self, given: Sequence[Any]) -> list[bytes] | None:
+        """The same; None for a number that the kernels do not take."""
+        try:
+            return self.pushes(given)
+        except struct.error:
+            return None
 
     def memory(self, given: Sequence[Any], fresh: Sequence[Any], lent: Sequence[Tensor] = ()) -> list[Any]:
         """The native memory of a call."""
@@ -125,15 +125,6 @@ class Form:
         for number, result in enumerate(self.fresh):
             place = reused.get(number) if reused else None
             fresh.append(result.made(manager) if place is None else result.over(given[place]))
-        if not self.stand_ins:
-            if self.line is not None:
-                self.line.run(self.memory(given, fresh), push)
-                if manager._watch is not None:
-                    manager._watch()
-            results = []
-            for what, number in self.results:
-                results.append(given[number] if what == GIVEN else fresh[number])
-            return results
         with calls.lending(manager) as lending:
             lent = [lending.bytes(number, each.nbytes) for number, each in enumerate(self.stand_ins)]
             bound = self._bound(given, fresh, lent, push)
@@ -194,13 +185,11 @@ class Facts(NamedTuple):
 
 
 class Calls:
-    """The forms and programs of one operation for one Manager, which it does not hold."""
+    """The prepared calls and programs of one function for one Manager, which it does not hold."""
 
-    def __init__(
-        self, manager: Manager, ended: Callable[[int], None], dropped: Callable[[Form], None]
-    ) -> None:
+    def __init__(self, manager: Manager, ended: Callable[[int], None], table: _native.CallTable) -> None:
         number = id(manager)
-        self._dropped = dropped
+        self.table = table
         manager._families.add(self)
         self.reference: weakref.ref[Manager] = weakref.ref(manager, lambda _: ended(number))
         properties = manager.get_device_properties()
@@ -210,16 +199,11 @@ class Calls:
             properties["limits"]["minStorageBufferOffsetAlignment"],
         )
         self.programs: dict[str, Program] = {}
-        self.decisive: dict[tuple[Any, ...], tuple[int, tuple[int, ...]]] = {}
-        """For what `look` finds: a number of its own, and the places of the numbers that decide."""
-        self.forms: dict[Any, Form] = {}
-        """By that number, with the numbers of the call that decide: cheap to look up."""
-        self._serials = itertools.count()
         self._idle: list[Lending] = []
         """Memory to lend to a call. There are several if threads call at once."""
         self._changing = threading.Lock()
         """Held for a few instructions, in which nothing is made and nothing ends: other threads make room."""
-        self._kept_bytes = 0
+        self._program_bytes = 0
 
     @contextmanager
     def lending(self, manager: Manager) -> Iterator[Lending]:
@@ -231,23 +215,15 @@ class Calls:
         yield found
         self._idle.append(found)
 
-    def find(self, key: tuple[Any, ...], given: Sequence[Any]) -> Form | None:
-        """The form for a call."""
-        known = self.decisive.get(key)
-        if known is None:
-            return None
-        serial, places = known
-        return self.forms.get((serial, *[text_of(given[place]) for place in places]) if places else serial)
-
     @property
     def kept_bytes(self) -> int:
         """See `Keeper`."""
-        return self._kept_bytes
+        return self._program_bytes + self.table.kept_bytes
 
     @property
     def kept_calls(self) -> int:
         """See `Keeper`."""
-        return len(self.forms)
+        return self.table.forms
 
     def trim(self) -> None:
         """Lets go of all forms, and of programs with tables."""
@@ -257,35 +233,15 @@ class Calls:
 
     def drop_some(self) -> None:
         """See `Keeper`."""
-        forms = list(self.forms)
-        if forms:
-            self._drop(random.choice(forms))
+        if self.table.forms:
+            self.table.drop_a_form()
         else:
             self.trim()
 
     def forget(self) -> None:
         """Drops all forms."""
-        for each in list(self.forms):
-            self._drop(each)
-        self.decisive.clear()
+        self.table.clear()
         self._idle.clear()
-
-    def keep(
-        self, manager: Manager, key: tuple[Any, ...], given: Sequence[Any], decisive: set[int], form: Form
-    ) -> None:
-        """Keeps a form, if there is room. `decisive` are the places of the numbers that it depends on."""
-        serial, before = self.decisive.get(key) or (next(self._serials), ())
-        places = tuple(sorted(decisive.union(before)))
-        if len(self.decisive) >= _MOST_KEYS:
-            self.forget()
-        self.decisive[key] = serial, places
-        whole = (serial, *[text_of(given[place]) for place in places]) if places else serial
-        self._drop(whole)
-        if make_room(manager, form.own_bytes, 1):
-            with self._changing:
-                form.kept = True
-                self._kept_bytes += form.own_bytes
-                self.forms[whole] = form
 
     def keep_program(self, manager: Manager, key: str, program: Program) -> None:
         """Keeps a program; its tables, if there is room for them."""
@@ -293,7 +249,7 @@ class Calls:
         if size and not make_room(manager, size):
             return
         with self._changing:
-            self._kept_bytes += size
+            self._program_bytes += size
             self.programs[key] = program
 
     def drop_program(self, key: str) -> None:
@@ -301,13 +257,4 @@ class Calls:
         with self._changing:
             dropped = self.programs.pop(key, None)
             if dropped is not None:
-                self._kept_bytes -= dropped.table_bytes
-
-    def _drop(self, key: Any) -> None:
-        with self._changing:
-            dropped = self.forms.pop(key, None)
-            if dropped is not None:
-                dropped.kept = False
-                self._kept_bytes -= dropped.own_bytes
-        if dropped is not None:  # without the lock, because memory ends with it
-            self._dropped(dropped)
+                self._program_bytes -= dropped.table_bytes

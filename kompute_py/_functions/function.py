@@ -41,21 +41,19 @@ from .._memory.tensor import Tensor
 from .._recording.preload import report_built
 from .._shaders.signature import MISSING
 from .._sync.fence import Fence
-from .._sync.ordered import called_in_order, stream_of, submit_stream
+from .._sync.ordered import Order, called_in_order, fence_of, order_of, stream_of, submit_stream
 from .called import begun, unknown
 from .forming import made_of_specs
-from .forms import GIVEN, Facts, Form
-from .given import flat, look, places_of, refuse_donated, require_alive, with_taken
+from .forms import GIVEN, Facts
+from .given import flat, manager_of, places_of, refuse_donated, require_alive, with_taken
 from .library import Recipe, recalled
 from .op_custom import CacheInfo, OpCustom
-from .prepared import table_for, teach
-from .preparing import Preparing
+from .preparing import Prepared, Preparing
 from .tuning import Tuning
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from .._manager.manager import Manager
     from .._sync.semaphore import Semaphore, Waitable
     from .custom_op import CustomOp
 
@@ -112,10 +110,7 @@ class Function:
         self._declaration = declaration
         self._names = tuple(each.name for each in declaration.parameters)
         self._at = {name: place for place, name in enumerate(self._names)}
-        self._defaults = [
-            None if each.type in ("Tensor?", "Tensor|Scalar?") and each.default is MISSING else each.default
-            for each in declaration.parameters
-        ]
+        self._defaults = [each.left_out for each in declaration.parameters]
         self._plain = [plain_types(each) for each in declaration.parameters]
         self._one_fresh = len(declaration.results) == 1 and not declaration.results[0].alias
         self._most_by_position = sum(not each.by_name for each in declaration.parameters)
@@ -125,8 +120,7 @@ class Function:
         self.__doc__: str | None = inspect.getdoc(type(op)) if type(op).__doc__ else None
         self.__wrapped__: type[CustomOp] = type(op)
         self.__signature__: inspect.Signature = python_signature(declaration)
-        table = self._table = table_for(declaration.name, self._names)
-        self._prepared = Preparing(op, declaration, forced, table.drop_of)
+        self._prepared = Preparing(op, declaration, forced)
         self._recipe: Recipe | None = None
         """A call that makes such an operation, for pickle."""
         self._fixed: dict[str, Any] = {}
@@ -160,9 +154,11 @@ class Function:
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         try:
-            result = self._table.call(args, named)
-            if result is not NotImplemented:
-                return result
+            calls = self._prepared.current
+            if calls is not None:
+                result = calls.table.call(args, named)
+                if result is not NotImplemented:
+                    return result
             if "wait" not in named and "signal" not in named:
                 return self._general(True, args, **named)
             return called_in_order(self, args, named)
@@ -237,7 +233,7 @@ class Function:
         try:
             with self._prepared.lock:
                 known, began = self._prepared.misses, time.perf_counter()
-                form, push, manager, calls = self._prepared.form(values, outs)
+                form, push, manager, calls, extra = self._prepared.form(values, outs)
                 built = time.perf_counter() - began if self._prepared.misses > known else 0.0
             # Without the lock: other threads may have to signal what this call waits for.
             memory = None
@@ -252,7 +248,7 @@ class Function:
             report_built(self.__name__, built, time.perf_counter() - began - built)
         if exactly and not self._eager:
             call = args, named if out is None else {**named, "out": out}
-            teach(self._table, form, push, given, manager, call, self._declaration.single)
+            calls.table.repeat(*call, values, outs, extra, given)
         return results[0] if self._declaration.single else tuple(results)
 
     def variant(self, name: str) -> Function:
@@ -326,10 +322,10 @@ class Function:
             manager = default_manager()
             made = self._prepared.select(values, self._prepared.calls_of(manager).facts).results
             outs = tuple(manager.empty(each.shape, each.dtype) for each in made)
-        form, _, parts, results, _ = self._recorded(values, outs, title)
+        prepared, parts, results = self._recorded(values, outs, title)
         written = results if any(not each.alias for each in self._declaration.results) else ()
         again = functools.partial(self._over_copies, values, written, results, title)
-        return OpCustom(self._declaration.name, form, parts, results, again)
+        return OpCustom(self._declaration.name, prepared.form, parts, results, again)
 
     def _over_copies(
         self, values: list[Any], outs: tuple[Any, ...], results: tuple[Tensor, ...], title: str
@@ -337,7 +333,7 @@ class Function:
         """See `OpCustom._over_any_memory`."""
         given = flat((*values, *outs))
         with self._prepared.lock:
-            _, manager = look(self.__name__, given, self._op.reads_parts)
+            manager = manager_of(self.__name__, given)
             assert manager is not None  # it has the results
             places = tuple([place for place, each in enumerate(given) if isinstance(each, Tensor)])
             form, _ = self._prepared.made(values, outs, places, manager, self._prepared.calls_of(manager))
@@ -362,16 +358,14 @@ class Function:
         if out is not None:
             named["out"] = out
         try:
-            found = self._table.recorded(args, named)
-            if found is not NotImplemented:
-                stream, (free, manager) = found
-                if free.acquire(False):
-                    try:
-                        if not stream.is_running() or stream.due() is True:
-                            return submit_stream(manager(), stream, wait, signal)
-                    finally:
-                        free.release()
-            return self._submitted(args, wait, signal, **named)
+            order = order_of(wait, signal)
+            calls = self._prepared.current
+            if calls is not None:
+                fence = calls.table.submit(args, named, order)
+                manager = calls.reference()
+                if fence is not NotImplemented and manager is not None:
+                    return fence_of(fence, manager)
+            return self._submitted(args, order, **named)
         except KomputeError as error:
             if isinstance(error, FailedPreconditionError):
                 self._explain(error, (*args, *named.values()))
@@ -379,7 +373,7 @@ class Function:
             raise
 
     def _submitted(
-        self, args: tuple[Any, ...], wait: Any, signal: Any, /, out: Any = None, **named: Any
+        self, args: tuple[Any, ...], order: Order | None, /, out: Any = None, **named: Any
     ) -> Fence:
         values = self._bind(args, named)
         outs = outs_of(self._declaration, out)
@@ -389,16 +383,16 @@ class Function:
                 f"{self.__name__}.submit returns a Fence, so it needs the memory of its results: "
                 f"out={'tensor' if len(fresh) == 1 else '(' + ', '.join(fresh) + ')'}"
             )
-        form, push, parts, _, manager = self._recorded(values, outs)
+        prepared, parts, _ = self._recorded(values, outs)
         call = args, named if out is None else {**named, "out": out}
         given = self._prepared.memory(values, outs)
-        teach(self._table, form, push, given, manager, call, self._declaration.single, True)
-        return submit_stream(manager, stream_of(manager, parts), wait, signal)
+        prepared.calls.table.repeat(*call, values, outs, prepared.extra, given)
+        return submit_stream(prepared.manager, stream_of(prepared.manager, parts), order)
 
     def _recorded(
         self, values: list[Any], outs: tuple[Any, ...], title: str = ""
-    ) -> tuple[Form, list[bytes], list[Any], tuple[Tensor, ...], Manager]:
-        """The form of a call over Tensors, its push constants, native operations and results."""
+    ) -> tuple[Prepared, list[Any], tuple[Tensor, ...]]:
+        """A call over Tensors, with its native operations and results."""
         for value in flat((*values, *outs)):
             if isinstance(value, np.ndarray):
                 raise ArgumentTypeError(
@@ -409,16 +403,19 @@ class Function:
         with self._prepared.lock:
             require_alive(given)
             known, began = self._prepared.misses, time.perf_counter()
-            form, push, manager, calls = self._prepared.form(values, outs)
+            prepared = self._prepared.form(values, outs)
             if self._prepared.misses > known:
                 report_built(self.__name__, time.perf_counter() - began)
+            manager = prepared.manager
             if not self._op.reads_parts and StridedView in map(type, flat(values)):
                 shared = self._prepared.shared(values, outs)
-                form, _ = self._prepared.made(values, outs, shared, manager, calls, gathers=True)
+                form, _ = self._prepared.made(values, outs, shared, manager, prepared.calls, gathers=True)
+                prepared = prepared._replace(form=form)
+        form = prepared.form
         fresh = [each.made(manager) for each in form.fresh]
-        parts = form.operations(manager, given, fresh, push, title)
+        parts = form.operations(manager, given, fresh, prepared.push, title)
         results = tuple(given[number] if what == GIVEN else fresh[number] for what, number in form.results)
-        return form, push, parts, results, manager
+        return prepared, parts, results
 
     @_beginning
     def preload(self, /, *args: Any, out: Any = None, **named: Any) -> None:
@@ -435,8 +432,8 @@ class Function:
         given = self._prepared.memory(values, outs)
         require_alive(given)
         with self._prepared.lock:
-            form, _, manager, _ = self._prepared.form(values, outs)
-        form.warm_up(given, manager)
+            prepared = self._prepared.form(values, outs)
+        prepared.form.warm_up(given, prepared.manager)
 
     @_beginning
     def meta(self, /, *args: Any, **named: Any) -> Any:
@@ -495,14 +492,11 @@ class Function:
     def cache_clear(self) -> None:
         """Drops compiled specializations and prepared calls, and counts from zero."""
         self._prepared.clear()
-        self._table.clear()
 
     def _tuned(self, /, *args: Any, **named: Any) -> Tuning:
         """See `kp.tune`."""
         named = {name: each for name, each in named.items() if name not in ("out", "donate")}
-        tuning = self._prepared.tuned(self._bind(args, named))
-        self._table.clear()  # prepared calls have made their choice
-        return tuning
+        return self._prepared.tuned(self._bind(args, named))
 
     # -- inside ----------------------------------------------------------------------------------------------
 

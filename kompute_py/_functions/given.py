@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,13 +22,10 @@ if TYPE_CHECKING:
     from .._memory.donation import Donated
 
 _ALIGNMENT = 256  # the largest minStorageBufferOffsetAlignment that Vulkan allows
-_VIEW = _native.BufferView
 _NUMBERS = (int, float, bool, complex, np.generic)
-_BASES = (Tensor, Image, np.ndarray, StridedView, np.generic)
-"""Of what `look` gets, the types that may have subclasses."""
+_VIEW = _native.BufferView
 _SCALARS = frozenset((float, int, bool, complex, *NUMPY_NUMBERS))
 _MEMORYLESS = frozenset((np.ndarray, int, float, bool, complex, str, type(None)))
-_KNOWN = frozenset((Tensor, np.ndarray, int, float, bool, complex, str, type(None), list, StridedView, Image))
 
 
 def flat(values: Sequence[Any]) -> list[Any]:
@@ -195,77 +192,53 @@ def _extent(tensor: Tensor) -> tuple[Any, int, int]:
     return id(root_of(tensor)), offset, offset + tensor.nbytes
 
 
-def look(
-    who: str, given: Sequence[Any], parts_differ: bool = False
-) -> tuple[tuple[Any, ...], Manager | None]:
-    """All that a prepared call depends on, with the types instead of numbers; and the Manager.
-
-    Raises InvalidArgumentError, beginning with `who`, for tensors of two Managers.
+def manager_of(who: str, given: Iterable[Any]) -> Manager | None:
+    """The Manager of the memory among what is given. Raises InvalidArgumentError, beginning with `who`, for
+    memory of two Managers.
     """
-    parts: list[Any] = []
-    add = parts.append
-    manager: Manager | None = None
+    found: Manager | None = None
     for each in given:
-        kind: Any = type(each)
-        if kind in _SCALARS:
-            add(kind)
+        if type(each) in _SCALARS or each is None:
             continue
-        if kind is not Tensor and kind not in _KNOWN:
-            kind = next((base for base in _BASES if isinstance(each, base)), kind)
-        if kind is Tensor:
-            own = each._manager
-            if manager is None:
-                manager = own
-                add(each._memory_type._value_)
-            elif own is not manager:
-                raise _of_two_managers(who)
-            add(each._shape)
-            add(each._dtype)
-            native = each._native
-            if type(native) is _VIEW:
-                add(native.vk_offset % _ALIGNMENT)
-        elif kind is np.ndarray:
-            parts.append((each.shape, each.dtype, each.flags.writeable))
-        elif kind is str or each is None:
-            parts.append(each)
-        elif kind is list:
-            if not each or not isinstance(each[0], (Tensor, np.ndarray, StridedView, Image)):
-                parts.append(("list", text_of(each)))
-                continue
-            inner, own = look(who, each, parts_differ)
-            parts.append(("list", inner))
-            if own is not None and manager is not None and own is not manager:
-                raise _of_two_managers(who)
-            manager = own if manager is None else manager
-        elif kind is StridedView:
-            if manager is not None and each.manager is not manager:
-                raise _of_two_managers(who)
-            manager = each.manager
-            base = each._base
-            parts.append(("part", each.shape, each.dtype, base._memory_type._value_))
-            if parts_differ:
-                at = base.vk_offset % _ALIGNMENT
-                parts.append((each._first, each._strides, base._shape, at))
-        elif kind is Image:
-            if manager is not None and each._manager is not manager:
-                raise _of_two_managers(who)
-            manager = each._manager
-            parts.append(("image", each.shape, each.dtype, each._format.name, each._size))
-            parts.append(each._memory_type._value_)
-        elif kind in _NUMBERS:
-            parts.append(type(each))
+        if type(each) is list:
+            own = manager_of(who, each)
         else:
-            raise InternalError(f"{who}: {kind} among the arguments of a prepared call")
-    return tuple(parts), manager
+            own = each.manager if type(each) is StridedView else getattr(each, "_manager", None)
+        if own is None or own is found:
+            continue
+        if found is not None:
+            raise InvalidArgumentError(f"{who}: its tensors belong to two Managers; copy one: t.to(manager)")
+        found = own
+    return found
+
+
+def facts(parts_differ: bool, value: Any) -> tuple[Any, ...]:
+    """All that a prepared call depends on of a value: what the table does not see itself."""
+    if isinstance(value, Tensor):
+        return value._shape, value._dtype, value._memory_type._value_, value._native.vk_offset % _ALIGNMENT
+    if isinstance(value, np.ndarray):
+        return value.shape, value.dtype, value.flags.writeable
+    if isinstance(value, list):
+        if not value or not isinstance(value[0], (Tensor, np.ndarray, StridedView, Image)):
+            return "list", text_of(value)
+        return "list", *[facts(parts_differ, each) for each in value]
+    if isinstance(value, StridedView):
+        base = value._base
+        found = ("part", value.shape, value.dtype, base._memory_type._value_)
+        if not parts_differ:
+            return found
+        return *found, value._first, value._strides, base._shape, base.vk_offset % _ALIGNMENT
+    if isinstance(value, Image):
+        kind = value._memory_type._value_
+        return "image", value.shape, value.dtype, value._format.name, value._size, kind
+    if isinstance(value, _NUMBERS):
+        return (type(value),)
+    raise InternalError(f"{type(value)} among the arguments of a prepared call")
 
 
 def look_at_parts(written: Sequence[Any]) -> tuple[Any, ...]:
     """All that a prepared call depends on of parts that it writes."""
     return tuple([place_of(each) for each in written if type(each) is StridedView])
-
-
-def _of_two_managers(who: str) -> InvalidArgumentError:
-    return InvalidArgumentError(f"{who}: its tensors belong to two Managers; copy one: t.to(manager)")
 
 
 def require_alive(given: Sequence[Any]) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import struct
 import threading
 import weakref
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,13 +14,15 @@ from .._custom.declaration import Declaration
 from .._custom.program import Program, compile_program
 from .._custom.selection import FunctionSelection
 from .._custom.special import unchanged
+from .._device.kept import make_room
 from .._manager.default import manager as default_manager
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .forming import make_form, tried_out
 from .forms import Calls, Facts, Form
-from .given import bases, flat, look, look_at_parts, overlapping, surely_apart
+from .given import bases, flat, look_at_parts, manager_of, overlapping, surely_apart
 from .op_custom import CacheInfo
+from .prepared import native_form, table_for
 from .tuning import Tuning, check_variants, choices_of
 
 if TYPE_CHECKING:
@@ -33,19 +33,23 @@ _MOST_PROGRAMS = 256
 """Specializations that a function keeps for each Manager."""
 
 
+class Prepared(NamedTuple):
+    """A call that is ready to run."""
+
+    form: Form
+    push: list[bytes]
+    """The numbers of its dispatches."""
+    manager: Manager
+    calls: Calls
+    extra: tuple[Any, ...]
+    """What the form depends on beside the arguments: who shares memory with what is written."""
+
+
 class Preparing:
     """The forms and programs of a function, for each Manager."""
 
-    def __init__(
-        self,
-        op: CustomOp,
-        declaration: Declaration,
-        forced: str,
-        dropped: Callable[[Form], None],
-    ) -> None:
-        """`forced` is the only variant, "" for a choice. `dropped` is told of forms that end; it must not
-        keep this object alive.
-        """
+    def __init__(self, op: CustomOp, declaration: Declaration, forced: str) -> None:
+        """`forced` is the only variant, "" for a choice."""
         self.op = op
         self.name = declaration.name
         self.declaration = declaration
@@ -57,7 +61,8 @@ class Preparing:
         """By the Manager's id."""
         self.hits = self.misses = 0
         self.lock = threading.RLock()
-        self._dropped = dropped
+        self.current: Calls | None = None
+        """For the Manager of the last call that was prepared."""
         self._tensors = [
             (place, each.type == "Tensor[]")
             for place, each in enumerate(declaration.parameters)
@@ -65,32 +70,29 @@ class Preparing:
         ]
         """The places of the parameters that take tensors, and whether they take lists."""
 
-    def form(self, values: list[Any], outs: tuple[Any, ...]) -> tuple[Form, list[bytes], Manager, Calls]:
-        """A form for a call, with the numbers of its dispatches, the Manager and its calls.
-
-        The lock is held.
-        """
-        given = (*values, *outs)
-        key, manager = look(self.name, given, self.op.reads_parts)
+    def form(self, values: list[Any], outs: tuple[Any, ...]) -> Prepared:
+        """A form for a call. The lock is held."""
+        manager = manager_of(self.name, (*values, *outs))
         if manager is None:
             manager = default_manager()
         shared: tuple[int, ...] = ()
-        if len(outs) + len(self.written) == 1 and surely_apart(values, outs):
-            key = (*key, shared)
-        elif outs or self.written:
+        extra: tuple[Any, ...] = ()
+        count = len(outs) + len(self.written)
+        if count and not (count == 1 and surely_apart(values, outs)):
             shared = self.shared(values, outs)
-            key = (*key, shared, *look_at_parts((*outs, *[values[place] for place in self.written])))
+            parts = look_at_parts((*outs, *[values[place] for place in self.written]))
+            extra = (shared, *parts) if shared or parts else ()
         calls = self.calls_of(manager)
-        found = calls.find(key, given)
-        if found is not None:
-            try:
-                return found, found.pushes(values), manager, calls
-            except struct.error:  # a number of another dtype
-                pass
-        form, decisive = self.made(values, outs, shared, manager, calls)
-        push = form.pushes(values)
-        calls.keep(manager, key, given, decisive, form)
-        return form, push, manager, calls
+        self.current, table = calls, calls.table
+        form: Form | None = table.find_form(values, outs, extra)
+        push = None if form is None else form.packed(values)
+        if form is None or push is None:  # or a number of another dtype
+            form, decisive = self.made(values, outs, shared, manager, calls)
+            push = form.pushes(values)
+            if make_room(manager, form.own_bytes, 1):
+                runs = None if self.op._eager else native_form(form, manager, not self.declaration.single)
+                table.keep(values, outs, extra, sorted(decisive), form, form.own_bytes, runs)
+        return Prepared(form, push, manager, calls, extra)
 
     def made(
         self,
@@ -198,8 +200,7 @@ class Preparing:
                 else f"{self.name} declares no variants"
             )
         with self.lock:
-            _, manager = look(self.name, values)
-            manager = default_manager() if manager is None else manager
+            manager = manager_of(self.name, values) or default_manager()
             calls = self.calls_of(manager)
             selection = self.select(values, calls.facts)
             found = self.variants(selection)
@@ -223,8 +224,10 @@ class Preparing:
                 preparing = this()
                 if preparing is not None:
                     preparing.calls.pop(number, None)
+                    preparing.current = None
 
-            found = self.calls[id(manager)] = Calls(manager, ended, self._dropped)
+            table = table_for(self.declaration, self.op.reads_parts, manager)
+            found = self.calls[id(manager)] = Calls(manager, ended, table)
         return found
 
     def select(self, values: list[Any], facts: Facts | None) -> FunctionSelection:
@@ -267,7 +270,7 @@ class Preparing:
         """The size and use of its caches."""
         with self.lock:
             kept = sum(len(calls.programs) for calls in self.calls.values())
-            prepared = sum(len(calls.forms) for calls in self.calls.values())
+            prepared = sum(calls.table.forms for calls in self.calls.values())
             return CacheInfo(self.hits, self.misses, kept, prepared)
 
     def forget(self) -> None:
@@ -280,4 +283,5 @@ class Preparing:
         """Drops compiled specializations and prepared calls, and counts from zero."""
         with self.lock:
             self.calls.clear()
+            self.current = None
             self.hits = self.misses = 0

@@ -36,7 +36,7 @@ from .._shaders.constants import NO_SPECIALIZATION
 from .._shaders.module import ShaderModule, naming
 from .._shaders.signature import Signature
 from .._sync.fence import Fence
-from .._sync.ordered import called_in_order, stream_of, submit_stream
+from .._sync.ordered import called_in_order, order_of
 from .call import Call
 from .call_signature import CallSignature
 from .calls import flat, owners
@@ -341,19 +341,17 @@ class Kernel:
         only, since an array's results could not be copied back. Raises what a call and `Manager.submit`
         raise.
         """
-        if wait is not _NOTHING or signal is not _NOTHING:
-            stream = stream_of(self._manager, (self.bind(*args, **keywords)._native,))
-            return submit_stream(self._manager, stream, wait, signal)
+        order = None if wait is _NOTHING and signal is _NOTHING else order_of(wait, signal)
         if self._look is not None:
             self._look()
         with self._lock:
-            fence = self._table.submit(args, keywords)
+            fence = self._table.submit(args, keywords, order)
             if fence is NotImplemented:
                 call = Call(self._version, args, keywords)
                 entry, built = self._entry(call)
                 if built is not None:
                     report_built(self.name, built)
-                fence = self._table.submit_entry(entry, call.launch.groups, call.launch.push)
+                fence = self._table.submit_entry(entry, call.launch.groups, call.launch.push, order)
                 teach(self._table, call, entry.algorithm, entry)
         if self._watch is not None:
             self._watch()

@@ -27,7 +27,7 @@ from .._base.types import memory_type as memory_type_of
 from .._device.device import Device
 from .._device.owner import owner
 from .._sync.fence import Fence
-from .._sync.ordered import ordered, stream_of, submit_stream
+from .._sync.ordered import order_of, ordered, stream_of, submit_stream
 from .._sync.semaphore import listed
 from .array_habits import ArrayHabits
 from .peer import PeerCopies
@@ -625,9 +625,10 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
 def submitted(native: Any, manager: Device, wait: Any = (), signal: Any = ()) -> Fence:
     """Submits one native operation, or copies between Managers, without waiting for it."""
     if type(native) is not PeerCopies:
-        if type(wait) is tuple and not wait and type(signal) is tuple and not signal:
+        order = order_of(wait, signal)
+        if order is None:
             return Fence(_native.submit_once(native), (manager,))
-        return submit_stream(manager, stream_of(manager, (native,)), wait, signal)
+        return submit_stream(manager, stream_of(manager, (native,)), order)
     signals = listed(signal)
     with ordered(wait, signals):
         fence = native.run()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from .. import _native
+from .._base.types import MemoryTypes
 from .making import new_tensor
 from .reach import Reach, bytes_of
 from .scratch import aligned
@@ -171,6 +172,11 @@ class Fresh(NamedTuple):
     """The places of arguments that may give it their memory."""
     picture: Makes | None = None
     """If it is an Image."""
+
+    @property
+    def where(self) -> MemoryTypes:
+        """Its memory type."""
+        return self.memory_type or MemoryTypes.device
 
     def made(self, manager: Device) -> Any:
         """A new tensor for it, or an image."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
 
     from .._device.device import Device
 
+Order = tuple[
+    Sequence[_native.Fence],
+    Sequence[tuple[_native.Semaphore, int]],
+    Sequence[tuple[_native.Semaphore, int]],
+]
+"""Fences and values of semaphores to wait for, and values to signal."""
+_NO_ORDER: Order = (), (), ()
+
 
 def stream_of(manager: Device, parts: Iterable[Any]) -> _native.Stream:
     """The native operations, recorded."""
@@ -24,16 +33,23 @@ def stream_of(manager: Device, parts: Iterable[Any]) -> _native.Stream:
     return stream
 
 
-def submit_stream(manager: Device, stream: _native.Stream, wait: Any, signal: Any) -> Fence:
-    """Submits a recording that the device's work alone keeps. `wait` and `signal` are as in
-    `Sequence.eval_async`.
-    """
-    fences, waits = ((), ()) if type(wait) is tuple and not wait else to_waits(wait)
-    signals = () if type(signal) is tuple and not signal else to_signals(signal)
-    fence = _native.submit(manager._native, (stream,), fences, waits, signals)
+def order_of(wait: Any, signal: Any) -> Order | None:
+    """`wait` and `signal` as in `Sequence.eval_async`, for native calls; None for neither."""
+    if type(wait) is tuple and not wait and type(signal) is tuple and not signal:
+        return None
+    return *to_waits(wait), to_signals(signal)
+
+
+def fence_of(native: _native.Fence, manager: Device) -> Fence:
+    """The fence of work that was just submitted."""
     if manager._watch is not None:
         manager._watch()
-    return Fence(fence, (manager,))
+    return Fence(native, (manager,))
+
+
+def submit_stream(manager: Device, stream: _native.Stream, order: Order | None) -> Fence:
+    """Submits a recording that the device's work alone keeps."""
+    return fence_of(_native.submit(manager._native, (stream,), *(order or _NO_ORDER)), manager)
 
 
 @contextmanager

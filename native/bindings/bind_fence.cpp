@@ -1,6 +1,4 @@
-#include "bindings.hpp"
-#include "resource/semaphore.hpp"
-#include "run/fence.hpp"
+#include "call_support.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -28,7 +26,7 @@ bool wait_semaphore(Semaphore& semaphore, uint64_t value, double seconds) {
         });
 }
 
-using Signal = std::pair<std::shared_ptr<Semaphore>, uint64_t>;
+using Signal = SemaphoreValue;
 
 void require_of(const Device& device, const Device& other, const char* what) {
     if (&device != &other)
@@ -87,50 +85,6 @@ std::vector<Signal> signals_of(const Fence& fence) {
     return found;
 }
 
-// Each change of queue in the list starts another submission; the last one waits for the others and signals.
-std::shared_ptr<Fence> submit(const Context& context, const std::vector<std::shared_ptr<Stream>>& streams,
-                              const std::vector<std::shared_ptr<Fence>>& fences,
-                              const std::vector<Signal>& waits, const std::vector<Signal>& signals) {
-    Device& device = context.device();
-    device.require_open("submit");
-    for (const auto& stream : streams) {
-        stream->require_init("submit");
-        require_of(device, stream->device(), "sequence");
-    }
-    const SubmitOrder whole = order_of(device, fences, waits, signals);
-    if (streams.empty() && whole.waits.empty() && whole.signals.empty())
-        return std::make_shared<Fence>(context.shared(), device.unfinished());
-    if (streams.empty()) {
-        // Only orders other work.
-        Stream::submit_together(device, *device.queues().front().queue, {}, whole);
-        std::vector<Point> ends = whole.waits;
-        for (const Point& signal : whole.signals) merge_point(ends, signal);
-        return std::make_shared<Fence>(context.shared(), std::move(ends), whole.semaphores);
-    }
-    const auto elsewhere = [&](const auto& stream) { return &stream->queue() != &streams.front()->queue(); };
-    if (std::any_of(streams.begin(), streams.end(), elsewhere)) {
-        std::vector<Stream*> all;
-        for (const auto& stream : streams) all.push_back(stream.get());
-        Stream::require_together(device, all, whole);
-    }
-    SubmitOrder order{whole.waits, {}, whole.semaphores};
-    std::vector<Point> ends;
-    for (size_t first = 0, last = 0; first < streams.size(); first = last) {
-        Queue& queue = streams[first]->queue();
-        std::vector<Stream*> group;
-        for (last = first; last < streams.size() && &streams[last]->queue() == &queue; ++last)
-            group.push_back(streams[last].get());
-        if (last == streams.size()) {
-            order.signals = whole.signals;
-            for (const Point& end : ends) merge_point(order.waits, end);
-        }
-        Stream::submit_together(device, queue, group, order);
-        for (const Stream* stream : group)
-            if (const Point end = stream->last_point(); end.timeline) merge_point(ends, end);
-    }
-    return Fence::of(streams);
-}
-
 bool passes_within(Timeline& timeline, uint64_t value, uint64_t nanoseconds) {
     const Unlocked unlocked;
     try {
@@ -158,6 +112,51 @@ std::optional<bool> look(const Fence& fence, double seconds) {
 }
 
 }  // namespace
+
+// Each change of queue in the list starts another submission; the last one waits for the others and signals.
+std::shared_ptr<Fence> submit_in_order(const std::shared_ptr<Device>& shared,
+                                       const std::vector<std::shared_ptr<Stream>>& streams,
+                                       const WaitsAndSignals& given) {
+    Device& device = *shared;
+    const auto& [fences, waits, signals] = given;
+    device.require_open("submit");
+    for (const auto& stream : streams) {
+        stream->require_init("submit");
+        require_of(device, stream->device(), "sequence");
+    }
+    const SubmitOrder whole = order_of(device, fences, waits, signals);
+    if (streams.empty() && whole.waits.empty() && whole.signals.empty())
+        return std::make_shared<Fence>(shared, device.unfinished());
+    if (streams.empty()) {
+        // Only orders other work.
+        Stream::submit_together(device, *device.queues().front().queue, {}, whole);
+        std::vector<Point> ends = whole.waits;
+        for (const Point& signal : whole.signals) merge_point(ends, signal);
+        return std::make_shared<Fence>(shared, std::move(ends), whole.semaphores);
+    }
+    const auto elsewhere = [&](const auto& stream) { return &stream->queue() != &streams.front()->queue(); };
+    if (std::any_of(streams.begin(), streams.end(), elsewhere)) {
+        std::vector<Stream*> all;
+        for (const auto& stream : streams) all.push_back(stream.get());
+        Stream::require_together(device, all, whole);
+    }
+    SubmitOrder order{whole.waits, {}, whole.semaphores};
+    std::vector<Point> ends;
+    for (size_t first = 0, last = 0; first < streams.size(); first = last) {
+        Queue& queue = streams[first]->queue();
+        std::vector<Stream*> group;
+        for (last = first; last < streams.size() && &streams[last]->queue() == &queue; ++last)
+            group.push_back(streams[last].get());
+        if (last == streams.size()) {
+            order.signals = whole.signals;
+            for (const Point& end : ends) merge_point(order.waits, end);
+        }
+        Stream::submit_together(device, queue, group, order);
+        for (const Stream* stream : group)
+            if (const Point end = stream->last_point(); end.timeline) merge_point(ends, end);
+    }
+    return Fence::of(streams);
+}
 
 double seconds_before_warning() noexcept { return warning_after.load(std::memory_order_relaxed); }
 
@@ -256,8 +255,14 @@ void bind_fence(py::module_& m) {
     m.def(
         "warn_of_waits_after", [](double seconds) { return warning_after.exchange(seconds); },
         py::arg("seconds"));
-    m.def("submit", &submit, py::arg("context"), py::arg("streams"), py::arg("fences"), py::arg("waits"),
-          py::arg("signals"));
+    m.def(
+        "submit",
+        [](const Context& context, const std::vector<std::shared_ptr<Stream>>& streams,
+           const std::vector<std::shared_ptr<Fence>>& fences, const std::vector<Signal>& waits,
+           const std::vector<Signal>& signals) {
+            return submit_in_order(context.shared(), streams, {fences, waits, signals});
+        },
+        py::arg("context"), py::arg("streams"), py::arg("fences"), py::arg("waits"), py::arg("signals"));
 }
 
 }  // namespace kp

@@ -20,8 +20,11 @@ enum Token : uint64_t {
     text_token,
     tuple_token,
     scalar_token,
-    mark_token
+    kind_token,
+    facts_token
 };
+
+constexpr size_t most_facts = 1 << 15;
 
 }  // namespace
 
@@ -29,6 +32,11 @@ py::object slot_of(PyObject* object, PyObject* name) {
     PyObject* found = PyObject_GetAttr(object, name);
     if (!found) throw py::error_already_set();
     return py::reinterpret_steal<py::object>(found);
+}
+
+bool is_view(const py::object& native) {
+    static PyObject* const type = py::type::of<BufferView>().release().ptr();
+    return reinterpret_cast<PyObject*>(Py_TYPE(native.ptr())) == type;
 }
 
 PyObject* interned(const char* text) {
@@ -86,7 +94,7 @@ bool CallArguments::write_key(const CallVocabulary& vocabulary, Detail detail) {
 bool CallArguments::add_object(const CallVocabulary& vocabulary, PyObject* value, Detail detail) {
     static PyObject* const array_type = reinterpret_cast<PyObject*>(py::detail::npy_api::get().PyArray_Type_);
     PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(value));
-    if (vocabulary.values) return add_value(vocabulary, value);
+    if (vocabulary.function) return add_value(vocabulary, value);
     if (type == array_type) {
         const auto* array = py::detail::array_proxy(value);
         constexpr int needed =
@@ -139,8 +147,6 @@ bool CallArguments::add_counts(PyObject* value) {
     return true;
 }
 
-bool CallArguments::mark() noexcept { return add(mark_token); }
-
 bool CallArguments::add_bytes(const void* bytes, size_t size) {
     if (!add(uint64_t{size})) return false;
     for (size_t at = 0; at < size; at += sizeof(uint64_t)) {
@@ -189,6 +195,130 @@ bool CallArguments::add_value(const CallVocabulary& vocabulary, PyObject* value)
     const py::bytes bytes = py::reinterpret_borrow<py::object>(value).attr("tobytes")();
     const std::string_view view = bytes;
     return add(scalar_token) && add(type) && add_bytes(view.data(), view.size());
+}
+
+std::pair<int64_t, int64_t> CallArguments::place_of(const PyObject* object) const noexcept {
+    for (size_t i = 0; i < given_; ++i) {
+        if (values_[i] == object) return {static_cast<int64_t>(i), -1};
+        const Py_ssize_t size = PyTuple_CheckExact(values_[i]) ? PyTuple_GET_SIZE(values_[i]) : 0;
+        for (Py_ssize_t item = 0; item < size; ++item)
+            if (PyTuple_GET_ITEM(values_[i], item) == object) return {static_cast<int64_t>(i), item};
+    }
+    return {-1, -1};
+}
+
+// -- the parameters of a function ---------------------------------------------------------------------------
+
+bool CallArguments::read_parameters(const CallVocabulary& vocabulary, PyObject* args, PyObject* keywords) {
+    const auto& [parameters, by_position, writes, facts, shared] = *vocabulary.function;
+    const auto positional = static_cast<size_t>(PyTuple_GET_SIZE(args));
+    if (positional > by_position || parameters.size() >= most_values) return false;
+    given_ = parameters.size();
+    for (size_t i = 0; i < given_; ++i)
+        values_[i] =
+            i < positional ? PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i)) : parameters[i].value.ptr();
+    PyObject *name = nullptr, *value = nullptr, *out = Py_None;
+    for (Py_ssize_t i = 0; PyDict_Next(keywords, &i, &name, &value);) {
+        const CallVocabulary::Name* known = vocabulary.find(name);
+        if (!known || known->field < positional) return false;
+        (known->field < given_ ? values_[known->field] : out) = value;
+    }
+    for (size_t i = 0; i < given_; ++i) {
+        const auto is_type = [&](const py::object& type) {
+            return type.ptr() == reinterpret_cast<PyObject*>(Py_TYPE(values_[i]));
+        };
+        if (std::ranges::none_of(parameters[i].plain, is_type)) return false;
+    }
+    const bool several = PyTuple_CheckExact(out);
+    const Py_ssize_t outs = several ? PyTuple_GET_SIZE(out) : out != Py_None;
+    if (given_ + static_cast<size_t>(outs) > most_values) return false;
+    for (Py_ssize_t i = 0; i < outs; ++i) {
+        PyObject* each = several ? PyTuple_GET_ITEM(out, i) : out;
+        if (reinterpret_cast<PyObject*>(Py_TYPE(each)) != vocabulary.tensor_type.ptr()) return false;
+        values_[given_++] = each;
+    }
+    count_ = 0;
+    bool memory = false;
+    for (size_t i = 0; i < given_; ++i)
+        if (!add_kind(vocabulary, values_[i], memory)) return false;
+    return memory && ((!writes && !outs) || are_apart(vocabulary));
+}
+
+bool CallArguments::take(CallVocabulary& vocabulary, const py::sequence& values, const py::tuple& outs,
+                         const py::tuple& extra) {
+    count_ = given_ = 0;
+    if (values.size() + outs.size() > most_values) return false;
+    bool memory = false;
+    for (const py::handle list : {py::handle(values), py::handle(outs)})
+        for (const py::handle each : list) {
+            values_[given_++] = each.ptr();  // the lists keep them
+            if (!add_kind(vocabulary, each.ptr(), memory) &&
+                !add_facts(vocabulary, vocabulary.function->facts(each)))
+                return false;
+        }
+    return extra.empty() || add_facts(vocabulary, extra);
+}
+
+// A tensor's shape and dtype, a text, or the type of a number; false for all else.
+bool CallArguments::add_kind(const CallVocabulary& vocabulary, PyObject* value, bool& memory) {
+    static PyObject* const generic = py::object(py::module_::import("numpy").attr("generic")).release().ptr();
+    static PyObject* const type_name = interned("_memory_type");
+    static PyObject* const manager_name = interned("_manager");
+    static PyObject* const native_name = interned("_native");
+    PyTypeObject* type = Py_TYPE(value);
+    if (reinterpret_cast<PyObject*>(type) == vocabulary.tensor_type.ptr()) {
+        if (slot_of(value, manager_name).ptr() != vocabulary.manager) return false;
+        if (!add_shape(value, Detail::shapes)) return false;
+        if (!memory && !add(slot_of(value, type_name).ptr())) return false;  // new results have it
+        memory = true;
+        const py::object native = slot_of(value, native_name);
+        if (!is_view(native)) return true;
+        constexpr uint64_t alignment = 256;  // the largest minStorageBufferOffsetAlignment of Vulkan
+        return add(native.cast<const BufferView&>().offset() % alignment + 1);
+    }
+    if (type == &PyUnicode_Type || value == Py_None) return add_value(vocabulary, value);
+    const bool number = type == &PyFloat_Type || type == &PyLong_Type || type == &PyBool_Type ||
+                        type == &PyComplex_Type ||
+                        PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(generic));
+    return number && add(kind_token) && add(type);
+}
+
+bool CallArguments::add_facts(CallVocabulary& vocabulary, const py::object& facts) {
+    if (vocabulary.known.size() > most_facts) return false;
+    const py::object number = py::int_(vocabulary.known.size());
+    const py::object found = vocabulary.known.attr("setdefault")(facts, number);
+    return add(facts_token) && add(found.cast<uint64_t>());
+}
+
+bool CallArguments::add_values(const CallVocabulary& vocabulary, std::span<const uint32_t> places) {
+    for (const uint32_t place : places) {
+        PyObject* value = values_[place];
+        if (PyComplex_CheckExact(value)) {
+            const Py_complex number = PyComplex_AsCComplex(value);
+            if (!add_bytes(&number, sizeof number)) return false;
+        } else if (!PyList_CheckExact(value) && !add_value(vocabulary, value)) {  // of lists the facts tell
+            return false;
+        }
+    }
+    return true;
+}
+
+// Whether all tensors have memory of their own.
+bool CallArguments::are_apart(const CallVocabulary& vocabulary) const {
+    static PyObject* const native_name = interned("_native");
+    const py::object& shared = vocabulary.function->shared;
+    const bool some = PyObject_IsTrue(shared.ptr());
+    std::array<PyObject*, most_values> seen;
+    size_t count = 0;
+    for (size_t i = 0; i < given_; ++i) {
+        if (reinterpret_cast<PyObject*>(Py_TYPE(values_[i])) != vocabulary.tensor_type.ptr()) continue;
+        const py::object native = slot_of(values_[i], native_name);
+        if (is_view(native)) return false;
+        if (std::find(seen.begin(), seen.begin() + count, native.ptr()) != seen.begin() + count) return false;
+        seen[count++] = native.ptr();
+        if (some && shared.contains(py::handle(values_[i]))) return false;
+    }
+    return true;
 }
 
 }  // namespace kp

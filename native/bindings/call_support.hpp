@@ -2,6 +2,8 @@
 #pragma once
 
 #include "bindings.hpp"
+#include "resource/semaphore.hpp"
+#include "run/fence.hpp"
 
 namespace kp {
 
@@ -15,5 +17,14 @@ std::shared_ptr<Algorithm> prepared(std::shared_ptr<Algorithm> algorithm,
                                     const std::array<uint32_t, 3>& groups);
 // Submits and waits. Ctrl-C leaves the stream running.
 void evaluate(const std::shared_ptr<Stream>& stream);
+
+using SemaphoreValue = std::pair<std::shared_ptr<Semaphore>, uint64_t>;
+// Fences and values to wait for, and values to signal.
+using WaitsAndSignals =
+    std::tuple<std::vector<std::shared_ptr<Fence>>, std::vector<SemaphoreValue>, std::vector<SemaphoreValue>>;
+// Submits the streams in order, after what `order` waits for; what it signals follows them.
+[[nodiscard]] std::shared_ptr<Fence> submit_in_order(const std::shared_ptr<Device>& device,
+                                                     const std::vector<std::shared_ptr<Stream>>& streams,
+                                                     const WaitsAndSignals& order);
 
 }  // namespace kp

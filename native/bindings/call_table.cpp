@@ -1,25 +1,14 @@
+// Some 970 lines because entries, forms, families and plans are dropped from each other, and are private
+// here.
 #include "call_table.hpp"
-
-#include "call_support.hpp"
 
 #include <cmath>
 
 namespace kp {
 
-// A function's call.
-struct Repetition {
-    std::shared_ptr<Stream> stream;
-    py::object make, after;
-    std::vector<std::pair<int64_t, int64_t>> results;
-    bool single = true;
-    const PyObject* form = nullptr;
-    bool busy = false;
-};
-
 struct CallEntry {
-    std::shared_ptr<Algorithm> algorithm;
-    DispatchMemory memory;
-    std::optional<Repetition> repetition;
+    std::vector<Bound> work;
+    const CallForm* form = nullptr;  // a function's
     std::vector<uint64_t> key;
     std::vector<std::vector<uint64_t>> plans;
     std::vector<py::object> watchers;
@@ -30,27 +19,33 @@ struct CallEntry {
 
 // Everything about a call but the memory of its tensors and its push constants.
 struct CallForm {
+    // Memory of a call.
     struct Slot {
+        int64_t value = -1;   // the number of its value; -1: none; -2 - n: the new result n
+        ResourceRange array;  // the memory for an array, or of all calls; empty for an object
         size_t parameter = 0;
-        uint32_t set = 0;
-        uint32_t binding = 0;
-        int64_t value = -1;   // the number of its value; -1: the call leaves the array out
-        ResourceRange array;  // the memory for an array; empty for an object
     };
     struct Result {
         int64_t value = -1;
         ResourceRange memory;
         py::object make;  // the array that the call leaves out
     };
+    std::shared_ptr<Dispatches> program;
+    std::vector<Groups> groups;
     std::vector<Slot> slots;
     std::vector<Result> results;
-    std::array<uint32_t, 3> groups{};
-    AlgorithmBase base;
     py::object check;  // None: all push constants will do
     std::string checked;
     py::object info;
     std::vector<py::object> kept;  // the dtypes of the key
     bool copies = false;
+    // A function's.
+    std::vector<std::string> push;
+    py::object pack = py::none();  // push constants for a list of values; None if all calls have `push`
+    std::vector<std::pair<uint64_t, int>> fresh;  // bytes and memory type of new results
+    py::object tensors;                           // makes their tensors of native memory
+    py::object after = py::none();                // called after the work; None for nothing
+    bool several = false;                         // whether it returns a tuple
 };
 
 // Everything about a call but the number of elements of its arguments.
@@ -77,15 +72,17 @@ constexpr size_t most_submitting = 64;
 constexpr size_t most_plans_of_entry = 64;
 constexpr size_t most_forms = 4096;
 constexpr size_t most_families = 256;
+constexpr size_t most_kinds = 1 << 14;
 
-void add_words(std::vector<uint64_t>& key, const Argument& argument) {
-    key.push_back(uint64_t{argument.set} << 32 | argument.binding);
-    key.push_back(argument.element);
-    key.push_back(reinterpret_cast<uintptr_t>(argument.range.resource.get()));
-    key.push_back(argument.range.offset);
-    key.push_back(argument.range.size);
-    key.push_back(reinterpret_cast<uintptr_t>(argument.sampler.get()));
-    key.push_back(reinterpret_cast<uintptr_t>(argument.texels));
+void add_words(std::vector<uint64_t>& key, uint32_t set, uint32_t binding, uint32_t element,
+               const ResourceRange& range, const void* sampler = nullptr, const void* texels = nullptr) {
+    key.push_back(uint64_t{set} << 32 | binding);
+    key.push_back(element);
+    key.push_back(reinterpret_cast<uintptr_t>(range.resource.get()));
+    key.push_back(range.offset);
+    key.push_back(range.size);
+    key.push_back(reinterpret_cast<uintptr_t>(sampler));
+    key.push_back(reinterpret_cast<uintptr_t>(texels));
 }
 
 template <typename Move>
@@ -111,10 +108,30 @@ void download(const ResourceRange& from, PyObject* array) {
     moving(from.size, [&] { resource.read(py::detail::array_proxy(array)->data, from.offset, from.size); });
 }
 
+struct Taken {
+    Line& line;
+    explicit Taken(Line& given) : line(given) { line.taken = true; }
+    ~Taken() { line.taken = false; }
+    Taken(const Taken&) = delete;
+    Taken& operator=(const Taken&) = delete;
+};
+
 py::object unknown() { return py::reinterpret_borrow<py::object>(Py_NotImplemented); }
 
-// A copy of the pointer, because a line may lose its stream while the stream runs.
-void run(std::shared_ptr<Stream> stream) { evaluate(stream); }
+// The objects by whose identity the key has the dtypes and types of values.
+std::vector<py::object> dtypes_of(const CallArguments& given) {
+    static PyObject* const names[] = {interned("dtype"), interned("_dtype")};
+    std::vector<py::object> found;
+    for (PyObject* value : given.all()) {
+        found.push_back(py::type::of(value));
+        for (PyObject* name : names)
+            if (PyObject* dtype = PyObject_GetAttr(value, name))
+                found.push_back(py::reinterpret_steal<py::object>(dtype));
+            else
+                PyErr_Clear();
+    }
+    return found;
+}
 
 PyTypeObject* numpy_type(const char* name) {
     const py::object type = py::module_::import("numpy").attr(name);
@@ -189,53 +206,81 @@ bool put(std::byte* to, char code, PyObject* value) {
 
 }  // namespace
 
-CallTable::CallTable(CallVocabulary vocabulary, const py::object& manager, std::vector<PushField> fields,
-                     size_t push_size, py::object pack, size_t parameters, py::object missing,
-                     std::string given, size_t most_entries)
+CallTable::CallTable(CallVocabulary vocabulary, std::vector<PushField> fields, size_t push_size,
+                     py::object pack, size_t parameters, std::string given, size_t most_entries)
     : name(std::move(given)),
       vocabulary_(std::move(vocabulary)),
-      manager_(manager.ptr()),
       fields_(std::move(fields)),
       push_size_(push_size),
       pack_(std::move(pack)),
       parameters_(parameters),
-      missing_(std::move(missing)),
       most_entries_(std::max<size_t>(most_entries, 1)) {}
 
 // -- calls --------------------------------------------------------------------------------------------------
 
 py::object CallTable::call(const py::object& args, const py::object& keywords) {
     CallArguments given;
-    const Prepared found = find(given, args.ptr(), keywords.ptr(), true);
+    Prepared found = find(given, args.ptr(), keywords.ptr(), true);
     if (!found.found) return unknown();
-    if (found.entry->repetition) return run_again(found.entry, given);
     const CallForm& form = *found.form;
-    std::vector<py::object> made;
+    std::vector<std::shared_ptr<Buffer>> memory_of_results;
+    py::object fresh;
+    const auto result = [&](int64_t value, int64_t item) {
+        PyObject* each =
+            value < -1 ? PyList_GET_ITEM(fresh.ptr(), -2 - value) : given.value(static_cast<size_t>(value));
+        return py::reinterpret_borrow<py::object>(item < 0 ? each : PyTuple_GET_ITEM(each, item));
+    };
+    if (found.entry && !form.copies && form.fresh.empty()) {  // the commonest calls
+        run(*found.entry, form.groups, found.pushed());
+        if (!form.after.is_none()) form.after();
+        if (!found.exactly) return py::none();
+        if (!form.several) return result(found.exactly->results[0].first, found.exactly->results[0].second);
+    }
+    if (!form.fresh.empty()) fresh = made_for(form, memory_of_results);
+    std::vector<py::object> results;
+    if (found.exactly)
+        for (const auto& [value, item] : found.exactly->results) results.push_back(result(value, item));
+    else
+        for (const auto& [value, memory, make] : form.results)
+            results.push_back(value == -1 ? make() : result(value, -1));
     if (form.copies) {
-        for (const auto& result : form.results)
-            made.push_back(result.value < 0 ? result.make()
-                                            : py::reinterpret_borrow<py::object>(
-                                                  given.value(static_cast<size_t>(result.value))));
         for (const auto& slot : form.slots)
             if (slot.array.resource && slot.value >= 0)
                 upload(slot.array, given.value(static_cast<size_t>(slot.value)));
         for (size_t i = 0; i < form.results.size(); ++i)
-            if (form.results[i].value < 0) upload(form.results[i].memory, made[i].ptr());
+            if (form.results[i].value == -1) upload(form.results[i].memory, results[i].ptr());
     }
-    run(line_of(*found.entry).prepare(found.entry->algorithm, form.groups, found.push, found.entry->memory));
-    for (size_t i = 0; i < form.results.size(); ++i) download(form.results[i].memory, made[i].ptr());
-    if (made.empty()) return py::none();
-    if (made.size() == 1) return made.front();
-    py::tuple all(made.size());
-    for (size_t i = 0; i < made.size(); ++i) all[i] = made[i];
+    if (found.entry && form.copies) {
+        run(*found.entry, form.groups, found.pushed());
+    } else if (!found.entry || !form.fresh.empty()) {
+        std::vector<ResourceRange> memory = found.exactly ? found.exactly->memory : found.memory;
+        for (size_t i = 0; i < memory.size(); ++i)
+            if (const int64_t value = form.slots[i].value; value < -1)
+                memory[i] = ResourceRange(memory_of_results[static_cast<size_t>(-2 - value)]);
+        form.program->run(memory, found.pushed());
+        if (!found.own.empty()) repeat(args.ptr(), keywords.ptr(), found, given.all());
+        if (!form.after.is_none()) form.after();
+    }
+    if (form.copies)
+        for (size_t i = 0; i < form.results.size(); ++i) download(form.results[i].memory, results[i].ptr());
+    if (results.size() == 1 && !form.several) return results.front();
+    if (results.empty() && !form.several) return py::none();
+    py::tuple all(results.size());
+    for (size_t i = 0; i < results.size(); ++i) all[i] = results[i];
     return all;
 }
 
-py::object CallTable::submit(const py::object& args, const py::object& keywords) {
+py::object CallTable::submit(const py::object& args, const py::object& keywords,
+                             const std::optional<WaitsAndSignals>& order) {
     CallArguments given;
-    const Prepared found = find(given, args.ptr(), keywords.ptr(), true);
-    if (!found.found || found.form->copies) return unknown();
-    return py::cast(submit(*found.entry, found.form->groups, found.push));
+    Prepared found = find(given, args.ptr(), keywords.ptr(), true);
+    if (!found.found || found.form->copies || !found.form->fresh.empty()) return unknown();
+    const CallForm& form = *found.form;
+    if (found.entry) return py::cast(submit(found.entry->work, true, form.groups, found.pushed(), order));
+    const auto work = form.program->bound(found.memory, form.groups);
+    const auto fence = submit(work, false, form.groups, found.pushed(), order);
+    if (!found.own.empty()) repeat(args.ptr(), keywords.ptr(), found, given.all());
+    return py::cast(fence);
 }
 
 py::object CallTable::bind(const py::object& args, const py::object& keywords) {
@@ -243,41 +288,42 @@ py::object CallTable::bind(const py::object& args, const py::object& keywords) {
     const Prepared found = find(given, args.ptr(), keywords.ptr(), false);
     if (!found.found || found.form->copies) return unknown();
     const CallForm& form = *found.form;
-    std::vector<Argument> arguments;
-    std::vector<py::object> owners;
-    if (found.entry)
-        arguments = found.entry->algorithm->arguments();
-    else if (!arguments_of(form, given, arguments, owners))
-        return unknown();
+    std::vector<Argument> arguments = found.entry ? found.entry->work.front().algorithm->arguments()
+                                                  : form.program->arguments(0, found.memory);
     for (const Argument& argument : arguments)
         if (argument.range.resource && !argument.range.resource->is_init()) return unknown();
-    auto algorithm = make_object<Algorithm>(form.base, std::move(arguments), form.groups);
+    auto algorithm =
+        make_object<Algorithm>(form.program->parts().front().base, std::move(arguments), form.groups.front());
     algorithm->set_name(name);
     py::tuple memories(parameters_);
-    for (size_t i = 0; i < parameters_; ++i) memories[i] = missing_;
+    for (size_t i = 0; i < parameters_; ++i) memories[i] = vocabulary_.missing;
     for (const auto& slot : form.slots)
         memories[slot.parameter] =
             py::reinterpret_borrow<py::object>(given.value(static_cast<size_t>(slot.value)));
-    return py::make_tuple(make_bound_dispatch(std::move(algorithm), form.groups, found.push),
-                          py::bytes(found.push), memories, form.info);
+    const std::string& push = found.packed;
+    return py::make_tuple(make_bound_dispatch(std::move(algorithm), form.groups.front(), push),
+                          py::bytes(push), memories, form.info);
 }
 
 CallTable::Prepared CallTable::find(CallArguments& given, PyObject* args, PyObject* keywords, bool entry) {
     Prepared found;
-    if (!given.read(vocabulary_, args, keywords)) return found;
-    if (const auto plan = plans_.find(given.key()); plan != plans_.end()) {
+    const bool readable = given.read(vocabulary_, args, keywords);
+    if (!readable && !vocabulary_.function) return found;
+    if (const auto plan = readable ? plans_.find(given.key()) : plans_.end(); plan != plans_.end()) {
         static_cast<Plan&>(found) = plan->second;
-        if (found.entry->repetition) {
+        if (vocabulary_.function) {
             found.found = true;
             return found;
         }
-    } else if (vocabulary_.values) {
+    } else if (vocabulary_.function) {
+        if (readable) found.own.assign(given.key().begin(), given.key().end());
+        find_parameters(found, given, args, keywords);
         return found;
     } else {
         const Key own(given.key().begin(), given.key().end());
         if (!given.read_shapes(vocabulary_)) return found;
         if (const auto form = forms_.find(given.key()); form != forms_.end()) {
-            found.form = form->second;
+            found.form = form->second.native;
         } else if (!families_.empty()) {
             const Key shapes(given.key().begin(), given.key().end());
             if (!given.read_dtypes(vocabulary_)) return found;
@@ -285,28 +331,27 @@ CallTable::Prepared CallTable::find(CallArguments& given, PyObject* args, PyObje
             if (family == families_.end()) return found;
             const std::shared_ptr<CallFamily> kept = family->second;
             found.form = form_of(*kept, given);
-            if (found.form) add_form(shapes, found.form);
+            if (found.form) add_form(shapes, {found.form, {}});
         }
         if (!found.form) return found;
+        std::vector<py::object> owners;
+        if (!memory_of(*found.form, given.all(), found.memory, &owners)) return found;
         if (entry) {
-            std::vector<Argument> arguments;
-            std::vector<py::object> owners;
-            if (!arguments_of(*found.form, given, arguments, owners)) return found;
+            const Dispatches& program = *found.form->program;
             Key key;
-            for (const Argument& argument : arguments) add_words(key, argument);
+            for (const auto& [set, binding, number] : program.parts().front().places)
+                add_words(key, set, binding, 0, found.memory[number]);
             found.entry = find_entry(key);
             if (!found.entry) {
-                std::shared_ptr<Algorithm> algorithm;
+                std::vector<Bound> work;
                 try {
-                    algorithm =
-                        make_object<Algorithm>(found.form->base, std::move(arguments), found.form->groups);
+                    work = program.bound(found.memory, found.form->groups, name);
                 } catch (const Error& error) {
                     // The longer way tries again, and explains.
                     if (error.kind() == ErrorKind::out_of_memory) clear();  // the table may take it
                     return found;
                 }
-                algorithm->set_name(name);
-                found.entry = add_entry(std::move(key), std::move(algorithm), {}, owners);
+                found.entry = add_entry(std::move(key), std::move(work), owners);
             }
             // Only objects that the entry watches can be recognized by their identity.
             bool whole = true;
@@ -314,47 +359,47 @@ CallTable::Prepared CallTable::find(CallArguments& given, PyObject* args, PyObje
             for (const auto& slot : found.form->slots)
                 if (!slot.array.resource)
                     whole = whole && owners[at++].ptr() == given.value(static_cast<size_t>(slot.value));
-            if (whole) add_plan(own, found);
+            if (whole) add_plan(own, {found.form, found.entry, {}});
         }
     }
-    found.push = pack(given, keywords);
+    found.packed = pack(given, keywords);
     CallForm& form = *found.form;
-    if (!form.check.is_none() && form.checked != found.push) {
-        if (!form.check(py::bytes(found.push)).cast<bool>()) return found;
-        form.checked = found.push;
+    if (!form.check.is_none() && form.checked != found.packed) {
+        if (!form.check(py::bytes(found.packed)).cast<bool>()) return found;
+        form.checked = found.packed;
     }
     found.found = true;
     return found;
 }
 
-bool CallTable::arguments_of(const CallForm& form, const CallArguments& given,
-                             std::vector<Argument>& arguments, std::vector<py::object>& owners) const {
+bool CallTable::memory_of(const CallForm& form, std::span<PyObject* const> given,
+                          std::vector<ResourceRange>& memory, std::vector<py::object>* owners) const {
     static PyObject* const native_name = interned("_native");
     static PyObject* const manager_name = interned("_manager");
     static PyObject* const base_name = interned("_base");
+    memory.clear();
+    memory.reserve(form.slots.size());
     for (const auto& slot : form.slots) {
-        Argument& argument = arguments.emplace_back();
-        argument.set = slot.set;
-        argument.binding = slot.binding;
-        if (slot.array.resource) {
-            argument.range = slot.array;
+        if (slot.array.resource || slot.value < 0) {
+            memory.push_back(slot.array);
             continue;
         }
-        PyObject* tensor = given.value(static_cast<size_t>(slot.value));
-        if (slot_of(tensor, manager_name).ptr() != manager_) return false;
-        py::object native = slot_of(tensor, native_name);
-        py::object owner = py::reinterpret_borrow<py::object>(tensor);
-        if (py::isinstance<BufferView>(native)) {
+        PyObject* tensor = given[static_cast<size_t>(slot.value)];
+        if (slot_of(tensor, manager_name).ptr() != vocabulary_.manager) return false;
+        const py::object native = slot_of(tensor, native_name);
+        const bool part = is_view(native);
+        if (part) {
             const auto& view = native.cast<const BufferView&>();
             if (!view.is_init()) return false;
-            argument.range = view.range("bind");
-            while (py::isinstance<BufferView>(slot_of(owner.ptr(), native_name)))
-                owner = slot_of(owner.ptr(), base_name);
+            memory.push_back(view.range("bind"));
         } else {
-            argument.range = ResourceRange(native.cast<std::shared_ptr<Resource>>());
-            if (!argument.range.resource->is_init()) return false;
+            memory.emplace_back(native.cast<std::shared_ptr<Resource>>());
+            if (!memory.back().resource->is_init()) return false;
         }
-        owners.push_back(std::move(owner));
+        if (!owners) continue;
+        py::object owner = py::reinterpret_borrow<py::object>(tensor);
+        while (part && is_view(slot_of(owner.ptr(), native_name))) owner = slot_of(owner.ptr(), base_name);
+        owners->push_back(std::move(owner));
     }
     return true;
 }
@@ -381,8 +426,8 @@ std::shared_ptr<CallForm> CallTable::form_of(const CallFamily& family, const Cal
             continue;
         }
         const py::object native = slot_of(value, native_name);
-        sizes.push_back(py::isinstance<BufferView>(native) ? native.cast<const BufferView&>().size()
-                                                           : native.cast<const Resource&>().nbytes());
+        sizes.push_back(is_view(native) ? native.cast<const BufferView&>().size()
+                                        : native.cast<const Resource&>().nbytes());
     }
     for (const auto& uses : family.equal) {
         std::optional<uint64_t> count;
@@ -399,13 +444,14 @@ std::shared_ptr<CallForm> CallTable::form_of(const CallFamily& family, const Cal
         if (size == 0 || size % family.stride != 0) return nullptr;
         const uint64_t count = size / family.stride;
         const uint64_t groups = (count + family.local_size - 1) / family.local_size;
-        if (groups > form->base.device->limits().maxComputeWorkGroupCount[family.axis]) return nullptr;
-        form->groups = {1, 1, 1};
-        form->groups[family.axis] = static_cast<uint32_t>(groups);
+        const auto& limits = form->program->parts().front().base.device->limits();
+        if (groups > limits.maxComputeWorkGroupCount[family.axis]) return nullptr;
+        Groups& own = form->groups.front() = {1, 1, 1};
+        own[family.axis] = static_cast<uint32_t>(groups);
         std::array<uint64_t, 3> extent{1, 1, 1};
         extent[family.axis] = count;
         form->info = py::make_tuple(py::make_tuple(extent[0], extent[1], extent[2]),
-                                    py::make_tuple(form->groups[0], form->groups[1], form->groups[2]), true);
+                                    py::make_tuple(own[0], own[1], own[2]), true);
     }
     for (const size_t i : family.arrays) {
         auto& slot = form->slots[i];
@@ -429,26 +475,27 @@ std::shared_ptr<CallEntry> CallTable::entry(const py::list& arguments, const py:
                                             const py::list& owners, const py::object& make,
                                             const py::object& indirect) {
     Key key;
-    for (const Argument& argument : kp::arguments_of(arguments)) add_words(key, argument);
+    for (const auto& [set, binding, element, range, sampler, texels] : arguments_of(arguments))
+        add_words(key, set, binding, element, range, sampler.get(), texels);
     std::vector<ResourceRange> reached;
     for (const py::handle each : references) {
         reached.push_back(each.cast<ResourceRange>());
-        add_words(key, {UINT32_MAX, UINT32_MAX, 0, reached.back(), nullptr});
+        add_words(key, UINT32_MAX, UINT32_MAX, 0, reached.back());
     }
     ResourceRange groups;
     if (!indirect.is_none()) {
         groups = indirect.cast<ResourceRange>();
-        add_words(key, {UINT32_MAX, UINT32_MAX, 1, groups, nullptr});
+        add_words(key, UINT32_MAX, UINT32_MAX, 1, groups);
     }
     if (auto found = find_entry(key)) return found;
     std::vector<py::object> all;
     for (const py::handle each : owners) all.push_back(py::reinterpret_borrow<py::object>(each));
-    return add_entry(std::move(key), make().cast<std::shared_ptr<Algorithm>>(),
-                     {std::move(reached), std::move(groups)}, all);
+    return add_entry(std::move(key),
+                     {{make().cast<std::shared_ptr<Algorithm>>(), {std::move(reached), std::move(groups)}}},
+                     all);
 }
 
-std::shared_ptr<CallEntry> CallTable::add_entry(Key key, std::shared_ptr<Algorithm> algorithm,
-                                                DispatchMemory memory,
+std::shared_ptr<CallEntry> CallTable::add_entry(Key key, std::vector<Bound> work,
                                                 const std::vector<py::object>& owners) {
     while (all_.size() >= most_entries_) drop(*all_[random_() % all_.size()]);
     if (!ended_) {
@@ -461,8 +508,7 @@ std::shared_ptr<CallEntry> CallTable::add_entry(Key key, std::shared_ptr<Algorit
         });
     }
     auto made = std::make_shared<CallEntry>();
-    made->algorithm = std::move(algorithm);
-    made->memory = std::move(memory);
+    made->work = std::move(work);
     made->number = made_++;
     for (size_t i = 0; i < owners.size(); ++i) {
         const auto repeats = [&](const py::object& other) { return other.is(owners[i]); };
@@ -508,134 +554,221 @@ void CallTable::drop(CallEntry& entry) noexcept {
     all_[entry.place]->place = entry.place;
     all_.pop_back();
     for (const auto& watcher : entry.watchers) watched_.erase(watcher.ptr());
-    if (!lines_.empty()) lines_[entry.number % lines_.size()].forget(*entry.algorithm);
-    for (auto& line : submitting_) line.forget(*entry.algorithm);
+    if (entry.work.empty()) return;
+    const Algorithm& algorithm = *entry.work.front().algorithm;
+    if (!lines_.empty())
+        if (const auto& line = lines_[entry.number % lines_.size()]) line->forget(algorithm);
+    for (const auto& line : submitting_) line->forget(algorithm);
 }
 
 void CallTable::clear() {
     while (!all_.empty()) drop(*all_.back());
     plans_.clear();
     once_.clear();
-    forms_.clear();
+    while (!forms_.empty()) drop_form(forms_.begin());
+    places_.clear();
     families_.clear();
+    vocabulary_.known = py::dict();
 }
 
 // -- running ------------------------------------------------------------------------------------------------
 
-CallLine& CallTable::line_of(const CallEntry& entry) {
+void CallTable::run(const CallEntry& entry, std::span<const Groups> groups,
+                    std::span<const std::string> push) {
     if (lines_.size() < most_lines && entry.number >= lines_.size())
         lines_.resize(std::min(most_lines, std::max<size_t>(entry.number + 1, 2 * lines_.size())));
-    return lines_[entry.number % lines_.size()];
+    auto& own = lines_[entry.number % lines_.size()];
+    if (!own) own = std::make_shared<Line>();
+    // Another thread may have it, and this one may lose it meanwhile.
+    const std::shared_ptr<Line> line = own->taken ? std::make_shared<Line>() : own;
+    const Taken taken(*line);
+    const std::shared_ptr<Stream> stream = line->prepare(entry.work, groups, push);
+    kp::evaluate(stream);
 }
 
 void CallTable::evaluate(const std::shared_ptr<CallEntry>& entry, const std::array<int64_t, 3>& groups,
                          const py::bytes& push) {
-    const auto counts = groups_of(groups);
-    (void)prepared(entry->algorithm, counts);
-    run(line_of(*entry).prepare(entry->algorithm, counts, std::string_view(push), entry->memory));
+    const Groups counts = groups_of(groups);
+    const std::string packed = push;
+    (void)prepared(entry->work.front().algorithm, counts);
+    run(*entry, {&counts, 1}, {&packed, 1});
 }
 
 std::shared_ptr<Fence> CallTable::submit_entry(const std::shared_ptr<CallEntry>& entry,
-                                               const std::array<int64_t, 3>& groups, const py::bytes& push) {
-    const auto counts = groups_of(groups);
-    (void)prepared(entry->algorithm, counts);
-    return submit(*entry, counts, std::string_view(push));
+                                               const std::array<int64_t, 3>& groups, const py::bytes& push,
+                                               const std::optional<WaitsAndSignals>& order) {
+    const Groups counts = groups_of(groups);
+    const std::string packed = push;
+    (void)prepared(entry->work.front().algorithm, counts);
+    return submit(entry->work, true, {&counts, 1}, {&packed, 1}, order);
 }
 
-std::shared_ptr<Fence> CallTable::submit(const CallEntry& entry, const std::array<uint32_t, 3>& groups,
-                                         std::string_view push) {
-    if (submitting_.empty() || (submitting_.front().is_busy() && submitting_.size() < most_submitting))
-        submitting_.emplace_front();
-    // The oldest goes to the end. A device with many submissions in flight gets another line in its place.
-    CallLine line = std::move(submitting_.front());
-    submitting_.pop_front();
-    if (line.is_busy()) line = CallLine();
-    submitting_.push_back(std::move(line));
-    const std::shared_ptr<Stream> stream =
-        submitting_.back().prepare(entry.algorithm, groups, push, entry.memory);
+std::shared_ptr<Fence> CallTable::submit(std::span<const Bound> work, bool kept,
+                                         std::span<const Groups> groups, std::span<const std::string> push,
+                                         const std::optional<WaitsAndSignals>& order) {
+    std::shared_ptr<Line> line;
+    if (kept && !submitting_.empty() &&
+        (submitting_.size() >= most_submitting || !submitting_.front()->is_busy())) {
+        // The oldest goes to the end. A device with many submissions in flight gets another in its place.
+        line = std::move(submitting_.front());
+        submitting_.pop_front();
+    }
+    if (!line || line->is_busy()) line = std::make_shared<Line>();
+    if (kept) submitting_.push_back(line);
+    const Taken taken(*line);
+    const std::shared_ptr<Stream> stream = line->prepare(work, groups, push);
+    if (order) return submit_in_order(stream->shared_device(), {stream}, *order);
     stream->submit();
     return Fence::of({stream});
 }
 
 // -- a function's calls -------------------------------------------------------------------------------------
 
-py::object CallTable::run_again(const std::shared_ptr<CallEntry>& entry, const CallArguments& given) {
-    Repetition& call = *entry->repetition;
-    if (call.busy) return unknown();  // another thread waits for it
-    struct Busy {
-        bool& flag;
-        explicit Busy(bool& busy) : flag(busy) { flag = true; }
-        ~Busy() { flag = false; }
-        Busy(const Busy&) = delete;
-        Busy& operator=(const Busy&) = delete;
-    } const busy(call.busy);
-    py::object fresh;
-    if (call.stream)
-        run(call.stream);
-    else
-        fresh = call.make();
-    if (!call.after.is_none()) call.after();
-    const auto result = [&](const std::pair<int64_t, int64_t>& place) {
-        const auto [value, item] = place;
-        if (value < 0) return py::reinterpret_borrow<py::object>(fresh[py::int_(item)]);
-        PyObject* found = given.value(static_cast<size_t>(value));
-        return py::reinterpret_borrow<py::object>(item < 0 ? found : PyTuple_GET_ITEM(found, item));
-    };
-    if (call.single) return result(call.results.front());
-    py::tuple all(call.results.size());
-    for (size_t i = 0; i < call.results.size(); ++i) all[i] = result(call.results[i]);
-    return all;
+const CallTable::Kept* CallTable::find_kept(CallArguments& given) {
+    const auto places = places_.find(given.key());
+    if (places == places_.end() || !given.add_values(vocabulary_, places->second)) return nullptr;
+    const auto found = forms_.find(given.key());
+    return found == forms_.end() ? nullptr : &found->second;
 }
 
-py::object CallTable::recorded(const py::object& args, const py::object& keywords) {
-    CallArguments given;
-    if (!given.read(vocabulary_, args.ptr(), keywords.ptr()) || !given.mark()) return unknown();
-    const auto found = plans_.find(given.key());
-    if (found == plans_.end()) return unknown();
-    const Repetition& call = *found->second.entry->repetition;
-    return py::make_tuple(call.stream, call.make);
+void CallTable::find_parameters(Prepared& found, CallArguments& given, PyObject* args, PyObject* keywords) {
+    if (places_.empty() || !given.read_parameters(vocabulary_, args, keywords)) return;
+    const Kept* kept = find_kept(given);
+    if (!kept || !kept->native) return;
+    const std::shared_ptr<CallForm> form = kept->native;
+    if (!memory_of(*form, given.all(), found.memory)) return;
+    found.form = form;
+    found.found = packed(*form, given.all(), found.push);
 }
 
-bool CallTable::repeats(const py::object& args, const py::object& keywords, bool marked,
-                        const py::object& first) {
+bool CallTable::packed(const CallForm& form, std::span<PyObject* const> given,
+                       std::vector<std::string>& push) {
+    if (form.pack.is_none()) {
+        push = form.push;
+        return true;
+    }
+    py::list values(given.size());
+    for (size_t i = 0; i < given.size(); ++i) values[i] = py::reinterpret_borrow<py::object>(given[i]);
+    const py::object made = form.pack(values);
+    if (made.is_none()) return false;  // the form is for numbers of another dtype
+    push = made.cast<std::vector<std::string>>();
+    return true;
+}
+
+py::object CallTable::find_form(const Given& call) {
     CallArguments given;
-    if (!given.read(vocabulary_, args.ptr(), keywords.ptr()) || (marked && !given.mark())) return false;
+    if (!given.take(vocabulary_, call.values, call.outs, call.extra)) return py::none();
+    const Kept* kept = find_kept(given);
+    return kept ? kept->form : py::none();
+}
+
+void CallTable::keep(const Given& call, const std::vector<uint32_t>& places, const py::object& form,
+                     uint64_t nbytes, std::shared_ptr<CallForm> native) {
+    if (places_.size() >= most_kinds || vocabulary_.known.size() >= most_kinds) clear();
+    CallArguments given;
+    if (!given.take(vocabulary_, call.values, call.outs, call.extra)) return;
+    auto& all = places_.try_emplace(Key(given.key().begin(), given.key().end())).first->second;
+    for (const uint32_t place : places)
+        if (std::ranges::find(all, place) == all.end()) all.push_back(place);
+    if (!given.add_values(vocabulary_, all)) return;
+    std::vector<py::object> dtypes = dtypes_of(given);
+    if (const auto earlier = forms_.find(given.key()); earlier != forms_.end()) drop_form(earlier);
+    forms_.emplace(Key(given.key().begin(), given.key().end()),
+                   Kept{std::move(native), form, nbytes, std::move(dtypes)});
+}
+
+void CallTable::drop_form(Table<Kept>::iterator place) {
+    const Kept kept = std::move(place->second);
+    forms_.erase(place);
+    for (size_t i = all_.size(); kept.native && i-- > 0;)
+        // Other entries may end with what one holds.
+        if (i < all_.size() && all_[i]->form == kept.native.get()) drop(*all_[i]);
+}
+
+void CallTable::drop_a_form() {
+    if (!forms_.empty())
+        drop_form(std::next(forms_.begin(), static_cast<int64_t>(random_() % forms_.size())));
+}
+
+uint64_t CallTable::kept_bytes() const noexcept {
+    uint64_t found = 0;
+    for (const auto& [key, kept] : forms_) found += kept.nbytes;
+    return found;
+}
+
+void CallTable::repeat(const py::object& args, const py::object& keywords, const Given& call,
+                       const py::sequence& given) {
+    CallArguments exactly, taken;
+    if (!exactly.read(vocabulary_, args.ptr(), keywords.ptr()) ||
+        !taken.take(vocabulary_, call.values, call.outs, call.extra))
+        return;
+    const Kept* kept = find_kept(taken);
+    if (!kept || !kept->native) return;
+    const std::shared_ptr<CallForm> form = kept->native;
+    std::vector<PyObject*> all;
+    for (const py::handle each : given) all.push_back(each.ptr());
+    std::vector<std::string> push;
+    if (packed(*form, taken.all(), push)) repeat(exactly, form, all, std::move(push));
+}
+
+void CallTable::repeat(PyObject* args, PyObject* keywords, Prepared& found, std::span<PyObject* const> all) {
+    CallArguments exactly;
+    if (exactly.read(vocabulary_, args, keywords)) repeat(exactly, found.form, all, std::move(found.push));
+}
+
+py::object CallTable::made_for(const CallForm& form, std::vector<std::shared_ptr<Buffer>>& memory) const {
+    static PyObject* const native_name = interned("_native");
+    const py::object context = slot_of(const_cast<PyObject*>(vocabulary_.manager), native_name);
+    py::list natives(form.fresh.size());
+    for (const auto& [nbytes, type] : form.fresh) {
+        memory.push_back(make_buffer(context.cast<const Context&>(), py::none(), nbytes, type, std::nullopt));
+        natives[memory.size() - 1] = memory.back();
+    }
+    return form.tensors(natives).cast<py::list>();
+}
+
+// Whether a call like this one was made before, over the same first tensor, and there is room for it.
+bool CallTable::repeats(std::span<const uint64_t> key, PyObject* first) {
     // Of a tensor always the same, while it lives.
-    const auto seen = py::reinterpret_steal<py::object>(PyWeakref_NewRef(first.ptr(), nullptr));
+    const auto seen = py::reinterpret_steal<py::object>(PyWeakref_NewRef(first, nullptr));
     if (!seen) throw py::error_already_set();
-    const auto found = once_.find(given.key());
+    const auto found = once_.find(key);
     if (found == once_.end() || !found->second.is(seen)) {
         if (once_.size() >= 4 * most_entries_) once_.clear();
-        once_.insert_or_assign(Key(given.key().begin(), given.key().end()), seen);
+        once_.insert_or_assign(Key(key.begin(), key.end()), seen);
         return false;
     }
     // Of more calls in turn than are kept few are prepared.
-    return all_.size() < most_entries_ || random_() % 64 == 0;
+    return !plans_.contains(key) && (all_.size() < most_entries_ || random_() % 64 == 0);
 }
 
-void CallTable::repeat(const py::object& args, const py::object& keywords, bool marked,
-                       std::shared_ptr<Stream> stream, py::object make, py::object after,
-                       const py::list& results, bool single, const py::list& owners, const py::object& form) {
-    CallArguments given;
-    if (!given.read(vocabulary_, args.ptr(), keywords.ptr()) || (marked && !given.mark())) return;
-    if (plans_.contains(given.key())) return;  // another thread was first, or runs it
-    std::vector<py::object> all;
-    for (const py::handle each : owners) all.push_back(py::reinterpret_borrow<py::object>(each));
-    const auto made = add_entry(Key(given.key().begin(), given.key().end()), nullptr, {}, all);
-    auto& call = made->repetition.emplace();
-    call.stream = std::move(stream);
-    call.make = std::move(make);
-    call.after = std::move(after);
-    for (const py::handle each : results) call.results.push_back(each.cast<std::pair<int64_t, int64_t>>());
-    call.single = single;
-    call.form = form.ptr();
-    add_plan(given.key(), {nullptr, made});
-}
-
-void CallTable::drop_of(const py::object& form) {
-    for (size_t i = all_.size(); i-- > 0;)
-        // Other entries may end with what one holds.
-        if (i < all_.size() && all_[i]->repetition && all_[i]->repetition->form == form.ptr()) drop(*all_[i]);
+void CallTable::repeat(const CallArguments& given, const std::shared_ptr<CallForm>& form,
+                       std::span<PyObject* const> all, std::vector<std::string> push) {
+    std::vector<py::object> owners;
+    Key own{reinterpret_cast<uintptr_t>(form.get())};
+    for (PyObject* each : all)
+        if (reinterpret_cast<PyObject*>(Py_TYPE(each)) == vocabulary_.tensor_type.ptr()) {
+            own.push_back(reinterpret_cast<uintptr_t>(each));
+            owners.push_back(py::reinterpret_borrow<py::object>(each));
+        }
+    if (owners.empty() || !repeats(given.key(), owners.front().ptr())) return;
+    Exactly exactly{std::move(push), {}, {}};
+    for (const auto& result : form->results) {
+        const auto found = result.value < 0 ? std::pair<int64_t, int64_t>(result.value, -1)
+                                            : given.place_of(all[static_cast<size_t>(result.value)]);
+        if (found.first == -1) return;
+        exactly.results.push_back(found);
+    }
+    if (!memory_of(*form, all, exactly.memory)) return;
+    auto entry = find_entry(own);
+    if (!entry) {
+        std::vector<Bound> work;
+        if (form->fresh.empty()) work = form->program->bound(exactly.memory, form->groups);
+        for (size_t i = 0; i < work.size(); ++i) (void)prepared(work[i].algorithm, form->groups[i]);
+        entry = add_entry(std::move(own), std::move(work), owners);
+        entry->form = form.get();
+    }
+    add_plan(given.key(), {form, entry, std::make_shared<const Exactly>(std::move(exactly))});
 }
 
 // -- learning -----------------------------------------------------------------------------------------------
@@ -648,35 +781,28 @@ void CallTable::learn(const py::object& args, const py::object& keywords,
     CallArguments given;
     if ((entry && entry->dropped) || !given.read(vocabulary_, args.ptr(), keywords.ptr())) return;
     auto form = std::make_shared<CallForm>();
-    form->groups = groups_of(groups);
-    if (!algorithm.fits(form->groups)) return;  // it runs in layers
-    form->base = algorithm.base();
+    form->groups = {groups_of(groups)};
+    if (!algorithm.fits(form->groups.front())) return;  // it runs in layers
     form->check = std::move(check);
     form->checked = std::string(push);
     form->info = std::move(info);
+    Dispatches::Part part{algorithm.base(), {}, {}, {}};
     for (const py::handle each : slots) {
         const auto parts = each.cast<py::tuple>();
-        CallForm::Slot slot{parts[0].cast<size_t>(),
-                            parts[1].cast<uint32_t>(),
-                            parts[2].cast<uint32_t>(),
-                            parts[3].cast<int64_t>(),
-                            {}};
+        part.places.push_back({parts[1].cast<uint32_t>(), parts[2].cast<uint32_t>(),
+                               static_cast<uint32_t>(form->slots.size())});
+        CallForm::Slot slot{parts[3].cast<int64_t>(), {}, parts[0].cast<size_t>()};
         if (!parts[4].is_none()) slot.array = parts[4].cast<ResourceRange>();
         form->copies = form->copies || slot.array.resource;
         form->slots.push_back(std::move(slot));
     }
+    form->program = std::make_shared<Dispatches>(std::vector{std::move(part)}, form->groups);
     for (const py::handle each : results) {
         const auto parts = each.cast<py::tuple>();
         form->results.push_back(
             {parts[0].cast<int64_t>(), parts[1].cast<ResourceRange>(), parts[2].cast<py::object>()});
     }
-    static PyObject* const dtype_names[] = {interned("dtype"), interned("_dtype")};
-    for (size_t i = 0; i < given.values(); ++i)
-        for (PyObject* each : dtype_names)
-            if (PyObject* dtype = PyObject_GetAttr(given.value(i), each))
-                form->kept.push_back(py::reinterpret_steal<py::object>(dtype));
-            else
-                PyErr_Clear();
+    form->kept = dtypes_of(given);
     const bool watched = entry && std::ranges::all_of(form->slots, [&](const auto& slot) {
                              if (slot.array.resource) return true;
                              PyObject* object = given.value(static_cast<size_t>(slot.value));
@@ -684,9 +810,9 @@ void CallTable::learn(const py::object& args, const py::object& keywords,
                                  return PyWeakref_GetObject(watcher.ptr()) == object;
                              });
                          });
-    if (watched) add_plan(given.key(), {form, entry});
+    if (watched) add_plan(given.key(), {form, entry, {}});
     if (!general || !given.read_shapes(vocabulary_)) return;
-    add_form(given.key(), form);
+    add_form(given.key(), {form, {}});
     if (family.is_none() || !given.read_dtypes(vocabulary_)) return;
     auto made = std::make_shared<CallFamily>();
     made->form = *form;
@@ -719,54 +845,123 @@ void CallTable::learn(const py::object& args, const py::object& keywords,
     families_.insert_or_assign(Key(given.key().begin(), given.key().end()), std::move(made));
 }
 
-void CallTable::add_form(std::span<const uint64_t> key, std::shared_ptr<CallForm> form) {
+void CallTable::add_form(std::span<const uint64_t> key, Kept kept) {
     if (forms_.size() >= most_forms) forms_.erase(forms_.begin());
-    forms_.insert_or_assign(Key(key.begin(), key.end()), std::move(form));
+    forms_.insert_or_assign(Key(key.begin(), key.end()), std::move(kept));
 }
 
 void bind_call_table(py::module_& m) {
+    using Names = std::vector<std::string>;
     py::class_<CallEntry, std::shared_ptr<CallEntry>>(m, "CallEntry")
-        .def_property_readonly("algorithm", [](const CallEntry& e) { return e.algorithm; });
+        .def_property_readonly("algorithm", [](const CallEntry& e) { return e.work.front().algorithm; });
+    py::class_<CallForm, std::shared_ptr<CallForm>>(m, "CallForm")
+        .def(py::init([](std::shared_ptr<Dispatches> program, const std::vector<int64_t>& slots,
+                         const std::vector<ResourceRange>& own, const std::vector<int64_t>& results,
+                         bool several, std::vector<std::string> push, py::object pack,
+                         std::vector<std::pair<uint64_t, int>> fresh, py::object tensors, py::object after) {
+                 auto made = std::make_shared<CallForm>();
+                 made->groups = program->groups();
+                 made->program = std::move(program);
+                 for (const int64_t value : slots) made->slots.push_back({value, {}, 0});
+                 for (const auto& memory : own) made->slots.push_back({-1, memory, 0});
+                 for (const int64_t value : results) made->results.push_back({value, {}, {}});
+                 made->several = several;
+                 made->push = std::move(push);
+                 made->pack = std::move(pack);
+                 made->fresh = std::move(fresh);
+                 made->tensors = std::move(tensors);
+                 made->after = std::move(after);
+                 return made;
+             }),
+             py::kw_only(), py::arg("program"), py::arg("slots"), py::arg("own"), py::arg("results"),
+             py::arg("several"), py::arg("push"), py::arg("pack"), py::arg("fresh"), py::arg("tensors"),
+             py::arg("after"));
+    const auto vocabulary = [](const py::object& tensor_type, const py::object& manager,
+                               const py::object& missing) {
+        CallVocabulary made;
+        made.tensor_type = tensor_type;
+        made.manager = manager.ptr();
+        made.missing = missing;
+        return made;
+    };
+    const auto add = [](CallVocabulary& to, const Names& names, CallVocabulary::Role role) {
+        uint32_t number = 0;
+        for (const auto& each : names)
+            to.names.push_back({py::reinterpret_steal<py::object>(interned(each.c_str())), role, number++});
+        return number;
+    };
+    using Role = CallVocabulary::Role;
+    using Given = CallTable::Given;
     py::class_<CallTable, std::shared_ptr<CallTable>>(m, "CallTable")
-        .def(py::init([](const py::object& tensor_type, const std::vector<std::string>& bindings,
-                         const std::vector<std::string>& counts, const std::vector<std::string>& constants,
-                         const py::object& manager,
-                         const std::vector<std::pair<std::string, uint32_t>>& fields, size_t push_size,
-                         py::object pack, size_t parameters, py::object missing, std::string name,
-                         size_t most_entries, bool values) {
-                 CallVocabulary vocabulary;
-                 vocabulary.tensor_type = tensor_type;
-                 vocabulary.values = values;
-                 const auto add = [&](const std::string& text, CallVocabulary::Role role, uint32_t field) {
-                     vocabulary.names.push_back(
-                         {py::reinterpret_steal<py::object>(interned(text.c_str())), role, field});
-                 };
-                 for (const auto& each : counts) add(each, CallVocabulary::Role::counts, 0);
-                 for (const auto& each : bindings) add(each, CallVocabulary::Role::binding, 0);
-                 for (const auto& each : constants)
-                     add(each, CallVocabulary::Role::push_constant, vocabulary.push_constants++);
+        .def(py::init([=](const py::object& tensor_type, const py::object& manager, const py::object& missing,
+                          const Names& bindings, const Names& counts, const Names& constants,
+                          const std::vector<std::pair<std::string, uint32_t>>& fields, size_t push_size,
+                          py::object pack, size_t parameters, std::string name, size_t most_entries) {
+                 CallVocabulary words = vocabulary(tensor_type, manager, missing);
+                 add(words, counts, Role::counts);
+                 add(words, bindings, Role::binding);
+                 words.push_constants = add(words, constants, Role::push_constant);
                  std::vector<CallTable::PushField> all;
                  for (const auto& [code, offset] : fields) all.push_back({code.at(0), offset});
-                 return std::make_shared<CallTable>(std::move(vocabulary), manager, std::move(all), push_size,
-                                                    std::move(pack), parameters, std::move(missing),
-                                                    std::move(name), most_entries);
+                 return std::make_shared<CallTable>(std::move(words), std::move(all), push_size,
+                                                    std::move(pack), parameters, std::move(name),
+                                                    most_entries);
              }),
-             py::kw_only(), py::arg("tensor_type"), py::arg("bindings"), py::arg("counts"),
-             py::arg("constants"), py::arg("manager"), py::arg("fields"), py::arg("push_size"),
-             py::arg("pack"), py::arg("parameters"), py::arg("missing"), py::arg("name"),
-             py::arg("most_entries"), py::arg("values") = false)
+             py::kw_only(), py::arg("tensor_type"), py::arg("manager"), py::arg("missing"),
+             py::arg("bindings"), py::arg("counts"), py::arg("constants"), py::arg("fields"),
+             py::arg("push_size"), py::arg("pack"), py::arg("parameters"), py::arg("name"),
+             py::arg("most_entries"))
+        .def_static(
+            "of_function",
+            [=](const py::object& tensor_type, const py::object& manager, const py::object& missing,
+                const Names& parameters, const std::vector<py::object>& defaults,
+                const std::vector<std::vector<py::object>>& plain, size_t by_position, bool writes,
+                const py::object& facts, const py::object& shared, std::string name, size_t most_entries) {
+                CallVocabulary words = vocabulary(tensor_type, manager, missing);
+                add(words, parameters, Role::binding);
+                auto& function = words.function.emplace();
+                for (size_t i = 0; i < defaults.size(); ++i)
+                    function.parameters.push_back({defaults[i], plain.at(i)});
+                function.by_position = by_position;
+                function.writes = writes;
+                function.facts = facts;
+                function.shared = shared;
+                return std::make_shared<CallTable>(std::move(words), std::vector<CallTable::PushField>{}, 0,
+                                                   py::none(), 0, std::move(name), most_entries);
+            },
+            py::kw_only(), py::arg("tensor_type"), py::arg("manager"), py::arg("missing"),
+            py::arg("parameters"), py::arg("defaults"), py::arg("plain"), py::arg("by_position"),
+            py::arg("writes"), py::arg("facts"), py::arg("shared"), py::arg("name"), py::arg("most_entries"))
         .def("call", &CallTable::call)
-        .def("submit", py::overload_cast<const py::object&, const py::object&>(&CallTable::submit))
+        .def("submit",
+             py::overload_cast<const py::object&, const py::object&, const std::optional<WaitsAndSignals>&>(
+                 &CallTable::submit),
+             py::arg("args"), py::arg("keywords"), py::arg("order") = py::none())
         .def("bind", &CallTable::bind)
         .def("entry", &CallTable::entry, py::arg("arguments"), py::arg("references"), py::arg("owners"),
              py::arg("make"), py::arg("indirect") = py::none())
         .def("evaluate", &CallTable::evaluate)
-        .def("submit_entry", &CallTable::submit_entry)
+        .def("submit_entry", &CallTable::submit_entry, py::arg("entry"), py::arg("groups"),
+             py::arg("push_constants"), py::arg("order") = py::none())
         .def("learn", &CallTable::learn)
-        .def("repeats", &CallTable::repeats)
-        .def("repeat", &CallTable::repeat)
-        .def("recorded", &CallTable::recorded)
-        .def("drop_of", &CallTable::drop_of)
+        .def("find_form",
+             [](CallTable& t, const py::sequence& values, const py::tuple& outs, const py::tuple& extra) {
+                 return t.find_form({values, outs, extra});
+             })
+        .def("keep",
+             [](CallTable& t, const py::sequence& values, const py::tuple& outs, const py::tuple& extra,
+                const std::vector<uint32_t>& places, const py::object& form, uint64_t nbytes,
+                std::shared_ptr<CallForm> native) {
+                 t.keep({values, outs, extra}, places, form, nbytes, std::move(native));
+             })
+        .def("repeat",
+             [](CallTable& t, const py::object& args, const py::object& keywords, const py::sequence& values,
+                const py::tuple& outs, const py::tuple& extra, const py::sequence& given) {
+                 t.repeat(args, keywords, {values, outs, extra}, given);
+             })
+        .def_property_readonly("forms", &CallTable::forms)
+        .def_property_readonly("kept_bytes", &CallTable::kept_bytes)
+        .def("drop_a_form", &CallTable::drop_a_form)
         .def("clear", &CallTable::clear)
         .def("__len__", &CallTable::size)
         .def_readwrite("name", &CallTable::name)

@@ -2,12 +2,10 @@
 // (kompute_py/_kernels, kompute_py/_functions) and describes it here; from then on a call of the same kind
 // needs no Python code.
 //
-// Four tables, from the most to the least specific. A function's calls are in the first; its forms are those
-// of Python.
+// Four tables, from the most to the least specific.
 // - plans: calls with the very same tensors. One look-up, then the submission.
 // - forms: calls with tensors of the same shapes and dtypes, so that everything but the memory is checked.
-// The
-//   tensors' entry is looked up or made.
+//   The tensors' entry is looked up or made. A function's calls get one when they are made again.
 // - families: calls with arguments of the same dtypes, if the groups follow the number of elements of one
 //   argument, and the arrays only have to agree in their numbers of elements. A call of a new shape gets a
 //   form.
@@ -16,12 +14,12 @@
 // No table is ordered by use, so cyclic use does not thrash. A table that is full drops an entry at random.
 // Entries keep their memory alive, so they must not outlive the Python objects that own it: weak references
 // tell their end. All of this runs under the interpreter lock and, except for those ends, under the kernel's
-// lock. A function has no lock: a call of it that runs is busy, and a second one goes the longer way.
+// lock. A function has no lock: while a call of it runs, others may come.
 #pragma once
 
 #include "call_arguments.hpp"
-#include "run/call_line.hpp"
-#include "run/fence.hpp"
+#include "call_support.hpp"
+#include "dispatches.hpp"
 
 #include <deque>
 #include <random>
@@ -30,7 +28,7 @@
 
 namespace kp {
 
-// What is prepared for certain memory: a kernel's descriptor sets, or a function's recording.
+// The descriptor sets for certain memory.
 struct CallEntry;
 struct CallForm;
 struct CallFamily;
@@ -43,16 +41,16 @@ public:
         uint32_t offset = 0;
     };
 
-    CallTable(CallVocabulary vocabulary, const py::object& manager, std::vector<PushField> fields,
-              size_t push_size, py::object pack, size_t parameters, py::object missing, std::string name,
-              size_t most_entries);
+    CallTable(CallVocabulary vocabulary, std::vector<PushField> fields, size_t push_size, py::object pack,
+              size_t parameters, std::string name, size_t most_entries);
     CallTable(const CallTable&) = delete;
     CallTable& operator=(const CallTable&) = delete;
 
     // The result of the call, or NotImplemented if it was not prepared.
     [[nodiscard]] py::object call(const py::object& args, const py::object& keywords);
     // A fence, or NotImplemented.
-    [[nodiscard]] py::object submit(const py::object& args, const py::object& keywords);
+    [[nodiscard]] py::object submit(const py::object& args, const py::object& keywords,
+                                    const std::optional<WaitsAndSignals>& order);
     // (native operation, push constants, memory by parameter, `info` of `learn`), or NotImplemented.
     [[nodiscard]] py::object bind(const py::object& args, const py::object& keywords);
 
@@ -65,7 +63,8 @@ public:
                   const py::bytes& push);
     [[nodiscard]] std::shared_ptr<Fence> submit_entry(const std::shared_ptr<CallEntry>& entry,
                                                       const std::array<int64_t, 3>& groups,
-                                                      const py::bytes& push);
+                                                      const py::bytes& push,
+                                                      const std::optional<WaitsAndSignals>& order);
     // Prepares calls like this one. `slots`: for each bound parameter (parameter, set, binding, number of its
     // value or -1, memory of an array or None). `results`: for each result (number of its value or -1,
     // memory, function that makes the array or None). `check(push)`: False if other push constants must be
@@ -78,21 +77,23 @@ public:
                const std::array<int64_t, 3>& groups, const py::bytes& push, py::object check, py::object info,
                bool general, const py::object& family);
 
-    // Of a function: whether a call like this one was made before, over the same `first` tensor, and there is
-    // room for it. `marked`: the call is submitted, not waited for.
-    [[nodiscard]] bool repeats(const py::object& args, const py::object& keywords, bool marked,
-                               const py::object& first);
-    // Prepares the very same call of a function. `stream` runs it, or else the function `make`, which returns
-    // its new results; `after` is called then, unless it is None. `results`: for each (number of the value
-    // that it is, or -1 for a new one; its place in the tuple, or among the new ones; else -1). `single`: the
-    // call returns the only result. `owners`: the tensors with which it ends. `form`: what it was made from.
-    void repeat(const py::object& args, const py::object& keywords, bool marked,
-                std::shared_ptr<Stream> stream, py::object make, py::object after, const py::list& results,
-                bool single, const py::list& owners, const py::object& form);
-    // The (stream, `make`) of a call that is submitted, or NotImplemented.
-    [[nodiscard]] py::object recorded(const py::object& args, const py::object& keywords);
-    // Drops the calls that were made from `form`.
-    void drop_of(const py::object& form);
+    // The values of a function's parameters, the memory for its results, and what else a form depends on.
+    struct Given {
+        py::sequence values;
+        py::tuple outs, extra;
+    };
+    // The form that `keep` was given for such a call, or None.
+    [[nodiscard]] py::object find_form(const Given& call);
+    // Keeps a form, which has so many bytes. `places` are those of the numbers that it depends on. `native`:
+    // None if Python must run it.
+    void keep(const Given& call, const std::vector<uint32_t>& places, const py::object& form, uint64_t nbytes,
+              std::shared_ptr<CallForm> native);
+    // Prepares the very same call if it is made again. `given`: all memory and numbers, lists one by one.
+    void repeat(const py::object& args, const py::object& keywords, const Given& call,
+                const py::sequence& given);
+    [[nodiscard]] size_t forms() const noexcept { return forms_.size(); }
+    [[nodiscard]] uint64_t kept_bytes() const noexcept;
+    void drop_a_form();
 
     [[nodiscard]] size_t size() const noexcept { return all_.size(); }
     void clear();
@@ -121,48 +122,86 @@ private:
     using Key = std::vector<uint64_t>;
     template <typename T>
     using Table = std::unordered_map<Key, T, Hash, Same>;
+    // Of the very same call of a function.
+    struct Exactly {
+        std::vector<std::string> push;
+        // Of each result the number of the value and its place in that, or -1; or -2 - n for a new one.
+        std::vector<std::pair<int64_t, int64_t>> results;
+        std::vector<ResourceRange> memory;  // if it has new results
+    };
     struct Plan {
         std::shared_ptr<CallForm> form;
         std::shared_ptr<CallEntry> entry;
+        std::shared_ptr<const Exactly> exactly;
     };
     struct Prepared : Plan {
-        std::string push;
+        std::vector<ResourceRange> memory;  // if there is no entry
+        std::string packed;                 // a kernel's push constants
+        std::vector<std::string> push;      // a function's
+        Key own;                            // of a function's arguments, if they have one
         bool found = false;
+
+        [[nodiscard]] std::span<const std::string> pushed() const {
+            if (exactly) return exactly->push;
+            return push.empty() ? std::span<const std::string>(&packed, 1) : push;
+        }
+    };
+    struct Kept {
+        std::shared_ptr<CallForm> native;
+        py::object form;
+        uint64_t nbytes = 0;
+        std::vector<py::object> dtypes;  // those of the key
     };
     friend struct CallEntry;
 
     // Finds the call's form and, with `entry`, its entry; packs and checks its push constants.
     [[nodiscard]] Prepared find(CallArguments& given, PyObject* args, PyObject* keywords, bool entry);
-    [[nodiscard]] bool arguments_of(const CallForm& form, const CallArguments& given,
-                                    std::vector<Argument>& arguments, std::vector<py::object>& owners) const;
+    // Of a function: the same for calls that are not those of a plan.
+    void find_parameters(Prepared& found, CallArguments& given, PyObject* args, PyObject* keywords);
+    [[nodiscard]] const Kept* find_kept(CallArguments& given);
+    // The memory of a call, but new results'. `owners`: also the objects with which it ends. False if one
+    // cannot be used.
+    [[nodiscard]] bool memory_of(const CallForm& form, std::span<PyObject* const> given,
+                                 std::vector<ResourceRange>& memory,
+                                 std::vector<py::object>* owners = nullptr) const;
+    // A function's push constants; false if the form does not take these numbers.
+    [[nodiscard]] static bool packed(const CallForm& form, std::span<PyObject* const> given,
+                                     std::vector<std::string>& push);
     // A form for other shapes; null if the longer way must look at the call.
     [[nodiscard]] std::shared_ptr<CallForm> form_of(const CallFamily& family,
                                                     const CallArguments& given) const;
-    void add_form(std::span<const uint64_t> key, std::shared_ptr<CallForm> form);
+    void add_form(std::span<const uint64_t> key, Kept kept);
+    void drop_form(Table<Kept>::iterator place);
     [[nodiscard]] std::string pack(const CallArguments& given, PyObject* keywords) const;
+    [[nodiscard]] bool repeats(std::span<const uint64_t> key, PyObject* first);
+    void repeat(const CallArguments& given, const std::shared_ptr<CallForm>& form,
+                std::span<PyObject* const> all, std::vector<std::string> push);
+    void repeat(PyObject* args, PyObject* keywords, Prepared& found, std::span<PyObject* const> all);
+    // The tensors of new results, with their memory.
+    [[nodiscard]] py::object made_for(const CallForm& form,
+                                      std::vector<std::shared_ptr<Buffer>>& memory) const;
     [[nodiscard]] std::shared_ptr<CallEntry> find_entry(std::span<const uint64_t> key) const;
-    std::shared_ptr<CallEntry> add_entry(Key key, std::shared_ptr<Algorithm> algorithm, DispatchMemory memory,
+    std::shared_ptr<CallEntry> add_entry(Key key, std::vector<Bound> work,
                                          const std::vector<py::object>& owners);
     void add_plan(std::span<const uint64_t> key, Plan plan);
     void drop(CallEntry& entry) noexcept;
-    [[nodiscard]] static py::object run_again(const std::shared_ptr<CallEntry>& entry,
-                                              const CallArguments& given);
-    [[nodiscard]] CallLine& line_of(const CallEntry& entry);
-    [[nodiscard]] std::shared_ptr<Fence> submit(const CallEntry& entry, const std::array<uint32_t, 3>& groups,
-                                                std::string_view push);
+    void run(const CallEntry& entry, std::span<const Groups> groups, std::span<const std::string> push);
+    [[nodiscard]] std::shared_ptr<Fence> submit(std::span<const Bound> work, bool kept,
+                                                std::span<const Groups> groups,
+                                                std::span<const std::string> push,
+                                                const std::optional<WaitsAndSignals>& order);
 
-    const CallVocabulary vocabulary_;
-    const PyObject* const manager_;  // the kernel's, which outlives the table
+    CallVocabulary vocabulary_;
     const std::vector<PushField> fields_;
     const size_t push_size_;
     const py::object pack_;
     const size_t parameters_;
-    const py::object missing_;
     const size_t most_entries_;
     py::object ended_;  // called with the weak reference of an object that ended
 
     Table<std::shared_ptr<CallEntry>> entries_;
-    Table<std::shared_ptr<CallForm>> forms_;
+    Table<Kept> forms_;
+    Table<std::vector<uint32_t>> places_;  // of the numbers on which a function's forms depend
     Table<std::shared_ptr<CallFamily>> families_;
     Table<Plan> plans_;
     Table<py::object> once_;  // weak references to the first tensors of a function's calls
@@ -170,8 +209,8 @@ private:
     std::vector<CallEntry*> all_;
     std::minstd_rand random_;
     size_t made_ = 0;
-    std::vector<CallLine> lines_;      // of calls, by the entry's number
-    std::deque<CallLine> submitting_;  // of submissions, the oldest first
+    std::vector<std::shared_ptr<Line>> lines_;      // of calls, by the entry's number
+    std::deque<std::shared_ptr<Line>> submitting_;  // of submissions, the oldest first
 };
 
 void bind_call_table(py::module_& m);
