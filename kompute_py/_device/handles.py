@@ -63,7 +63,9 @@ def options_of_borrowed(options: Mapping[str, Any], features: Iterable[str]) -> 
 def _handle(value: Any, name: str) -> int:
     number = as_index(value, name)
     if not 0 < number < 2**64:
-        raise InvalidArgumentError(f"{name} is {shown(value)}, which is no handle: give Vulkan's, as an int")
+        raise InvalidArgumentError(
+            f"{name} is {shown(value)}, which is not a handle: give Vulkan's, as an int"
+        )
     return number
 
 

@@ -213,7 +213,7 @@ class Manager(Device):
         before the device is destroyed.
 
         The handles must be of the Vulkan loader that this package uses (KOMPUTE_PY_VULKAN_LIBRARY names
-        another one). Numbers that are no handles end the process, as everywhere in Vulkan.
+        another one). Numbers that are not handles end the process, as everywhere in Vulkan.
 
         Raises InvalidArgumentError if the physical device is not the instance's, for extensions and features
         that it does not have, without "timelineSemaphore", and for options that say how a device is made;

@@ -172,6 +172,10 @@ class Part(NamedTuple):
     blocks: tuple[Block, ...] = ()
     values: tuple[Value, ...] = ()
 
+    def name_of(self, block: int) -> str:
+        """The name of the first value in a block; "" if it has none."""
+        return next((value.name for value in self.values if value.block == block), "")
+
 
 class Content(NamedTuple):
     """A program."""

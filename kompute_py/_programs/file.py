@@ -167,8 +167,7 @@ def check_contents(part: c.Part, index: TensorIndex) -> None:
             ):
                 raise InvalidArgumentError(
                     f"the parameter {shown(name)} has shape {entry.shape} and dtype {entry.dtype}; the "
-                    "program was "
-                    f"recorded for {value.shape} and {value.dtype}"
+                    f"program was recorded for {value.shape} and {value.dtype}"
                 )
 
 

@@ -24,8 +24,9 @@ from .._functions.function import Function
 from .._kernels.kernel import Kernel
 from .._kernels.operation import OpWatchedKernel
 from .._manager.default import manager as default_manager
+from .._memory.image import Image
 from .._memory.memory import Memory
-from .._memory.reach import whole_words
+from .._memory.reach import root_of, whole_words
 from .._memory.scratch import pool_of
 from .._memory.tensor import Tensor
 from .._recording.host_call import HostCall
@@ -146,9 +147,8 @@ class Recorder:
         before = set(self.roots)
         made = self.recording(function.__name__, [stream], manager, [*inputs, *outputs])
         for key in set(self.roots) - before:
-            self.roots[key].temporary |= self.roots[
-                key
-            ].written  # functions read nothing that they did not write
+            root = self.roots[key]
+            root.temporary |= root.written  # functions read nothing that they did not write
         return made
 
     def portable(self, function: Function, args: tuple[Any, ...]) -> c.Recording:
@@ -270,8 +270,7 @@ class Recorder:
         if not kind:
             raise UnimplementedError(
                 f"{entry}: {name} records Vulkan commands by code of its own, which a program cannot hold. "
-                "Use a "
-                "kernel, or an OpHostCall between two recordings"
+                "Use a kernel, or an OpHostCall between two recordings"
             )
         common = {
             "ranges": tuple(self.range(*each) for each in found["ranges"]),
@@ -283,8 +282,7 @@ class Recorder:
             if found["by_address"]:
                 raise UnimplementedError(
                     f"{entry}: {name} reaches memory by its address, which is another one on each device: "
-                    "bind the "
-                    "memory as an argument"
+                    "bind the memory as an argument"
                 )
             data, places = found["constants"]
             return c.Step(
@@ -379,8 +377,7 @@ class Recorder:
         except InvalidArgumentError:
             raise UnimplementedError(
                 f"{memory._describe()} has elements that a program's values do not have; name a view of its "
-                "bytes: "
-                "t.view(np.uint8)"
+                "bytes: t.view(np.uint8)"
             ) from None
         return c.Value(named.name, named.role, place.block, place.offset, tuple(memory.shape), dtype)
 
@@ -495,8 +492,7 @@ def _streams_of(name: str, what: Any, manager: Callable[[], Manager]) -> tuple[M
         ):
             raise ArgumentTypeError(
                 f"The entry {shown(name)} is {kind_of(what)}; give a kernel, a ShaderModule, a sequence, "
-                "operations, or "
-                "a function with its arguments: (kp.ops.exp, kp.TensorSpec(8))"
+                "operations, or a function with its arguments: (kp.ops.exp, kp.TensorSpec(8))"
             )
         what = manager().sequence()
         for operation in operations:
@@ -505,8 +501,7 @@ def _streams_of(name: str, what: Any, manager: Callable[[], Manager]) -> tuple[M
         if not isinstance(operation, OpWatchedKernel):
             raise UnimplementedError(
                 f"{name}: {type(operation).__name__} runs Python code of its own, which a program cannot "
-                "hold. Use "
-                "an OpHostCall; its function is given again when the program is loaded"
+                "hold. Use an OpHostCall; its function is given again when the program is loaded"
             )
     native = what._native
     streams = list(native._parts) if is_split(native) else [native]
@@ -577,9 +572,8 @@ def _require_apart(places: list[c.Range]) -> None:
 
 
 def _root_of(memory: Any) -> Any:
-    while (base := getattr(memory, "base", None)) is not None:
-        memory = base
-    return memory
+    """The tensor that has the memory of a view, or the image."""
+    return memory if isinstance(memory, Image) else root_of(memory)
 
 
 def _flat(args: Iterable[Any]) -> Iterable[Any]:

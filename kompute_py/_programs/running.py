@@ -184,7 +184,7 @@ class Loaded:
             if block.host:
                 image.data().reshape(-1)[:] = self._contents.read(block.host).view(image.dtype).reshape(-1)
             return image
-        name = next((each.name for each in self.part.values if each.block == number), block.contents)
+        name = self.part.name_of(number) or block.contents
         if block.contents:
             named = load_tensors(
                 self._contents,
@@ -348,8 +348,7 @@ def check_constants(module: ShaderModule, constants: c.Constants) -> None:
         if sizes.get(identity) != size:
             raise InvalidArgumentError(
                 f"{module.name}: the specialization constant {identity} is given {size} bytes; the shader "
-                "has "
-                f"{sizes.get(identity, 'no such constant')}"
+                f"has {sizes.get(identity, 'no such constant')}"
             )
 
 
@@ -474,7 +473,7 @@ class RecordedForm:
                 )
             if not isinstance(given[place], Tensor) or given[place].is_shared:
                 raise InvalidArgumentError(
-                    f"{self.name}: {names[place]} cannot be donated: it is no Tensor of its own"
+                    f"{self.name}: {names[place]} cannot be donated: give a Tensor with its own memory"
                 )
             found.append(given[place])
         return found
@@ -652,8 +651,7 @@ class RecordedForm:
             if not isinstance(each, Memory):
                 raise ArgumentTypeError(
                     f"{self.name}.{call} works on Tensors and Images, and {value.name} is {kind_of(each)}: "
-                    "make "
-                    "one, mgr.tensor_t(array)"
+                    "make one, mgr.tensor_t(array)"
                 )
         return checked, outs
 

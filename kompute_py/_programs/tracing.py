@@ -37,12 +37,11 @@ def traced(
             }
             written |= {n for n in c.blocks_of((step,)) if id(loaded.block(n)._native) in uses}
         sequence.eval()
-        yield step.name, {_name_of(loaded.part, n): _contents(loaded, step, n) for n in sorted(written)}
+        yield (
+            step.name,
+            {loaded.part.name_of(n) or f"block {n}": _contents(loaded, step, n) for n in sorted(written)},
+        )
     yield "", {value.name: loaded.memory_of(value).read() for value in form.outputs}
-
-
-def _name_of(part: c.Part, block: int) -> str:
-    return next((value.name for value in part.values if value.block == block), f"block {block}")
 
 
 def _contents(loaded: Loaded, step: c.Step, block: int) -> np.ndarray[Any, Any]:

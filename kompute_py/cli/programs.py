@@ -66,10 +66,10 @@ def program_command(
         typer.Option("--device", metavar="D", help="The device: its index, or a part of its name."),
     ] = None,
     rtol: Annotated[
-        float, typer.Option("--rtol", help="The relative difference that is no difference.")
+        float, typer.Option("--rtol", help="A relative difference up to this one does not count.")
     ] = 0.0,
     atol: Annotated[
-        float, typer.Option("--atol", help="The absolute difference that is no difference.")
+        float, typer.Option("--atol", help="An absolute difference up to this one does not count.")
     ] = 0.0,
     trace: Annotated[Path | None, typer.Option("--trace", metavar="DIR", hidden=True)] = None,
     show_traceback: Traceback = False,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import multiprocessing
 import os
 import signal
 
@@ -12,8 +11,7 @@ import pytest
 
 import kompute_py as kp
 from tests.memory.test_views import ADD_ONE, compiled
-
-CONTEXT = multiprocessing.get_context("spawn")
+from tests.support.spawned import start
 
 
 @pytest.fixture
@@ -116,14 +114,6 @@ def add_ones(connection):
     while connection.recv():
         add(frame)
         connection.send(kp.alive(detail=True, manager=mgr)["buffer"])
-
-
-def start(target, *given):
-    here, there = CONTEXT.Pipe()
-    process = CONTEXT.Process(target=target, args=(there, *given))
-    process.start()
-    there.close()
-    return process, here
 
 
 def test_row_I6_two_processes_and_the_end_of_one(sharing):

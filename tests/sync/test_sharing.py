@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import gc
-import multiprocessing
 import os
 import select
 import signal
@@ -18,8 +17,8 @@ import pytest
 
 import kompute_py as kp
 from tests.memory.test_views import ADD_ONE, compiled
+from tests.support.spawned import start
 
-CONTEXT = multiprocessing.get_context("spawn")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="file descriptors")
 
 
@@ -212,14 +211,6 @@ def add_ones(connection, handle, where):
     semaphore.wait(2 * turns, timeout=60)
     connection.send(kp.alive(detail=True, manager=mgr)["semaphore"])
     connection.recv()
-
-
-def start(target, *given):
-    here, there = CONTEXT.Pipe()
-    process = CONTEXT.Process(target=target, args=(there, *given))
-    process.start()
-    there.close()
-    return process, here
 
 
 def test_row_W12_two_processes_take_turns_on_one_memory(mgr):

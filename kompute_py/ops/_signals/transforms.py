@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from ..._compilers.compile import compile
 from ..._custom.builder import FunctionBuilder, TensorValue
 from ..._custom.selection import FunctionSelection
 from . import chirp
-
-if TYPE_CHECKING:
-    pass
 
 _SMALL = (2, 3, 5, 7, 11, 13)
 """The prime factors of the lengths that VkFFT transforms; `chirp` transforms others."""

@@ -42,7 +42,7 @@ void advise_huge_pages(void* address, uint64_t size) {
 }
 
 // Our limit counts like a heap of an eighth of it. Programs come close to a limit as a rule, to a heap
-// seldom, and what is free in pieces of blocks is no help to large tensors then.
+// seldom, and what is free in pieces of blocks does not help large tensors then.
 uint64_t largest_block(uint64_t heap, const MemoryOptions& options, uint64_t max_allocation) {
     return std::min(largest_block_on(options.limit != 0 ? std::min(heap, options.limit / 8) : heap,
                                      options.largest_block),
