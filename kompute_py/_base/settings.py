@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from .errors import ArgumentTypeError, InvalidArgumentError, shown
@@ -116,6 +116,18 @@ def to_path(value: Any, source: str, takes: str) -> str:
     if not valid:
         raise InvalidArgumentError(f"{source} is {text!r}, which no folder is called")
     return text
+
+
+def to_choice(value: Any, source: str, choices: Collection[str]) -> str:
+    """`value`, one of `choices` in any case.
+
+    Raises ArgumentTypeError or InvalidArgumentError, naming `source`, for anything else.
+    """
+    choice = value.strip().lower() if isinstance(value, str) else None
+    if choice is None or choice not in choices:
+        wrong = ArgumentTypeError if choice is None else InvalidArgumentError
+        raise wrong(f"{source} is {shown(value)}; choose one of {', '.join(choices)}")
+    return choice
 
 
 def default_cache_dir() -> str:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import marshal
+import math
 import os
 import sys
 import threading
@@ -100,7 +101,9 @@ class ShaderCache:
     def store(self, key: bytes, shader: Compiled, name: str) -> None:
         """Stores a shader from the source `name`, or nothing if the disk is full or the folder read-only."""
         path = self.path(key)
-        content = _encode(shader, name, path)
+        fields: tuple[Any, ...] = (name, *shader)
+        body = marshal.dumps(fields)
+        content = b"".join((_HEAD, _checksum(path, body), body))
         if len(content) > self.limit:
             return
         try:
@@ -121,22 +124,26 @@ class ShaderCache:
     def prune(self) -> None:
         """Deletes the least recently used entries beyond the limit, and files of ended writers."""
         entries = self.entries()
-        total = sum(entry.size for entry in entries)
-        if total > self.limit:
-            for entry in entries:
-                if total <= self.limit * _KEPT_BY_PRUNING:
-                    break
-                _remove(entry.path)
-                total -= entry.size
-        delete_abandoned(self.directory, _is_temporary)
+        excess = sum(entry.size for entry in entries) - self.limit
+        self._delete(entries, excess + self.limit * (1 - _KEPT_BY_PRUNING) if excess > 0 else 0)
 
     def clear(self) -> int:
         """Deletes all entries and returns their number."""
         entries = self.entries()
-        for entry in entries:
-            _remove(entry.path)
-        delete_abandoned(self.directory, _is_temporary)
+        self._delete(entries, math.inf)
         return len(entries)
+
+    def _delete(self, entries: list[CacheEntry], size: float) -> None:
+        """Deletes the first entries, at least `size` bytes of them, and files of ended writers."""
+        for entry in entries:
+            if size <= 0:
+                break
+            with suppress(
+                OSError, ValueError
+            ):  # another process deleted it first, or the folder is read-only
+                os.remove(entry.path)
+            size -= entry.size
+        delete_abandoned(self.directory, lambda name: f"{_SUFFIX}." in name)
 
     def _scan(self) -> Iterator[CacheEntry]:
         with suppress(OSError, ValueError), os.scandir(self.directory) as found:
@@ -170,12 +177,6 @@ def shader_cache(setting: Lookup = of_process) -> ShaderCache | None:
 _opened = functools.lru_cache(16)(ShaderCache)
 
 
-def _encode(shader: Compiled, name: str, path: str) -> bytes:
-    fields: tuple[Any, ...] = (name, *shader)
-    body = marshal.dumps(fields)
-    return b"".join((_HEAD, _checksum(path, body), body))
-
-
 def _checksum(path: str, body: bytes) -> bytes:
     # The checksum includes the entry's name, so that a copied or renamed file is invalid.
     return digest(os.fsencode(os.path.basename(path)) + body)
@@ -202,12 +203,3 @@ def _unchanged(path: str, expected: bytes) -> bool:
         return digest(read_regular(path, _MOST_INCLUDE)) == expected
     except (OSError, ValueError):
         return False
-
-
-def _is_temporary(name: str) -> bool:
-    return f"{_SUFFIX}." in name
-
-
-def _remove(path: str) -> None:
-    with suppress(OSError, ValueError):  # another process deleted it first, or the folder is read-only
-        os.remove(path)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import array
 import re
 
-from .spirv_words import CAPABILITY, HEADER, TYPE_POINTER, Module, encoded
+from .spirv_words import CAPABILITY, HEADER, PASSES, TYPE_POINTER, Module, encoded
 
 _DECLARED = re.compile(
     r"((?:\[+[^\]]*\]+\s*)*)\b(?:(?:RW|RasterizerOrdered)(?:Texture[123]D(?:Array)?|Buffer)|Buffer)\b"
@@ -30,8 +30,6 @@ _EXTENDED_FORMATS = {_RG32F, 15, 13, 20, 18}
 _TYPE_IMAGE, _READ, _WRITE = 25, 98, 99
 _PARTS = (61, 65, 66)  # loads and access chains
 _OF_IMAGE = {**dict.fromkeys((*_PARTS, _READ), 3), _WRITE: 1}  # the word of the image
-# Instructions that pass an image on: calls, composites, copies, choices, returns. All their operands are ids.
-_PASSES = (57, 80, 83, 169, 245, 254)
 _BUFFER, _STORAGE = 5, 2  # a dimension; "sampled" of storage images
 _EXTENDED, _READ_UNKNOWN, _WRITE_UNKNOWN = 49, 55, 56  # capabilities
 
@@ -64,7 +62,7 @@ def set_formats(module: Module, code: str, tree: str) -> list[str]:
     written: set[int] = set()
     passed: set[int] = set()
     for opcode, at, length in module.body:
-        if opcode in _PASSES:
+        if opcode in PASSES:
             passed.update(roots[each] for each in words[at + 1 : at + length] if each in roots)
         elif (root := roots.get(words[at + _OF_IMAGE[opcode]]) if opcode in _OF_IMAGE else None) is None:
             continue

@@ -25,7 +25,7 @@ from .._base.errors import (
     shown,
 )
 from .cache import Compiled
-from .libraries import INSTALL, TITLES, find_library
+from .libraries import INSTALL, find_library
 from .limits import too_long
 from .request import GLSLANG, Compiler, Request
 from .settings import COMPILERS, Lookup, of_process, to_compiler
@@ -48,7 +48,7 @@ _VALUE = r"[\w.:=+<>,/]+"
 _NEWEST = {"vulkan1.0": "1.0", "vulkan1.1": "1.3", "vulkan1.2": "1.5", "vulkan1.3": "1.6"}  # of SPIR-V
 
 
-_TAKE = {"glsl": ("glslang",), "hlsl": COMPILERS, "slang": ("slang",)}
+_TAKE = {"glsl": ("glslang",), "hlsl": tuple(COMPILERS), "slang": ("slang",)}
 """The compilers that take each language, the preferred one first."""
 
 
@@ -74,10 +74,10 @@ def choose_compiler(language: str, asked: str | None, setting: Lookup = of_proce
         if library is not None:
             if kind != usual[0] and wanted is None:
                 _note_fallback()
-            return Compiler(kind, TITLES[kind], library.path, f"{library.identity} {_own_identity()}")
+            return Compiler(kind, COMPILERS[kind], library.path, f"{library.identity} {_own_identity()}")
     kind = wanted or usual[0]
     raise UnavailableError(
-        f"{_SPOKEN[language]} is compiled by {TITLES[kind]} here, and its library is not found: "
+        f"{_SPOKEN[language]} is compiled by {COMPILERS[kind]} here, and its library is not found: "
         f"{INSTALL[kind]}, or name the library in the setting {kind}_library (environment variable "
         f"KOMPUTE_PY_{kind.upper()}_LIBRARY)"
     )
@@ -185,7 +185,7 @@ def _check(request: Request) -> None:
         before = option
         if not re.fullmatch(allowed, option):
             raise InvalidArgumentError(
-                f"compiler_options has {shown(option)}, which kompute_py does not pass to {TITLES[kind]}; "
+                f"compiler_options has {shown(option)}, which kompute_py does not pass to {COMPILERS[kind]}; "
                 "it passes those of the language, of layouts, of SPIR-V and of warnings"
             )
     if request.glsl_version:

@@ -14,7 +14,6 @@ from .settings import Lookup, of_process
 
 
 class _Kind(NamedTuple):
-    spoken: str
     files: str
     """A pattern of the library's file name."""
     package: str
@@ -30,13 +29,11 @@ _DXC = r"(lib)?dxcompiler(_\w+)?(\.\d+)*\.(so|dylib|dll)(\.\d+)*"
 # searched.
 _SLANG = r"(lib)?slang(-compiler)?(\.(so|dylib|dll))((\.\d+)*)|lib(slang|slang-compiler)[.\d]*\.dylib"
 _KINDS = {
-    "dxc": _Kind("DXC", _DXC, "compushady", "backends", "hlsl"),
-    "slang": _Kind("Slang", _SLANG, "slangpy", ".", "slang"),
+    "dxc": _Kind(_DXC, "compushady", "backends", "hlsl"),
+    "slang": _Kind(_SLANG, "slangpy", ".", "slang"),
 }
 INSTALL = {kind: f"pip install 'kompute_py[{each.extra}]'" for kind, each in _KINDS.items()}
 """The command that installs each compiler."""
-TITLES = {kind: each.spoken for kind, each in _KINDS.items()}
-"""The name of each in messages."""
 
 
 class Library(NamedTuple):

@@ -11,34 +11,16 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
-from .._base.settings import PREFIX, Option, default_cache_dir, find_setting, to_path
+from .._base.settings import PREFIX, Option, default_cache_dir, find_setting, to_choice, to_path
 from .._base.sizes import as_bytes
 from .limits import as_seconds
 
-COMPILERS = ("dxc", "slang")
+COMPILERS = {"dxc": "DXC", "slang": "Slang"}
+"""Those in libraries, with their names in messages."""
 Lookup = Callable[[str], Any]
 """Returns the value of a setting by its name."""
 
-
-def _library_of(spoken: str) -> Callable[[Any, str], str]:
-    return functools.partial(to_path, takes=f'{spoken}\'s library, its folder, or "" for no {spoken}')
-
-
-def to_compiler(value: Any, source: str) -> str:
-    """`value`, a compiler of HLSL. Raises ArgumentTypeError or InvalidArgumentError, naming `source`."""
-    if not isinstance(value, str) or value.strip().lower() not in COMPILERS:
-        wrong = InvalidArgumentError if isinstance(value, str) else ArgumentTypeError
-        raise wrong(f"{source} is {shown(value)}; choose one of {', '.join(COMPILERS)}")
-    return value.strip().lower()
-
-
-def to_when(value: Any, source: str) -> str:
-    """`value`, when to compile. Raises ArgumentTypeError or InvalidArgumentError, naming `source`."""
-    if not isinstance(value, str) or value.strip().lower() not in ("auto", "never"):
-        wrong = InvalidArgumentError if isinstance(value, str) else ArgumentTypeError
-        raise wrong(f"{source} is {shown(value)}; choose auto or never")
-    return value.strip().lower()
+to_compiler = functools.partial(to_choice, choices=COMPILERS)
 
 
 def _cache_dir() -> str:
@@ -61,7 +43,7 @@ OPTIONS: dict[str, Option] = {
     ),
     "compile": Option(
         'Whether source text may be compiled: "auto", or "never": the cache must have it.',
-        to_when,
+        functools.partial(to_choice, choices=("auto", "never")),
         lambda: "auto",
         empty_is_default=True,
     ),
@@ -77,18 +59,15 @@ OPTIONS: dict[str, Option] = {
         lambda: None,
         empty_is_default=True,
     ),
-    "dxc_library": Option(
-        'DXC\'s library or its folder. "" means no DXC, None to look for it.',
-        _library_of("DXC"),
-        lambda: None,
-        is_path=True,
-    ),
-    "slang_library": Option(
-        'Slang\'s library or its folder. "" means no Slang, None to look for it.',
-        _library_of("Slang"),
-        lambda: None,
-        is_path=True,
-    ),
+    **{
+        f"{kind}_library": Option(
+            f'{name}\'s library or its folder. "" means no {name}, None to look for it.',
+            functools.partial(to_path, takes=f'{name}\'s library, its folder, or "" for no {name}'),
+            lambda: None,
+            is_path=True,
+        )
+        for kind, name in COMPILERS.items()
+    },
 }
 
 

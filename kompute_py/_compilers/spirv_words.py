@@ -20,6 +20,8 @@ TYPE_INT, TYPE_VECTOR, TYPE_ARRAY, TYPE_RUNTIME_ARRAY, TYPE_POINTER = 21, 23, 28
 FUNCTION, VARIABLE, DECORATE, MEMBER_DECORATE = 54, 59, 71, 72
 TYPES = range(19, 40)
 """Opcodes that declare types."""
+PASSES = (57, 80, 83, 169, 245, 254)
+"""Calls, composites, copies, choices and returns: they pass pointers and images on. All words are ids."""
 _BINDING, _SET = 33, 34  # decorations
 
 

@@ -22,6 +22,7 @@ from .spirv_words import (
     EXTENSION,
     MEMBER_DECORATE,
     MEMBER_NAME,
+    PASSES,
     SOURCE,
     TYPE_ARRAY,
     TYPE_RUNTIME_ARRAY,
@@ -32,15 +33,7 @@ from .spirv_words import (
 _HLSL = 5
 _WIDENS = _UNSIGNED, _SIGNED = 113, 114  # OpUConvert, OpSConvert
 _TO_FLOAT = {111: _SIGNED, 112: _UNSIGNED}  # OpConvertSToF, OpConvertUToF
-_USE_POINTERS = (
-    57,
-    62,
-    65,
-    66,
-    83,
-    169,
-    245,
-)  # calls, stores, access chains, copies, choices: all words are ids
+_USE_POINTERS = (*PASSES, 62, 65, 66)  # stores and access chains
 _UNIFORM = 2
 _PARTITIONED = 5297  # GroupNonUniformPartitionedNV
 _PARTITIONS = "SPV_NV_shader_subgroup_partitioned"

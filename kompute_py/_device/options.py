@@ -6,6 +6,7 @@ read.
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 from collections.abc import Iterable, Mapping
@@ -21,6 +22,7 @@ from .._base.settings import (
     default_cache_dir,
     find_setting,
     require_text,
+    to_choice,
     to_path,
 )
 from .._base.sizes import as_bytes
@@ -88,10 +90,6 @@ def _to_names(value: Any, source: str) -> tuple[str, ...]:
     return string_tuple(value, source)
 
 
-def _to_cache_dir(value: Any, source: str) -> str:
-    return to_path(value, source, 'a folder, or "" to keep the pipeline cache in memory only')
-
-
 _SMALLEST_BLOCK = 2**20
 _MOST_RECENT = 10**6
 
@@ -113,32 +111,6 @@ def _to_count(value: Any, source: str) -> int:
     if not 0 <= count <= _MOST_RECENT:
         raise InvalidArgumentError(f"{source} is {shown(value)}; use an int from 0 to {_MOST_RECENT}")
     return count
-
-
-def _to_wait_mode(value: Any, source: str) -> str:
-    if not isinstance(value, str):
-        raise ArgumentTypeError(f'{source} is {shown(value)}; use "auto", "spin" or "block"')
-    mode = value.strip().lower()
-    if mode not in ("auto", "spin", "block"):
-        raise InvalidArgumentError(f'{source} is {shown(value)}; use "auto", "spin" or "block"')
-    return mode
-
-
-def _to_tuning(value: Any, source: str) -> str:
-    if not isinstance(value, str):
-        raise ArgumentTypeError(f'{source} is {shown(value)}; use "auto", "stored" or "off"')
-    mode = value.strip().lower()
-    if mode not in ("auto", "stored", "off"):
-        raise InvalidArgumentError(f'{source} is {shown(value)}; use "auto", "stored" or "off"')
-    return mode
-
-
-def _to_tuning_dir(value: Any, source: str) -> str:
-    return to_path(value, source, 'a folder, or "" to keep choices of variants in memory only')
-
-
-def _to_trace(value: Any, source: str) -> str:
-    return to_path(value, source, 'a file for the trace, or "" for none')
 
 
 def _tuning_dir() -> str:
@@ -190,7 +162,7 @@ _OPTIONS: dict[str, Option] = {
     ),
     "pipeline_cache_dir": Option(
         'The folder of the pipeline cache. "" keeps the cache in memory only.',
-        _to_cache_dir,
+        functools.partial(to_path, takes='a folder, or "" to keep the pipeline cache in memory only'),
         default_cache_dir,
         is_path=True,
     ),
@@ -255,19 +227,19 @@ _OPTIONS: dict[str, Option] = {
     "wait_mode": Option(
         'How short waits are done: "spin" polls the device\'s counter for up to 0.1 ms before it '
         'sleeps, "block" sleeps at once, "auto" measures which is faster.',
-        _to_wait_mode,
+        functools.partial(to_choice, choices=("auto", "spin", "block")),
         lambda: "auto",
     ),
     "tuning": Option(
         'How operations choose among their variants. "auto": the first call of a kind measures them, and the '
         'choice is kept. "stored": a choice that is kept, else the first that the device supports; nothing '
         'is measured. "off": always the first, so that runs can be repeated exactly.',
-        _to_tuning,
+        functools.partial(to_choice, choices=("auto", "stored", "off")),
         lambda: "auto",
     ),
     "tuning_dir": Option(
         'The folder of the choices among variants. "" keeps them in memory only.',
-        _to_tuning_dir,
+        functools.partial(to_path, takes='a folder, or "" to keep choices of variants in memory only'),
         _tuning_dir,
         is_path=True,
     ),
@@ -281,7 +253,7 @@ _OPTIONS: dict[str, Option] = {
     "profile": Option(
         "The file for a trace of all that the Manager runs, in Chrome's format, written when the program "
         'ends (see `kp.Profile`). "": no profile.',
-        _to_trace,
+        functools.partial(to_path, takes='a file for the trace, or "" for none'),
         lambda: "",
         is_path=True,
     ),

@@ -24,9 +24,9 @@ def test_results_are_the_same(make_manager, mode, monkeypatch):
 
 
 def test_misuse():
-    with pytest.raises(kp.InvalidArgumentError, match='"auto", "spin" or "block"'):
+    with pytest.raises(kp.InvalidArgumentError, match="choose one of auto, spin, block"):
         kp.Manager(wait_mode="sleep")
-    with pytest.raises(kp.ArgumentTypeError, match='"auto", "spin" or "block"'):
+    with pytest.raises(kp.ArgumentTypeError, match="choose one of auto, spin, block"):
         kp.Manager(wait_mode=3)
 
 
