@@ -70,6 +70,14 @@ def read_own(path: str, most: int) -> tuple[bytes, float]:
         return _read(file.fileno(), path, most), status.st_mtime
 
 
+def current_folder() -> str:
+    """The current folder; the root folder if the current one was deleted."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return os.sep
+
+
 def _read(descriptor: int, path: str | bytes, most: int) -> bytes:
     # The size is only a hint: the file may grow, and files in /proc report 0.
     parts = []

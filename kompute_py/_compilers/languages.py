@@ -7,7 +7,6 @@ most of it.
 from __future__ import annotations
 
 import functools
-import os
 import re
 
 from .. import _native
@@ -24,6 +23,7 @@ from .._base.errors import (
     UnimplementedError,
     shown,
 )
+from .._base.file_access import current_folder
 from .cache import Compiled
 from .libraries import INSTALL, find_library
 from .limits import too_long
@@ -121,11 +121,7 @@ def compile_elsewhere(request: Request, seconds: float) -> Compiled:
     name, chosen = request.name, request.compiler
     _check(request)
     try:
-        folder = os.getcwd()
-    except OSError:  # it was deleted
-        folder = os.sep
-    try:
-        answer = shader_process.ask((folder, request.packed()), seconds)
+        answer = shader_process.ask((current_folder(), request.packed()), seconds)
     except TimeoutError:
         refusal = _failure(request, too_long(seconds))
         raise CompileTimeoutError(str(refusal), diagnostics=refusal.diagnostics) from None

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, kind_of, shown
-from .._base.file_access import NotRegularError, read_regular
+from .._base.file_access import NotRegularError, current_folder, read_regular
 from .._base.sizes import as_bytes
 
 TIMEOUT_VARIABLE = "KOMPUTE_PY_COMPILE_TIMEOUT"
@@ -68,7 +68,7 @@ def read_file(path: str | os.PathLike[str], what: str, limit: int | str | None =
     except NotRegularError:
         raise NotFoundError(f"Cannot read the {what} file {name}: it is not a regular file") from None
     except FileNotFoundError as error:
-        raise NotFoundError(f"There is no {what} file {name} (in {os.getcwd()!r})") from error
+        raise NotFoundError(f"There is no {what} file {name} (in {current_folder()!r})") from error
     except (OSError, ValueError) as error:
         if getattr(error, "errno", None) == errno.EFBIG:
             raise InvalidArgumentError(

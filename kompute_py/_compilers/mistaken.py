@@ -9,6 +9,7 @@ import os
 import re
 
 from .._base.errors import InvalidArgumentError, KomputeError, NotFoundError
+from .._base.file_access import current_folder
 
 # Built-in variables, and inputs and outputs by location, that only graphics stages have.
 _GRAPHICS = (
@@ -64,4 +65,6 @@ def as_path(source: bytes, suffixes: str) -> KomputeError | None:
             f"{path!r} is a file, but a str counts as a path only if it ends in {suffixes}: give "
             f"pathlib.Path({path!r})"
         )
-    return NotFoundError(f"There is no shader file {path!r} (in {os.getcwd()!r}), and it is no source text")
+    return NotFoundError(
+        f"There is no shader file {path!r} (in {current_folder()!r}), and it is no source text"
+    )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
+from .._base.file_access import current_folder
 
 if TYPE_CHECKING:
     from .._base.annotations import Language
@@ -71,6 +72,6 @@ class Request(NamedTuple):
     def key(self) -> bytes:
         """All that decides the result, files that are included aside."""
         relative = [*self.include_dirs, *([] if self.name.startswith("<") else [self.name])]
-        here = "" if all(map(os.path.isabs, relative)) else os.getcwd()
+        here = "" if all(map(os.path.isabs, relative)) else current_folder()
         ordered = [sorted(each.items()) if isinstance(each, dict) else each for each in self.packed()]
         return marshal.dumps((here, ordered), 2)  # 2: without references, which differ by chance

@@ -20,7 +20,7 @@ from .._base.errors import (
     kind_of,
     shown,
 )
-from .._base.file_access import NotRegularError, open_regular
+from .._base.file_access import NotRegularError, current_folder, open_regular
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -155,7 +155,7 @@ def _open(path: str) -> Iterator[BinaryIO]:
             f"{path!r} is not a regular file; give the path of a parameter file"
         ) from None
     except FileNotFoundError as error:
-        raise NotFoundError(f"There is no file {path!r} (in {os.getcwd()!r})") from error
+        raise NotFoundError(f"There is no file {path!r} (in {current_folder()!r})") from error
     except OSError as error:
         raise refused(f"the file {path!r}", "read", error) from error
     with file:

@@ -31,6 +31,7 @@ from .._base.errors import (
     ShaderCompileError,
     kind_of,
 )
+from .._base.file_access import current_folder
 from .._base.warn import outside, warn
 from .._compilers.compile import path_of
 from .._compilers.watched_files import WatchedFiles
@@ -69,7 +70,7 @@ class Reloader:
         self._manager = manager
         self._source = source
         self._options = dict(options)
-        self._home = os.getcwd()
+        self._home = current_folder()
         self._module = module
         self._kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()
         self._operations: weakref.WeakSet[OpKernel] = weakref.WeakSet()
@@ -117,7 +118,7 @@ class Reloader:
 
     def _compile(self) -> ShaderModule:
         source, options = self._source, dict(self._options)
-        if os.getcwd() != self._home:
+        if current_folder() != self._home:
             path = path_of(source)
             if path is not None:
                 source = os.path.join(self._home, path)

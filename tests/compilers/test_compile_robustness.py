@@ -147,3 +147,13 @@ def test_cooperative_matrices_do_not_crash_the_optimizer(source, optimize):
         assert source is COOPERATIVE_KHR and "GL_KHR_cooperative_matrix" in str(error)
         return
     assert b"block" in spirv and kp.ShaderModule(spirv).signature.parameters[0].access == "read_write"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows keeps the folder that a process is in")
+def test_in_a_folder_that_was_deleted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    for name in ("blur.comp", "blur.cmp"):
+        with pytest.raises(kp.NotFoundError, match=name):
+            kp.compile(name)
+    kp.compile(shader("data[0] = 1;"), include_dirs=["includes"])
