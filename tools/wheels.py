@@ -30,9 +30,9 @@ WORK = ROOT / "build" / "wheel"
 # The suites that a wheel is tried in, with the tag of their own Python.
 SUITES = {"bookworm": "cp311", "trixie": "cp313"}
 SUPPORTED = ("cp310", "cp311", "cp312", "cp313", "cp313t")
-# The packages, their metadata, and the extension of JupyterLab that colours cells.
-_PLACES = re.compile(
-    r"kompute_py(_demo)?/|kompute_py-[^/]*\.dist-info/"
+# The packages' metadata, and the extension of JupyterLab that colours cells.
+_PLACES = (
+    r"kompute_py-[^/]*\.dist-info/"
     r"|kompute_py-[^/]*\.data/data/share/jupyter/labextensions/kompute[-_]py[^/]*/"
 )
 _LICENSES = {"LICENSE", "THIRD_PARTY_LICENSES.txt"}
@@ -126,7 +126,7 @@ def build_wheel(python: Python, core: Path, out: Path) -> Path:
     interpreter = environment / "bin" / "python"
     if not interpreter.exists():
         run([python.executable, "-m", "venv", environment])
-    run([interpreter, "-m", "pip", "install", "-q", *_build_requirements()])
+    run([interpreter, "-m", "pip", "install", "-q", *_project_list("requires")])
     raw = WORK / "raw" / python.tag
     shutil.rmtree(raw, ignore_errors=True)
     run([
@@ -145,11 +145,18 @@ def build_wheel(python: Python, core: Path, out: Path) -> Path:
     return Path(shutil.copy2(wheel, out))
 
 
-def _build_requirements() -> list[str]:
+def _project_list(name: str) -> list[str]:
+    """A list of texts in pyproject.toml, on one line."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    found = re.search(r"^requires = \[(.*?)\]$", text, re.MULTILINE)
+    found = re.search(rf"^{re.escape(name)} = \[(.*?)\]$", text, re.MULTILINE)
     assert found is not None
     return re.findall(r'"([^"]+)"', found[1])
+
+
+def strange_files(names: Sequence[str]) -> list[str]:
+    """The files of a wheel that belong neither to a package of the project nor to what comes with them."""
+    places = "|".join([*(f"{each}/" for each in _project_list("wheel.packages")), _PLACES])
+    return [name for name in names if not name.endswith("/") and not re.match(places, name)]
 
 
 def check_wheel(wheel: Path) -> None:
@@ -165,8 +172,7 @@ def check_wheel(wheel: Path) -> None:
             )
         if not [name for name in names if re.fullmatch(r"kompute_py/shaders/\w+\.spv", name)]:
             raise Failure(f"{wheel.name} has no compiled shaders")
-        strange = [name for name in names if not name.endswith("/") and not _PLACES.match(name)]
-        if strange:
+        if strange := strange_files(names):
             raise Failure(f"{wheel.name} has files of its own: {', '.join(strange[:5])}")
         library = Path(archive.extract(module[0], WORK / "unpacked" / wheel.stem))
     needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", run(["readelf", "-d", library])))

@@ -52,6 +52,19 @@ def outside_code(text):
     return text
 
 
+def test_a_wheel_has_the_packages_and_no_strange_files(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import wheels
+
+    packages = [path.parent.name for path in ROOT.glob("kompute_py*/__init__.py")]
+    assert len(packages) == 3
+    ours = [f"{package}/__init__.py" for package in packages]
+    ours += ["kompute_py-0.1.0.dist-info/RECORD", "kompute_py/"]
+    ours += ["kompute_py-0.1.0.data/data/share/jupyter/labextensions/kompute-py/package.json"]
+    others = ["tests/__init__.py", "kompute_pyx/a.py", "kompute_py.libs/libz.so"]
+    assert wheels.strange_files([*ours, *others]) == others
+
+
 # -- the metadata --------------------------------------------------------------------------------------------
 
 
