@@ -48,8 +48,8 @@ def find_library(kind: str, setting: Lookup = of_process) -> Library | None:
     """The library to use of "dxc" or "slang"; None if there is none.
 
     The setting `dxc_library` or `slang_library` names it (a file, or a folder that contains it; "" means no
-    library). Without the setting it is that of the compiler's Python package, else that of the Vulkan SDK in
-    ``VULKAN_SDK``, else, for DXC, that of the system.
+    library). Without the setting it is that of the package that the extra brings, else that of the Vulkan SDK
+    in ``VULKAN_SDK``, else, for DXC, that of the system, else that of compushady.
     """
     named = setting(f"{kind}_library")
     if named is not None:
@@ -69,15 +69,20 @@ def _folders(kind: _Kind) -> Iterator[str]:
         spec = find_spec(kind.package)
     except (ImportError, ValueError):  # ValueError: a module of that name without a spec
         spec = None
-    if spec is not None:
-        for place in spec.submodule_search_locations or ():
-            yield os.path.normpath(os.path.join(place, kind.folder))
+    places = [] if spec is None else list(spec.submodule_search_locations or ())
+    inside = [os.path.normpath(os.path.join(place, kind.folder)) for place in places]
+    # The DXC of compushady is older than all others, but that of its fork of the same name is not.
+    is_oldest = kind.files == _DXC and not any(os.path.isdir(f"{place}_lrtu.libs") for place in places)
+    if not is_oldest:
+        yield from inside
     sdk = os.environ.get("VULKAN_SDK")
     if sdk:
         yield os.path.join(sdk, "Bin" if sys.platform == "win32" else "lib")
     if kind.files == _DXC and sys.platform != "win32":
         yield f"/usr/lib/{os.uname().machine}-linux-gnu"
         yield from ("/usr/local/lib", "/usr/lib64", "/usr/lib", "/opt/homebrew/lib")
+    if is_oldest:
+        yield from inside
 
 
 def _library(kind: str, place: str) -> Library | None:

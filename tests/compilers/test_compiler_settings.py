@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from kompute_py._compilers.libraries import find_library
 from kompute_py.cli import main
 
 _numbers = itertools.count()
@@ -196,3 +197,27 @@ def test_without_a_compiler_sources_come_from_the_cache(tmp_path):
         pytest.raises(kp.NotFoundError, match="no cache"),
     ):
         mgr.kernel(source)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the SDK has another folder there")
+def test_where_dxc_is_looked_for(tmp_path, monkeypatch):
+    """The extra's is the first, then that of the SDK; the old one of compushady is the last."""
+    package, sdk = tmp_path / "compushady", tmp_path / "sdk" / "lib"
+    for folder in (package / "backends", sdk):
+        folder.mkdir(parents=True)
+        (folder / "libdxcompiler.so").write_text("")
+    (package / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("VULKAN_SDK", str(tmp_path / "sdk"))
+
+    def found():
+        library = find_library("dxc")
+        return library and os.path.dirname(library.path)
+
+    assert found() == str(sdk)
+    (tmp_path / "compushady_lrtu.libs").mkdir()
+    assert found() == str(package / "backends")
+    monkeypatch.setenv("KOMPUTE_PY_DXC_LIBRARY", str(sdk))
+    assert found() == str(sdk)
+    monkeypatch.setenv("KOMPUTE_PY_DXC_LIBRARY", "")
+    assert found() is None
