@@ -17,7 +17,7 @@ from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from ..ops._linear.network import softmax
 from ..ops._places.moving import broadcast_to
-from .shaped import MOST_COUNT
+from .shaped import LEAST_CHANCE, MOST_COUNT, MOST_MEAN
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
@@ -32,16 +32,21 @@ FLOATS = ("float16", "float32", "float64")
 COUNTS = ("int32", "uint32", "int64", "uint64")
 _MOST_COLUMNS = 2**16
 _MOST_PARAMETERS = 2**28  # of an array, which the host checks
-_LEAST_CHANCE = 2.0**-20
 
-_SCALED = elementwise("n * scale")
-PLACED = elementwise("n * scale + loc")
-_EXPONENT = elementwise("exp(n * scale + loc)")
+_SCALED = elementwise("n * scale if scale >= 0 else nan")
+PLACED = elementwise("n * scale + loc if scale >= 0 else nan")
+_EXPONENT = elementwise("exp(n * scale + loc) if scale >= 0 else nan")
 _TWICE = elementwise("n * 2")
 BETWEEN = elementwise(
-    "maximum(n * (high - low) + low, nextafter(high, low)) if low > high "
-    "else minimum(n * (high - low) + low, nextafter(high, low))"
+    "_number = n * (high - low) + low; _width = high - low; _last = nextafter(high, low); "
+    "maximum(_number, _last) if -inf < _width < 0 else minimum(_number, _last) if 0 <= _width < inf else nan"
 )
+_NARROW = elementwise("x", dtype="float16")
+_HALF = elementwise("x * 0.5")
+_SIGNED = elementwise(
+    "(p if p >= 0 else nan) if p <= 0.5 else p - 1 if p < 1 else -1 if p == 1 else nan", dtype="float32"
+)
+"""A probability as kernels of counts take it."""
 _PLAIN = {"normal": (0.0, 1.0), "uniform": (0.0, 1.0, 1.0)}
 """Parameters of draws that are placed afterwards."""
 
@@ -49,13 +54,14 @@ Rule = tuple[str, Callable[[Any], Any]]
 _POSITIVE: Rule = ("above 0 and finite", lambda x: (x > 0) & np.isfinite(x))
 _NOT_NEGATIVE: Rule = ("0 or more and finite", lambda x: (x >= 0) & np.isfinite(x))
 _FINITE: Rule = ("finite", np.isfinite)
-_MEAN: Rule = (f"from 0 to {MOST_COUNT}", lambda x: (x >= 0) & (x <= MOST_COUNT))
+_ANY: Rule = ("numbers", lambda x: x == x)
+_MEAN: Rule = (f"from 0 to {MOST_MEAN}", lambda x: (x >= 0) & (x <= MOST_MEAN))
 _COUNT: Rule = (
     f"a whole number from 0 to {MOST_COUNT}",
     lambda x: (x >= 0) & (x <= MOST_COUNT) & (x == np.floor(x)),
 )
 _CHANCE: Rule = ("from 0 to 1", lambda x: (x >= 0) & (x <= 1))
-_SOME_CHANCE: Rule = ("from 2**-20 to 1", lambda x: (x >= _LEAST_CHANCE) & (x <= 1))
+_SOME_CHANCE: Rule = ("from 2**-20 to 1", lambda x: (x >= LEAST_CHANCE) & (x <= 1))
 
 
 def on_device(value: Any) -> bool:
@@ -68,12 +74,21 @@ def is_array(value: Any) -> bool:
     return on_device(value) or (hasattr(value, "__len__") and getattr(value, "ndim", 1) > 0)
 
 
-def parameter(value: Any, name: str, rule: Rule) -> Any:
+class Given(NamedTuple):
+    """A parameter's name, what was given for it, and the rule of its numbers."""
+
+    name: str
+    value: Any
+    rule: Rule
+
+
+def parameter(given: Given, dtype: np.dtype[Any]) -> Any:
     """A Tensor as it is, or anything else as a checked array of float64.
 
-    Raises ArgumentTypeError unless it has real numbers, InvalidArgumentError if one breaks the rule or there
-    are too many.
+    Raises ArgumentTypeError unless it has real numbers, InvalidArgumentError if one breaks the rule, or does
+    so in `dtype`, or there are too many.
     """
+    name, value, (words, holds) = given
     if on_device(value):
         value._require_init("be used")
         if value.dtype.kind not in "biuf":
@@ -89,10 +104,16 @@ def parameter(value: Any, name: str, rule: Rule) -> Any:
             f"{name} has {found.size} numbers; give more than {_MOST_PARAMETERS} as a Tensor"
         )
     found = found.astype(np.float64)
-    words, holds = rule
     if not np.all(holds(found)):
         wrong = found[~holds(found)].ravel()[0]
         raise InvalidArgumentError(f"{name} has {wrong:g}; give numbers that are {words}")
+    with np.errstate(over="ignore"):
+        fits = holds(found.astype(dtype))
+    if not np.all(fits):
+        wrong = found[~fits].ravel()[0]
+        raise InvalidArgumentError(
+            f"{name} has {wrong:g}, out of bounds for {dtype}: give numbers that are {words} in it"
+        )
     return found
 
 
@@ -166,9 +187,9 @@ class Distributions:
         size: Any,
         dtype: Any,
         out: Any,
-        shapes: tuple[Any, ...] = (),
+        shapes: tuple[Given, ...] = (),
         after: Any = None,
-        places: tuple[Any, ...] = (),
+        places: tuple[Given, ...] = (),
         *,
         kind: str = "",
         given: tuple[Any, ...] | None = None,
@@ -179,31 +200,38 @@ class Distributions:
         """
         chosen, kind = dtype_of(dtype, out), kind or name
         check_dtype(chosen, COUNTS if kind in ("poisson", "binomial", "geometric", "multinomial") else FLOATS)
+        # Kernels compute float16 with float32, and counts too.
+        wide = np.dtype(np.float64 if chosen == np.float64 else np.float32)
+        checked = [parameter(each, wide) for each in shapes]
+        placed = [parameter(each, chosen) for each in places]
         records = isinstance(out, Recorded)
         out = out.tensor if records else out
-        shape = common_shape([*shapes, *places])
+        shape = common_shape([*checked, *placed])
         wanted = shape if size is None else as_shape(size)
         if out is not None:
             if size is not None and wanted != tuple(out.shape):
                 raise InvalidArgumentError(f"size is {shown(size)}, but out has the shape {tuple(out.shape)}")
             wanted = tuple(out.shape)
         _check_broadcast(shape, wanted)
-        owner = self._owner(out, *shapes, *places)
+        owner = self._owner(out, *checked, *placed)
         numbers = out if on_device(out) else owner.empty(wanted, chosen)
-        if given is None:  # kernels compute float16 with float32, and counts too
-            wide = np.dtype(np.float64 if chosen == np.float64 else np.float32)
-            given = (*_PLAIN.get(kind, ()), *(spread(each, wanted, wide, owner) for each in shapes))
+        if given is None:
+            given = (*_PLAIN.get(kind, ()), *(spread(each, wanted, wide, owner) for each in checked))
         draw: Callable[..., Any] = self._recorded if records else self._fill
-        operations = [draw(kind, numbers, *given)]
+        # Before `after`, numbers may be beyond float16. Uniform ones of float16 have digits of their own.
+        drawn = numbers if after is None or chosen == wide or kind == "uniform" else owner.empty(wanted, wide)
+        operations = [draw(kind, drawn, *given)]
         if after is not None:
-            placed = (spread(each, wanted, chosen, owner) for each in places)
-            operations.append((after.op if records else after)(numbers, *placed, out=numbers))
+            spread_out = (spread(each, wanted, drawn.dtype, owner) for each in placed)
+            operations.append((after.op if records else after)(drawn, *spread_out, out=drawn))
+        if drawn is not numbers:
+            operations.append((_NARROW.op if records else _NARROW)(drawn, out=numbers))
         if records:
-            return operations[0] if after is None else OpCustom._joined(name, operations, (out,))
+            return operations[0] if len(operations) == 1 else OpCustom._joined(name, operations, (out,))
         if isinstance(out, np.ndarray):
             np.copyto(out, numbers.read())
             return out
-        single = out is None and size is None and not wanted and not any(map(on_device, (*shapes, *places)))
+        single = out is None and size is None and not wanted and not any(map(on_device, (*checked, *placed)))
         return numbers.read().item() if single else numbers
 
     def _op(self, out: Any, draw: Callable[..., OpCustom], *args: Any, **named: Any) -> OpCustom:
@@ -235,7 +263,7 @@ class Distributions:
         >>> kp.random.Generator(7).exponential([1, 10], (3, 2)).shape
         (3, 2)
         """
-        places = (parameter(scale, "scale", _NOT_NEGATIVE),)
+        places = (Given("scale", scale, _NOT_NEGATIVE),)
         return self._shaped("exponential", size, dtype, out, (), _SCALED, places)
 
     def exponential_op(self, out: Tensor | StridedView, scale: Parameter = 1.0) -> OpCustom:
@@ -291,7 +319,7 @@ class Distributions:
         """Numbers with normal logarithms, of the mean `mean` and the deviation `sigma`. Raises the
         errors of `exponential`.
         """
-        places = parameter(sigma, "sigma", _NOT_NEGATIVE), parameter(mean, "mean", _FINITE)
+        places = Given("sigma", sigma, _NOT_NEGATIVE), Given("mean", mean, _FINITE)
         return self._shaped("lognormal", size, dtype, out, (), _EXPONENT, places, kind="normal")
 
     def lognormal_op(
@@ -304,7 +332,7 @@ class Distributions:
         self, shape: Parameter, size: Size = None, dtype: DTypeLike = np.float32, out: Numbers | None = None
     ) -> Any:
         """Gamma numbers with the scale 1. Raises the errors of `gamma`."""
-        return self._shaped("gamma", size, dtype, out, (parameter(shape, "shape", _POSITIVE),))
+        return self._shaped("gamma", size, dtype, out, (Given("shape", shape, _POSITIVE),))
 
     def gamma(
         self,
@@ -322,7 +350,7 @@ class Distributions:
         >>> kp.random.Generator(7).gamma(2.5, size=4).shape
         (4,)
         """
-        shapes, places = (parameter(shape, "shape", _POSITIVE),), (parameter(scale, "scale", _NOT_NEGATIVE),)
+        shapes, places = (Given("shape", shape, _POSITIVE),), (Given("scale", scale, _NOT_NEGATIVE),)
         return self._shaped("gamma", size, dtype, out, shapes, _SCALED, places)
 
     def gamma_op(self, out: Tensor | StridedView, shape: Parameter, scale: Parameter = 1.0) -> OpCustom:
@@ -335,8 +363,8 @@ class Distributions:
         """Sums of the squares of `df` normal numbers: twice a gamma number of shape df / 2. Raises the errors
         of `gamma`.
         """
-        found = parameter(df, "df", _POSITIVE)
-        half = elementwise("x * 0.5")(found) if on_device(found) else found / 2
+        found = parameter(Given("df", df, _POSITIVE), np.dtype(np.float64))
+        half = Given("df / 2", _HALF(found) if on_device(found) else found / 2, _POSITIVE)
         return self._shaped("chisquare", size, dtype, out, (half,), _TWICE, kind="gamma")
 
     def chisquare_op(self, out: Tensor | StridedView, df: Parameter) -> OpCustom:
@@ -354,7 +382,7 @@ class Distributions:
         """Beta numbers of `a` and `b` above 0: x / (x + y) of two gamma numbers, by their logarithms if `a`
         or `b` is below 1. Raises the errors of `gamma`.
         """
-        shapes = parameter(a, "a", _POSITIVE), parameter(b, "b", _POSITIVE)
+        shapes = Given("a", a, _POSITIVE), Given("b", b, _POSITIVE)
         return self._shaped("beta", size, dtype, out, shapes)
 
     def beta_op(self, out: Tensor | StridedView, a: Parameter, b: Parameter) -> OpCustom:
@@ -370,9 +398,10 @@ class Distributions:
         Raises InvalidArgumentError unless `alpha` has one axis with an element or more, and the errors of
         `gamma`.
         """
-        shapes = _rows(parameter(alpha, "alpha", _POSITIVE), "alpha")
-        wanted = None if size is None else (*as_shape(size), *shapes.shape)
-        return self._shaped("dirichlet", wanted, dtype, out, (shapes,), softmax, kind="log_gamma")
+        rows = Given("alpha", alpha, _POSITIVE)
+        rows = rows._replace(value=_rows(rows))
+        wanted = None if size is None else (*as_shape(size), *rows.value.shape)
+        return self._shaped("dirichlet", wanted, dtype, out, (rows,), softmax, kind="log_gamma")
 
     def dirichlet_op(self, out: Tensor, alpha: Parameter) -> OpCustom:
         """`dirichlet` into `out`, to record. Raises the errors of `dirichlet` and `random_op`."""
@@ -389,13 +418,13 @@ class Distributions:
     ) -> Any:
         """How often something happens that happens `lam` times on average, by Hörmann's PTRS (1993).
 
-        Raises InvalidArgumentError for a `lam` outside 0 to 2**24, or that does not broadcast;
+        Raises InvalidArgumentError for a `lam` outside 0 to 16,000,000, or that does not broadcast;
         ArgumentTypeError for another dtype than int32, uint32, int64 and uint64.
 
         >>> kp.random.Generator(7).poisson([1, 1000], (4, 2)).shape
         (4, 2)
         """
-        return self._shaped("poisson", size, dtype, out, (parameter(lam, "lam", _MEAN),))
+        return self._shaped("poisson", size, dtype, out, (Given("lam", lam, _MEAN),))
 
     def poisson_op(self, out: Tensor | StridedView, lam: Parameter = 1.0) -> OpCustom:
         """`poisson` into `out`, to record. Raises the errors of `poisson` and `random_op`."""
@@ -414,7 +443,9 @@ class Distributions:
         Raises InvalidArgumentError for an `n` that is not whole or outside 0 to 2**24, a `p` outside 0 to 1,
         and the errors of `poisson`.
         """
-        shapes = parameter(n, "n", _COUNT), parameter(p, "p", _CHANCE)
+        chances = parameter(Given("p", p, _CHANCE), np.dtype(np.float64))
+        signed = _SIGNED(chances) if on_device(chances) else _signed(chances, 1 - chances)
+        shapes = Given("n", n, _COUNT), Given("p", signed, _ANY)
         return self._shaped("binomial", size, dtype, out, shapes)
 
     def binomial_op(self, out: Tensor | StridedView, n: Parameter, p: Parameter) -> OpCustom:
@@ -428,7 +459,7 @@ class Distributions:
 
         Raises InvalidArgumentError for a `p` outside 2**-20 to 1, and the errors of `poisson`.
         """
-        return self._shaped("geometric", size, dtype, out, (parameter(p, "p", _SOME_CHANCE),))
+        return self._shaped("geometric", size, dtype, out, (Given("p", p, _SOME_CHANCE),))
 
     def geometric_op(self, out: Tensor | StridedView, p: Parameter) -> OpCustom:
         """`geometric` into `out`, to record. Raises the errors of `geometric` and `random_op`."""
@@ -456,7 +487,8 @@ class Distributions:
                 f"out has the shape {tuple(target.shape)}; its last axis is {chances.size}"
             )
         given = self._owner(target).tensor_t(chances), count
-        return self._shaped("multinomial", wanted, dtype, out, (chances,), given=given)
+        shapes = (Given("pvals", given[0], _ANY),)
+        return self._shaped("multinomial", wanted, dtype, out, shapes, given=given)
 
     def multinomial_op(self, out: Tensor, n: int, pvals: ArrayLike) -> OpCustom:
         """`multinomial` into `out`, to record. Raises the errors of `multinomial` and `random_op`."""
@@ -482,20 +514,37 @@ def check_dtype(dtype: np.dtype[Any], dtypes: tuple[str, ...]) -> None:
         raise ArgumentTypeError(f"These numbers are {', '.join(dtypes)}, not {dtype}")
 
 
-def loc_scale(loc: Any, scale: Any) -> tuple[Any, Any]:
+def loc_scale(loc: Any, scale: Any) -> tuple[Given, Given]:
     """Scale and loc, in the order of the formula."""
-    return parameter(scale, "scale", _NOT_NEGATIVE), parameter(loc, "loc", _FINITE)
+    return Given("scale", scale, _NOT_NEGATIVE), Given("loc", loc, _FINITE)
 
 
-def between(low: Any, high: Any) -> tuple[Any, Any]:
-    """High and low, in the order of the formula."""
-    return parameter(high, "high", _FINITE), parameter(low, "low", _FINITE)
+def between(low: Any, high: Any, dtype: np.dtype[Any]) -> tuple[Given, Given]:
+    """High and low, in the order of the formula. Raises InvalidArgumentError if they are too far apart."""
+    check_dtype(dtype, FLOATS)
+    given = Given("high", high, _FINITE), Given("low", low, _FINITE)
+    ends = [parameter(each, dtype) for each in given]
+    if not any(map(on_device, ends)):
+        common_shape(ends)
+        most = np.finfo(dtype).max
+        if not np.all(np.abs(ends[0] / 2 - ends[1] / 2) <= most / 2):
+            raise InvalidArgumentError(f"low and high are further apart than {most:g}, where {dtype} ends")
+    return given
 
 
-def _rows(value: Any, name: str) -> Any:
+def _rows(given: Given) -> Any:
+    """One axis of numbers."""
+    value = parameter(given, np.dtype(np.float64))
     if len(value.shape) != 1 or not value.shape[0]:
-        raise InvalidArgumentError(f"{name} has the shape {tuple(value.shape)}; give one axis of numbers")
+        raise InvalidArgumentError(
+            f"{given.name} has the shape {tuple(value.shape)}; give one axis of numbers"
+        )
     return value
+
+
+def _signed(chances: Any, opposite: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Probabilities as kernels of counts take them, from those and their opposites."""
+    return np.where(chances > 0.5, np.where(opposite > 0, -opposite, -1.0), chances)
 
 
 def _tries(n: Any) -> int:
@@ -509,12 +558,13 @@ def _conditional(pvals: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
     """The probability of each outcome among those that follow it."""
     if on_device(pvals):
         pvals = pvals.read()
-    found = _rows(parameter(pvals, "pvals", _CHANCE), "pvals")
+    found = _rows(Given("pvals", pvals, _CHANCE))
     if found.size > _MOST_COLUMNS:
         raise InvalidArgumentError(f"pvals has {found.size} numbers; {_MOST_COLUMNS} at most")
     if found[:-1].sum() > 1 + 1e-6:
         raise InvalidArgumentError(f"pvals has the sum {found.sum():g}; probabilities have 1")
-    left = 1 - np.concatenate([[0.0], np.cumsum(found[:-1])])
+    left = np.maximum(1 - np.concatenate([[0.0], np.cumsum(found)]), 0.0)
+    before, after = left[:-1], left[1:]
     with np.errstate(divide="ignore", invalid="ignore"):
-        chances = np.where(left > 1e-12, found / left, 1.0)
-    return np.clip(chances, 0, 1).astype(np.float32)
+        chances = np.where(before > 1e-12, np.minimum(found / before, 1), 1.0)
+        return _signed(chances, np.where(before > 1e-12, after / before, 0.0)).astype(np.float32)

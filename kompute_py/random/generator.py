@@ -208,7 +208,9 @@ class Generator(Distributions):
         bounds do not broadcast, and the errors of `random`.
         """
         if is_array(low) or is_array(high):
-            return self._shaped("uniform", size, dtype, out, (), BETWEEN, between(low, high))
+            return self._shaped(
+                "uniform", size, dtype, out, (), BETWEEN, between(low, high, dtype_of(dtype, out))
+            )
         return self._drawn("uniform", size, dtype, out, FLOATS, *_bounds(low, high, dtype_of(dtype, out)))
 
     def standard_normal(

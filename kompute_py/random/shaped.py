@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from .._functions.custom_op import Operation
 
 MOST_COUNT = 2**24
-"""The largest `lam` of poisson and `n` of binomial: their counts are computed with float32."""
+"""The largest `n` of binomial: counts are computed with float32, which has all ints up to it."""
+MOST_MEAN = 16_000_000
+"""The largest `lam` of poisson. Counts are below 2**24 then: 2**24 is 194 deviations away."""
+LEAST_CHANCE = 2.0**-20
+"""The least `p` of geometric."""
 
 _FLOAT_WORDS = """
 float unit(uvec2 w) { return (float(w.x >> 8) + 0.5) * 5.9604644775390625e-8; }
@@ -73,40 +77,49 @@ REAL log1p_less(REAL x) {
     return y;
 }
 """
-# `boost` is the log of what a shape below 1 multiplies with; `scale` and 1 + t make the rest.
+# Marsaglia and Tsang's v is (1 + y)**3 next to 0, and 1 + t elsewhere: each keeps its digits there.
 _GAMMA = """
-void gamma_parts(inout uvec4 c, uvec2 k, REAL a, out REAL boost, out REAL scale, out REAL t) {
-    boost = 0.0;
-    REAL shape = a;
+void gamma_parts(inout uvec4 c, uvec2 k, REAL a, out REAL value, out REAL log_value) {
+    REAL boost = 0.0;
     if (a < 1.0) {
-        shape = a + 1.0;
-        boost = log_of(unit(next(c, k).xy)) / a;
+        boost = log_of(unit(next(c, k).xy)) / max(a, REAL(LEAST_SHAPE));
+        a += 1.0;
     }
-    scale = shape - 1.0 / 3.0;
-    REAL q = 1.0 / sqrt(9.0 * scale);
+    REAL scale = a - 1.0 / 3.0, q = 1.0 / sqrt(9.0 * scale);
+    value = scale;
+    log_value = log_of(scale) + boost;
     for (int n = 0; n < 1000; ++n) {
         precise REAL x = normal_of(next(c, k)), y = q * x;
         REAL u = unit(next(c, k).zw);
         if (y <= -1.0) continue;
-        t = y * (3.0 + y * (3.0 + y));
-        REAL x2 = x * x;
-        if (u < 1.0 - 0.0331 * x2 * x2 || log_of(u) < 0.5 * x2 + scale * log1p_less(t)) return;
+        precise REAL t = y * (3.0 + y * (3.0 + y)), root = 1.0 + y;
+        REAL less = y < -0.5 ? 3.0 * log_of(root) - t : log1p_less(t), x2 = x * x;
+        if (u >= 1.0 - 0.0331 * x2 * x2 && log_of(u) >= 0.5 * x2 + scale * less) continue;
+        precise REAL found = y < -0.5 ? scale * (root * root * root) : scale + scale * t;
+        value = found;
+        log_value += less + t;
+        break;
     }
-    t = 0.0;
+    if (boost != 0.0) value *= exp_of(boost);
 }
+bool has_gamma(REAL a) { return a > 0.0 && a <= MOST_SHAPE; }
 REAL log_gamma(inout uvec4 c, uvec2 k, REAL a) {
-    REAL boost, scale, t;
-    gamma_parts(c, k, a, boost, scale, t);
-    return log_of(scale) + (log1p_less(t) + t) + boost;
+    REAL value, log_value;
+    gamma_parts(c, k, a, value, log_value);
+    return has_gamma(a) ? log_value : NOT_A_NUMBER;
 }
 REAL gamma(inout uvec4 c, uvec2 k, REAL a) {
-    REAL boost, scale, t;
-    gamma_parts(c, k, a, boost, scale, t);
-    precise REAL y = scale + scale * t;
-    return boost == 0.0 ? y : y * exp_of(boost);
+    REAL value, log_value;
+    gamma_parts(c, k, a, value, log_value);
+    return has_gamma(a) ? value : NOT_A_NUMBER;
 }
 """
-_COUNTS = """
+# A probability above 1/2 comes as minus that of the opposite, which has digits that 1 - p has lost; 1 as -1.
+_COUNTS = (
+    f"""
+const float MOST_COUNT = {MOST_COUNT}.0, MOST_MEAN = {MOST_MEAN}.0, LEAST_CHANCE = {LEAST_CHANCE};
+"""
+    + """
 float stirling_error(float n) {
     float z = 1.0 / (n * n);
     return (0.083333333 - z * (0.0027777778 - z * (7.9365079e-4 - z * 5.9523810e-4))) / n;
@@ -123,7 +136,7 @@ float log_poisson(float k, float m) {
     return -stirling_error(k) - deviance(k, m) - 0.5 * log_of(6.2831853 * k);
 }
 float poisson(inout uvec4 c, uvec2 key, float lam) {
-    if (!(lam >= 0.0 && lam <= 16777216.0)) return -1.0;
+    if (!(lam >= 0.0 && lam <= MOST_MEAN)) return -1.0;
     if (lam < 10.0) {
         float least = exp_of(-lam), p = 1.0;
         for (int k = 0; k < 400; k += 4) {
@@ -170,9 +183,9 @@ float few(inout uvec4 c, uvec2 key, float n, float p) {
     return 0.0;
 }
 float binomial(inout uvec4 c, uvec2 key, float n, float given) {
-    if (!(n >= 0.0 && n <= 16777216.0 && given >= 0.0 && given <= 1.0)) return -1.0;
-    bool flipped = given > 0.5;
-    float p = flipped ? 1.0 - given : given, k = 0.0;
+    if (!(n >= 0.0 && n <= MOST_COUNT && n == floor(n) && given >= -1.0 && given <= 0.5)) return -1.0;
+    bool flipped = given < 0.0;
+    float p = given <= -1.0 ? 0.0 : abs(given), k = 0.0;
     if (n * p < 10.0) {
         k = p > 0.0 && n > 0.0 ? few(c, key, n, p) : 0.0;
     } else {
@@ -196,7 +209,7 @@ float binomial(inout uvec4 c, uvec2 key, float n, float given) {
     return flipped ? n - k : k;
 }
 float geometric(inout uvec4 c, uvec2 key, float p) {
-    if (!(p > 0.0 && p <= 1.0)) return -1.0;
+    if (!(p >= LEAST_CHANCE && p <= 1.0)) return -1.0;
     if (p >= 1.0) return 1.0;
     uvec4 w = next(c, key);
     float none = abs(log_of((float(w.x) + 1.0) * 2.3283064365386963e-10));
@@ -204,6 +217,7 @@ float geometric(inout uvec4 c, uvec2 key, float p) {
     return max(1.0, ceil(none / each));
 }
 """
+)
 # The expression of a number, by kind, and its parameters.
 _CONTINUOUS = {
     "exponential": ("exponential(next(counter, key))", ()),
@@ -230,7 +244,7 @@ _BETA = """
 REAL beta_of(inout uvec4 c, uvec2 k, REAL a, REAL b) {
     if (a >= 1.0 && b >= 1.0) {
         REAL x = gamma(c, k, a), y = gamma(c, k, b);
-        return x / (x + y);
+        return 1.0 / (1.0 + y / x);
     }
     REAL x = log_gamma(c, k, a), y = log_gamma(c, k, b);
     return x > y ? 1.0 / (1.0 + exp_of(y - x)) : exp_of(x - y) / (1.0 + exp_of(x - y));
@@ -242,6 +256,9 @@ def _real(text: str, double: bool) -> str:
     """GLSL with the type REAL and numbers without a suffix, for float or double."""
     unit = "(double(w.x) * 4294967296.0 + double(w.y) + 1.0) * 5.421010862427522e-20"
     text = text.replace("UNIT", unit if double else "(float(w.x) + 1.0) * 2.3283064365386963e-10")
+    nan = "packDouble2x32(uvec2(0u, 0x7ff80000u))" if double else "uintBitsToFloat(0x7fc00000u)"
+    text = text.replace("NOT_A_NUMBER", nan).replace("LEAST_SHAPE", "1.0e-306" if double else "1.0e-37")
+    text = text.replace("MOST_SHAPE", "1.7976931348623157e308" if double else "3.4028234663852886e38")
     text = text.replace("REAL", "double" if double else "float")
     return re.sub(r"\b(\d+\.\d+(?:e[-+]?\d+)?)\b(?!lf)", r"\1lf", text) if double else text
 
@@ -276,7 +293,8 @@ class _Shaped(_Draw):
 
 class _Multinomial(_Draw):
     """For each row of `numbers` how often each of its columns is chosen in `n` choices: binomial numbers of
-    what is left. `chances` has the probability of each column among those that follow it.
+    what is left. `chances` has the probability of each column among those that follow it, as `binomial` takes
+    them.
     """
 
     def parameters(self, ksel: FunctionSelection, dtype: str) -> None:

@@ -22,12 +22,12 @@ CONTINUOUS = {
     "beta": [(each, stats.beta(*each)) for each in [(0.5, 0.5), (1, 3), (0.3, 5), (50, 20), (1e5, 1e5)]],
 }
 DISCRETE = {
-    "poisson": [((lam,), stats.poisson(lam)) for lam in (0.1, 3, 9.9, 10, 25, 1000, 1e6, 2.0**24)],
+    "poisson": [((lam,), stats.poisson(lam)) for lam in (0.1, 3, 9.9, 10, 25, 1000, 1e6, 1.6e7)],
     "binomial": [
         (each, stats.binom(*each))
         for each in [
             (10, 0.3), (1, 0.5), (100, 0.01), (100, 0.99), (50, 0.5), (1000, 0.3), (2**24, 0.4),
-            (2**24, 1e-6),
+            (2**24, 1e-6), (2**24, 1 - 1e-7), (2**24, 0.999),
         ]
     ],
     "geometric": [((p,), stats.geom(p)) for p in (0.9, 0.5, 0.1, 1e-3, 2.0**-20)],
@@ -81,11 +81,43 @@ def test_counts_that_are_certain(generator):
     assert generator.exponential(0, 3).tolist() == [0] * 3
 
 
+def test_gamma_numbers_next_to_zero_are_above_it(mgr, generator):
+    """Of 2**18 draws less than one is expected below the bound, and none below 0."""
+    for shape, bound in ((1.0, 1e-7), (1.001, 1e-7), (0.5, 1e-13)):
+        assert generator.gamma(shape, size=2**18).read().min() > bound
+    assert generator.beta(1, 1, 2**18).read().min() > 1e-7
+    assert generator.beta(0.7, 100, 2**18).read().max() < 0.5
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_shapes_at_the_ends_of_floats(mgr, generator, dtype):
+    if dtype == "float64" and "shaderFloat64" not in mgr.enabled_features:
+        pytest.skip("no float64")
+    ends = np.finfo(dtype)
+    for least in (float(ends.tiny), float(ends.tiny) * 8):
+        ones = generator.beta(least, least, 1000, dtype).read()
+        assert set(ones.tolist()) == {0, 1} and 400 < ones.sum() < 600
+        assert set(generator.dirichlet([least, least], 100, dtype).read().ravel().tolist()) == {0, 1}
+    most = float(ends.max)
+    assert generator.beta(most, most, 3, dtype).tolist() == [0.5] * 3
+    assert generator.gamma(most, size=3, dtype=dtype).tolist() == pytest.approx([most] * 3)
+
+
+def test_halves_are_rounded_at_the_end(generator):
+    assert abs(generator.gamma(1e6, 1e-4, 100, "float16").read() - 100).max() < 2
+    numbers = generator.cauchy(0, 1e-3, 2**18, "float16").read()
+    assert (
+        np.isfinite(numbers).all() and stats.kstest(numbers[:2000], stats.cauchy(0, 1e-3).cdf).pvalue > LEAST
+    )
+
+
 def test_rows(generator):
     rows = generator.multinomial(20, [0.1, 0.2, 0.3, 0.4], COUNT).read()
     assert rows.shape == (COUNT, 4) and (rows.sum(1) == 20).all() and rows.min() >= 0
     for column, p in enumerate((0.1, 0.2, 0.3, 0.4)):
         assert chances_of(rows[:, column], stats.binom(20, p)) > LEAST
+    rare = generator.multinomial(2**24, [0.5, 0.5 - 1e-7, 1e-7], COUNT).read()[:, 2]
+    assert chances_of(rare, stats.binom(2**24, 1e-7)) > LEAST
     assert generator.multinomial(5, [0, 1, 0]).tolist() == [0, 5, 0]
     alpha = np.array([0.5, 2, 3])
     parts = generator.dirichlet(alpha, COUNT).read()
@@ -124,8 +156,26 @@ def test_counts_of_arrays(mgr, generator):
         assert all(
             chances_of(row, stats.poisson(each)) > LEAST for row, each in zip(rows, lam[:, 0], strict=True)
         )
-    wrong = mgr.tensor([-1, np.nan, 5])
-    assert (generator.poisson(wrong).read() < 0).tolist() == [True, True, False]
+
+
+def test_elements_of_tensors_outside_of_what_a_distribution_allows(mgr, generator):
+    wrong = mgr.tensor([-1, np.nan, 2**25])
+    assert generator.poisson(wrong).tolist() == [-1] * 3
+    assert generator.binomial(mgr.tensor([-1, 5.5, 2**25]), 0.5).tolist() == [-1] * 3
+    assert generator.binomial(5, mgr.tensor([-0.1, 1.1, np.nan])).tolist() == [-1] * 3
+    assert generator.geometric(mgr.tensor([0, 1e-30, 1.5])).tolist() == [-1] * 3
+    for draw, bad in {
+        generator.normal: (0, [-1, np.nan]),
+        generator.exponential: ([-1, np.nan],),
+        generator.lognormal: (0, [-1, np.nan]),
+        generator.gamma: ([-1, 0, np.nan, np.inf],),
+        generator.chisquare: ([-1, 0, np.nan, np.inf],),
+        generator.beta: ([-1, 0, np.nan, np.inf], 1),
+        generator.dirichlet: ([np.inf, 1],),
+        generator.uniform: ([-3e38, np.nan, np.inf], 3e38),
+    }.items():
+        given = [mgr.tensor(each) if isinstance(each, list) else each for each in bad]
+        assert np.isnan(draw(*given).read()).all(), draw
 
 
 RECORDED = [
@@ -203,7 +253,12 @@ def test_uniform_never_gives_high(mgr, generator, dtype):
         (lambda g: g.gamma(0), InvalidArgumentError, "shape has 0"),
         (lambda g: g.gamma([1, np.nan]), InvalidArgumentError, "shape has nan"),
         (lambda g: g.exponential(-1), InvalidArgumentError, "scale has -1"),
-        (lambda g: g.poisson(2**25), InvalidArgumentError, "lam has"),
+        (lambda g: g.poisson(2**24), InvalidArgumentError, "lam has"),
+        (lambda g: g.uniform([-3e38], 3e38), InvalidArgumentError, "further apart"),
+        (lambda g: g.uniform([0], 1e39), InvalidArgumentError, "high has 1e.39, out of bounds for float32"),
+        (lambda g: g.exponential(1e39), InvalidArgumentError, "scale has 1e.39, out of bounds for float32"),
+        (lambda g: g.normal([1e5], 1, dtype="float16"), InvalidArgumentError, "out of bounds for float16"),
+        (lambda g: g.beta(1e-50, 1), InvalidArgumentError, "a has 1e-50, out of bounds for float32"),
         (lambda g: g.binomial(2.5, 0.5), InvalidArgumentError, "n has 2.5"),
         (lambda g: g.binomial(2, 1.5), InvalidArgumentError, "p has 1.5"),
         (lambda g: g.geometric(0), InvalidArgumentError, "p has 0"),
