@@ -107,6 +107,8 @@ if TYPE_CHECKING:
     from ._functions.tuning import tune
     from ._kernels.kernel import Kernel
     from ._kernels.operation import OpKernel
+    from ._live.film import write_video
+    from ._live.show import show
     from ._manager.dlpack_in import from_dlpack
     from ._memory.mapping import Mapping
     from ._memory.memory_handle import MemoryHandle
@@ -271,9 +273,11 @@ __all__ = [
     "report",
     "save_tensors",
     "set_manager",
+    "show",
     "struct_dtype",
     "tensor_file_info",
     "tune",
+    "write_video",
 ]
 
 
@@ -301,6 +305,8 @@ _LATER = {
     "_kernels.kernel": ("Kernel",),
     "_memory.scratch": ("Scratch",),
     "_kernels.operation": ("OpKernel",),
+    "_live.film": ("write_video",),
+    "_live.show": ("show",),
     "_manager.dlpack_in": ("from_dlpack",),
     "_memory.mapping": ("Mapping",),
     "_memory.memory_handle": ("MemoryHandle",),

@@ -37,7 +37,9 @@ def _contents(thing: Any) -> tuple[str, np.ndarray[Any, Any]]:
     return "", array
 
 
-def plot(*things: Any, kind: str | None = None, ax: Any = None, **options: Any) -> Any:
+def plot(
+    *things: Any, kind: str | None = None, ax: Any = None, figure: str | None = None, **options: Any
+) -> Any:
     """Draws tensors, images or arrays into one matplotlib Axes and returns it.
 
     `kind` is "line", "image" or "hist". By default, an array that looks like a picture ((height, width[, 3 or
@@ -46,11 +48,14 @@ def plot(*things: Any, kind: str | None = None, ax: Any = None, **options: Any) 
     the device's contents after pending work if the device memory was written, else their host copy. Complex
     numbers show their magnitudes.
 
+    `figure` names a figure: the next call with the same name draws into it anew, instead of into a new one.
+    So a loop has one picture that moves: in a window, if matplotlib has one, and in a notebook's cell.
+
     In a notebook a new figure has an alternative text, which says what it shows.
 
     Raises FailedPreconditionError if matplotlib is missing (the error names the extra) or an object is
-    destroyed; InvalidArgumentError for an unknown kind, nothing to draw, several pictures, or an array that
-    is not a picture; ArgumentTypeError if an argument is not numeric.
+    destroyed; InvalidArgumentError for an unknown kind, nothing to draw, several pictures, an array that is
+    not a picture, or both `ax` and `figure`; ArgumentTypeError if an argument is not numeric.
 
     >>> axes = kp.plot(mgr.tensor([1, 4, 9]), kind="line")
     >>> axes.lines[0].get_ydata().tolist()
@@ -76,7 +81,9 @@ def plot(*things: Any, kind: str | None = None, ax: Any = None, **options: Any) 
                 f"plot draws one picture at a time, not {len(arrays)}: call it once for each, with ax="
             )
         arrays[0] = _pixels(arrays[0])
-    axes = _axes() if ax is None else ax
+    if figure is not None and ax is not None:
+        raise InvalidArgumentError("plot: ax is a part of its own figure; give ax= or figure=")
+    axes = _axes(figure) if ax is None else ax
     for (name, _), array in zip(named, arrays, strict=True):
         label = {"label": name} if name else {}
         if kind == "image":
@@ -90,6 +97,8 @@ def plot(*things: Any, kind: str | None = None, ax: Any = None, **options: Any) 
             axes.plot(rows.T, **{**label, **options})
     if kind != "image" and axes.get_legend_handles_labels()[0]:
         axes.legend()
+    if figure is not None:
+        _refresh(figure, axes.figure)
     return axes
 
 
@@ -103,14 +112,42 @@ def _pixels(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
-def _axes() -> Any:
+def _axes(name: str | None) -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
         raise FailedPreconditionError(
             "plot and show need matplotlib: pip install 'kompute-py[plot]'"
         ) from None
-    return plt.subplots(layout="constrained", FigureClass=_figure_class())[1]
+    if name is None:
+        return plt.subplots(layout="constrained", FigureClass=_figure_class())[1]
+    figure = plt.figure(name, clear=True, layout="constrained", FigureClass=_figure_class())
+    return figure.add_subplot()
+
+
+_cells: dict[str, tuple[int, Any]] = {}
+"""The cell's execution that shows a named figure, and the handle of its output."""
+
+
+def _refresh(name: str, figure: Any) -> None:
+    """Shows a named figure as it is now: in its window, or in the output of the cell that runs."""
+    import matplotlib.pyplot as plt
+
+    if "inline" not in plt.get_backend().lower():
+        if figure.canvas.required_interactive_framework is not None:
+            plt.pause(0.001)  # draws, and lets the window answer
+        return
+    from IPython.core.getipython import get_ipython
+    from IPython.display import display
+
+    shell: Any = get_ipython()
+    data = {"text/html": _html(figure) or "", "text/plain": repr(figure)}
+    plt.close(figure)  # else the cell would show it once more at its end
+    execution, handle = _cells.get(name, (-1, None))
+    if handle is not None and execution == shell.execution_count:
+        handle.update(data, raw=True)
+    else:
+        _cells[name] = shell.execution_count, display(data, raw=True, display_id=True)
 
 
 @cache
@@ -151,7 +188,7 @@ def _html(figure: Any) -> str | None:
 
 
 def _described(figure: Any) -> str:
-    """What the figure shows: for each Axes its title, and its pictures, lines and bars with their ranges."""
+    """The contents of the figure: for each Axes its title, and its pictures, lines and bars with their ranges."""
     return "; ".join(filter(None, map(_described_axes, figure.axes))) or "An empty figure"
 
 

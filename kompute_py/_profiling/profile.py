@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Profile:
-    """What a Manager's device runs inside of a ``with`` block. Made by ``mgr.profile()``.
+    """The work of a Manager's device inside of a ``with`` block. Made by ``mgr.profile()``.
 
     ``print(p)`` shows a table, the longest total first; ``p.to_trace("trace.json")`` writes a file for
     ui.perfetto.dev.

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from .._base.errors import KomputeError, KomputeWarning, NotFoundError
-from . import bench, caches, profiling, programs, running, shaders
+from . import bench, caches, profiling, programs, running, shaders, starting
 from .common import Traceback, device_of, forget_options, output_console, require, wants_traceback
 from .output import PROGRAM, accept_old_code_pages, as_options, one_line
 
@@ -120,6 +120,8 @@ app.command("disasm")(shaders.disasm_command)
 app.command("check")(shaders.check_command)
 app.command("run", help=running.RUN_HELP)(running.run_command)
 app.command("bench", help=bench.BENCH_HELP)(bench.bench_command)
+app.command("watch", help=starting.WATCH_HELP)(starting.watch_command)
+app.command("new")(starting.new_command)
 app.command("cache")(caches.cache_command)
 app.command("program", help=programs.PROGRAM_HELP)(programs.program_command)
 app.command("profile", context_settings=profiling.PROFILE_SETTINGS)(profiling.profile_command)

@@ -40,6 +40,8 @@ class Given:
     groups: str | None = None
     filter: str | None = None
     address: str = "clamp_to_edge"
+    size: str | None = None
+    """Columns and rows of outputs whose shape nothing else says."""
 
 
 class Argument(NamedTuple):
@@ -88,6 +90,11 @@ def specialized(kernel: Kernel, constants: Iterable[str]) -> Kernel:
 def prepare(manager: Manager, kernel: Kernel, given: Given) -> Prepared:
     """Loads the inputs, creates the outputs and binds both. Raises KomputeError if an option does not fit."""
     return _Preparation(manager, specialized(kernel, given.constants), given).run()
+
+
+def loaded(manager: Manager, kernel: Kernel, given: Given) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The memory of each binding, and the push constants that are given; others may be given later."""
+    return _Preparation(manager, kernel, given).load(whole=False)
 
 
 def pairs(options: Iterable[str], option: str) -> list[tuple[str, str]]:
@@ -139,27 +146,13 @@ class _Preparation:
         self._first: Fitted | None = None  # the first input; outputs take its shape
         self._arguments: dict[str, Argument] = {}
         self._bound: dict[str, Any] = {}
+        self._grid, self._groups = counts(given.grid, "--grid"), counts(given.groups, "--groups")
+        if self._grid is not None and self._groups is not None:
+            raise InvalidArgumentError("give --grid (invocations) or --groups (workgroups), not both")
 
     def run(self) -> Prepared:
-        given = self._given
-        grid, groups = counts(given.grid, "--grid"), counts(given.groups, "--groups")
-        if grid is not None and groups is not None:
-            raise InvalidArgumentError("give --grid (invocations) or --groups (workgroups), not both")
-        self._shapes = self._named(given.shapes, "--shape")
-        self._dtypes = self._named(given.dtypes, "--dtype")
-        push, blocks = self._values()
-        for text in given.inputs:
-            name, source = self._binding(text, "--in", lambda p: not p.written)
-            self._inputs.setdefault(name, []).append(source)
-        outputs = self._outputs()
-        for name, sources in self._inputs.items():
-            self._input(self._parameters[name], sources)
-        self._refuse_numbers()
-        for name, block in blocks.items():
-            self._block(self._parameters[name], block)
-        for parameter in self._signature.parameters:
-            if parameter.name not in self._bound and parameter.used:
-                self._rest(parameter, outputs, grid, groups)
+        grid, groups = self._grid, self._groups
+        _, push = self.load(whole=True)
         keywords: dict[str, Any] = {}
         if grid is None and groups is None:
             # This check words its errors with options of the command line; bind() computes the same grid.
@@ -169,7 +162,27 @@ class _Preparation:
         else:
             keywords = {"groups": groups} if groups is not None else {"grid": grid}
         operation = self._kernel.bind(bind=self._bound, push=push, **keywords)
-        return Prepared(self._kernel, operation, self._arguments, outputs)
+        return Prepared(self._kernel, operation, self._arguments, self._places)
+
+    def load(self, whole: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Makes each binding's memory; returns it and the push constants. `whole`: none may be missing."""
+        given = self._given
+        self._shapes = self._named(given.shapes, "--shape")
+        self._dtypes = self._named(given.dtypes, "--dtype")
+        push, blocks = self._values(whole)
+        for text in given.inputs:
+            name, source = self._binding(text, "--in", lambda p: not p.written)
+            self._inputs.setdefault(name, []).append(source)
+        self._places = self._outputs()
+        for name, sources in self._inputs.items():
+            self._input(self._parameters[name], sources)
+        self._refuse_numbers()
+        for name, block in blocks.items():
+            self._block(self._parameters[name], block)
+        for parameter in self._signature.parameters:
+            if parameter.name not in self._bound and parameter.used:
+                self._rest(parameter)
+        return self._bound, push
 
     # -- options -----------------------------------------------------------------------------------
 
@@ -212,7 +225,7 @@ class _Preparation:
             outputs[name] = None if place == "-" else Path(place)
         return outputs
 
-    def _values(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    def _values(self, whole: bool) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """The values of ``--set``: push constants, and members of uniform blocks by binding."""
         push: dict[str, Any] = {}
         blocks: dict[str, dict[str, Any]] = {}
@@ -236,7 +249,7 @@ class _Preparation:
                 )
             else:
                 raise unknown(self._kernel.name, "push constant or uniform", name, [*known, *members])
-        missing = [name for name in known if name not in push]
+        missing = [name for name in known if whole and name not in push]
         if missing:
             raise InvalidArgumentError(
                 f"{self._kernel.name}: missing push constant{'s' if len(missing) > 1 else ''} "
@@ -358,20 +371,14 @@ class _Preparation:
         element = Element(array.dtype)
         self._add(Argument(parameter, element, self._memory(parameter, element, array), array.shape))
 
-    def _rest(
-        self,
-        parameter: Parameter,
-        outputs: Mapping[str, Any],
-        grid: tuple[int, ...] | None,
-        groups: tuple[int, ...] | None,
-    ) -> None:
+    def _rest(self, parameter: Parameter) -> None:
         """Adds a binding without an input: an output filled with zeros, or a sampler."""
         name = parameter.name
         if parameter.kind == "sampler":
             # One sampler may serve several images, and nearest works with every format.
             self._bound[name] = self._made_sampler(self._given.filter or "nearest")
             return
-        if parameter.access != "write" and name not in outputs and name not in self._shapes:
+        if parameter.access != "write" and name not in self._places and name not in self._shapes:
             raise InvalidArgumentError(
                 f"{self._kernel.name}: missing {name!r} ({parameter.type}): "
                 f"give --in {name}=SOURCE, {SOURCES}"
@@ -387,7 +394,7 @@ class _Preparation:
             if parameter.is_image
             else buffer_element(parameter, wanted)
         )
-        shape = self._shape(parameter, element, grid, groups)
+        shape = self._shape(parameter, element)
         whole = (*shape, *element.inner)
         if math.prod(whole) * element.base.itemsize > 2**40:
             raise InvalidArgumentError(
@@ -404,13 +411,7 @@ class _Preparation:
         self._arguments[argument.parameter.name] = argument
         self._bound[argument.parameter.name] = argument.memory
 
-    def _shape(
-        self,
-        parameter: Parameter,
-        element: Element,
-        grid: tuple[int, ...] | None,
-        groups: tuple[int, ...] | None,
-    ) -> tuple[int, ...]:
+    def _shape(self, parameter: Parameter, element: Element) -> tuple[int, ...]:
         """An output's shape: from ``--shape``, the shader, the first input or the launch, in this order."""
         text = self._shapes.get(parameter.name)
         if text is not None:
@@ -427,9 +428,9 @@ class _Preparation:
                 shape = shape[:-1]
             if len(shape) == element.axes:
                 return shape
-        run = grid
-        if groups is not None:
-            run = tuple(n * local for n, local in zip(groups, self._kernel.local_size, strict=False))
+        run = self._grid or counts(self._given.size, "--size")
+        if self._groups is not None:
+            run = tuple(n * local for n, local in zip(self._groups, self._kernel.local_size, strict=False))
         if run is not None and all(n > 0 for n in run):
             shape = tuple(reversed(run))
             if element.format is None or len(shape) == element.axes:

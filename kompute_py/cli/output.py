@@ -19,13 +19,14 @@ def accept_old_code_pages() -> None:
 
 
 def as_options(text: str) -> str:
-    """A library message with arguments spelt as options: ``grid=(64, 2)`` becomes ``--grid 64,2``."""
+    """A library message with arguments as options: ``grid=(64, 2)`` becomes ``--grid 64,2``."""
     text = re.sub(
         r"\b(grid|groups)=\(([\d, ]+)\)",
         lambda found: f"--{found[1]} {','.join(re.findall(r'[0-9]+', found[2]))}",
         text,
     )
-    return re.sub(r"(?<![-\w])(grid|groups)=", r"--\1", text)
+    text = re.sub(r"(?<![-\w])path=", "--out", text)
+    return re.sub(r"(?<![-\w])(grid|groups|frames|show)=", r"--\1", text)
 
 
 def one_line(error: Exception) -> str:

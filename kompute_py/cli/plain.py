@@ -23,7 +23,9 @@ info   Show the devices, their capabilities, and what is missing for which purpo
        --json: print JSON, with all limits and features.
        --report: print the text for a bug report.
 
-Other commands need more packages: pip install "kompute-py[cli]\""""
+The other commands, which need more packages (pip install "kompute-py[cli]"):
+
+demo, compile, reflect, disasm, check, run, bench, watch, new, cache, program, profile"""
 
 
 class PlainPage:

@@ -295,11 +295,18 @@ def compiled(
     source = _source(shader)
     if target is not None:
         options["target"] = target
-    options |= {
-        "language": language, "entry": entry, "defines": _macros(define or []), "include_dirs": include or [],
-    }  # fmt: skip
+    options |= file_options(define, include, language, entry)
     name = None if shader == "-" else Path(shader).stem
     return _compiling(lambda: ShaderModule(source, name=name, **options))
+
+
+def file_options(
+    define: list[str] | None, include: list[str] | None, language: str | None, entry: str
+) -> dict[str, Any]:
+    """These options of the command line as the compiler's."""
+    return {
+        "language": language, "entry": entry, "defines": _macros(define or []), "include_dirs": include or [],
+    }  # fmt: skip
 
 
 def _compiling(work: Callable[[], Any]) -> Any:

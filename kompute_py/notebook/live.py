@@ -11,9 +11,11 @@ from typing import Any
 from .._base.errors import KomputeError
 from .._display import drawings
 from .._kernels.kernel import Kernel
+from .._live.call import LiveCall, live_call
 from .._memory.card import memory_title
 from .._memory.memory import Memory
-from .live_call import Live, LiveCall, ipywidgets, live_call
+from .._recording.sequence import Sequence
+from .widgets import Live, ipywidgets, knobs_of
 
 __all__ = ["Sliders", "sliders"]
 
@@ -27,9 +29,10 @@ class Sliders(Live):
     def __init__(self, call: LiveCall) -> None:
         self.picture: Any = ipywidgets.HTML()
         """The picture or an error, as HTML."""
-        for knob in call.knobs.values():
+        knobs = knobs_of(call)
+        for knob in knobs.values():
             knob.observe(lambda _: self.run(), names="value")
-        super().__init__(call, [*call.knobs.values(), self.picture])
+        super().__init__(call, knobs, below=[self.picture])
         try:
             self._draw()
         except BaseException:
@@ -45,14 +48,14 @@ class Sliders(Live):
             self.picture.value = f'<pre role="alert" style="color:#e53935;white-space:pre-wrap">{text}</pre>'
 
     def _draw(self) -> None:
-        values = self._open()({})
+        values = self._open()(self._positions())
         if drawings.is_picture(values.shape, values.dtype):
             self.picture.value = drawings.picture(values).html(memory_title(self.shown))
         else:
             self.picture.value = drawings.line(values) or f"<pre>{html.escape(repr(values))}</pre>"
 
 
-def sliders(kernel: Kernel, *args: Any, show: Memory | None = None, **keywords: Any) -> Sliders:
+def sliders(kernel: Kernel | Sequence, *args: Any, show: Memory | None = None, **keywords: Any) -> Sliders:
     """Sliders for the scalar push constants of `kernel`. Each movement calls the kernel and draws its result.
 
     ::

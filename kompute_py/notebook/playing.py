@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.errors import FailedPreconditionError, InvalidArgumentError, KomputeError
+from .._base.errors import FailedPreconditionError, KomputeError
 from .._display import drawings
 from .._kernels.kernel import Kernel
-from .._memory.card import memory_title
+from .._live.player import Player, player_of
 from .._memory.memory import Memory
-from .live_call import Live, LiveCall, live_call
-from .play_state import Clock, State, rgba, value_of
+from .._recording.sequence import Sequence
+from .widgets import Live, knobs_of
 
 try:
     import anywidget
@@ -64,41 +63,29 @@ class Play(Live):
     Created by `play`.
     """
 
-    def __init__(
-        self,
-        call: LiveCall,
-        state: State,
-        before: Callable[[], Any] | None,
-        limits: tuple[float, float] | None,
-        fps: float,
-    ) -> None:
-        self._state = state
-        self._before = before
-        self._limits = limits
-        self._layouts: dict[str, Mapping[str, Any]] = {}
-        push = call.kernel.signature.push
-        if push is not None:
-            members = dict(zip(push.names, push.members, strict=True))
-            self._layouts = {name: members[name] for name in call.moving}
+    def __init__(self, player: Player, fps: float) -> None:
+        self._player = player
+        self._state = state = player.state
+        call = player.call
         self._pixels = np.zeros((1, 1, 4), np.uint8)
         self._took = 0.0
         self._asked = False
         scale = -(-max(state.columns, state.rows) // _MOST_PIXELS)
-        what = memory_title(call.shown)
         self._screen: Any = _Screen(
             fps=fps,
             scale=scale,
             follows_mouse=any("mouse" in name.lower() for name in call.moving),
-            description=f"{what} as a moving picture, {state.columns} columns by {state.rows} rows",
+            description=f"{player.title} as a moving picture, {state.columns} columns by {state.rows} rows",
         )
-        super().__init__(call, [self._screen, *call.knobs.values()])
+        knobs = knobs_of(call)
+        super().__init__(call, knobs, above=[self._screen])
         try:
             self._draw()
         except BaseException:
             self.close()
             raise
         self._screen.on_msg(self._heard)
-        for knob in call.knobs.values():
+        for knob in knobs.values():
             knob.observe(lambda _: self._try(), names="value")
 
     @property
@@ -153,7 +140,7 @@ class Play(Live):
         """Stops, removes the widgets and releases the kernel and its memory."""
         if self._call is not None:
             self._state.clock.pause()
-            self._before = None
+            del self._player
         super().close()
 
     def _heard(self, _: Any, message: Mapping[str, Any], buffers: Any) -> None:
@@ -202,15 +189,10 @@ class Play(Live):
         self._send()
 
     def _draw(self, fresh: bool = True) -> None:
-        call, state = self._open(), self._state
-        began = perf_counter()
-        if fresh and self._before is not None:
-            self._before()
-        values = call({name: value_of(name, layout, state) for name, layout in self._layouts.items()})
-        state.mouse.new = False
-        step = self._screen.scale
-        self._pixels = rgba(values[::step, ::step], self._limits)
-        self._took = 1000 * (perf_counter() - began)
+        self._open()
+        player = self._player
+        self._pixels = player.draw(self._positions(), fresh=fresh, every=self._screen.scale)
+        self._took = player.milliseconds
 
     def _send(self) -> None:
         rows, columns = self._pixels.shape[:2]
@@ -231,7 +213,7 @@ class Play(Live):
 
 
 def play(
-    kernel: Kernel,
+    kernel: Kernel | Sequence,
     *args: Any,
     show: Memory | None = None,
     fps: float = 30.0,
@@ -272,30 +254,5 @@ def play(
     240, limits that are not two different finite numbers, or a push constant of a listed name and another
     type; and the errors of `sliders`.
     """
-    if isinstance(fps, bool) or not isinstance(fps, (int, float)) or not 0 < fps <= 240:
-        raise InvalidArgumentError(f"play: fps is {fps!r}; give a number above 0 and at most 240")
-    if before is not None and not callable(before):
-        raise InvalidArgumentError(f"play: before is {before!r}; give a function without arguments")
-    if limits is not None:
-        limits = _limits(limits)
-    state = State(Clock(1 / fps), 1, 1)
-    call = live_call("play", kernel, args, keywords, show, lambda name, layout: value_of(name, layout, state))
-    shape = call.shown.shape
-    if not drawings.is_picture(shape, call.shown.dtype):
-        raise InvalidArgumentError(
-            "play shows a picture, (rows, columns[, 1, 3 or 4]) of at least 8 rows and columns, one at most "
-            "64 times the other; "
-            f"{memory_title(call.shown)} has the shape {shape} of {call.shown.dtype}"
-        )
-    state.rows, state.columns = shape[:2]
-    return Play(call, state, before, limits, float(fps))
-
-
-def _limits(limits: Any) -> tuple[float, float]:
-    try:
-        low, high = (float(each) for each in limits)
-    except (TypeError, ValueError):
-        low = high = 0.0
-    if low == high or not np.isfinite([low, high]).all():
-        raise InvalidArgumentError(f"play: limits are {limits!r}; give two different finite numbers")
-    return low, high
+    player = player_of("play", kernel, args, keywords, show=show, fps=fps, before=before, limits=limits)
+    return Play(player, float(fps))

@@ -62,6 +62,35 @@ def test_pictures_lines_and_histograms(mgr):
     np.testing.assert_array_equal(kp.plot([3 + 4j, 1]).lines[0].get_ydata(), [5, 1])
 
 
+def test_a_named_figure_is_drawn_anew(mgr):
+    tensor = mgr.tensor([1, 2])
+    first = tensor.show(figure="one")
+    tensor.write([5, 6])
+    second = tensor.show(figure="one")
+    assert first.figure is second.figure and len(second.figure.axes) == 1
+    np.testing.assert_array_equal(second.lines[0].get_ydata(), [5, 6])
+    assert tensor.show(figure="two").figure is not second.figure
+    with pytest.raises(kp.InvalidArgumentError, match="ax= or figure="):
+        tensor.show(figure="one", ax=second)
+
+
+def test_a_named_figure_moves_in_its_cell():
+    script = r"""
+from IPython.testing.globalipapp import get_ipython
+shell = get_ipython()
+shell.run_line_magic("matplotlib", "inline")
+sent = []
+shell.display_pub.publish = lambda data, metadata=None, *, transient=None, update=False, **rest: sent.append(
+    ((transient or {}).get("display_id"), update, "text/html" in data))
+shell.run_cell("import kompute_py as kp, numpy as np")
+shell.run_cell("for k in range(3): kp.plot(np.arange(k + 2), figure='f')", store_history=True)
+shell.run_cell("_ = kp.plot(np.arange(4), figure='f')", store_history=True)
+print([update for _, update, html in sent if html], len({name for name, *_ in sent}))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[False, True, True, False] 2", done.stdout + done.stderr
+
+
 def test_what_cannot_be_plotted(mgr):
     tensor = mgr.tensor([1, 2])
     with pytest.raises(kp.InvalidArgumentError, match="at least one"):

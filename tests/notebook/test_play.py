@@ -14,8 +14,9 @@ import pytest
 from PIL import Image as pillow
 
 import kompute_py as kp
-from kompute_py.notebook import live_call, play_state
-from kompute_py.notebook.play_state import Clock, Mouse, State, rgba, value_of
+from kompute_py._live.player import rgba
+from kompute_py._live.state import SOURCES, Clock, Mouse, State, value_of
+from kompute_py.notebook import widgets as widgets_module
 
 # Each push constant goes into a column of the first row, as a number.
 SOURCE = """
@@ -168,13 +169,13 @@ def test_values_by_name(name, kind, rows, expected):
     ],
 )
 def test_other_types_are_refused(name, change):
-    with pytest.raises(kp.InvalidArgumentError, match=f"play gives '{name}' a .*{name}= a value"):
+    with pytest.raises(kp.InvalidArgumentError, match=f"moving pictures give '{name}' a .*{name}= a value"):
         value_of(name, {**FLOAT, **change}, State(Clock(1), 8, 8))
 
 
 def test_every_listed_name_is_documented():
     text = kp.notebook.play.__doc__
-    for name in play_state.SOURCES:
+    for name in SOURCES:
         assert f"``{name}``" in text, name
 
 
@@ -404,7 +405,7 @@ def test_a_cell_that_runs_again_closes_what_it_made(mgr, needs, monkeypatch, mak
     parent = {"metadata": {"cellId": "a"}, "header": {"msg_id": "1"}}
     shell = SimpleNamespace(kernel=SimpleNamespace(get_parent=lambda channel: parent))
     monkeypatch.setattr("IPython.get_ipython", lambda: shell)
-    monkeypatch.setattr(live_call, "_made_by", {})
+    monkeypatch.setattr(widgets_module, "_made_by", {})
     kernel, y = kernel_of(mgr, "float speed;", "speed"), mgr.zeros((12, 16))
 
     def another():
@@ -423,7 +424,7 @@ def test_a_cell_that_runs_again_closes_what_it_made(mgr, needs, monkeypatch, mak
     assert three.kernel is four.kernel is kernel
     # Front ends that do not tell the cell close nothing.
     parent["metadata"].clear()
-    assert live_call.executing_cell() is None
+    assert widgets_module.executing_cell() is None
     five, six = another(), another()
     assert five.kernel is six.kernel
     for each in (three, four, five, six):

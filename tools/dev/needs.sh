@@ -24,6 +24,9 @@ needs() {
             say 'doctest-dev|header doctest/doctest.h|the native tests'
             say 'vulkan-validationlayers|-|the tests run with validation on'
             say 'mesa-vulkan-drivers|-|lavapipe, the CPU driver that the tests run on'
+            say 'xvfb|cmd Xvfb|a display without a screen: the tests open windows'
+            say 'libgl1|-|OpenGL, which the windows draw with'
+            say 'xdotool|cmd xdotool|moves the mouse over them'
             ;;
         bench)
             say 'mesa-vulkan-drivers|-|lavapipe, the CPU driver that the benchmarks run on'

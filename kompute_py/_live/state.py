@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from .._base.errors import InvalidArgumentError
 
 
@@ -182,8 +180,8 @@ def value_of(name: str, layout: Mapping[str, Any], state: State) -> Any:
         or whole not in source.whole
     ):
         raise InvalidArgumentError(
-            f"play gives {name!r} {_wanted(source)}, and the shader declares another type: change it, or "
-            f"give {name}= a value"
+            f"moving pictures give {name!r} {_wanted(source)}, and the shader declares another type: change "
+            f"it, or give {name}= a value"
         )
     numbers = source.value(state)[:size]
     values = [int(number) for number in numbers] if whole else [float(number) for number in numbers]
@@ -195,26 +193,3 @@ def _wanted(source: _Source) -> str:
         return "a float or an int" if source.whole == _ANY else "a float"
     kinds = " or ".join(f"vec{size}" for size in source.sizes)
     return f"a {kinds} of floats" + (" or integers" if source.whole == _ANY else "")
-
-
-def rgba(array: np.ndarray[Any, Any], limits: tuple[float, float] | None) -> np.ndarray[Any, Any]:
-    """The opaque pixels of a picture, (rows, columns, 4) of uint8.
-
-    `limits`: the numbers that become black and white; None for 0 and 1 of floats and the range of integers.
-    """
-    array = array[..., None] if array.ndim == 2 else array
-    if array.dtype == np.uint8 and limits is None:
-        pixels = array
-    elif array.dtype.kind == "b":
-        pixels = array.astype(np.uint8) * np.uint8(255)
-    else:
-        low, high = limits or (0.0, 1.0)
-        if limits is None and array.dtype.kind in "iu":
-            low, high = float(np.iinfo(array.dtype).min), float(np.iinfo(array.dtype).max)
-        values: np.ndarray[Any, Any] = array.astype(np.float32 if array.dtype.itemsize <= 4 else np.float64)
-        with np.errstate(all="ignore"):
-            values = (values - low) * (255 / (high - low)) + 0.5
-        pixels = np.clip(np.nan_to_num(values, nan=0.0, posinf=255, neginf=0), 0, 255).astype(np.uint8)
-    made = np.full((*array.shape[:2], 4), 255, np.uint8)
-    made[..., :3] = pixels[..., :3]
-    return made
