@@ -188,7 +188,7 @@ def _html(figure: Any) -> str | None:
 
 
 def _described(figure: Any) -> str:
-    """The contents of the figure: for each Axes its title, and its pictures, lines and bars with their ranges."""
+    """The contents of the figure: for each Axes its title, and its pictures, lines and bars with ranges."""
     return "; ".join(filter(None, map(_described_axes, figure.axes))) or "An empty figure"
 
 
