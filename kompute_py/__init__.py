@@ -29,8 +29,8 @@ from ._base.types import DataTypes, MemoryTypes, SemaphoreCompatibility, TensorD
 from ._device.names import DeviceInfo
 from ._device.options import config_report
 from ._manager.default import manager, set_manager
+from ._manager.host_memory import HostBufferSemantics, aligned_empty, aligned_zeros
 from ._manager.manager import Manager, alive
-from ._memory.host_memory import HostBufferSemantics, aligned_empty, aligned_zeros
 from ._memory.image import Image, SampledImage
 from ._memory.memory import Memory
 from ._memory.sampler import Sampler

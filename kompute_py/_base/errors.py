@@ -87,7 +87,7 @@ class KomputeError(RuntimeError):
 
     def _render_traceback_(self) -> list[str]:
         """The traceback for IPython and notebooks, without the frames inside this package."""
-        from .tracebacks import render
+        from .shown_errors import render
 
         return render(self)
 
@@ -357,13 +357,13 @@ class ShaderCompileError(InvalidArgumentError):
         `color` is True or False. With None the message is coloured if stderr is a terminal that shows colours
         and ``NO_COLOR`` is not set.
         """
-        from .report import colored, terminal_shows_color
+        from .shown_errors import colored, terminal_shows_color
 
         return colored(str(self)) if (terminal_shows_color() if color is None else color) else str(self)
 
     def _repr_html_(self) -> str:
         """The message as HTML, for notebooks."""
-        from .report import as_html
+        from .shown_errors import as_html
 
         return as_html(str(self))
 

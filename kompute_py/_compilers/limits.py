@@ -12,7 +12,7 @@ import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, kind_of, shown
 from .._base.file_access import NotRegularError, current_folder, read_regular
-from .._base.sizes import as_bytes
+from .._base.settings import as_bytes
 
 TIMEOUT_VARIABLE = "KOMPUTE_PY_COMPILE_TIMEOUT"
 _MOST_SECONDS = 1e9

@@ -11,8 +11,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from .._base.settings import PREFIX, Option, default_cache_dir, find_setting, to_choice, to_path
-from .._base.sizes import as_bytes
+from .._base.settings import PREFIX, Option, as_bytes, default_cache_dir, find_setting, to_choice, to_path
 from .limits import as_seconds
 
 COMPILERS = {"dxc": "DXC", "slang": "Slang"}

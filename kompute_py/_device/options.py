@@ -19,13 +19,13 @@ from .._base.settings import (
     ConfigReport,
     Option,
     Setting,
+    as_bytes,
     default_cache_dir,
     find_setting,
     require_text,
     to_choice,
     to_path,
 )
-from .._base.sizes import as_bytes
 from .._base.warn import warn
 from .._compilers.limits import as_seconds
 from .._compilers.settings import OPTIONS as OPTIONS_OF_COMPILERS

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import InvalidArgumentError
+from .._display.cards import memory_title
 from .._display.drawings import is_picture
 from .._kernels.kernel import Kernel
-from .._memory.card import memory_title
 from .._memory.memory import Memory
 from .._recording.sequence import Sequence
 from .call import LiveCall, live_call

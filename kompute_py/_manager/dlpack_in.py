@@ -9,9 +9,9 @@ from .._base.arrays import refuse_mask, to_flag
 from .._base.errors import ArgumentTypeError, ExchangeError, KomputeError, shown
 from .._device.device import require_manager
 from .._memory.dlpack import CPU_MEMORY, capsule_of, dtype_of
-from .._memory.host_memory import HostBufferSemantics
 from .._memory.tensor import Tensor
 from .default import manager as default_manager
+from .host_memory import HostBufferSemantics
 
 if TYPE_CHECKING:
     from .manager import Manager

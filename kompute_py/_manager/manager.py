@@ -46,7 +46,6 @@ from .._base.warn import warn_of_cancelled
 from .._device.device import Device, require_manager
 from .._device.handles import VkHandles
 from .._device.options import to_prefix
-from .._memory.host_memory import HostBufferSemantics, await_writers, imported, to_semantics
 from .._memory.image import Image, SampledImage
 from .._memory.making import form_of, new_tensor
 from .._memory.memory import DEVICE, Memory, Scalar, to_memory_type
@@ -59,6 +58,7 @@ from .._recording.streams import failures_of, managers_of, submit_streams
 from .._sync.fence import Fence
 from .._sync.semaphore import Semaphore, imported_fence, imported_semaphore, to_signals, to_waits
 from .current import current, enter, forget, is_shared, leave
+from .host_memory import HostBufferSemantics, await_writers, imported, to_semantics
 from .program_end import watch_over
 
 if TYPE_CHECKING:
@@ -551,7 +551,7 @@ class Manager(Device):
         (VK_KHR_external_memory_fd), InvalidArgumentError for the memory type `device`, an unknown one, and a
         shape without elements; the other errors of `empty`.
         """
-        from .._memory.sharing import new_shared  # late, because few scripts need it
+        from .sharing import new_shared  # late, because few scripts need it
 
         return new_shared(self, shape, dtype, memory_type)
 
@@ -566,7 +566,7 @@ class Manager(Device):
         address the memory; FailedPreconditionError if the handle is closed or the Manager is destroyed;
         ArgumentTypeError for anything but a handle; UnimplementedError if the device imports no memory.
         """
-        from .._memory.sharing import imported_memory
+        from .sharing import imported_memory
 
         return imported_memory(self, handle, memory_type)
 

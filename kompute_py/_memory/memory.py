@@ -588,7 +588,7 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
         """For notebooks: describes the object, with numbers and a picture of the newest contents: those of
         the device if work wrote them and is done, else those of the host copy. Waits for no work.
         """
-        from .card import memory_card
+        from .._display.cards import memory_card
 
         return memory_card(self)
 

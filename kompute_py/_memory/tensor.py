@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native
-from .._base.arrays import as_indices, as_typed, element_bytes, spread, to_dtype
+from .._base.arrays import as_indices, as_typed, element_bytes, packed, spread, to_dtype
 from .._base.errors import (
     ArgumentTypeError,
     ArrayAttributeError,
@@ -20,7 +20,6 @@ from .._base.errors import (
     shown,
 )
 from .._base.misplaced import KEPT_BY_TENSOR_T
-from .._base.packing import packed
 from .._base.plain_arguments import refuse_unordered
 from .._base.types import DataTypes, is_small_float
 from .._device.device import require_manager

@@ -311,7 +311,7 @@ def file_options(
 
 def _compiling(work: Callable[[], Any]) -> Any:
     """Does the work. Compiler messages go to stderr unchanged, with their source lines."""
-    from .._base.report import colored, terminal_shows_color
+    from .._base.shown_errors import colored, terminal_shows_color
     from .._compilers.compile import ShaderCompileWarning
 
     with warnings.catch_warnings(record=True) as caught:

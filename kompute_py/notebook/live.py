@@ -10,9 +10,9 @@ from typing import Any
 
 from .._base.errors import KomputeError
 from .._display import drawings
+from .._display.cards import memory_title
 from .._kernels.kernel import Kernel
 from .._live.call import LiveCall, live_call
-from .._memory.card import memory_title
 from .._memory.memory import Memory
 from .._recording.sequence import Sequence
 from .widgets import Live, ipywidgets, knobs_of

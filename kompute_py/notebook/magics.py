@@ -12,7 +12,7 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.display import display
 
 from .._base.errors import KomputeError, ShaderCompileError
-from .._base.report import colored
+from .._base.shown_errors import colored
 from .._manager.default import manager
 from .._manager.manager import Manager
 

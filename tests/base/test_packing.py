@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import kompute_py as kp
 from kompute_py._base import arrays
-from kompute_py._base.packing import packed
+from kompute_py._base.arrays import packed
 
 pytestmark = pytest.mark.own_driver
 

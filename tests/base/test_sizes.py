@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from kompute_py._base.sizes import GRAMMAR
+from kompute_py._base.settings import GRAMMAR
 
 pytestmark = pytest.mark.own_driver
 

@@ -15,7 +15,7 @@ from rich.console import Console
 import kompute_py as kp
 from kompute_py import _native
 from kompute_py.cli import main, progress
-from kompute_py.cli.capabilities import missing, validation_advice
+from kompute_py.cli.info import missing, validation_advice
 
 # What the commands print; test_demo.py runs the demo on each driver.
 pytestmark = pytest.mark.own_driver

@@ -15,8 +15,7 @@ import pytest
 from PIL import Image as pillow
 
 import kompute_py as kp
-from kompute_py._display import drawings, folding, graph
-from kompute_py._memory import card
+from kompute_py._display import cards, drawings, folding, graph
 from tests.support.kernel_sources import COPY
 
 SOURCE = """
@@ -124,7 +123,7 @@ def test_a_card_waits_for_nothing(mgr):
 
 
 def test_a_card_of_much_memory_reads_nothing(mgr, monkeypatch):
-    monkeypatch.setattr(card, "_MOST_READ", 1023)
+    monkeypatch.setattr(cards, "_MOST_READ", 1023)
     large, small = mgr.zeros(256), mgr.zeros(255)
     for each in (large, small):
         each.fill(1).wait()

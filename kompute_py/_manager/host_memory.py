@@ -20,8 +20,8 @@ from .._base.errors import (
 )
 from .._base.types import MemoryTypes
 from .._device.device import require_manager
-from .memory import Memory, seen_by_others
-from .tensor import Tensor, buffer_tensor
+from .._memory.memory import Memory, seen_by_others
+from .._memory.tensor import Tensor, buffer_tensor
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

@@ -13,10 +13,10 @@ from .. import _native
 from .._base import misplaced
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError, kind_of
 from .._base.types import MemoryTypes
-from .making import form_of
-from .memory import DEVICE, seen_by_others, to_memory_type
-from .memory_handle import MemoryHandle, identity_of, keys
-from .tensor import Tensor, buffer_tensor
+from .._memory.making import form_of
+from .._memory.memory import DEVICE, seen_by_others, to_memory_type
+from .._memory.memory_handle import MemoryHandle, identity_of, keys
+from .._memory.tensor import Tensor, buffer_tensor
 
 if TYPE_CHECKING:
     from .._base.annotations import MemoryTypeLike
