@@ -162,7 +162,6 @@ class Rig:
         waits: Sequence[tuple[Any, int]] = (),
         signals: Sequence[tuple[Any, int]] = (),
         queue: tuple[int, int] = (0, 0),
-        fence: Any = vk.VK_NULL_HANDLE,
     ) -> None:
         values = vk.VkTimelineSemaphoreSubmitInfo(
             pWaitSemaphoreValues=[v for _, v in waits], pSignalSemaphoreValues=[v for _, v in signals]
@@ -174,7 +173,7 @@ class Rig:
             pCommandBuffers=list(commands),
             pSignalSemaphores=[s for s, _ in signals],
         )
-        vk.vkQueueSubmit(self.queues[queue], 1, [info], fence)
+        vk.vkQueueSubmit(self.queues[queue], 1, [info], vk.VK_NULL_HANDLE)
 
     def run(self, *commands: Any, queue: tuple[int, int] = (0, 0)) -> None:
         self.submit(*commands, queue=queue)

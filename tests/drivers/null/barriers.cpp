@@ -1,4 +1,4 @@
-// Recording of barriers and events. All are kept in the form of synchronization2.
+// Recording of barriers, which are kept in the form of synchronization2.
 #include "commands.hpp"
 #include "entry_points.hpp"
 
@@ -35,63 +35,42 @@ Collected collect(VkPipelineStageFlags source, VkPipelineStageFlags target, uint
     return all;
 }
 
-void record(CommandBuffer& cb, VkDependencyFlags flags, uint32_t memory_count, const VkMemoryBarrier2* memory,
-            uint32_t buffer_count, const VkBufferMemoryBarrier2* buffers, uint32_t image_count,
-            const VkImageMemoryBarrier2* images) {
-    auto* c =
-        cb.emit<BarrierCommand>(Op::Barrier, memory_count * sizeof *memory + buffer_count * sizeof *buffers +
-                                                 image_count * sizeof *images);
-    *c = {memory_count, buffer_count, image_count, flags};
+template <class Barriers>
+size_t bytes_of(const Barriers& barriers) {
+    return barriers.size() * sizeof barriers[0];
+}
+
+void record(CommandBuffer& cb, const Collected& all, VkDependencyFlags flags) {
+    auto* c = cb.emit<BarrierCommand>(Op::Barrier,
+                                      bytes_of(all.memory) + bytes_of(all.buffers) + bytes_of(all.images));
+    *c = {uint32_t(all.memory.size()), uint32_t(all.buffers.size()), uint32_t(all.images.size()), flags};
     auto* at = reinterpret_cast<uint8_t*>(c + 1);
-    const auto append = [&at](const void* from_items, size_t bytes) {
-        if (bytes) std::memcpy(at, from_items, bytes);
-        at += bytes;
+    const auto append = [&at](const auto& barriers) {
+        if (!barriers.empty()) std::memcpy(at, barriers.data(), bytes_of(barriers));
+        at += bytes_of(barriers);
     };
-    append(memory, memory_count * sizeof *memory);
-    append(buffers, buffer_count * sizeof *buffers);
-    append(images, image_count * sizeof *images);
-    for (uint32_t i = 0; i < buffer_count; ++i) {
-        auto* buffer = from<Buffer>(buffers[i].buffer);
+    append(all.memory);
+    append(all.buffers);
+    append(all.images);
+    for (const VkBufferMemoryBarrier2& b : all.buffers) {
+        auto* buffer = from<Buffer>(b.buffer);
         cb.refer(buffer);
-        if (buffers[i].offset >= buffer->size ||
-            (buffers[i].size != VK_WHOLE_SIZE && buffers[i].size > buffer->size - buffers[i].offset))
+        if (b.offset >= buffer->size || (b.size != VK_WHOLE_SIZE && b.size > buffer->size - b.offset))
             violation("a barrier names %llu bytes at %llu of VkBuffer (%s) with %llu",
-                      (unsigned long long)buffers[i].size, (unsigned long long)buffers[i].offset,
-                      label(buffer), (unsigned long long)buffer->size);
+                      (unsigned long long)b.size, (unsigned long long)b.offset, label(buffer),
+                      (unsigned long long)buffer->size);
     }
-    for (uint32_t i = 0; i < image_count; ++i) {
-        cb.refer(from<Image>(images[i].image));
+    for (const VkImageMemoryBarrier2& b : all.images) {
+        cb.refer(from<Image>(b.image));
         // A transition from UNDEFINED discards the contents, and here it really does.
-        if (images[i].oldLayout == VK_IMAGE_LAYOUT_UNDEFINED &&
-            images[i].newLayout != VK_IMAGE_LAYOUT_UNDEFINED)
+        if (b.oldLayout == VK_IMAGE_LAYOUT_UNDEFINED && b.newLayout != VK_IMAGE_LAYOUT_UNDEFINED)
             cb.effects = true;
     }
-}
-void record(CommandBuffer& cb, const Collected& all, VkDependencyFlags flags) {
-    record(cb, flags, uint32_t(all.memory.size()), all.memory.data(), uint32_t(all.buffers.size()),
-           all.buffers.data(), uint32_t(all.images.size()), all.images.data());
-}
-void record(CommandBuffer& cb, const VkDependencyInfo& info) {
-    record(cb, info.dependencyFlags, info.memoryBarrierCount, info.pMemoryBarriers,
-           info.bufferMemoryBarrierCount, info.pBufferMemoryBarriers, info.imageMemoryBarrierCount,
-           info.pImageMemoryBarriers);
-}
-void record_event(CommandBuffer& cb, Op op, VkEvent event) {
-    cb.emit<EventCommand>(op)->event = from<Event>(event);
-    cb.refer(from<Event>(event));
-    cb.effects = true;
-}
-void record_wait(CommandBuffer& cb, uint32_t count, const VkEvent* events) {
-    auto* c = cb.emit<WaitEventsCommand>(Op::WaitEvents, count * sizeof(Event*));
-    c->count = count;
-    std::memcpy(c + 1, events, count * sizeof(Event*));
-    for (uint32_t i = 0; i < count; ++i) cb.refer(from<Event>(events[i]));
-    cb.effects = true;
 }
 CommandBuffer& of(VkCommandBuffer handle) {
     CommandBuffer& cb = *from<CommandBuffer>(handle);
     if (cb.state != RecordState::Recording)
-        violation("a barrier or event: VkCommandBuffer (%s) is not recording", label(&cb));
+        violation("a barrier: VkCommandBuffer (%s) is not recording", label(&cb));
     return cb;
 }
 
@@ -105,42 +84,6 @@ VKAPI_ATTR void VKAPI_CALL vkCmdPipelineBarrier(VkCommandBuffer cb, VkPipelineSt
     KP_COUNTED("vkCmdPipelineBarrier");
     record(of(cb), collect(source, target, memory_count, memory, buffer_count, buffers, image_count, images),
            flags);
-}
-VKAPI_ATTR void VKAPI_CALL vkCmdPipelineBarrier2(VkCommandBuffer cb, const VkDependencyInfo* info) {
-    KP_COUNTED("vkCmdPipelineBarrier2");
-    record(of(cb), *info);
-}
-VKAPI_ATTR void VKAPI_CALL vkCmdSetEvent(VkCommandBuffer cb, VkEvent event, VkPipelineStageFlags) {
-    KP_COUNTED("vkCmdSetEvent");
-    record_event(of(cb), Op::SetEvent, event);
-}
-VKAPI_ATTR void VKAPI_CALL vkCmdSetEvent2(VkCommandBuffer cb, VkEvent event, const VkDependencyInfo*) {
-    KP_COUNTED("vkCmdSetEvent2");
-    record_event(of(cb), Op::SetEvent, event);
-}
-VKAPI_ATTR void VKAPI_CALL vkCmdResetEvent(VkCommandBuffer cb, VkEvent event, VkPipelineStageFlags) {
-    KP_COUNTED("vkCmdResetEvent");
-    record_event(of(cb), Op::ResetEvent, event);
-}
-VKAPI_ATTR void VKAPI_CALL vkCmdResetEvent2(VkCommandBuffer cb, VkEvent event, VkPipelineStageFlags2) {
-    KP_COUNTED("vkCmdResetEvent2");
-    record_event(of(cb), Op::ResetEvent, event);
-}
-VKAPI_ATTR void VKAPI_CALL vkCmdWaitEvents(VkCommandBuffer cb, uint32_t count, const VkEvent* events,
-                                           VkPipelineStageFlags source, VkPipelineStageFlags target,
-                                           uint32_t memory_count, const VkMemoryBarrier* memory,
-                                           uint32_t buffer_count, const VkBufferMemoryBarrier* buffers,
-                                           uint32_t image_count, const VkImageMemoryBarrier* images) {
-    KP_COUNTED("vkCmdWaitEvents");
-    record_wait(of(cb), count, events);
-    record(of(cb), collect(source, target, memory_count, memory, buffer_count, buffers, image_count, images),
-           0);
-}
-VKAPI_ATTR void VKAPI_CALL vkCmdWaitEvents2(VkCommandBuffer cb, uint32_t count, const VkEvent* events,
-                                            const VkDependencyInfo* infos) {
-    KP_COUNTED("vkCmdWaitEvents2");
-    record_wait(of(cb), count, events);
-    for (uint32_t i = 0; i < count; ++i) record(of(cb), infos[i]);
 }
 
 }  // namespace kpnull

@@ -11,61 +11,36 @@ namespace kpnull {
 enum class Op : uint32_t {
     CopyBuffer,
     FillBuffer,
-    UpdateBuffer,
     CopyBufferToImage,
     CopyImageToBuffer,
     CopyImage,
-    ClearColor,
     BindPipeline,
     BindSets,
     PushConstants,
     Dispatch,
     DispatchIndirect,
     Barrier,
-    SetEvent,
-    ResetEvent,
-    WaitEvents,
     ResetQueries,
     WriteTimestamp,
-    BeginQuery,
-    EndQuery,
-    CopyQueryResults,
-    Execute,
-    BeginLabel,
-    EndLabel,
-    InsertLabel
+    Execute
 };
 
 // clang-format off
 struct CopyBufferCommand { Buffer* source; Buffer* target; uint64_t count; };  // VkBufferCopy[]
 struct FillCommand { Buffer* target; VkDeviceSize offset, size; uint32_t value, pad; };
-struct UpdateCommand { Buffer* target; VkDeviceSize offset, size; };  // bytes
 struct BufferImageCommand { Buffer* buffer; Image* image; uint64_t count; };  // VkBufferImageCopy[]
 struct CopyImageCommand { Image* source; Image* target; uint64_t count; };  // VkImageCopy[]
-struct ClearCommand { Image* image; VkClearColorValue color; uint64_t count; };  // VkImageSubresourceRange[]
 struct BindPipelineCommand { Pipeline* pipeline; };
-// DescriptorSet*[], then uint32_t[] of dynamic offsets.
-struct BindSetsCommand { PipelineLayout* layout; uint32_t first, sets, offsets, pad; };
+struct BindSetsCommand { PipelineLayout* layout; uint32_t first, sets; };  // DescriptorSet*[]
 struct PushCommand { PipelineLayout* layout; uint32_t offset, size; };  // bytes
 struct DispatchCommand { uint32_t base[3], groups[3]; };
 struct DispatchIndirectCommand { Buffer* buffer; VkDeviceSize offset; };
 // VkMemoryBarrier2[], VkBufferMemoryBarrier2[], VkImageMemoryBarrier2[]. Barriers of Vulkan 1.0 are widened
 // to these; one with stages but no barrier structs becomes a memory barrier without accesses.
 struct BarrierCommand { uint32_t memory, buffers, images, flags; };
-struct EventCommand { Event* event; };
-struct WaitEventsCommand { uint64_t count; };  // Event*[]
 struct QueriesCommand { QueryPool* pool; uint32_t first, count; };
 struct TimestampCommand { QueryPool* pool; uint32_t query, bits; VkPipelineStageFlags2 stage; };
-struct CopyQueriesCommand {
-    QueryPool* pool;
-    Buffer* target;
-    uint32_t first, count;
-    VkDeviceSize offset, stride;
-    VkQueryResultFlags flags;
-    uint32_t pad;
-};
 struct ExecuteCommand { CommandBuffer* secondary; };
-struct LabelCommand { uint64_t length; };  // characters
 // clang-format on
 
 struct CommandPool : Object {
@@ -91,7 +66,6 @@ struct CommandBuffer : Object {
     uint64_t checked_epoch = 0;  // Device::destroy_epoch at which every reference was known to be alive
     std::vector<uint64_t> words;
     std::vector<Object*> references;
-    std::vector<std::unique_ptr<DescriptorSet>> pushed;
     Pipeline* pipeline = nullptr;  // bound while recording
     DescriptorSet* sets[16] = {};
 

@@ -92,8 +92,7 @@ inline bool armed() { return g_armed.load(std::memory_order_relaxed); }
 enum class Kind : uint8_t {
     Instance, PhysicalDevice, Device, Queue, CommandPool, CommandBuffer, DeviceMemory, Buffer, BufferView,
     Image, ImageView, Sampler, ShaderModule, DescriptorSetLayout, DescriptorPool, DescriptorSet,
-    DescriptorUpdateTemplate, PipelineLayout, Pipeline, PipelineCache, QueryPool, Semaphore, Fence, Event,
-    DebugUtilsMessenger, PrivateDataSlot,
+    PipelineLayout, Pipeline, PipelineCache, QueryPool, Semaphore, DebugUtilsMessenger,
     Count
 };
 // clang-format on
@@ -238,7 +237,6 @@ void describe(PhysicalDevice& device);  // fills in everything above from the in
 void describe_features(PhysicalDevice& device, const Config& config);
 
 struct Semaphore;
-struct Fence;
 struct CommandBuffer;
 struct Queue;
 
@@ -288,7 +286,6 @@ struct Submission {
     uint64_t accepted_ns = 0;  // with gpu_us
     std::vector<SemaphoreUse> waits, signals;
     std::vector<CommandBuffer*> command_buffers;
-    Fence* fence = nullptr;
     std::vector<Object*> retained;  // whose `pending` it has raised
 };
 struct Queue : Object {
@@ -376,7 +373,6 @@ struct FormatInfo {
 const FormatInfo* find_format(VkFormat format);
 VkFormatFeatureFlags format_features(VkFormat format, VkImageTiling tiling);
 VkFormatFeatureFlags format_buffer_features(VkFormat format);
-void pack_texel(const FormatInfo& format, const VkClearColorValue& color, uint8_t* texel);
 
 struct Image : Resource {
     static constexpr Kind kKind = Kind::Image;
@@ -423,7 +419,7 @@ struct DescriptorSetLayout : Object {
     };
     VkDescriptorSetLayoutCreateFlags flags = 0;
     std::vector<Binding> bindings;  // ascending
-    uint32_t total = 0, dynamic = 0;
+    uint32_t total = 0;
 };
 struct Descriptor {
     VkDescriptorType type = VK_DESCRIPTOR_TYPE_MAX_ENUM;  // MAX_ENUM: never written
@@ -440,18 +436,11 @@ struct DescriptorPool : Object {
 };
 struct DescriptorSet : Object {
     KP_OBJECT(DescriptorSet)
-    DescriptorPool* pool = nullptr;  // null for a pushed set
+    DescriptorPool* pool = nullptr;
     std::vector<DescriptorSetLayout::Binding> bindings;
     std::vector<Descriptor> descriptors;
 };
-struct DescriptorUpdateTemplate : Object {
-    KP_OBJECT(DescriptorUpdateTemplate)
-    std::vector<VkDescriptorUpdateTemplateEntry> entries;
-    uint32_t set = 0;
-    bool push = false;
-};
 void write_descriptors(DescriptorSet& set, const VkWriteDescriptorSet& write);
-void write_template(DescriptorSet& set, const DescriptorUpdateTemplate& update, const void* data);
 
 struct PipelineLayout : Object {
     KP_OBJECT(PipelineLayout)
@@ -474,21 +463,11 @@ struct PipelineCache : Object {
 
 struct Semaphore : Object {
     KP_OBJECT(Semaphore)
-    bool timeline = false;
-    std::atomic<uint64_t> value{0};  // a binary semaphore is 0 or 1
-};
-struct Fence : Object {
-    KP_OBJECT(Fence)
-    std::atomic<bool> signaled{false};
-};
-struct Event : Object {
-    KP_OBJECT(Event)
-    std::atomic<bool> set{false};
+    std::atomic<uint64_t> value{0};
 };
 enum class QueryState : uint8_t { Undefined, Reset, Available };
 struct QueryPool : Object {
     KP_OBJECT(QueryPool)
-    VkQueryType type = VK_QUERY_TYPE_TIMESTAMP;
     uint32_t count = 0;
     std::unique_ptr<std::atomic<uint64_t>[]> values;
     std::unique_ptr<std::atomic<QueryState>[]> states;
@@ -503,12 +482,6 @@ struct DebugUtilsMessenger : Object {
     using Handle = VkDebugUtilsMessengerEXT;
     explicit DebugUtilsMessenger(Object* owner) : Object(kKind, owner) {}
 };
-struct PrivateDataSlot : Object {
-    KP_OBJECT(PrivateDataSlot)
-    std::mutex mutex;
-    std::unordered_map<uint64_t, uint64_t> values;
-};
-
 // --------------------------------------------------------------------------------------- small helpers
 
 template <class T>

@@ -97,29 +97,16 @@ constexpr KindNames kKinds[size_t(Kind::Count)] = {
     {"VkDescriptorSetLayout", VK_OBJECT_TYPE_DESCRIPTOR_SET_LAYOUT},
     {"VkDescriptorPool", VK_OBJECT_TYPE_DESCRIPTOR_POOL},
     {"VkDescriptorSet", VK_OBJECT_TYPE_DESCRIPTOR_SET},
-    {"VkDescriptorUpdateTemplate", VK_OBJECT_TYPE_DESCRIPTOR_UPDATE_TEMPLATE},
     {"VkPipelineLayout", VK_OBJECT_TYPE_PIPELINE_LAYOUT},
     {"VkPipeline", VK_OBJECT_TYPE_PIPELINE},
     {"VkPipelineCache", VK_OBJECT_TYPE_PIPELINE_CACHE},
     {"VkQueryPool", VK_OBJECT_TYPE_QUERY_POOL},
     {"VkSemaphore", VK_OBJECT_TYPE_SEMAPHORE},
-    {"VkFence", VK_OBJECT_TYPE_FENCE},
-    {"VkEvent", VK_OBJECT_TYPE_EVENT},
     {"VkDebugUtilsMessengerEXT", VK_OBJECT_TYPE_DEBUG_UTILS_MESSENGER_EXT},
-    {"VkPrivateDataSlot", VK_OBJECT_TYPE_PRIVATE_DATA_SLOT},
 };
 
 // Physical devices and queues live as long as their parent: they can not leak by themselves.
 bool counts_as_live(Kind kind) { return kind != Kind::PhysicalDevice && kind != Kind::Queue; }
-
-// "vkQueueSubmit2KHR" and "vkQueueSubmit2" are one entry point.
-bool same_entry(std::string_view listed, std::string_view asked) {
-    if (listed == asked) return true;
-    for (std::string_view suffix : {"KHR", "EXT"})
-        if (asked.size() > 3 && asked.ends_with(suffix) && listed == asked.substr(0, asked.size() - 3))
-            return true;
-    return false;
-}
 
 size_t copy_out(const std::string& text, char* buffer, size_t size) {
     if (buffer && size) {
@@ -150,14 +137,14 @@ VkResult enter(EntryPoint& entry) {
     if (!entry.failable) return VK_SUCCESS;
     g_total_calls.fetch_add(1, std::memory_order_relaxed);
     std::unique_lock lock(s.mutex);
-    if (!s.held.empty() && same_entry(entry.name, s.held)) {
+    if (!s.held.empty() && entry.name == s.held) {
         ++s.waiting;
-        s.let_go.wait(lock, [&] { return !same_entry(entry.name, s.held); });
+        s.let_go.wait(lock, [&] { return entry.name != s.held; });
         --s.waiting;
     }
     for (size_t i = 0; i < s.injections.size(); ++i) {
         Injection& injection = s.injections[i];
-        if (injection.entry != "*" && !same_entry(entry.name, injection.entry)) continue;
+        if (injection.entry != "*" && injection.entry != entry.name) continue;
         if (--injection.remaining) continue;
         const VkResult result = injection.result;
         s.injections.erase(s.injections.begin() + long(i));
@@ -353,7 +340,7 @@ KP_CONTROL uint64_t kpnull_calls(const char* entry) {
     std::lock_guard lock(s.mutex);
     uint64_t total = 0;
     for (EntryPoint* e = s.entries; e; e = e->next)
-        if (same_entry(e->name, entry)) total += e->calls;
+        if (!std::strcmp(e->name, entry)) total += e->calls;
     return total;
 }
 // The entry points that can fail and were called since kpnull_clear, each on a line of its own.

@@ -6,12 +6,6 @@
 namespace kpnull {
 namespace {
 
-bool inline_block(VkDescriptorType type) { return type == VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK; }
-bool dynamic(VkDescriptorType type) {
-    return type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC ||
-           type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC;
-}
-
 Descriptor from_buffer(VkDescriptorType type, const VkDescriptorBufferInfo& info) {
     auto* buffer = from<Buffer>(info.buffer);
     const VkDeviceSize range = info.range == VK_WHOLE_SIZE && buffer
@@ -21,8 +15,7 @@ Descriptor from_buffer(VkDescriptorType type, const VkDescriptorBufferInfo& info
         violation("a descriptor names %llu bytes at %llu of VkBuffer (%s) with %llu",
                   (unsigned long long)range, (unsigned long long)info.offset, label(buffer),
                   (unsigned long long)buffer->size);
-    if (buffer &&
-        (type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER || type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC)) {
+    if (buffer && type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER) {
         const VkPhysicalDeviceLimits& limits =
             static_cast<Device*>(buffer->parent)->physical->properties.limits;
         if (range > limits.maxStorageBufferRange)
@@ -33,8 +26,7 @@ Descriptor from_buffer(VkDescriptorType type, const VkDescriptorBufferInfo& info
                       (unsigned long long)info.offset,
                       (unsigned long long)limits.minStorageBufferOffsetAlignment);
     }
-    if (buffer &&
-        (type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER || type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC)) {
+    if (buffer && type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER) {
         const VkPhysicalDeviceLimits& limits =
             static_cast<Device*>(buffer->parent)->physical->properties.limits;
         if (range > limits.maxUniformBufferRange)
@@ -79,11 +71,6 @@ void release_all(DescriptorPool& pool) {
 }  // namespace
 
 void write_descriptors(DescriptorSet& set, const VkWriteDescriptorSet& write) {
-    if (inline_block(write.descriptorType)) {
-        if (Descriptor* d = slot(set, write.dstBinding, write.dstArrayElement))
-            d->type = write.descriptorType;
-        return;
-    }
     for (uint32_t i = 0; i < write.descriptorCount; ++i) {
         Descriptor* d = slot(set, write.dstBinding, write.dstArrayElement + i);
         if (!d) return;
@@ -92,7 +79,6 @@ void write_descriptors(DescriptorSet& set, const VkWriteDescriptorSet& write) {
         case VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER:
         case VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE:
         case VK_DESCRIPTOR_TYPE_STORAGE_IMAGE:
-        case VK_DESCRIPTOR_TYPE_INPUT_ATTACHMENT:
             *d = from_image(write.descriptorType, write.pImageInfo[i]);
             break;
         case VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER:
@@ -100,24 +86,6 @@ void write_descriptors(DescriptorSet& set, const VkWriteDescriptorSet& write) {
             *d = {write.descriptorType, from<BufferView>(write.pTexelBufferView[i]), 0, 0};
             break;
         default: *d = from_buffer(write.descriptorType, write.pBufferInfo[i]);
-        }
-    }
-}
-
-void write_template(DescriptorSet& set, const DescriptorUpdateTemplate& update, const void* data) {
-    for (const auto& entry : update.entries) {
-        const uint32_t count = inline_block(entry.descriptorType) ? 1 : entry.descriptorCount;
-        for (uint32_t i = 0; i < count; ++i) {
-            const void* at = static_cast<const uint8_t*>(data) + entry.offset + i * entry.stride;
-            VkWriteDescriptorSet write{VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
-            write.dstBinding = entry.dstBinding;
-            write.dstArrayElement = entry.dstArrayElement + i;
-            write.descriptorCount = 1;
-            write.descriptorType = entry.descriptorType;
-            write.pImageInfo = static_cast<const VkDescriptorImageInfo*>(at);
-            write.pBufferInfo = static_cast<const VkDescriptorBufferInfo*>(at);
-            write.pTexelBufferView = static_cast<const VkBufferView*>(at);
-            write_descriptors(set, write);
         }
     }
 }
@@ -140,8 +108,7 @@ VKAPI_ATTR VkResult VKAPI_CALL vkCreateDescriptorSetLayout(VkDevice device,
               [](auto& a, auto& b) { return a.binding < b.binding; });
     for (auto& b : layout->bindings) {
         b.first = layout->total;
-        layout->total += inline_block(b.type) ? 1 : b.count;
-        if (dynamic(b.type)) layout->dynamic += b.count;
+        layout->total += b.count;
     }
     *out = to(layout);
     return VK_SUCCESS;
@@ -182,12 +149,6 @@ VKAPI_ATTR void VKAPI_CALL vkDestroyDescriptorPool(VkDevice, VkDescriptorPool ha
     if (!handle) return;
     release_all(*from<DescriptorPool>(handle));
     retire(from<DescriptorPool>(handle));
-}
-VKAPI_ATTR VkResult VKAPI_CALL vkResetDescriptorPool(VkDevice, VkDescriptorPool pool,
-                                                     VkDescriptorPoolResetFlags) {
-    KP_FAILABLE("vkResetDescriptorPool");
-    release_all(*from<DescriptorPool>(pool));
-    return VK_SUCCESS;
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL vkAllocateDescriptorSets(VkDevice device,
@@ -244,7 +205,7 @@ VKAPI_ATTR VkResult VKAPI_CALL vkFreeDescriptorSets(VkDevice, VkDescriptorPool h
 }
 VKAPI_ATTR void VKAPI_CALL vkUpdateDescriptorSets(VkDevice, uint32_t write_count,
                                                   const VkWriteDescriptorSet* writes, uint32_t copy_count,
-                                                  const VkCopyDescriptorSet* copies) {
+                                                  const VkCopyDescriptorSet*) {
     KP_COUNTED("vkUpdateDescriptorSets");
     const auto check = [](const DescriptorSet& set, uint32_t binding) {
         if (!set.pending) return;
@@ -259,42 +220,7 @@ VKAPI_ATTR void VKAPI_CALL vkUpdateDescriptorSets(VkDevice, uint32_t write_count
         check(set, writes[i].dstBinding);
         write_descriptors(set, writes[i]);
     }
-    for (uint32_t i = 0; i < copy_count; ++i) {
-        const VkCopyDescriptorSet& c = copies[i];
-        check(*from<DescriptorSet>(c.dstSet), c.dstBinding);
-        for (uint32_t k = 0; k < c.descriptorCount; ++k) {
-            Descriptor* source = slot(*from<DescriptorSet>(c.srcSet), c.srcBinding, c.srcArrayElement + k);
-            Descriptor* target = slot(*from<DescriptorSet>(c.dstSet), c.dstBinding, c.dstArrayElement + k);
-            if (source && target) *target = *source;
-        }
-    }
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL
-vkCreateDescriptorUpdateTemplate(VkDevice device, const VkDescriptorUpdateTemplateCreateInfo* info,
-                                 const VkAllocationCallbacks*, VkDescriptorUpdateTemplate* out) {
-    KP_FAILABLE("vkCreateDescriptorUpdateTemplate");
-    auto* update = create<DescriptorUpdateTemplate>(from<Device>(device));
-    update->entries.assign(info->pDescriptorUpdateEntries,
-                           info->pDescriptorUpdateEntries + info->descriptorUpdateEntryCount);
-    update->push = info->templateType == VK_DESCRIPTOR_UPDATE_TEMPLATE_TYPE_PUSH_DESCRIPTORS_KHR;
-    update->set = info->set;
-    *out = to(update);
-    return VK_SUCCESS;
-}
-VKAPI_ATTR void VKAPI_CALL vkDestroyDescriptorUpdateTemplate(VkDevice, VkDescriptorUpdateTemplate update,
-                                                             const VkAllocationCallbacks*) {
-    KP_COUNTED("vkDestroyDescriptorUpdateTemplate");
-    destroy<DescriptorUpdateTemplate>(update);
-}
-VKAPI_ATTR void VKAPI_CALL vkUpdateDescriptorSetWithTemplate(VkDevice, VkDescriptorSet set,
-                                                             VkDescriptorUpdateTemplate update,
-                                                             const void* data) {
-    KP_COUNTED("vkUpdateDescriptorSetWithTemplate");
-    if (from<DescriptorSet>(set)->pending)
-        violation("VkDescriptorSet (%s) is updated while a pending submission uses it",
-                  label(from<DescriptorSet>(set)));
-    write_template(*from<DescriptorSet>(set), *from<DescriptorUpdateTemplate>(update), data);
+    if (copy_count) violation("vkUpdateDescriptorSets: the null driver copies no descriptors");
 }
 
 }  // namespace kpnull

@@ -124,9 +124,5 @@ VKAPI_ATTR void VKAPI_CALL vkGetDeviceQueue(VkDevice device, uint32_t family, ui
     KP_COUNTED("vkGetDeviceQueue");
     *out = find_queue(device, family, index, 0);
 }
-VKAPI_ATTR void VKAPI_CALL vkGetDeviceQueue2(VkDevice device, const VkDeviceQueueInfo2* info, VkQueue* out) {
-    KP_COUNTED("vkGetDeviceQueue2");
-    *out = find_queue(device, info->queueFamilyIndex, info->queueIndex, info->flags);
-}
 
 }  // namespace kpnull

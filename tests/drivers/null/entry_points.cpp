@@ -7,16 +7,8 @@
 namespace kpnull {
 namespace {
 
-constexpr const char* kGpp2 = "VK_KHR_get_physical_device_properties2";
 constexpr const char* kCalibrated = "VK_EXT_calibrated_timestamps";
 constexpr const char* kCooperative = "VK_KHR_cooperative_matrix";
-constexpr const char* kSync2 = "VK_KHR_synchronization2";
-constexpr const char* kBda = "VK_KHR_buffer_device_address";
-constexpr const char* kGmr2 = "VK_KHR_get_memory_requirements2";
-constexpr const char* kMaint4 = "VK_KHR_maintenance4";
-constexpr const char* kTemplate = "VK_KHR_descriptor_update_template";
-constexpr const char* kTimeline = "VK_KHR_timeline_semaphore";
-constexpr const char* kCopy2 = "VK_KHR_copy_commands2";
 
 enum class Level { Global, Instance, Physical, Device };
 struct Known {
@@ -34,69 +26,13 @@ const std::unordered_map<std::string_view, Known>& table() {
 #define KP_G(name) {#name, {KP_FN(name), Level::Global, 10, nullptr}},
 #define KP_I(name, core) {#name, {KP_FN(name), Level::Instance, core, nullptr}},
 #define KP_IE(name, extension) {#name, {KP_FN(name), Level::Instance, 0, extension}},
-#define KP_IA(alias, name, extension) {#alias, {KP_FN(name), Level::Instance, 0, extension}},
 #define KP_P(name, core) {#name, {KP_FN(name), Level::Physical, core, nullptr}},
 #define KP_PE(name, extension) {#name, {KP_FN(name), Level::Physical, 0, extension}},
 #define KP_PA(alias, name, extension) {#alias, {KP_FN(name), Level::Physical, 0, extension}},
 #define KP_D(name, core) {#name, {KP_FN(name), Level::Device, core, nullptr}},
 #define KP_DE(name, extension) {#name, {KP_FN(name), Level::Device, 0, extension}},
-#define KP_DA(alias, name, extension) {#alias, {KP_FN(name), Level::Device, 0, extension}},
-        KP_ENTRY_POINTS(KP_G, KP_I, KP_IE, KP_IA, KP_P, KP_PE, KP_PA, KP_D, KP_DE, KP_DA)};
+        KP_ENTRY_POINTS(KP_G, KP_I, KP_IE, KP_P, KP_PE, KP_PA, KP_D, KP_DE)};
     return *known;
-}
-
-// Graphics and the like: the names exist in core Vulkan, so calling one must not jump to address zero. A
-// cdecl callee may ignore its arguments.
-VkResult VKAPI_CALL unsupported_result() {
-    violation("an entry point that the null driver does not implement was called");
-    return VK_ERROR_FEATURE_NOT_PRESENT;
-}
-void VKAPI_CALL unsupported_void() {
-    violation("a command that the null driver does not implement was called");
-}
-
-PFN_vkVoidFunction unsupported(std::string_view name) {
-    static const std::unordered_set<std::string_view> results{
-        "vkCreateRenderPass", "vkCreateRenderPass2", "vkCreateFramebuffer", "vkCreateGraphicsPipelines",
-        "vkCreateSamplerYcbcrConversion"};
-    static const std::unordered_set<std::string_view> voids{"vkDestroyRenderPass",
-                                                            "vkDestroyFramebuffer",
-                                                            "vkDestroySamplerYcbcrConversion",
-                                                            "vkGetRenderAreaGranularity",
-                                                            "vkCmdSetViewport",
-                                                            "vkCmdSetScissor",
-                                                            "vkCmdSetLineWidth",
-                                                            "vkCmdSetDepthBias",
-                                                            "vkCmdSetBlendConstants",
-                                                            "vkCmdSetDepthBounds",
-                                                            "vkCmdSetStencilCompareMask",
-                                                            "vkCmdSetStencilWriteMask",
-                                                            "vkCmdSetStencilReference",
-                                                            "vkCmdBindIndexBuffer",
-                                                            "vkCmdBindVertexBuffers",
-                                                            "vkCmdDraw",
-                                                            "vkCmdDrawIndexed",
-                                                            "vkCmdDrawIndirect",
-                                                            "vkCmdDrawIndexedIndirect",
-                                                            "vkCmdBlitImage",
-                                                            "vkCmdResolveImage",
-                                                            "vkCmdClearDepthStencilImage",
-                                                            "vkCmdClearAttachments",
-                                                            "vkCmdBeginRenderPass",
-                                                            "vkCmdNextSubpass",
-                                                            "vkCmdEndRenderPass",
-                                                            "vkCmdDrawIndirectCount",
-                                                            "vkCmdDrawIndexedIndirectCount",
-                                                            "vkCmdBeginRenderPass2",
-                                                            "vkCmdNextSubpass2",
-                                                            "vkCmdEndRenderPass2",
-                                                            "vkCmdBlitImage2",
-                                                            "vkCmdResolveImage2",
-                                                            "vkCmdBeginRendering",
-                                                            "vkCmdEndRendering"};
-    if (results.contains(name)) return reinterpret_cast<PFN_vkVoidFunction>(&unsupported_result);
-    if (voids.contains(name)) return reinterpret_cast<PFN_vkVoidFunction>(&unsupported_void);
-    return nullptr;
 }
 
 }  // namespace
@@ -107,7 +43,7 @@ bool knows_entry_point(const char* name) { return name && table().contains(name)
 // enabled: the loader asks before it knows.
 PFN_vkVoidFunction instance_function(const Instance* instance, const char* name) {
     const auto found = table().find(name);
-    if (found == table().end()) return unsupported(name);
+    if (found == table().end()) return nullptr;
     const Known& known = found->second;
     if (!instance) return known.level == Level::Global ? known.function : nullptr;
     if (known.core && version(known.core) > instance->config.api_version) return nullptr;
@@ -122,7 +58,7 @@ PFN_vkVoidFunction physical_device_function(const char* name) {
 
 PFN_vkVoidFunction device_function(const Device& device, const char* name) {
     const auto found = table().find(name);
-    if (found == table().end()) return unsupported(name);
+    if (found == table().end()) return nullptr;
     const Known& known = found->second;
     if (known.level != Level::Device) return nullptr;
     if (known.core) return version(known.core) <= device.api_version ? known.function : nullptr;

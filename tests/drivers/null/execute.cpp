@@ -1,4 +1,4 @@
-// Execution of recorded commands: real copies, fills, clears, queries and events. A region that does not fit
+// Execution of recorded commands: real copies, fills and queries. A region that does not fit
 // is noted and skipped: a wrong command must not take the process with it.
 #include "commands.hpp"
 
@@ -165,17 +165,6 @@ void for_each_row(const Image& image, const VkImageSubresourceRange& range, Visi
         }
 }
 
-void clear_color(const ClearCommand& c) {
-    uint8_t texel[32];
-    pack_texel(*find_format(c.image->info.format), c.color, texel);
-    const auto* ranges = behind<ClearCommand, VkImageSubresourceRange>(&c);
-    for (uint64_t i = 0; i < c.count; ++i)
-        for_each_row(*c.image, ranges[i], [&](uint8_t* row, size_t bytes) {
-            for (size_t at = 0; at < bytes; at += c.image->texel_bytes)
-                std::memcpy(row + at, texel, c.image->texel_bytes);
-        });
-}
-
 // The specification leaves the contents of an image undefined after such a transition; a pattern that no test
 // expects shows whoever relies on them.
 void discard_images(const BarrierCommand& c) {
@@ -229,39 +218,13 @@ bool works(Op op) {
     switch (op) {
     case Op::CopyBuffer:
     case Op::FillBuffer:
-    case Op::UpdateBuffer:
     case Op::CopyBufferToImage:
     case Op::CopyImageToBuffer:
     case Op::CopyImage:
-    case Op::ClearColor:
     case Op::Dispatch:
     case Op::DispatchIndirect: return true;
     default: return false;
     }
-}
-
-void copy_queries(const CopyQueriesCommand& c) {
-    if (c.count == 0) return;
-    const VkDeviceSize element = (c.flags & VK_QUERY_RESULT_64_BIT ? 8 : 4) *
-                                 (c.flags & VK_QUERY_RESULT_WITH_AVAILABILITY_BIT ? 2 : 1);
-    uint8_t* out = span(c.target, c.offset, (c.count - 1) * c.stride + element, "vkCmdCopyQueryPoolResults");
-    if (!out) return;
-    write_query_results(*c.pool, c.first, c.count, out, c.stride, c.flags);
-    device_wrote(*c.target, out, (c.count - 1) * c.stride + element);
-}
-
-void wait_events(const WaitEventsCommand& c) {
-    const auto* events = behind<WaitEventsCommand, Event*>(&c);
-    for (uint64_t i = 0; i < c.count; ++i)
-        if (!events[i]->set)
-            violation("vkCmdWaitEvents: VkEvent (%s) is not set when the device gets there",
-                      label(events[i]));
-}
-
-void end_query(const QueriesCommand& c) {
-    if (c.first >= c.pool->count) return;
-    c.pool->values[c.first] = 0;  // nothing is ever drawn
-    c.pool->states[c.first] = QueryState::Available;
 }
 
 }  // namespace
@@ -274,14 +237,6 @@ void execute(const CommandBuffer& buffer) {
         switch (op) {
         case Op::CopyBuffer: copy_buffer(*static_cast<const CopyBufferCommand*>(p)); break;
         case Op::FillBuffer: fill_buffer(*static_cast<const FillCommand*>(p)); break;
-        case Op::UpdateBuffer: {
-            const auto* c = static_cast<const UpdateCommand*>(p);
-            if (uint8_t* target = span(c->target, c->offset, c->size, "vkCmdUpdateBuffer")) {
-                std::memcpy(target, c + 1, c->size);
-                device_wrote(*c->target, target, c->size);
-            }
-            break;
-        }
         case Op::CopyBufferToImage:
             copy_buffer_image(*static_cast<const BufferImageCommand*>(p), true);
             break;
@@ -289,29 +244,19 @@ void execute(const CommandBuffer& buffer) {
             copy_buffer_image(*static_cast<const BufferImageCommand*>(p), false);
             break;
         case Op::CopyImage: copy_image(*static_cast<const CopyImageCommand*>(p)); break;
-        case Op::ClearColor: clear_color(*static_cast<const ClearCommand*>(p)); break;
         case Op::DispatchIndirect: check_indirect(*static_cast<const DispatchIndirectCommand*>(p)); break;
         case Op::Barrier: discard_images(*static_cast<const BarrierCommand*>(p)); break;
-        case Op::SetEvent: static_cast<const EventCommand*>(p)->event->set = true; break;
-        case Op::ResetEvent: static_cast<const EventCommand*>(p)->event->set = false; break;
-        case Op::WaitEvents: wait_events(*static_cast<const WaitEventsCommand*>(p)); break;
         case Op::ResetQueries: {
             const auto* c = static_cast<const QueriesCommand*>(p);
             reset_queries(*c->pool, c->first, c->count);
             break;
         }
         case Op::WriteTimestamp: write_timestamp(*static_cast<const TimestampCommand*>(p)); break;
-        case Op::EndQuery: end_query(*static_cast<const QueriesCommand*>(p)); break;
-        case Op::CopyQueryResults: copy_queries(*static_cast<const CopyQueriesCommand*>(p)); break;
         case Op::Execute: execute(*static_cast<const ExecuteCommand*>(p)->secondary); break;
         case Op::BindPipeline:
         case Op::BindSets:
         case Op::PushConstants:
-        case Op::Dispatch:
-        case Op::BeginQuery:
-        case Op::BeginLabel:
-        case Op::EndLabel:
-        case Op::InsertLabel: break;
+        case Op::Dispatch: break;
         }
     });
 }

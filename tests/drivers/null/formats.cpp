@@ -2,9 +2,7 @@
 // storable; three-channel formats are not supported for images, as on real devices.
 #include "entry_points.hpp"
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
 
 namespace kpnull {
 namespace {
@@ -56,37 +54,6 @@ const std::vector<FormatInfo>& formats() {
 }
 // clang-format on
 
-uint16_t to_half(float value) {
-    uint32_t bits;
-    std::memcpy(&bits, &value, 4);
-    const uint32_t sign = (bits >> 16) & 0x8000;
-    const int exponent = int((bits >> 23) & 0xff) - 127 + 15;
-    uint32_t mantissa = bits & 0x7fffff;
-    if (((bits >> 23) & 0xff) == 0xff) return uint16_t(sign | 0x7c00 | (mantissa ? 0x200 : 0));
-    if (exponent >= 31) return uint16_t(sign | 0x7c00);
-    if (exponent <= 0) {
-        if (exponent < -10) return uint16_t(sign);
-        mantissa |= 0x800000;
-        const int shift = 14 - exponent;
-        const uint32_t half = mantissa >> shift, rest = mantissa & ((1u << shift) - 1),
-                       middle = 1u << (shift - 1);
-        return uint16_t(sign | (half + (rest > middle || (rest == middle && (half & 1)))));
-    }
-    const uint32_t half = uint32_t(exponent << 10) | (mantissa >> 13), rest = mantissa & 0x1fff;
-    return uint16_t(sign | (half + (rest > 0x1000 || (rest == 0x1000 && (half & 1)))));
-}
-
-template <class T>
-void store(uint8_t* to_bytes, T value) {
-    std::memcpy(to_bytes, &value, sizeof value);
-}
-void store_integer(uint8_t* to_bytes, uint8_t bits, uint64_t value) {
-    std::memcpy(to_bytes, &value, bits / 8);  // little-endian: the low bytes come first
-}
-float encode_srgb(float linear) {
-    return linear <= 0.0031308f ? linear * 12.92f : 1.055f * std::pow(linear, 1 / 2.4f) - 0.055f;
-}
-
 constexpr VkFormatFeatureFlags kTransfer =
     VK_FORMAT_FEATURE_TRANSFER_SRC_BIT | VK_FORMAT_FEATURE_TRANSFER_DST_BIT;
 
@@ -117,46 +84,6 @@ VkFormatFeatureFlags format_buffer_features(VkFormat format) {
         VK_FORMAT_FEATURE_UNIFORM_TEXEL_BUFFER_BIT | VK_FORMAT_FEATURE_STORAGE_TEXEL_BUFFER_BIT;
     if (f->channels == 1 && f->bits == 32) flags |= VK_FORMAT_FEATURE_STORAGE_TEXEL_BUFFER_ATOMIC_BIT;
     return flags;
-}
-
-void pack_texel(const FormatInfo& format, const VkClearColorValue& color, uint8_t* texel) {
-    const uint32_t step = format.bits / 8;
-    const auto largest = [](uint32_t bits) {
-        return double((1ull << bits) - 1);
-    };  // normalised: 16 bits at most
-    for (uint32_t c = 0; c < format.channels; ++c) {
-        uint8_t* out = texel + c * step;
-        const uint32_t from_channel = format.bgra && c < 3 ? 2 - c : c;
-        const float value = color.float32[from_channel];
-        switch (format.numeric) {
-        case Numeric::Uint: store_integer(out, format.bits, color.uint32[from_channel]); break;
-        case Numeric::Sint:
-            store_integer(out, format.bits, uint64_t(int64_t(color.int32[from_channel])));
-            break;
-        case Numeric::Unorm:
-            store_integer(out, format.bits,
-                          uint64_t(std::lround(std::clamp(value, 0.f, 1.f) * largest(format.bits))));
-            break;
-        case Numeric::Srgb: {
-            const float v = std::clamp(value, 0.f, 1.f);
-            store_integer(out, format.bits,
-                          uint64_t(std::lround((c == 3 ? v : encode_srgb(v)) * largest(format.bits))));
-            break;
-        }
-        case Numeric::Snorm:
-            store_integer(out, format.bits,
-                          uint64_t(std::lround(std::clamp(value, -1.f, 1.f) * largest(format.bits - 1u))));
-            break;
-        case Numeric::Float:
-            if (format.bits == 16)
-                store(out, to_half(value));
-            else if (format.bits == 32)
-                store(out, value);
-            else
-                store(out, double(value));
-            break;
-        }
-    }
 }
 
 VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceFormatProperties(VkPhysicalDevice, VkFormat format,

@@ -21,13 +21,7 @@ void copy_chain(void* next, const std::vector<PropertyStruct>& known) {
 }  // namespace
 
 const std::vector<VkExtensionProperties>& instance_extensions() {
-    static const auto* list =
-        new std::vector<VkExtensionProperties>{extension("VK_EXT_debug_utils", 2),
-                                               extension("VK_KHR_device_group_creation", 1),
-                                               extension("VK_KHR_external_fence_capabilities", 1),
-                                               extension("VK_KHR_external_memory_capabilities", 1),
-                                               extension("VK_KHR_external_semaphore_capabilities", 1),
-                                               extension("VK_KHR_get_physical_device_properties2", 2)};
+    static const auto* list = new std::vector<VkExtensionProperties>{extension("VK_EXT_debug_utils", 2)};
     return *list;
 }
 
@@ -158,10 +152,6 @@ VKAPI_ATTR VkResult VKAPI_CALL vkSetDebugUtilsObjectNameEXT(VkDevice,
     }
     std::free(object->name);
     object->name = info->pObjectName && *info->pObjectName ? strdup(info->pObjectName) : nullptr;
-    return VK_SUCCESS;
-}
-VKAPI_ATTR VkResult VKAPI_CALL vkSetDebugUtilsObjectTagEXT(VkDevice, const VkDebugUtilsObjectTagInfoEXT*) {
-    KP_FAILABLE("vkSetDebugUtilsObjectTagEXT");
     return VK_SUCCESS;
 }
 

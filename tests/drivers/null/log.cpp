@@ -97,47 +97,29 @@ std::string barrier(const BarrierCommand& c) {
 // State that dispatches inherit while a command buffer is walked.
 struct Bound {
     const Pipeline* pipeline = nullptr;
-    struct Set {
-        const DescriptorSet* set = nullptr;
-        std::vector<uint32_t> offsets;
-    } sets[16];
+    const DescriptorSet* sets[16] = {};
     std::vector<uint8_t> push;
 };
 
 void bind(Bound& bound, const BindSetsCommand& c) {
     const auto* sets = behind<BindSetsCommand, DescriptorSet*>(&c);
-    const auto* offsets = reinterpret_cast<const uint32_t*>(sets + c.sets);
-    const uint32_t* end = offsets + c.offsets;
-    for (uint32_t i = 0; i < c.sets && c.first + i < std::size(bound.sets); ++i) {
-        auto& target = bound.sets[c.first + i];
-        target = {sets[i], {}};
-        if (!sets[i]) continue;
-        for (const auto& b : sets[i]->bindings)
-            if (b.type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC ||
-                b.type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC)
-                for (uint32_t k = 0; k < b.count && offsets < end; ++k) target.offsets.push_back(*offsets++);
-    }
+    for (uint32_t i = 0; i < c.sets && c.first + i < std::size(bound.sets); ++i)
+        bound.sets[c.first + i] = sets[i];
 }
 
 std::string bindings(const Bound& bound) {
     std::string out = "[";
     for (uint32_t s = 0; s < std::size(bound.sets); ++s) {
-        if (!bound.sets[s].set) continue;
-        const DescriptorSet& set = *bound.sets[s].set;
-        size_t next_offset = 0;
+        if (!bound.sets[s]) continue;
+        const DescriptorSet& set = *bound.sets[s];
         for (const auto& b : set.bindings) {
-            const bool is_dynamic = b.type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC ||
-                                    b.type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC;
             for (uint32_t e = 0; e < b.count && b.first + e < set.descriptors.size(); ++e) {
                 const Descriptor& d = set.descriptors[b.first + e];
-                VkDeviceSize shift = 0;
-                if (is_dynamic && next_offset < bound.sets[s].offsets.size())
-                    shift = bound.sets[s].offsets[next_offset++];
                 if (!d.object) continue;
                 Json j;
                 j.number("set", s).number("binding", b.binding).number("element", e).number("type", d.type);
                 if (d.object->kind == Kind::Buffer) {
-                    j.object("buffer", d.object).number("offset", d.offset + shift).number("range", d.range);
+                    j.object("buffer", d.object).number("offset", d.offset).number("range", d.range);
                 } else if (d.object->kind == Kind::BufferView) {
                     const auto* view = static_cast<const BufferView*>(d.object);
                     j.object("buffer", view->buffer)
@@ -189,10 +171,6 @@ std::string buffer_image(const char* op, const BufferImageCommand& c) {
 std::string query_command(const char* op, const QueriesCommand& c) {
     return Json(op).object("pool", c.pool).number("first", c.first).number("count", c.count).end();
 }
-std::string text_command(const char* op, const LabelCommand& c) {
-    return Json(op).raw("label", quote(reinterpret_cast<const char*>(&c + 1), c.length)).end();
-}
-
 void log_one(Bound& bound, Op op, const void* p) {
     switch (op) {
     case Op::CopyBuffer: {
@@ -221,15 +199,6 @@ void log_one(Bound& bound, Op op, const void* p) {
                        .end());
         break;
     }
-    case Op::UpdateBuffer: {
-        const auto& c = *static_cast<const UpdateCommand*>(p);
-        append_log(Json("update_buffer")
-                       .object("dst", c.target)
-                       .number("offset", c.offset)
-                       .number("size", c.size)
-                       .end());
-        break;
-    }
     case Op::CopyBufferToImage:
         append_log(buffer_image("copy_buffer_to_image", *static_cast<const BufferImageCommand*>(p)));
         break;
@@ -245,9 +214,6 @@ void log_one(Bound& bound, Op op, const void* p) {
                        .end());
         break;
     }
-    case Op::ClearColor:
-        append_log(Json("clear_color").object("image", static_cast<const ClearCommand*>(p)->image).end());
-        break;
     case Op::BindPipeline: bound.pipeline = static_cast<const BindPipelineCommand*>(p)->pipeline; break;
     case Op::BindSets: bind(bound, *static_cast<const BindSetsCommand*>(p)); break;
     case Op::PushConstants: {
@@ -273,24 +239,9 @@ void log_one(Bound& bound, Op op, const void* p) {
         break;
     }
     case Op::Barrier: append_log(barrier(*static_cast<const BarrierCommand*>(p))); break;
-    case Op::SetEvent:
-        append_log(Json("set_event").object("event", static_cast<const EventCommand*>(p)->event).end());
-        break;
-    case Op::ResetEvent:
-        append_log(Json("reset_event").object("event", static_cast<const EventCommand*>(p)->event).end());
-        break;
-    case Op::WaitEvents: {
-        const auto& c = *static_cast<const WaitEventsCommand*>(p);
-        append_log(Json("wait_events").number("count", c.count).end());
-        break;
-    }
     case Op::ResetQueries:
         append_log(query_command("reset_queries", *static_cast<const QueriesCommand*>(p)));
         break;
-    case Op::BeginQuery:
-        append_log(query_command("begin_query", *static_cast<const QueriesCommand*>(p)));
-        break;
-    case Op::EndQuery: append_log(query_command("end_query", *static_cast<const QueriesCommand*>(p))); break;
     case Op::WriteTimestamp: {
         const auto& c = *static_cast<const TimestampCommand*>(p);
         append_log(Json("write_timestamp")
@@ -300,24 +251,7 @@ void log_one(Bound& bound, Op op, const void* p) {
                        .end());
         break;
     }
-    case Op::CopyQueryResults: {
-        const auto& c = *static_cast<const CopyQueriesCommand*>(p);
-        append_log(Json("copy_query_results")
-                       .object("pool", c.pool)
-                       .object("dst", c.target)
-                       .number("first", c.first)
-                       .number("count", c.count)
-                       .number("offset", c.offset)
-                       .number("stride", c.stride)
-                       .end());
-        break;
-    }
     case Op::Execute: log_commands(*static_cast<const ExecuteCommand*>(p)->secondary); break;
-    case Op::BeginLabel: append_log(text_command("begin_label", *static_cast<const LabelCommand*>(p))); break;
-    case Op::EndLabel: append_log(Json("end_label").end()); break;
-    case Op::InsertLabel:
-        append_log(text_command("insert_label", *static_cast<const LabelCommand*>(p)));
-        break;
     }
 }
 

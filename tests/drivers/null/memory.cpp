@@ -336,15 +336,6 @@ VKAPI_ATTR VkResult VKAPI_CALL vkInvalidateMappedMemoryRanges(VkDevice, uint32_t
     }
     return VK_SUCCESS;
 }
-VKAPI_ATTR void VKAPI_CALL vkGetDeviceMemoryCommitment(VkDevice, VkDeviceMemory handle, VkDeviceSize* out) {
-    KP_COUNTED("vkGetDeviceMemoryCommitment");
-    *out = from<DeviceMemory>(handle)->size;
-}
-VKAPI_ATTR uint64_t VKAPI_CALL
-vkGetDeviceMemoryOpaqueCaptureAddress(VkDevice, const VkDeviceMemoryOpaqueCaptureAddressInfo* info) {
-    KP_COUNTED("vkGetDeviceMemoryOpaqueCaptureAddress");
-    return reinterpret_cast<uint64_t>(from<DeviceMemory>(info->memory)->device_bytes);
-}
 VKAPI_ATTR VkResult VKAPI_CALL vkGetMemoryHostPointerPropertiesEXT(VkDevice device,
                                                                    VkExternalMemoryHandleTypeFlagBits type,
                                                                    const void* pointer,
@@ -371,11 +362,6 @@ VKAPI_ATTR VkResult VKAPI_CALL vkGetMemoryHostPointerPropertiesEXT(VkDevice devi
     if (!out->memoryTypeBits) out->memoryTypeBits = bits(coherent, 0);
     if (!out->memoryTypeBits) out->memoryTypeBits = bits(visible, 0);
     return VK_SUCCESS;
-}
-VKAPI_ATTR void VKAPI_CALL vkGetDeviceGroupPeerMemoryFeatures(VkDevice, uint32_t, uint32_t, uint32_t,
-                                                              VkPeerMemoryFeatureFlags* out) {
-    KP_COUNTED("vkGetDeviceGroupPeerMemoryFeatures");
-    *out = 0;
 }
 
 }  // namespace kpnull

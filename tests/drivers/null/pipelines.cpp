@@ -278,32 +278,4 @@ VKAPI_ATTR VkResult VKAPI_CALL vkMergePipelineCaches(VkDevice, VkPipelineCache t
     return VK_SUCCESS;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL vkCreatePrivateDataSlot(VkDevice device, const VkPrivateDataSlotCreateInfo*,
-                                                       const VkAllocationCallbacks*, VkPrivateDataSlot* out) {
-    KP_FAILABLE("vkCreatePrivateDataSlot");
-    *out = to(create<PrivateDataSlot>(from<Device>(device)));
-    return VK_SUCCESS;
-}
-VKAPI_ATTR void VKAPI_CALL vkDestroyPrivateDataSlot(VkDevice, VkPrivateDataSlot slot,
-                                                    const VkAllocationCallbacks*) {
-    KP_COUNTED("vkDestroyPrivateDataSlot");
-    destroy<PrivateDataSlot>(slot);
-}
-VKAPI_ATTR VkResult VKAPI_CALL vkSetPrivateData(VkDevice, VkObjectType, uint64_t object,
-                                                VkPrivateDataSlot handle, uint64_t data) {
-    KP_FAILABLE("vkSetPrivateData");
-    PrivateDataSlot& slot = *from<PrivateDataSlot>(handle);
-    std::lock_guard lock(slot.mutex);
-    slot.values[object] = data;
-    return VK_SUCCESS;
-}
-VKAPI_ATTR void VKAPI_CALL vkGetPrivateData(VkDevice, VkObjectType, uint64_t object, VkPrivateDataSlot handle,
-                                            uint64_t* out) {
-    KP_COUNTED("vkGetPrivateData");
-    PrivateDataSlot& slot = *from<PrivateDataSlot>(handle);
-    std::lock_guard lock(slot.mutex);
-    const auto found = slot.values.find(object);
-    *out = found == slot.values.end() ? 0 : found->second;
-}
-
 }  // namespace kpnull

@@ -68,12 +68,11 @@ bool write_query_results(QueryPool& pool, uint32_t first, uint32_t count, uint8_
 VKAPI_ATTR VkResult VKAPI_CALL vkCreateQueryPool(VkDevice device, const VkQueryPoolCreateInfo* info,
                                                  const VkAllocationCallbacks*, VkQueryPool* out) {
     KP_FAILABLE("vkCreateQueryPool");
-    if (info->queryType != VK_QUERY_TYPE_TIMESTAMP && info->queryType != VK_QUERY_TYPE_OCCLUSION) {
+    if (info->queryType != VK_QUERY_TYPE_TIMESTAMP) {
         violation("vkCreateQueryPool: query type %d is not supported", int(info->queryType));
         return VK_ERROR_FEATURE_NOT_PRESENT;
     }
     auto* pool = create<QueryPool>(from<Device>(device));
-    pool->type = info->queryType;
     pool->count = info->queryCount;
     pool->values = std::make_unique<std::atomic<uint64_t>[]>(info->queryCount);
     pool->states = std::make_unique<std::atomic<QueryState>[]>(info->queryCount);

@@ -28,17 +28,6 @@ template <class T, class Item>
 Item* tail(T* command) {
     return reinterpret_cast<Item*>(command + 1);
 }
-// Regions of the "2" structs carry sType and pNext; the older structs are what is behind them.
-template <class Old, class New>
-std::vector<Old> strip(uint32_t count, const New* regions) {
-    static_assert(sizeof(New) == sizeof(Old) + sizeof(VkBaseInStructure));
-    std::vector<Old> out(count);
-    for (uint32_t i = 0; i < count; ++i)
-        std::memcpy(&out[i], reinterpret_cast<const uint8_t*>(&regions[i]) + sizeof(VkBaseInStructure),
-                    sizeof(Old));
-    return out;
-}
-
 void record_copy(VkCommandBuffer handle, VkBuffer source, VkBuffer target, uint32_t count,
                  const VkBufferCopy* regions, const char* call) {
     CommandBuffer& cb = recording(handle, call);
@@ -76,25 +65,12 @@ void record_copy_image(VkCommandBuffer handle, VkImage source, VkImage target, u
     cb.effects = true;
 }
 
-void bind_sets(CommandBuffer& cb, PipelineLayout* layout, uint32_t first, uint32_t count,
-               DescriptorSet* const* sets, uint32_t offset_count, const uint32_t* offsets) {
-    auto* c = cb.emit<BindSetsCommand>(Op::BindSets,
-                                       count * sizeof(DescriptorSet*) + offset_count * sizeof(uint32_t));
-    *c = {layout, first, count, offset_count, 0};
-    auto* items = tail<BindSetsCommand, DescriptorSet*>(c);
-    for (uint32_t i = 0; i < count; ++i) {
-        items[i] = sets[i];
-        if (first + i < std::size(cb.sets)) cb.sets[first + i] = sets[i];
-    }
-    if (offset_count) std::memcpy(items + count, offsets, offset_count * sizeof(uint32_t));
-}
-
 // What the dispatch will use: the bound sets and all that they name.
 void refer_to_bound(CommandBuffer& cb, const char* call) {
     if (!cb.pipeline) violation("%s: no compute pipeline is bound", call);
     for (DescriptorSet* set : cb.sets) {
         if (!set) continue;
-        if (set->pool) cb.refer(set);
+        cb.refer(set);
         for (const Descriptor& d : set->descriptors) {
             if (!d.object) continue;
             cb.refer(d.object);
@@ -118,20 +94,11 @@ void record_dispatch(CommandBuffer& cb, const uint32_t (&base)[3], const uint32_
                                                {groups[0], groups[1], groups[2]}};
     ++cb.dispatches;
 }
-void record_label(VkCommandBuffer handle, Op op, const char* text, const char* call) {
-    CommandBuffer& cb = recording(handle, call);
-    const size_t length = text ? std::strlen(text) : 0;
-    auto* c = cb.emit<LabelCommand>(op, length);
-    c->length = length;
-    if (length) std::memcpy(c + 1, text, length);
-}
-
 }  // namespace
 
 void CommandBuffer::reset() {
     words.clear();
     references.clear();
-    pushed.clear();
     pipeline = nullptr;
     std::fill(std::begin(sets), std::end(sets), nullptr);
     effects = false;
@@ -183,9 +150,6 @@ VKAPI_ATTR VkResult VKAPI_CALL vkResetCommandPool(VkDevice, VkCommandPool handle
         cb->reset();
     }
     return VK_SUCCESS;
-}
-VKAPI_ATTR void VKAPI_CALL vkTrimCommandPool(VkDevice, VkCommandPool, VkCommandPoolTrimFlags) {
-    KP_COUNTED("vkTrimCommandPool");
 }
 VKAPI_ATTR VkResult VKAPI_CALL vkAllocateCommandBuffers(VkDevice device,
                                                         const VkCommandBufferAllocateInfo* info,
@@ -253,12 +217,18 @@ VKAPI_ATTR void VKAPI_CALL vkCmdBindPipeline(VkCommandBuffer handle, VkPipelineB
 }
 VKAPI_ATTR void VKAPI_CALL vkCmdBindDescriptorSets(VkCommandBuffer handle, VkPipelineBindPoint,
                                                    VkPipelineLayout layout, uint32_t first, uint32_t count,
-                                                   const VkDescriptorSet* sets, uint32_t offset_count,
-                                                   const uint32_t* offsets) {
+                                                   const VkDescriptorSet* sets, uint32_t offsets,
+                                                   const uint32_t*) {
     KP_COUNTED("vkCmdBindDescriptorSets");
-    static_assert(sizeof(VkDescriptorSet) == sizeof(DescriptorSet*));
-    bind_sets(recording(handle, "vkCmdBindDescriptorSets"), from<PipelineLayout>(layout), first, count,
-              reinterpret_cast<DescriptorSet* const*>(sets), offset_count, offsets);
+    CommandBuffer& cb = recording(handle, "vkCmdBindDescriptorSets");
+    if (offsets) violation("vkCmdBindDescriptorSets: the null driver has no dynamic offsets");
+    auto* c = cb.emit<BindSetsCommand>(Op::BindSets, count * sizeof(DescriptorSet*));
+    *c = {from<PipelineLayout>(layout), first, count};
+    auto* items = tail<BindSetsCommand, DescriptorSet*>(c);
+    for (uint32_t i = 0; i < count; ++i) {
+        items[i] = from<DescriptorSet>(sets[i]);
+        if (first + i < std::size(cb.sets)) cb.sets[first + i] = items[i];
+    }
 }
 VKAPI_ATTR void VKAPI_CALL vkCmdPushConstants(VkCommandBuffer handle, VkPipelineLayout layout,
                                               VkShaderStageFlags, uint32_t offset, uint32_t size,
@@ -271,40 +241,6 @@ VKAPI_ATTR void VKAPI_CALL vkCmdPushConstants(VkCommandBuffer handle, VkPipeline
     if (offset + size > c->layout->push_bytes)
         violation("vkCmdPushConstants: bytes %u..%u of a layout with %u", offset, offset + size,
                   c->layout->push_bytes);
-}
-namespace {
-DescriptorSet* push_set(CommandBuffer& cb, PipelineLayout* layout, uint32_t set_index) {
-    auto set = std::make_unique<DescriptorSet>(cb.device);
-    if (set_index < layout->sets.size()) set->bindings = layout->sets[set_index];
-    uint32_t total = 0;
-    for (const auto& b : set->bindings) total += b.count;
-    set->descriptors.resize(total);
-    // What was pushed before stays pushed.
-    if (set_index < std::size(cb.sets) && cb.sets[set_index] && !cb.sets[set_index]->pool &&
-        cb.sets[set_index]->descriptors.size() == total)
-        set->descriptors = cb.sets[set_index]->descriptors;
-    cb.pushed.push_back(std::move(set));
-    return cb.pushed.back().get();
-}
-}  // namespace
-VKAPI_ATTR void VKAPI_CALL vkCmdPushDescriptorSetKHR(VkCommandBuffer handle, VkPipelineBindPoint,
-                                                     VkPipelineLayout layout, uint32_t set_index,
-                                                     uint32_t count, const VkWriteDescriptorSet* writes) {
-    KP_COUNTED("vkCmdPushDescriptorSetKHR");
-    CommandBuffer& cb = recording(handle, "vkCmdPushDescriptorSetKHR");
-    DescriptorSet* set = push_set(cb, from<PipelineLayout>(layout), set_index);
-    for (uint32_t i = 0; i < count; ++i) write_descriptors(*set, writes[i]);
-    bind_sets(cb, from<PipelineLayout>(layout), set_index, 1, &set, 0, nullptr);
-}
-VKAPI_ATTR void VKAPI_CALL vkCmdPushDescriptorSetWithTemplateKHR(VkCommandBuffer handle,
-                                                                 VkDescriptorUpdateTemplate update,
-                                                                 VkPipelineLayout layout, uint32_t set_index,
-                                                                 const void* data) {
-    KP_COUNTED("vkCmdPushDescriptorSetWithTemplateKHR");
-    CommandBuffer& cb = recording(handle, "vkCmdPushDescriptorSetWithTemplateKHR");
-    DescriptorSet* set = push_set(cb, from<PipelineLayout>(layout), set_index);
-    write_template(*set, *from<DescriptorUpdateTemplate>(update), data);
-    bind_sets(cb, from<PipelineLayout>(layout), set_index, 1, &set, 0, nullptr);
 }
 VKAPI_ATTR void VKAPI_CALL vkCmdDispatch(VkCommandBuffer handle, uint32_t x, uint32_t y, uint32_t z) {
     KP_COUNTED("vkCmdDispatch");
@@ -327,7 +263,6 @@ VKAPI_ATTR void VKAPI_CALL vkCmdDispatchIndirect(VkCommandBuffer handle, VkBuffe
     ++cb.dispatches;
     cb.effects = true;  // the group counts are read, and checked, when it executes
 }
-VKAPI_ATTR void VKAPI_CALL vkCmdSetDeviceMask(VkCommandBuffer, uint32_t) { KP_COUNTED("vkCmdSetDeviceMask"); }
 
 // ------------------------------------------------------------------------------------------- transfers
 
@@ -335,11 +270,6 @@ VKAPI_ATTR void VKAPI_CALL vkCmdCopyBuffer(VkCommandBuffer cb, VkBuffer source, 
                                            uint32_t count, const VkBufferCopy* regions) {
     KP_COUNTED("vkCmdCopyBuffer");
     record_copy(cb, source, target, count, regions, "vkCmdCopyBuffer");
-}
-VKAPI_ATTR void VKAPI_CALL vkCmdCopyBuffer2(VkCommandBuffer cb, const VkCopyBufferInfo2* info) {
-    KP_COUNTED("vkCmdCopyBuffer2");
-    const auto regions = strip<VkBufferCopy>(info->regionCount, info->pRegions);
-    record_copy(cb, info->srcBuffer, info->dstBuffer, info->regionCount, regions.data(), "vkCmdCopyBuffer2");
 }
 VKAPI_ATTR void VKAPI_CALL vkCmdFillBuffer(VkCommandBuffer handle, VkBuffer buffer, VkDeviceSize offset,
                                            VkDeviceSize size, uint32_t value) {
@@ -356,34 +286,11 @@ VKAPI_ATTR void VKAPI_CALL vkCmdFillBuffer(VkCommandBuffer handle, VkBuffer buff
     cb.refer(target);
     cb.effects = true;
 }
-VKAPI_ATTR void VKAPI_CALL vkCmdUpdateBuffer(VkCommandBuffer handle, VkBuffer buffer, VkDeviceSize offset,
-                                             VkDeviceSize size, const void* data) {
-    KP_COUNTED("vkCmdUpdateBuffer");
-    CommandBuffer& cb = recording(handle, "vkCmdUpdateBuffer");
-    if (offset % 4 || size % 4 || size == 0 || size > 65536) {
-        violation("vkCmdUpdateBuffer: offset %llu, size %llu: multiples of 4 up to 65536 are allowed",
-                  (unsigned long long)offset, (unsigned long long)size);
-        return;
-    }
-    auto* target = from<Buffer>(buffer);
-    need_usage(target, VK_BUFFER_USAGE_TRANSFER_DST_BIT, "vkCmdUpdateBuffer");
-    auto* c = cb.emit<UpdateCommand>(Op::UpdateBuffer, size);
-    *c = {target, offset, size};
-    std::memcpy(c + 1, data, size);
-    cb.refer(target);
-    cb.effects = true;
-}
 VKAPI_ATTR void VKAPI_CALL vkCmdCopyBufferToImage(VkCommandBuffer cb, VkBuffer buffer, VkImage image,
                                                   VkImageLayout, uint32_t count,
                                                   const VkBufferImageCopy* regions) {
     KP_COUNTED("vkCmdCopyBufferToImage");
     record_buffer_image(cb, Op::CopyBufferToImage, buffer, image, count, regions, "vkCmdCopyBufferToImage");
-}
-VKAPI_ATTR void VKAPI_CALL vkCmdCopyBufferToImage2(VkCommandBuffer cb, const VkCopyBufferToImageInfo2* info) {
-    KP_COUNTED("vkCmdCopyBufferToImage2");
-    const auto regions = strip<VkBufferImageCopy>(info->regionCount, info->pRegions);
-    record_buffer_image(cb, Op::CopyBufferToImage, info->srcBuffer, info->dstImage, info->regionCount,
-                        regions.data(), "vkCmdCopyBufferToImage2");
 }
 VKAPI_ATTR void VKAPI_CALL vkCmdCopyImageToBuffer(VkCommandBuffer cb, VkImage image, VkImageLayout,
                                                   VkBuffer buffer, uint32_t count,
@@ -391,37 +298,10 @@ VKAPI_ATTR void VKAPI_CALL vkCmdCopyImageToBuffer(VkCommandBuffer cb, VkImage im
     KP_COUNTED("vkCmdCopyImageToBuffer");
     record_buffer_image(cb, Op::CopyImageToBuffer, buffer, image, count, regions, "vkCmdCopyImageToBuffer");
 }
-VKAPI_ATTR void VKAPI_CALL vkCmdCopyImageToBuffer2(VkCommandBuffer cb, const VkCopyImageToBufferInfo2* info) {
-    KP_COUNTED("vkCmdCopyImageToBuffer2");
-    const auto regions = strip<VkBufferImageCopy>(info->regionCount, info->pRegions);
-    record_buffer_image(cb, Op::CopyImageToBuffer, info->dstBuffer, info->srcImage, info->regionCount,
-                        regions.data(), "vkCmdCopyImageToBuffer2");
-}
 VKAPI_ATTR void VKAPI_CALL vkCmdCopyImage(VkCommandBuffer cb, VkImage source, VkImageLayout, VkImage target,
                                           VkImageLayout, uint32_t count, const VkImageCopy* regions) {
     KP_COUNTED("vkCmdCopyImage");
     record_copy_image(cb, source, target, count, regions, "vkCmdCopyImage");
-}
-VKAPI_ATTR void VKAPI_CALL vkCmdCopyImage2(VkCommandBuffer cb, const VkCopyImageInfo2* info) {
-    KP_COUNTED("vkCmdCopyImage2");
-    std::vector<VkImageCopy> regions(info->regionCount);
-    for (uint32_t i = 0; i < info->regionCount; ++i) {
-        const VkImageCopy2& r = info->pRegions[i];
-        regions[i] = {r.srcSubresource, r.srcOffset, r.dstSubresource, r.dstOffset, r.extent};
-    }
-    record_copy_image(cb, info->srcImage, info->dstImage, info->regionCount, regions.data(),
-                      "vkCmdCopyImage2");
-}
-VKAPI_ATTR void VKAPI_CALL vkCmdClearColorImage(VkCommandBuffer handle, VkImage image, VkImageLayout,
-                                                const VkClearColorValue* color, uint32_t count,
-                                                const VkImageSubresourceRange* ranges) {
-    KP_COUNTED("vkCmdClearColorImage");
-    CommandBuffer& cb = recording(handle, "vkCmdClearColorImage");
-    auto* c = cb.emit<ClearCommand>(Op::ClearColor, count * sizeof *ranges);
-    *c = {from<Image>(image), *color, count};
-    std::memcpy(c + 1, ranges, count * sizeof *ranges);
-    cb.refer(c->image);
-    cb.effects = true;
 }
 
 // ----------------------------------------------------------------------------------- queries, the rest
@@ -445,43 +325,11 @@ void record_timestamp(CommandBuffer& cb, QueryPool* pool, uint32_t query, VkPipe
     cb.effects = true;
     if (bits == 0) violation("vkCmdWriteTimestamp: queue family %u has no timestamps", cb.pool->family);
 }
-void record_query(VkCommandBuffer handle, Op op, VkQueryPool pool, uint32_t query, const char* call) {
-    CommandBuffer& cb = recording(handle, call);
-    *cb.emit<QueriesCommand>(op) = {from<QueryPool>(pool), query, 1};
-    cb.refer(from<QueryPool>(pool));
-    cb.effects = true;
-}
 }  // namespace
 VKAPI_ATTR void VKAPI_CALL vkCmdWriteTimestamp(VkCommandBuffer handle, VkPipelineStageFlagBits stage,
                                                VkQueryPool pool, uint32_t query) {
     KP_COUNTED("vkCmdWriteTimestamp");
     record_timestamp(recording(handle, "vkCmdWriteTimestamp"), from<QueryPool>(pool), query, stage);
-}
-VKAPI_ATTR void VKAPI_CALL vkCmdWriteTimestamp2(VkCommandBuffer handle, VkPipelineStageFlags2 stage,
-                                                VkQueryPool pool, uint32_t query) {
-    KP_COUNTED("vkCmdWriteTimestamp2");
-    record_timestamp(recording(handle, "vkCmdWriteTimestamp2"), from<QueryPool>(pool), query, stage);
-}
-VKAPI_ATTR void VKAPI_CALL vkCmdBeginQuery(VkCommandBuffer handle, VkQueryPool pool, uint32_t query,
-                                           VkQueryControlFlags) {
-    KP_COUNTED("vkCmdBeginQuery");
-    record_query(handle, Op::BeginQuery, pool, query, "vkCmdBeginQuery");
-}
-VKAPI_ATTR void VKAPI_CALL vkCmdEndQuery(VkCommandBuffer handle, VkQueryPool pool, uint32_t query) {
-    KP_COUNTED("vkCmdEndQuery");
-    record_query(handle, Op::EndQuery, pool, query, "vkCmdEndQuery");
-}
-VKAPI_ATTR void VKAPI_CALL vkCmdCopyQueryPoolResults(VkCommandBuffer handle, VkQueryPool pool, uint32_t first,
-                                                     uint32_t count, VkBuffer target, VkDeviceSize offset,
-                                                     VkDeviceSize stride, VkQueryResultFlags flags) {
-    KP_COUNTED("vkCmdCopyQueryPoolResults");
-    CommandBuffer& cb = recording(handle, "vkCmdCopyQueryPoolResults");
-    need_usage(from<Buffer>(target), VK_BUFFER_USAGE_TRANSFER_DST_BIT, "vkCmdCopyQueryPoolResults");
-    *cb.emit<CopyQueriesCommand>(Op::CopyQueryResults) = {
-        from<QueryPool>(pool), from<Buffer>(target), first, count, offset, stride, flags, 0};
-    cb.refer(from<QueryPool>(pool));
-    cb.refer(from<Buffer>(target));
-    cb.effects = true;
 }
 VKAPI_ATTR void VKAPI_CALL vkCmdExecuteCommands(VkCommandBuffer handle, uint32_t count,
                                                 const VkCommandBuffer* secondaries) {
@@ -499,20 +347,6 @@ VKAPI_ATTR void VKAPI_CALL vkCmdExecuteCommands(VkCommandBuffer handle, uint32_t
     }
     cb.pipeline = nullptr;
     std::fill(std::begin(cb.sets), std::end(cb.sets), nullptr);
-}
-VKAPI_ATTR void VKAPI_CALL vkCmdBeginDebugUtilsLabelEXT(VkCommandBuffer cb,
-                                                        const VkDebugUtilsLabelEXT* info) {
-    KP_COUNTED("vkCmdBeginDebugUtilsLabelEXT");
-    record_label(cb, Op::BeginLabel, info->pLabelName, "vkCmdBeginDebugUtilsLabelEXT");
-}
-VKAPI_ATTR void VKAPI_CALL vkCmdEndDebugUtilsLabelEXT(VkCommandBuffer cb) {
-    KP_COUNTED("vkCmdEndDebugUtilsLabelEXT");
-    record_label(cb, Op::EndLabel, nullptr, "vkCmdEndDebugUtilsLabelEXT");
-}
-VKAPI_ATTR void VKAPI_CALL vkCmdInsertDebugUtilsLabelEXT(VkCommandBuffer cb,
-                                                         const VkDebugUtilsLabelEXT* info) {
-    KP_COUNTED("vkCmdInsertDebugUtilsLabelEXT");
-    record_label(cb, Op::InsertLabel, info->pLabelName, "vkCmdInsertDebugUtilsLabelEXT");
 }
 
 }  // namespace kpnull

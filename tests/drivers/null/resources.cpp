@@ -82,26 +82,10 @@ VKAPI_ATTR void VKAPI_CALL vkGetBufferMemoryRequirements2(VkDevice device,
     out->memoryRequirements = buffer_requirements(device_of(device), buffer.size, buffer.usage);
     fill_dedicated(out->pNext);
 }
-VKAPI_ATTR void VKAPI_CALL vkGetDeviceBufferMemoryRequirements(VkDevice device,
-                                                               const VkDeviceBufferMemoryRequirements* info,
-                                                               VkMemoryRequirements2* out) {
-    KP_COUNTED("vkGetDeviceBufferMemoryRequirements");
-    out->memoryRequirements =
-        buffer_requirements(device_of(device), info->pCreateInfo->size, info->pCreateInfo->usage);
-    fill_dedicated(out->pNext);
-}
 VKAPI_ATTR VkResult VKAPI_CALL vkBindBufferMemory(VkDevice device, VkBuffer buffer, VkDeviceMemory memory,
                                                   VkDeviceSize offset) {
     KP_FAILABLE("vkBindBufferMemory");
     bind_buffer(device, *from<Buffer>(buffer), from<DeviceMemory>(memory), offset);
-    return VK_SUCCESS;
-}
-VKAPI_ATTR VkResult VKAPI_CALL vkBindBufferMemory2(VkDevice device, uint32_t count,
-                                                   const VkBindBufferMemoryInfo* infos) {
-    KP_FAILABLE("vkBindBufferMemory2");
-    for (uint32_t i = 0; i < count; ++i)
-        bind_buffer(device, *from<Buffer>(infos[i].buffer), from<DeviceMemory>(infos[i].memory),
-                    infos[i].memoryOffset);
     return VK_SUCCESS;
 }
 VKAPI_ATTR VkDeviceAddress VKAPI_CALL vkGetBufferDeviceAddress(VkDevice,
@@ -114,11 +98,6 @@ VKAPI_ATTR VkDeviceAddress VKAPI_CALL vkGetBufferDeviceAddress(VkDevice,
         return 0;
     }
     return reinterpret_cast<VkDeviceAddress>(buffer.bytes());
-}
-VKAPI_ATTR uint64_t VKAPI_CALL vkGetBufferOpaqueCaptureAddress(VkDevice,
-                                                               const VkBufferDeviceAddressInfo* info) {
-    KP_COUNTED("vkGetBufferOpaqueCaptureAddress");
-    return reinterpret_cast<uint64_t>(from<Buffer>(info->buffer));
 }
 VKAPI_ATTR VkResult VKAPI_CALL vkCreateBufferView(VkDevice device, const VkBufferViewCreateInfo* info,
                                                   const VkAllocationCallbacks*, VkBufferView* out) {
@@ -207,18 +186,6 @@ VKAPI_ATTR void VKAPI_CALL vkGetImageMemoryRequirements2(VkDevice device,
     out->memoryRequirements = image_requirements(device_of(device), *from<Image>(info->image));
     fill_dedicated(out->pNext);
 }
-VKAPI_ATTR void VKAPI_CALL vkGetDeviceImageMemoryRequirements(VkDevice device,
-                                                              const VkDeviceImageMemoryRequirements* info,
-                                                              VkMemoryRequirements2* out) {
-    KP_COUNTED("vkGetDeviceImageMemoryRequirements");
-    out->memoryRequirements = {};
-    fill_dedicated(out->pNext);
-    if (!acceptable(*info->pCreateInfo)) return;
-    Image image(from<Device>(device));
-    image.info = *info->pCreateInfo;
-    image.lay_out();
-    out->memoryRequirements = image_requirements(device_of(device), image);
-}
 VKAPI_ATTR void VKAPI_CALL vkGetImageSparseMemoryRequirements(VkDevice, VkImage, uint32_t* count,
                                                               VkSparseImageMemoryRequirements*) {
     KP_COUNTED("vkGetImageSparseMemoryRequirements");
@@ -231,25 +198,10 @@ VKAPI_ATTR void VKAPI_CALL vkGetImageSparseMemoryRequirements2(VkDevice,
     KP_COUNTED("vkGetImageSparseMemoryRequirements2");
     *count = 0;
 }
-VKAPI_ATTR void VKAPI_CALL vkGetDeviceImageSparseMemoryRequirements(VkDevice,
-                                                                    const VkDeviceImageMemoryRequirements*,
-                                                                    uint32_t* count,
-                                                                    VkSparseImageMemoryRequirements2*) {
-    KP_COUNTED("vkGetDeviceImageSparseMemoryRequirements");
-    *count = 0;
-}
 VKAPI_ATTR VkResult VKAPI_CALL vkBindImageMemory(VkDevice device, VkImage image, VkDeviceMemory memory,
                                                  VkDeviceSize offset) {
     KP_FAILABLE("vkBindImageMemory");
     bind_image(device, *from<Image>(image), from<DeviceMemory>(memory), offset);
-    return VK_SUCCESS;
-}
-VKAPI_ATTR VkResult VKAPI_CALL vkBindImageMemory2(VkDevice device, uint32_t count,
-                                                  const VkBindImageMemoryInfo* infos) {
-    KP_FAILABLE("vkBindImageMemory2");
-    for (uint32_t i = 0; i < count; ++i)
-        bind_image(device, *from<Image>(infos[i].image), from<DeviceMemory>(infos[i].memory),
-                   infos[i].memoryOffset);
     return VK_SUCCESS;
 }
 VKAPI_ATTR VkResult VKAPI_CALL vkCreateImageView(VkDevice device, const VkImageViewCreateInfo* info,

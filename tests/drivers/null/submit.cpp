@@ -14,11 +14,11 @@
 namespace kpnull {
 namespace {
 
-// VkSubmitInfo and VkSubmitInfo2 read alike through these.
-struct Submit1 {
+// A VkSubmitInfo with what belongs to it.
+struct View {
     const VkSubmitInfo& info;
     const VkTimelineSemaphoreSubmitInfo* timeline;
-    explicit Submit1(const VkSubmitInfo& i)
+    explicit View(const VkSubmitInfo& i)
         : info(i),
           timeline(i.pNext ? find_in_chain<VkTimelineSemaphoreSubmitInfo>(
                                  i.pNext, VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO)
@@ -37,37 +37,12 @@ struct Submit1 {
     }
     CommandBuffer* buffer(uint32_t i) const { return from<CommandBuffer>(info.pCommandBuffers[i]); }
 };
-struct Submit2 {
-    const VkSubmitInfo2& info;
-    explicit Submit2(const VkSubmitInfo2& i) : info(i) {}
-    uint32_t waits() const { return info.waitSemaphoreInfoCount; }
-    uint32_t signals() const { return info.signalSemaphoreInfoCount; }
-    uint32_t buffers() const { return info.commandBufferInfoCount; }
-    SemaphoreUse wait(uint32_t i) const {
-        return {from<Semaphore>(info.pWaitSemaphoreInfos[i].semaphore), info.pWaitSemaphoreInfos[i].value};
-    }
-    SemaphoreUse signal(uint32_t i) const {
-        return {from<Semaphore>(info.pSignalSemaphoreInfos[i].semaphore),
-                info.pSignalSemaphoreInfos[i].value};
-    }
-    CommandBuffer* buffer(uint32_t i) const {
-        return from<CommandBuffer>(info.pCommandBufferInfos[i].commandBuffer);
-    }
-};
 
 bool satisfied(const SemaphoreUse& use) {
-    return use.semaphore->value.load(std::memory_order_acquire) >= (use.semaphore->timeline ? use.value : 1);
-}
-void consume(const SemaphoreUse& use) {
-    if (!use.semaphore->timeline) use.semaphore->value.store(0);
+    return use.semaphore->value.load(std::memory_order_acquire) >= use.value;
 }
 void signal(const SemaphoreUse& use) {
     Semaphore& s = *use.semaphore;
-    if (!s.timeline) {
-        if (s.value.load()) violation("VkSemaphore (%s), binary, is signalled while signalled", label(&s));
-        s.value.store(1);
-        return;
-    }
     const uint64_t current = s.value.load(std::memory_order_relaxed);
     if (use.value <= current) {
         violation("VkSemaphore (%s) is signalled with %llu, not above its value %llu", label(&s),
@@ -96,9 +71,7 @@ void log_if_asked(CommandBuffer& cb) {
 }
 
 // What vkQueueSubmit does for each submission that need not wait. Call with the device's mutex held.
-template <class View>
 void run_now(Queue& queue, const View& view) {
-    for (uint32_t i = 0; i < view.waits(); ++i) consume(view.wait(i));
     std::optional<LogTogether> together;
     if (g_logging.load(std::memory_order_relaxed)) [[unlikely]] {
         together.emplace();
@@ -134,7 +107,6 @@ void release(Submission& s) {
     s.retained.clear();
 }
 
-template <class View>
 void hold(Queue& queue, const View& view) {
     Submission& s = queue.pending.emplace_back();
     if (queue.device->asynchronous) s.accepted_ns = device_time_ns();
@@ -180,7 +152,6 @@ void execute_held(Queue& queue, Submission& s) {
 void finish(Queue& queue, Submission& s) {
     release(s);
     for (const SemaphoreUse& use : s.signals) signal(use);
-    if (s.fence) s.fence->signaled.store(true);
     queue.outstanding.fetch_sub(1);
     queue.device->held.fetch_sub(1);
 }
@@ -194,7 +165,6 @@ void pump(Device& device) {
             while (!queue->pending.empty() && ready(queue->pending.front())) {
                 Submission s = std::move(queue->pending.front());
                 queue->pending.pop_front();
-                for (const SemaphoreUse& use : s.waits) consume(use);
                 execute_held(*queue, s);
                 finish(*queue, s);
                 progress = true;
@@ -227,8 +197,7 @@ bool survives(Device& device) {
     return false;
 }
 
-template <class View, class Info>
-VkResult submit(Queue& queue, uint32_t count, const Info* infos, VkFence fence_handle) {
+VkResult submit(Queue& queue, uint32_t count, const VkSubmitInfo* infos) {
     Device& device = *queue.device;
     if (device.physical->instance->config.trap_reads) [[unlikely]]
         close_trapped();
@@ -246,20 +215,6 @@ VkResult submit(Queue& queue, uint32_t count, const Info* infos, VkFence fence_h
                 run_now(queue, view);
             else
                 hold(queue, view);
-        }
-        if (fence_handle) {
-            auto* fence = from<Fence>(fence_handle);
-            if (fence->signaled.load()) violation("VkFence (%s) is submitted while signalled", label(fence));
-            if (queue.outstanding.load() == 0) {
-                fence->signaled.store(true);
-            } else {
-                Submission& s =
-                    queue.pending.emplace_back();  // in order: it is reached when all before are done
-                s.fence = fence;
-                retain(s, fence);
-                queue.outstanding.fetch_add(1);
-                device.held.fetch_add(1);
-            }
         }
         if (device.held.load(std::memory_order_relaxed) != 0) {
             if (device.asynchronous)
@@ -292,7 +247,6 @@ void work(Queue& queue) {
         }
         Submission s = std::move(queue.pending.front());
         queue.pending.pop_front();
-        for (const SemaphoreUse& use : s.waits) consume(use);
         lock.unlock();
         begin_work(s.accepted_ns, began);
         execute_held(queue, s);
@@ -384,17 +338,8 @@ void signal_from_host(Device& device, Semaphore& semaphore, uint64_t value) {
 VKAPI_ATTR VkResult VKAPI_CALL vkQueueSubmit(VkQueue queue, uint32_t count, const VkSubmitInfo* infos,
                                              VkFence fence) {
     KP_FAILABLE("vkQueueSubmit");
-    return submit<Submit1>(*from<Queue>(queue), count, infos, fence);
-}
-VKAPI_ATTR VkResult VKAPI_CALL vkQueueSubmit2(VkQueue queue, uint32_t count, const VkSubmitInfo2* infos,
-                                              VkFence fence) {
-    KP_FAILABLE("vkQueueSubmit2");
-    return submit<Submit2>(*from<Queue>(queue), count, infos, fence);
-}
-VKAPI_ATTR VkResult VKAPI_CALL vkQueueBindSparse(VkQueue, uint32_t, const VkBindSparseInfo*, VkFence) {
-    KP_FAILABLE("vkQueueBindSparse");
-    violation("vkQueueBindSparse: sparse binding is not supported");
-    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    if (fence) violation("vkQueueSubmit: the null driver has no fences");
+    return submit(*from<Queue>(queue), count, infos);
 }
 VKAPI_ATTR VkResult VKAPI_CALL vkQueueWaitIdle(VkQueue handle) {
     KP_FAILABLE("vkQueueWaitIdle");
@@ -407,15 +352,6 @@ VKAPI_ATTR VkResult VKAPI_CALL vkDeviceWaitIdle(VkDevice handle) {
     Device& device = *from<Device>(handle);
     if (device.lost) return VK_ERROR_DEVICE_LOST;
     return device.wait(UINT64_MAX, [&] { return device.held.load() == 0; });
-}
-VKAPI_ATTR void VKAPI_CALL vkQueueBeginDebugUtilsLabelEXT(VkQueue, const VkDebugUtilsLabelEXT*) {
-    KP_COUNTED("vkQueueBeginDebugUtilsLabelEXT");
-}
-VKAPI_ATTR void VKAPI_CALL vkQueueEndDebugUtilsLabelEXT(VkQueue) {
-    KP_COUNTED("vkQueueEndDebugUtilsLabelEXT");
-}
-VKAPI_ATTR void VKAPI_CALL vkQueueInsertDebugUtilsLabelEXT(VkQueue, const VkDebugUtilsLabelEXT*) {
-    KP_COUNTED("vkQueueInsertDebugUtilsLabelEXT");
 }
 
 }  // namespace kpnull

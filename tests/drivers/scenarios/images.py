@@ -49,11 +49,13 @@ def images() -> None:
             region = vk.VkBufferImageCopy(imageSubresource=layers, imageExtent=(5, 4, 1), bufferRowLength=8)
             vk.vkCmdCopyImageToBuffer(commands, image, general, back.buffer, 1, [region])
 
-        color = vk.VkClearColorValue(float32=[1.0, 0.0, 0.5, 1.0])
+        back.words[:20] = 0xFF8000FF
         with rig.record() as commands:
             discard(commands, optimal)
             discard(commands, linear)
-            vk.vkCmdClearColorImage(commands, optimal, general, color, 1, [whole])
+            filling = vk.VkBufferImageCopy(imageSubresource=layers, imageExtent=(5, 4, 1))
+            vk.vkCmdCopyBufferToImage(commands, back.buffer, optimal, general, 1, [filling])
+            vk.vkCmdFillBuffer(commands, back.buffer, 0, 4096, 0)
             region = vk.VkImageCopy(
                 srcSubresource=layers,
                 dstSubresource=layers,
@@ -90,7 +92,6 @@ def images() -> None:
 @scenario()
 def queries() -> None:
     with Rig() as rig:
-        back = rig.allocate(64, COHERENT)
         pool = vk.vkCreateQueryPool(
             rig.device, vk.VkQueryPoolCreateInfo(queryType=vk.VK_QUERY_TYPE_TIMESTAMP, queryCount=4), None
         )
@@ -99,13 +100,11 @@ def queries() -> None:
             vk.vkCmdResetQueryPool(commands, pool, 0, 4)
             for i in range(3):
                 vk.vkCmdWriteTimestamp(commands, vk.VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, pool, i)
-            vk.vkCmdCopyQueryPoolResults(commands, pool, 0, 3, back.buffer, 8, 8, wide)
         rig.run(commands)
         data = np.zeros(8, np.uint64)
         target = vk.ffi.from_buffer(data)
         vk.vkGetQueryPoolResults(rig.device, pool, 0, 3, 24, target, 8, wide)
         assert 0 < data[0] < data[1] < data[2]
-        np.testing.assert_array_equal(back.words.view(np.uint64)[1:4], data[:3])
         raises(vk.VkNotReady, lambda: vk.vkGetQueryPoolResults(rig.device, pool, 3, 1, 8, target, 8, wide))
         available = wide | vk.VK_QUERY_RESULT_WITH_AVAILABILITY_BIT
         raises(
@@ -118,4 +117,3 @@ def queries() -> None:
         rig.run(again)
         violated("was not reset")
         vk.vkDestroyQueryPool(rig.device, pool, None)
-        back.destroy()

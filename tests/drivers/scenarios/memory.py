@@ -24,13 +24,11 @@ def transfers() -> None:
         with rig.record() as commands:
             rig.copy(commands, host.buffer, local.buffer, (0, 0, 4096))
             vk.vkCmdFillBuffer(commands, local.buffer, 16, 8, 0xDEADBEEF)
-            data = np.array([7, 8], np.uint32)
-            vk.vkCmdUpdateBuffer(commands, local.buffer, 64, 8, vk.ffi.from_buffer(data))
             rig.copy(commands, local.buffer, back.buffer, (0, 2048, 2048), (2048, 0, 2048))
         assert not back.words.any()  # recording executes nothing
         rig.run(commands)
         expected = np.arange(1024, dtype=np.uint32)
-        expected[4:6], expected[16:18] = 0xDEADBEEF, (7, 8)
+        expected[4:6] = 0xDEADBEEF
         np.testing.assert_array_equal(back.words, np.roll(expected, 512))
         raises(vk.VkErrorMemoryMapFailed, lambda: vk.vkMapMemory(rig.device, local.memory, 0, 16, 0))
         with rig.record() as commands:
