@@ -12,7 +12,7 @@ from .._device.device import require_manager
 from .._memory.making import new_tensor
 from .._memory.tensor import Tensor
 from .._recording.operations import OpAlgoDispatch
-from .._shaders.library import library_shader
+from .._shaders.own_shaders import library_shader
 from .entries import BLOCKS, TensorFileEntry
 from .reading import Pieces
 

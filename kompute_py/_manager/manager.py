@@ -235,7 +235,7 @@ class Manager(Device):
     def _begin(self) -> None:
         watch_over(self)
         if trace := self._setting("profile"):
-            from .._profiling.programs import begin
+            from .._profiling.scripts import begin
 
             begin(self, trace)
 
@@ -551,7 +551,7 @@ class Manager(Device):
         (VK_KHR_external_memory_fd), InvalidArgumentError for the memory type `device`, an unknown one, and a
         shape without elements; the other errors of `empty`.
         """
-        from .sharing import new_shared  # late, because few scripts need it
+        from .shared_memory import new_shared  # late, because few scripts need it
 
         return new_shared(self, shape, dtype, memory_type)
 
@@ -566,7 +566,7 @@ class Manager(Device):
         address the memory; FailedPreconditionError if the handle is closed or the Manager is destroyed;
         ArgumentTypeError for anything but a handle; UnimplementedError if the device imports no memory.
         """
-        from .sharing import imported_memory
+        from .shared_memory import imported_memory
 
         return imported_memory(self, handle, memory_type)
 

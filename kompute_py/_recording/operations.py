@@ -27,7 +27,7 @@ from .._memory.memory import Memory, copy_of, memory_list, operate
 from .._memory.sampler import Bindable, Sampler
 from .._memory.tensor import Tensor, fill_of
 from .._shaders.constants import is_given
-from .._shaders.library import library_shader
+from .._shaders.own_shaders import library_shader
 from .algorithm import BOUND, Algorithm, pack_push
 from .binding import indirect_groups
 

@@ -32,7 +32,7 @@ def profile_command(
     """Run a Python script, print the time of each operation, and write a trace."""
     if not script.is_file():
         raise NotFoundError(f"there is no script {script}")
-    from .._profiling import programs
+    from .._profiling import scripts
 
     os.environ[f"{PREFIX}PROFILE"] = str(out.absolute())
     sys.argv = [str(script), *context.args]
@@ -40,7 +40,7 @@ def profile_command(
     try:
         runpy.run_path(str(script), run_name="__main__")
     finally:
-        profiles = programs.finish()
+        profiles = scripts.finish()
         for profile in profiles:
             print(profile)
         if not profiles:

@@ -1,6 +1,6 @@
-"""Profiles of whole programs: the option `profile` of Managers, and so the variable KOMPUTE_PY_PROFILE.
+"""Profiles of whole scripts: the option `profile` of Managers, and so the variable KOMPUTE_PY_PROFILE.
 
-All Managers with the same file share one trace, which is written when the program ends.
+All Managers with the same file share one trace, which is written when the script ends.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _profiles: dict[str, list[Profile]] = {}
 
 
 def begin(manager: Device, path: str) -> None:
-    """Profiles `manager` until it is destroyed or the program ends."""
+    """Profiles `manager` until it is destroyed or the script ends."""
     profile = Profile(manager)
     profile.__enter__()
     if not _profiles:
