@@ -319,8 +319,8 @@ class Context(_Object):
         Work on `disjoint` is not ordered with work on other queues.
         """
 
-class Memory(_Object):
-    """Base of Buffer and Image."""
+class _Memory(_Object):
+    """What a Memory and a BufferView have."""
 
     name: str
     @property
@@ -334,10 +334,6 @@ class Memory(_Object):
     @property
     def host_address(self) -> int:
         """Where the host finds its device memory; 0 if it does not."""
-
-    @property
-    def imported(self) -> bool:
-        """True if it was made by `import_array`."""
 
     @property
     def slow_to_read(self) -> bool:
@@ -355,7 +351,6 @@ class Memory(_Object):
     def read_only(self) -> bool:
         """True if it is frozen or was imported as immutable: what writes it is refused."""
 
-    def freeze(self) -> None: ...
     @property
     def on_device(self) -> bool:
         """True if its device memory holds the contents. Before that, the host copy holds them."""
@@ -381,18 +376,9 @@ class Memory(_Object):
     def vk_memory_offset(self) -> int: ...
     @property
     def vk_memory_type(self) -> int: ...
-    def is_init(self) -> bool: ...
-    def destroy(self) -> None: ...
-    def donate(self, taker: str) -> None:
-        """Destroys it; errors of later uses say that the operation `taker` took it."""
-
     @property
     def taker(self) -> str:
         """The operation that took it; "" if none did."""
-
-    @property
-    def viewed(self) -> bool:
-        """Whether an array over its host's side was handed out."""
 
     def host_array(self, base: object, dtype: np.dtype, count: int) -> np.ndarray:
         """A flat, writable array over the host copy, with `base` as its ``.base``.
@@ -421,7 +407,9 @@ class Memory(_Object):
     def note_host_write(self) -> None:
         """Records that the caller has written the device's contents for the host, and not the host copy."""
 
-class Buffer(Memory):
+class _Bytes(_Memory):
+    """What a Buffer and a BufferView have."""
+
     def write_numbers(self, data: np.ndarray, to: tuple[str, int]) -> bool:
         """Like `write`, for numbers that become others (NumPy's kind and size) on their way into memory that
         the host addresses.
@@ -439,9 +427,6 @@ class Buffer(Memory):
     def write_runs(self, data: np.ndarray, offset: int, length: int, axes: Sequence[tuple[int, int]]) -> None:
         """Like `write`, for a strided part (see `read_runs`). Writes no byte beside the runs."""
 
-    def descriptor(self) -> tuple[int, int, int]:
-        """A new descriptor of shared memory, the size of the allocation and Vulkan's number of its type."""
-
     @property
     def vk_buffer(self) -> int: ...
     @property
@@ -452,10 +437,31 @@ class Buffer(Memory):
     def vk_device_address(self) -> int:
         """0 if the device lacks buffer device addresses."""
 
+class Memory(_Memory):
+    """Base of Buffer and Image."""
+
+    @property
+    def imported(self) -> bool:
+        """True if it was made by `import_array`."""
+
+    def freeze(self) -> None: ...
+    def is_init(self) -> bool: ...
+    def destroy(self) -> None: ...
+    def donate(self, taker: str) -> None:
+        """Destroys it; errors of later uses say that the operation `taker` took it."""
+
+    @property
+    def viewed(self) -> bool:
+        """Whether an array over its host's side was handed out."""
+
+class Buffer(Memory, _Bytes):
+    def descriptor(self) -> tuple[int, int, int]:
+        """A new descriptor of shared memory, the size of the allocation and Vulkan's number of its type."""
+
 def view(base: Buffer | BufferView, offset: int, size: int) -> BufferView:
     """The `size` bytes of `base` from `offset`. Raises OutOfRangeError if `base` is shorter."""
 
-class BufferView(_Object):
+class BufferView(_Bytes):
     """A part of a Buffer, with the methods of a Buffer; offsets count from its first byte.
 
     Every call that takes a Memory takes a BufferView too.
@@ -463,66 +469,11 @@ class BufferView(_Object):
 
     name: str
     """Its own name; at first the buffer's."""
-    @property
-    def taker(self) -> str: ...
-    @property
-    def nbytes(self) -> int: ...
-    @property
-    def memory_type(self) -> int: ...
-    @property
-    def host_visible(self) -> bool: ...
-    @property
-    def host_address(self) -> int: ...
-    @property
-    def slow_to_read(self) -> bool: ...
-    @property
-    def host_copy_made(self) -> bool: ...
-    @property
-    def shareable(self) -> bool: ...
-    @property
-    def read_only(self) -> bool: ...
-    @property
-    def on_device(self) -> bool: ...
-    @property
-    def idle(self) -> bool: ...
-    @property
-    def has_host_copy(self) -> bool: ...
-    @property
-    def freshness(self) -> str: ...
-    @property
-    def vk_memory(self) -> int: ...
-    @property
-    def vk_memory_offset(self) -> int: ...
-    @property
-    def vk_memory_type(self) -> int: ...
-    @property
-    def vk_buffer(self) -> int: ...
-    @property
-    def vk_offset(self) -> int: ...
-    @property
-    def vk_size(self) -> int: ...
-    @property
-    def vk_device_address(self) -> int: ...
     def is_init(self) -> bool:
         """False once the view or its buffer is destroyed."""
 
     def destroy(self) -> None:
         """Ends the view; the buffer stays."""
-
-    def host_array(self, base: object, dtype: np.dtype, count: int) -> np.ndarray: ...
-    def keep_host(self) -> object: ...
-    def write_numbers(self, data: np.ndarray, to: tuple[str, int]) -> bool: ...
-    def read_runs(
-        self, out: np.ndarray, offset: int, length: int, axes: Sequence[tuple[int, int]]
-    ) -> None: ...
-    def write_runs(
-        self, data: np.ndarray, offset: int, length: int, axes: Sequence[tuple[int, int]]
-    ) -> None: ...
-    def read(self, out: np.ndarray, offset: int = 0) -> None: ...
-    def write(self, data: np.ndarray, offset: int = 0) -> None: ...
-    def wait(self) -> None: ...
-    def note_match(self) -> None: ...
-    def note_host_write(self) -> None: ...
 
 class MappedMemory(_Object):
     """Host access to the device memory of `memory`.

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.arrays import as_index, as_shape, to_dtype
+from .._base.arrays import as_index, as_shape, check_dtype, converted, to_dtype
 from .._base.errors import (
+    ArgumentTypeError,
     InvalidArgumentError,
     OutOfMemoryError,
     UnimplementedError,
@@ -26,6 +27,7 @@ from .._memory.tensor import Tensor, buffer_tensor
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from .._base.annotations import CopyMode, HostBufferSemanticsName
     from .._device.device import Device
 
 
@@ -60,7 +62,7 @@ def _address(array: np.ndarray[Any, Any]) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def to_semantics(value: Any) -> HostBufferSemantics | None:
+def _to_semantics(value: Any) -> HostBufferSemantics | None:
     """The semantics that a name, a number or a member means; None stays None."""
     if value is None or isinstance(value, HostBufferSemantics):
         return value
@@ -201,7 +203,7 @@ def _owner(manager: Device, array: np.ndarray[Any, Any]) -> tuple[Tensor, int] |
     return None
 
 
-def await_writers(manager: Device, array: np.ndarray[Any, Any]) -> None:
+def _await_writers(manager: Device, array: np.ndarray[Any, Any]) -> None:
     """Waits for work that writes the array's memory through a tensor of the Manager."""
     try:
         own = _owner(manager, array)
@@ -213,7 +215,7 @@ def await_writers(manager: Device, array: np.ndarray[Any, Any]) -> None:
         manager._native.await_writers(*_bounds(array))
 
 
-def imported(
+def _imported(
     manager: Device,
     array: np.ndarray[Any, Any],
     meant: HostBufferSemantics | None,
@@ -257,3 +259,48 @@ def imported(
     manager._after(MemoryTypes.host)
     seen_by_others.add(tensor)
     return tensor if whole is array else tensor._part(offset, array.shape, array.dtype)
+
+
+def from_host(
+    manager: Device,
+    array: Any,
+    copy: CopyMode,
+    semantics: HostBufferSemantics | HostBufferSemanticsName | None,
+    on_done: Callable[[], object] | None,
+) -> Tensor:
+    """A Tensor over the array's own memory, or over a copy of it. See `Manager.from_host`."""
+    if not isinstance(array, np.ndarray):
+        raise ArgumentTypeError(
+            f"from_host takes an ndarray, not {type(array).__name__}; use kp.from_dlpack for objects with "
+            "DLPack, mgr.tensor_t for anything else"
+        )
+    if not isinstance(copy, str) or copy not in ("auto", "never", "always"):
+        raise InvalidArgumentError(f'copy is {shown(copy)}; give "auto", "never" or "always"')
+    if on_done is not None and not callable(on_done):
+        raise ArgumentTypeError(f"on_done is {shown(on_done)}; give a function without arguments")
+    meant = _to_semantics(semantics)
+    in_place = meant is None or meant >= HostBufferSemantics.IMMUTABLE_ZERO_COPY
+    if copy == "never" and not in_place:
+        raise InvalidArgumentError(f'copy="never" and {shown(meant)} contradict each other: that one copies')
+    check_dtype(array.dtype)
+    as_shape(array.shape)
+
+    if copy != "always" and in_place:
+        try:
+            return _imported(manager, array, meant, on_done)
+        except (InvalidArgumentError, UnimplementedError, OutOfMemoryError) as error:
+            if copy == "never":
+                raise
+            # Imported here: the import costs milliseconds, and most programs never log a message.
+            from logging import getLogger
+
+            getLogger("kompute_py").debug(
+                "from_host copies: %s", str(error)
+            )  # only the text: a record with the error itself would keep the error's frames alive
+    _await_writers(manager, array)
+    data = converted(array, check_dtype(array.dtype))
+    tensor = Tensor(manager, data, MemoryTypes.host)
+    # The call itself writes memory of type host, so the caller's memory is free now for all semantics.
+    if on_done is not None:
+        on_done()
+    return tensor

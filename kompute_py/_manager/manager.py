@@ -21,8 +21,6 @@ from .._base.arrays import (
     as_index,
     as_shape,
     as_typed,
-    check_dtype,
-    converted,
     fill_bytes,
     spread,
     to_array,
@@ -32,8 +30,6 @@ from .._base.arrays import (
 from .._base.errors import (
     ArgumentTypeError,
     InvalidArgumentError,
-    OutOfMemoryError,
-    UnimplementedError,
     kind_of,
     not_copyable,
     shown,
@@ -58,7 +54,7 @@ from .._recording.streams import failures_of, managers_of, submit_streams
 from .._sync.fence import Fence
 from .._sync.semaphore import Semaphore, imported_fence, imported_semaphore, to_signals, to_waits
 from .current import current, enter, forget, is_shared, leave
-from .host_memory import HostBufferSemantics, await_writers, imported, to_semantics
+from .host_memory import from_host
 from .program_end import watch_over
 
 if TYPE_CHECKING:
@@ -88,9 +84,9 @@ if TYPE_CHECKING:
     from .._profiling.profile import Profile
     from .._sync.semaphore import HasFileno, Waitable
     from .._sync.sharing import SemaphoreHandle
+    from .host_memory import HostBufferSemantics
 
 _ndarray = np.ndarray
-_HOST_COPIES = ("auto", "never", "always")
 
 
 def _modes(address: Any) -> Any:
@@ -496,44 +492,7 @@ class Manager(Device):
         ndarray or has an unsupported dtype; OutOfMemoryError; FailedPreconditionError if the Manager is
         destroyed.
         """
-        if not isinstance(array, np.ndarray):
-            raise ArgumentTypeError(
-                f"from_host takes an ndarray, not {type(array).__name__}; use kp.from_dlpack for objects "
-                f"with "
-                "DLPack, mgr.tensor_t for anything else"
-            )
-        if not isinstance(copy, str) or copy not in _HOST_COPIES:
-            raise InvalidArgumentError(f'copy is {shown(copy)}; give "auto", "never" or "always"')
-        if on_done is not None and not callable(on_done):
-            raise ArgumentTypeError(f"on_done is {shown(on_done)}; give a function without arguments")
-        meant = to_semantics(semantics)
-        in_place = meant is None or meant >= HostBufferSemantics.IMMUTABLE_ZERO_COPY
-        if copy == "never" and not in_place:
-            raise InvalidArgumentError(
-                f'copy="never" and {shown(meant)} contradict each other: that one copies'
-            )
-        check_dtype(array.dtype)
-        as_shape(array.shape)
-
-        if copy != "always" and in_place:
-            try:
-                return imported(self, array, meant, on_done)
-            except (InvalidArgumentError, UnimplementedError, OutOfMemoryError) as error:
-                if copy == "never":
-                    raise
-                # Imported here: the import costs milliseconds, and most programs never log a message.
-                from logging import getLogger
-
-                getLogger("kompute_py").debug(
-                    "from_host copies: %s", str(error)
-                )  # only the text: a record with the error itself would keep the error's frames alive
-        await_writers(self, array)
-        data = converted(array, check_dtype(array.dtype))
-        tensor = Tensor(self, data, MemoryTypes.host)
-        # The call itself writes memory of type host, so the caller's memory is free now for all semantics.
-        if on_done is not None:
-            on_done()
-        return tensor
+        return from_host(self, array, copy, semantics, on_done)
 
     def shared(
         self,

@@ -52,9 +52,15 @@ def parameters(function: ast.FunctionDef) -> Parameters:
 def declared(body: list[ast.stmt], path: str = "") -> dict[str, Parameters]:
     """The parameters of the stub's functions and methods, by path."""
     found: dict[str, Parameters] = {}
+    private: dict[str, list[ast.stmt]] = {}  # what the stub alone has as bases of several classes
     for node in body:
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-            found |= declared(node.body, f"{path}{node.name}.")
+        if isinstance(node, ast.ClassDef):
+            bases = [base.id for base in node.bases if isinstance(base, ast.Name)]
+            members = [each for base in bases for each in private.get(base, ())] + node.body
+            if node.name.startswith("_"):
+                private[node.name] = [each for each in members if getattr(each, "name", "") != "__init__"]
+            else:
+                found |= declared(members, f"{path}{node.name}.")
         elif isinstance(node, ast.FunctionDef):
             if not any(isinstance(each, ast.Name) and each.id == "property" for each in node.decorator_list):
                 found[path + node.name] = parameters(node)
