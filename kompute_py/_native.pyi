@@ -320,7 +320,7 @@ class Context(_Object):
         """
 
 class _Memory(_Object):
-    """What a Memory and a BufferView have."""
+    """The members that Memory and BufferView share."""
 
     name: str
     @property
@@ -408,7 +408,7 @@ class _Memory(_Object):
         """Records that the caller has written the device's contents for the host, and not the host copy."""
 
 class _Bytes(_Memory):
-    """What a Buffer and a BufferView have."""
+    """The members that Buffer and BufferView share."""
 
     def write_numbers(self, data: np.ndarray, to: tuple[str, int]) -> bool:
         """Like `write`, for numbers that become others (NumPy's kind and size) on their way into memory that

@@ -15,10 +15,12 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
 from .._base.errors import KomputeError, KomputeWarning, NotFoundError
 from . import bench, caches, profiling, programs, running, shaders, starting
 from .common import Traceback, device_of, forget_options, output_console, require, wants_traceback
+from .options import spread
 from .output import PROGRAM, accept_old_code_pages, as_options, one_line
 
 app: typer.Typer = typer.Typer(
@@ -86,6 +88,32 @@ def demo_command(
         raise KomputeError(f"wrong results in: {', '.join(check.stage for check in result.failed)}")
 
 
+class RichPage:
+    """`Page` on a console of rich."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def line(self, label: str, text: str, style: str = "") -> None:
+        """One line; `style` is the label's."""
+        shown = f"[{style}]{escape(label)}[/{style}]" if style else escape(label)
+        self._console.print(f"{shown}{escape(text)}", highlight=False)
+
+    def device(self, title: str, is_default: bool, note: str, rows: Sequence[tuple[str, str]]) -> None:
+        """A device, and its properties with their names."""
+        end = "  [green]used by default[/green]" if is_default else ""
+        if note:
+            end = f"  {escape(note)}"
+        self._console.print()
+        self._console.print(f"[bold]{escape(title)}[/bold]{end}", highlight=False)
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="dim", no_wrap=True)
+        table.add_column(overflow="fold")
+        for name, text in rows:
+            table.add_row(f"   {name}", escape(text))
+        self._console.print(table, highlight=False)
+
+
 @app.command("info")
 def info_command(
     as_json: Annotated[
@@ -98,7 +126,6 @@ def info_command(
 ) -> None:
     """Show the devices, their capabilities, and what is missing for which purpose."""
     from .info import collect, print_info
-    from .rich_page import RichPage
 
     if as_report:
         from .._device.report import report
@@ -114,13 +141,13 @@ def info_command(
         print_info(found, RichPage(output_console()))
 
 
-app.command("compile")(shaders.compile_command)
-app.command("reflect")(shaders.reflect_command)
-app.command("disasm")(shaders.disasm_command)
-app.command("check")(shaders.check_command)
-app.command("run", help=running.RUN_HELP)(running.run_command)
-app.command("bench", help=bench.BENCH_HELP)(bench.bench_command)
-app.command("watch", help=starting.WATCH_HELP)(starting.watch_command)
+app.command("compile")(spread(shaders.compile_command))
+app.command("reflect")(spread(shaders.reflect_command))
+app.command("disasm")(spread(shaders.disasm_command))
+app.command("check")(spread(shaders.check_command))
+app.command("run", help=running.RUN_HELP)(spread(running.run_command))
+app.command("bench", help=bench.BENCH_HELP)(spread(bench.bench_command))
+app.command("watch", help=starting.WATCH_HELP)(spread(starting.watch_command))
 app.command("new")(starting.new_command)
 app.command("cache")(caches.cache_command)
 app.command("program", help=programs.PROGRAM_HELP)(programs.program_command)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,24 +24,7 @@ if TYPE_CHECKING:
     from .._kernels.operation import OpKernel
     from .._manager.manager import Manager
     from .._memory.sampler import Sampler
-
-
-@dataclass
-class Given:
-    """The options for a kernel's arguments and launch, as typed."""
-
-    inputs: list[str] = field(default_factory=list)
-    outputs: list[str] = field(default_factory=list)
-    shapes: list[str] = field(default_factory=list)
-    dtypes: list[str] = field(default_factory=list)
-    values: list[str] = field(default_factory=list)
-    constants: list[str] = field(default_factory=list)
-    grid: str | None = None
-    groups: str | None = None
-    filter: str | None = None
-    address: str = "clamp_to_edge"
-    size: str | None = None
-    """Columns and rows of outputs whose shape nothing else says."""
+    from .options import Given
 
 
 class Argument(NamedTuple):

@@ -12,23 +12,9 @@ from rich.markup import escape
 
 from .._base.text import binary_size
 from .common import Traceback, output_console
+from .options import CompileOptions, Given
 from .progress import LateProgress
-from .running import (
-    AddressOption,
-    DeviceOption,
-    DtypeOption,
-    FilterOption,
-    GridOption,
-    GroupsOption,
-    InOption,
-    SetOption,
-    ShapeOption,
-    SpecOption,
-    duration,
-    launchable,
-    opened,
-)
-from .shaders import DefineOption, EntryOption, IncludeOption, LanguageOption, TargetOption
+from .running import duration, launchable, opened
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -48,6 +34,8 @@ their values: integers and bools become the binding's type if it holds them, and
 
 
 def bench_command(
+    given: Given,
+    options: CompileOptions,
     shader: Annotated[
         str | None,
         typer.Argument(
@@ -55,49 +43,29 @@ def bench_command(
             help="A shader: a file of GLSL, HLSL, Slang, SPIR-V or its assembly, - for standard input.",
         ),
     ] = None,
-    inputs: InOption = None,
-    values: SetOption = None,
-    shapes: ShapeOption = None,
-    dtypes: DtypeOption = None,
-    filter: FilterOption = None,
-    address: AddressOption = "clamp_to_edge",
-    grid: GridOption = None,
-    groups: GroupsOption = None,
     seconds: Annotated[
         float, typer.Option("--seconds", metavar="S", min=0.0, max=3600.0, help="How long a shader is run.")
     ] = 1.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, in seconds and bytes.")] = False,
-    device: DeviceOption = None,
-    spec: SpecOption = None,
-    define: DefineOption = None,
-    include: IncludeOption = None,
-    language: LanguageOption = None,
-    entry: EntryOption = "main",
-    target: TargetOption = None,
     show_traceback: Traceback = False,
 ) -> None:
     """See `BENCH_HELP`."""
     if shader is None:
-        given = {
-            "--in": inputs, "--set": values, "--shape": shapes, "--dtype": dtypes, "--grid": grid,
-            "--groups": groups, "--spec": spec, "--define": define, "--include": include,
+        of_shaders = {
+            "--in": given.inputs, "--set": given.values, "--shape": given.shapes, "--dtype": given.dtypes,
+            "--grid": given.grid, "--groups": given.groups, "--spec": given.constants,
+            "--define": options.define, "--include": options.include,
         }  # fmt: skip
-        alone = [name for name, value in given.items() if value]
+        alone = [name for name, value in of_shaders.items() if value]
         if alone:
             raise typer.BadParameter(
                 f"{alone[0]} is for a shader: name one, kompute-py bench IN {alone[0]} ..."
             )
-        _bench_device(device, as_json)
+        _bench_device(given.device, as_json)
         return
-    from .arguments import Given
     from .measuring import measure_kernel
 
-    options = Given(
-        list(inputs or []), [], list(shapes or []), list(dtypes or []), list(values or []), list(spec or []),
-        grid, groups, filter, address,
-    )  # fmt: skip
-    chosen = (shader, define, include, language, entry, target)
-    with launchable(device, chosen, options) as (progress, manager, prepared):
+    with launchable(shader, options, given) as (progress, manager, prepared):
         progress.step("running")
         found = _of_kernel(manager, prepared, measure_kernel(manager, prepared, seconds))
     if as_json:

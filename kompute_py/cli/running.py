@@ -18,23 +18,14 @@ from rich.markup import escape
 
 from .._base.errors import InvalidArgumentError, NotFoundError
 from .common import Traceback, device_of, output_console
+from .options import LAUNCH_PANEL, CompileOptions, Given, InputArgument
 from .progress import LateProgress
-from .shaders import (
-    COMPILE_PANEL,
-    DefineOption,
-    EntryOption,
-    IncludeOption,
-    InputArgument,
-    LanguageOption,
-    TargetOption,
-    compiled,
-)
+from .shaders import compiled
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
-    from .arguments import Argument, Given, Prepared
+    from .arguments import Argument, Prepared
 
-_DATA, _LAUNCH = "Data", "Launch"
 _STEPS = 4
 _ARRAY_FILES = (".npy", ".npz")
 
@@ -55,141 +46,41 @@ start as zeros.
 
 Exit status: 0 done, 1 failed, 2 wrong usage."""
 
-InOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--in", "-i", metavar="NAME=SOURCE", rich_help_panel=_DATA,
-        help="The contents of a binding: a picture, .npy, .npz (by the binding's name, or FILE.npz:KEY), "
-        "numbers (1,2,3), or zeros:SHAPE, ones:SHAPE, random:SHAPE, arange:N, each with an optional :DTYPE. "
-        "NAME= may be omitted if the shader has only one input.",
-    ),
-]  # fmt: skip
-ShapeOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--shape", metavar="NAME=H,W,C", rich_help_panel=_DATA,
-        help="The shape of an output, in NumPy's order. Default: the shader's declaration, else the first "
-        "input's shape, else the grid's.",
-    ),
-]  # fmt: skip
-DtypeOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--dtype", metavar="NAME=TYPE", rich_help_panel=_DATA,
-        help="The format of an image (rgba8, r32f, ...) if the shader does not declare it; rgba8 for pixels "
-        "packed into a buffer of uint; a dtype for a buffer without a single type.",
-    ),
-]  # fmt: skip
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", "-s", metavar="NAME=VALUE", rich_help_panel=_DATA,
-        help="A push constant, or a member of a uniform block: 2, true, 1,0.5,0 for a vector, "
-        "[[1,0],[0,1]] for a matrix.",
-    ),
-]  # fmt: skip
-SpecOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--spec", metavar="NAME=VALUE", rich_help_panel=COMPILE_PANEL,
-        help="A specialization constant, by name or id.",
-    ),
-]  # fmt: skip
-GridOption = Annotated[
-    str | None,
-    typer.Option(
-        "--grid", "-g", metavar="X,Y,Z", rich_help_panel=_LAUNCH,
-        help="The number of invocations. Default: derived from the shader's code and the first binding that "
-        "it writes.",
-    ),
-]  # fmt: skip
-GroupsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--groups",
-        metavar="X,Y,Z",
-        rich_help_panel=_LAUNCH,
-        help="The number of workgroups, instead of --grid.",
-    ),
-]
-FilterOption = Annotated[
-    str | None,
-    typer.Option(
-        "--filter", metavar="F", rich_help_panel=_DATA,
-        help="The filter for sampled images: linear or nearest. Default: linear if the format can be "
-        "filtered.",
-    ),
-]  # fmt: skip
-AddressOption = Annotated[
-    str,
-    typer.Option(
-        "--address", metavar="A", rich_help_panel=_DATA,
-        help="Reads beyond an image's edge: clamp_to_edge, clamp_to_border, repeat or mirrored_repeat.",
-    ),
-]  # fmt: skip
-DeviceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--device", metavar="D", rich_help_panel=_LAUNCH, help="The device: its index, or a part of its name."
-    ),
-]  # fmt: skip
-
 
 def run_command(
     shader: InputArgument,
-    inputs: InOption = None,
+    given: Given,
+    options: CompileOptions,
     outputs: Annotated[
         list[str] | None,
         typer.Option(
             "--out",
             "-o",
             metavar="NAME=FILE",
-            rich_help_panel=_DATA,
+            rich_help_panel="Data",
             help="The destination of a binding's contents: a picture, .npy or .npz, or - to print them. "
             "NAME= may be omitted if the shader writes only one binding.",
         ),
     ] = None,
-    values: SetOption = None,
-    shapes: ShapeOption = None,
-    dtypes: DtypeOption = None,
-    filter: FilterOption = None,
-    address: AddressOption = "clamp_to_edge",
-    grid: GridOption = None,
-    groups: GroupsOption = None,
     repeat: Annotated[
         int,
         typer.Option(
             "--repeat",
             metavar="N",
             min=1,
-            rich_help_panel=_LAUNCH,
+            rich_help_panel=LAUNCH_PANEL,
             help="The number of runs. Each one uses the results of the previous one.",
         ),
     ] = 1,
     timed: Annotated[
         bool,
-        typer.Option("--time", rich_help_panel=_LAUNCH, help="Print the time of a run on the device."),
+        typer.Option("--time", rich_help_panel=LAUNCH_PANEL, help="Print the time of a run on the device."),
     ] = False,
-    device: DeviceOption = None,
-    spec: SpecOption = None,
-    define: DefineOption = None,
-    include: IncludeOption = None,
-    language: LanguageOption = None,
-    entry: EntryOption = "main",
-    target: TargetOption = None,
     show_traceback: Traceback = False,
 ) -> None:
     """See `RUN_HELP`."""
-    from .arguments import Given
-
-    places = list(outputs or [])
-    given = Given(
-        list(inputs or []), places, list(shapes or []), list(dtypes or []), list(values or []),
-        list(spec or []),
-        grid, groups, filter, address,
-    )  # fmt: skip
-    chosen = (shader, define, include, language, entry, target)
-    with launchable(device, chosen, given) as (progress, manager, prepared):
+    given.outputs = list(outputs or [])
+    with launchable(shader, options, given) as (progress, manager, prepared):
         check_places(prepared.outputs)
         progress.step("running" if repeat == 1 else f"running {repeat} times")
         seconds, clock = timed_runs(manager, prepared, repeat)
@@ -200,16 +91,16 @@ def run_command(
 
 @contextlib.contextmanager
 def launchable(
-    device: str | None, chosen: tuple[Any, ...], given: Given
+    shader: str, options: CompileOptions, given: Given
 ) -> Iterator[tuple[LateProgress, Manager, Prepared]]:
-    """A Manager, and the kernel of the shader `chosen` (the arguments of `compiled`) with what is given."""
+    """A Manager, and the kernel of the shader with what is given."""
     from .arguments import prepare
 
     with LateProgress(Console(stderr=True), _STEPS) as progress:
         progress.step("compiling")
-        module = compiled(*chosen)
+        module = compiled(shader, options)
         progress.step("opening the device")
-        with opened(device) as manager:
+        with opened(given.device) as manager:
             progress.step("reading and uploading")
             yield progress, manager, prepare(manager, manager.kernel(module), given)
 

@@ -13,88 +13,27 @@ import typer
 
 from .._base.errors import InvalidArgumentError, KomputeError, ShaderCompileError
 from .common import Traceback, device_of, wants_traceback
-
-COMPILE_PANEL = "Compilation"
-
-InputArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="IN",
-        help="The shader: a file of GLSL, HLSL, Slang, SPIR-V or its assembly; - reads standard input.",
-    ),
-]
-DefineOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--define", "-D", metavar="NAME[=VALUE]", rich_help_panel=COMPILE_PANEL, help="Define a macro."
-    ),
-]
-IncludeOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--include",
-        "-I",
-        metavar="DIR",
-        rich_help_panel=COMPILE_PANEL,
-        help="A folder for #include, searched after the file's own folder.",
-    ),
-]
-LanguageOption = Annotated[
-    str | None,
-    typer.Option(
-        "--language",
-        metavar="L",
-        rich_help_panel=COMPILE_PANEL,
-        help="glsl, hlsl or slang. Default: by the file's suffix.",
-    ),
-]
-CompilerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--compiler",
-        metavar="C",
-        rich_help_panel=COMPILE_PANEL,
-        help="dxc or slang, for HLSL. Default: DXC if it is installed.",
-    ),
-]
-CompilerOptionsOption = Annotated[
-    str,
-    typer.Option(
-        "--compiler-options",
-        metavar="TEXT",
-        rich_help_panel=COMPILE_PANEL,
-        help="Options of DXC or Slang themselves, such as '-HV 2018 -Zpr'.",
-    ),
-]
-EntryOption = Annotated[
-    str, typer.Option("--entry", metavar="NAME", rich_help_panel=COMPILE_PANEL, help="The entry point.")
-]
-TargetOption = Annotated[
-    str | None,
-    typer.Option(
-        "--target",
-        metavar="T",
-        rich_help_panel=COMPILE_PANEL,
-        help="vulkan1.0 to vulkan1.3. Default: vulkan1.2.",
-    ),
-]
+from .options import COMPILE_PANEL, CompileOptions, InputArgument
 
 
 def compile_command(
     shader: InputArgument,
+    options: CompileOptions,
     out: Annotated[
         str | None,
         typer.Option(
             "--out", "-o", metavar="OUT", help="Default: IN with .spv; - writes to standard output."
         ),
     ] = None,
-    define: DefineOption = None,
-    include: IncludeOption = None,
-    language: LanguageOption = None,
-    compiler: CompilerOption = None,
-    compiler_options: CompilerOptionsOption = "",
-    entry: EntryOption = "main",
-    target: TargetOption = None,
+    compiler_options: Annotated[
+        str,
+        typer.Option(
+            "--compiler-options",
+            metavar="TEXT",
+            rich_help_panel=COMPILE_PANEL,
+            help="Options of DXC or Slang themselves, such as '-HV 2018 -Zpr'.",
+        ),
+    ] = "",
     spirv_version: Annotated[
         str | None, typer.Option("--spirv", metavar="V", help="Version of SPIR-V, such as 1.3.")
     ] = None,
@@ -110,10 +49,10 @@ def compile_command(
     show_traceback: Traceback = False,
 ) -> None:
     """Compile a shader to SPIR-V."""
+    options.target = options.target or "vulkan1.2"
     module = compiled(
-        shader, define, include, language, entry, target or "vulkan1.2",
-        spirv_version=spirv_version, glsl_version=glsl_version, optimize=optimize, debug_info=debug_info,
-        compiler=compiler, compiler_options=compiler_options,
+        shader, options, spirv_version=spirv_version, glsl_version=glsl_version, optimize=optimize,
+        debug_info=debug_info, compiler_options=compiler_options,
     )  # fmt: skip
     if module.language not in (None, "glsl"):
         print(f"compiled by {module.compiler}", file=sys.stderr)
@@ -133,17 +72,12 @@ def compile_command(
 
 def reflect_command(
     shader: InputArgument,
+    options: CompileOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
-    define: DefineOption = None,
-    include: IncludeOption = None,
-    language: LanguageOption = None,
-    compiler: CompilerOption = None,
-    entry: EntryOption = "main",
-    target: TargetOption = None,
     show_traceback: Traceback = False,
 ) -> None:
     """Show a shader's interface: arguments, types, sizes, capabilities."""
-    module = compiled(shader, define, include, language, entry, target, optimize="none", compiler=compiler)
+    module = compiled(shader, options, optimize="none")
     reflection = module.reflection
     if as_json:
         print(json.dumps(reflection, indent=2))
@@ -175,16 +109,11 @@ def reflect_command(
 
 def disasm_command(
     shader: InputArgument,
+    options: CompileOptions,
     to: Annotated[
         str,
         typer.Option("--to", metavar="FORM", help="spirv (assembly), or glsl or hlsl through SPIRV-Cross."),
     ] = "spirv",
-    define: DefineOption = None,
-    include: IncludeOption = None,
-    language: LanguageOption = None,
-    compiler: CompilerOption = None,
-    entry: EntryOption = "main",
-    target: TargetOption = None,
     optimize: Annotated[
         str, typer.Option("--optimize", "-O", metavar="FOR", help="performance, size or none, for source.")
     ] = "performance",
@@ -193,12 +122,13 @@ def disasm_command(
     """Show a shader as SPIR-V assembly, or as source."""
     if to not in ("spirv", "glsl", "hlsl"):
         raise InvalidArgumentError(f"--to is {to!r}; choose one of spirv, glsl, hlsl")
-    module = compiled(shader, define, include, language, entry, target, optimize=optimize, compiler=compiler)
+    module = compiled(shader, options, optimize=optimize)
     print((module.disassembly() if to == "spirv" else module.to(to)).rstrip("\n"))
 
 
 def check_command(
     shader: InputArgument,
+    options: CompileOptions,
     device: Annotated[
         str | None,
         typer.Option(
@@ -207,32 +137,15 @@ def check_command(
             help="The device: its index, a part of its name, or a file of `kompute-py info --json`.",
         ),
     ] = None,
-    define: DefineOption = None,
-    include: IncludeOption = None,
-    language: LanguageOption = None,
-    compiler: CompilerOption = None,
-    entry: EntryOption = "main",
-    target: TargetOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
     show_traceback: Traceback = False,
 ) -> None:
     """List the requirements of a shader that a device does not meet. The exit status is 1 if it finds one."""
     from .._device.shader_check import check
 
-    options: dict[str, Any] = {}
-    if language is not None:
-        options["language"] = language
-    if compiler is not None:
-        options["compiler"] = compiler
-    if target is not None:
-        options["target"] = target
-    if define:
-        options["defines"] = _macros(define)
-    if include:
-        options["include_dirs"] = include
-    source = _source(shader)
+    source, keywords = _source(shader), keywords_of(options)
     chosen = _described(device) or [device_of(device)]
-    found = _compiling(lambda: [f for one in chosen for f in check(source, one, entry=entry, **options)])
+    found = _compiling(lambda: [f for one in chosen for f in check(source, one, **keywords)])
     if as_json:
         print(json.dumps([finding._asdict() for finding in found], indent=2))
     else:
@@ -280,33 +193,23 @@ def _macros(defines: list[str]) -> dict[str, str | None]:
     return {name: value if equals else "1" for name, equals, value in pairs}
 
 
-def compiled(
-    shader: str,
-    define: list[str] | None,
-    include: list[str] | None,
-    language: str | None,
-    entry: str,
-    target: str | None,
-    **options: Any,
-) -> Any:
+def keywords_of(options: CompileOptions) -> dict[str, Any]:
+    """The keywords of `kp.compile` that were given."""
+    given = {
+        "language": options.language, "compiler": options.compiler, "target": options.target,
+        "entry": options.entry, "defines": _macros(options.define) or None,
+        "include_dirs": options.include or None,
+    }  # fmt: skip
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def compiled(shader: str, options: CompileOptions, **more: Any) -> Any:
     """The shader that an argument of the command line names. Compiler messages go to stderr."""
     from .._shaders.module import ShaderModule
 
     source = _source(shader)
-    if target is not None:
-        options["target"] = target
-    options |= file_options(define, include, language, entry)
     name = None if shader == "-" else Path(shader).stem
-    return _compiling(lambda: ShaderModule(source, name=name, **options))
-
-
-def file_options(
-    define: list[str] | None, include: list[str] | None, language: str | None, entry: str
-) -> dict[str, Any]:
-    """These options of the command line as the compiler's."""
-    return {
-        "language": language, "entry": entry, "defines": _macros(define or []), "include_dirs": include or [],
-    }  # fmt: skip
+    return _compiling(lambda: ShaderModule(source, name=name, **keywords_of(options), **more))
 
 
 def _compiling(work: Callable[[], Any]) -> Any:

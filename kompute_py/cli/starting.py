@@ -10,19 +10,9 @@ import typer
 
 from .._base.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from .common import Traceback
-from .running import (
-    AddressOption,
-    DeviceOption,
-    DtypeOption,
-    FilterOption,
-    GridOption,
-    InOption,
-    SetOption,
-    ShapeOption,
-    SpecOption,
-    opened,
-)
-from .shaders import DefineOption, EntryOption, IncludeOption, InputArgument, LanguageOption, file_options
+from .options import CompileOptions, Given, InputArgument
+from .running import opened
+from .shaders import keywords_of
 
 _VIEW = "View"
 
@@ -41,7 +31,8 @@ Exit status: 0 done, 1 failed, 2 wrong usage."""
 
 def watch_command(
     shader: InputArgument,
-    inputs: InOption = None,
+    given: Given,
+    options: CompileOptions,
     size: Annotated[
         str,
         typer.Option(
@@ -60,7 +51,6 @@ def watch_command(
             help="The range of a push constant's slider. Default: 0 to 1 for floats, 0 to 16 for integers.",
         ),
     ] = None,
-    values: SetOption = None,
     show: Annotated[
         str | None,
         typer.Option(
@@ -87,22 +77,11 @@ def watch_command(
             help="Write a film without a window: .mp4, .webm, .gif, or frame-%03d.png. Needs --frames.",
         ),
     ] = None,
-    shapes: ShapeOption = None,
-    dtypes: DtypeOption = None,
-    filter: FilterOption = None,
-    address: AddressOption = "clamp_to_edge",
-    grid: GridOption = None,
-    device: DeviceOption = None,
-    spec: SpecOption = None,
-    define: DefineOption = None,
-    include: IncludeOption = None,
-    language: LanguageOption = None,
-    entry: EntryOption = "main",
     show_traceback: Traceback = False,
 ) -> None:
     """See `WATCH_HELP`."""
     from .._live.show import show as show_live
-    from .arguments import Given, counts, loaded, number, pairs, specialized
+    from .arguments import counts, loaded, number, pairs, specialized
 
     if shader == "-":
         raise InvalidArgumentError("watch needs a file, which it looks at while you write; - has none")
@@ -111,12 +90,9 @@ def watch_command(
     moving = {
         name: _range(name, number(text, f"--range {name}")) for name, text in pairs(ranges or [], "--range")
     }
-    given = Given(
-        list(inputs or []), [], list(shapes or []), list(dtypes or []), list(values or []), list(spec or []),
-        grid, None, filter, address, size,
-    )  # fmt: skip
-    with opened(device) as manager:
-        kernel = manager.kernel(Path(shader), watch=True, **file_options(define, include, language, entry))
+    given.size = size
+    with opened(given.device) as manager:
+        kernel = manager.kernel(Path(shader), watch=True, **keywords_of(options))
         kernel = specialized(kernel, given.constants)
         bound, push = loaded(manager, kernel, given)
         both = sorted(set(moving) & set(push))
@@ -124,7 +100,8 @@ def watch_command(
             raise InvalidArgumentError(f"{both[0]} is given by --set and by --range")
         if show is not None and show not in bound:
             raise NotFoundError(f"--show {show}: {kernel.name} has {', '.join(bound) or 'no bindings'}")
-        keywords: dict[str, Any] = {} if grid is None else {"grid": counts(grid, "--grid")}
+        launch = {"grid": counts(given.grid, "--grid"), "groups": counts(given.groups, "--groups")}
+        keywords: dict[str, Any] = {name: value for name, value in launch.items() if value is not None}
         show_live(
             kernel, bind=bound, push={**push, **moving}, show=None if show is None else bound[show],
             fps=fps, frames=frames, path=out, **keywords,
