@@ -153,6 +153,7 @@ def _compiled(builder: KernelBuilder, dispatch: Dispatch, title: str, setting: A
     source = source_of(builder, dispatch)
     assert dispatch.grid is not None
     _check_dtypes(builder, source)
+    _check_bindings(builder, source, title)
     if dispatch.module is not None:
         return Step(dispatch.module, source, dispatch.grid, dispatch.local_size, dispatch.indirect)
     text = source.text
@@ -175,6 +176,22 @@ def _compiled(builder: KernelBuilder, dispatch: Dispatch, title: str, setting: A
             raise _at_the_generator(error, source, title) from None
     source = source._replace(text="", origins=[])  # hundreds of programs are kept, none for its text
     return Step(module, source, dispatch.grid, dispatch.local_size, dispatch.indirect)
+
+
+def _check_bindings(builder: KernelBuilder, source: Source, title: str) -> None:
+    """Raises InvalidArgumentError if the kernel has more buffers than the device allows, before it is
+    compiled: thousands of them would take a minute.
+    """
+    device = builder.selection.device
+    if device is None:
+        return
+    count = len(source.tensors) + (not source.pushed)
+    most = device["limits"]["maxPerStageDescriptorStorageBuffers"]
+    if count > most:
+        raise InvalidArgumentError(
+            f"The kernel {title} uses {count} tensors, and {device['device_name']!r} allows {most} "
+            "(maxPerStageDescriptorStorageBuffers): put several into one, as kp.ops.stack does"
+        )
 
 
 def _check_dtypes(builder: KernelBuilder, source: Source) -> None:

@@ -53,6 +53,8 @@ _COMPARE = {
     ast.Eq: "equal",
     ast.NotEq: "not_equal",
 }
+MOST_NAMES = 256
+"""Arguments and results of a formula. Drivers take seconds to compile more."""
 _MODULES = ("np", "numpy", "math")
 _PREAMBLE = re.compile(r"^[ \t]*(\w+)[ \t]+(\w+)\s*\(([^)]*)\)\s*\{", re.MULTILINE)
 
@@ -69,7 +71,8 @@ class Formula:
     `preamble` has functions in GLSL; the expression calls them by name. With `members`, arguments are
     elements of several values with these names: ``a.value`` is the argument "a.value".
 
-    Raises FormulaError, with the column of the fault, ArgumentTypeError if the texts are not str.
+    Raises FormulaError, with the column of the fault, ArgumentTypeError if the texts are not str,
+    InvalidArgumentError for more than 256 arguments and results.
     """
 
     def __init__(self, text: str, preamble: str = "", members: tuple[str, ...] = ()) -> None:
@@ -85,6 +88,15 @@ class Formula:
         self.names: tuple[str, ...] = _used(reader.arguments, self.outputs)
         """The names of the arguments, in the order in which they first appear in the text."""
         self._typed: dict[Any, Typed] = {}
+        self._check_names()
+
+    def _check_names(self) -> None:
+        count = len(self.names) + len(self.outputs)
+        if count > MOST_NAMES:
+            raise InvalidArgumentError(
+                f"The formula has {len(self.names)} arguments and {len(self.outputs)} results; {MOST_NAMES} "
+                "together are the most. Put arrays into one, as kp.ops.stack does, and combine along its axis"
+            )
 
     @property
     def results(self) -> tuple[str, ...]:
@@ -98,8 +110,8 @@ class Formula:
         """The formula with others in place of arguments. Names that both have are one argument; those of the
         others stand where the replaced ones were.
 
-        Raises InvalidArgumentError for a name that is not an argument, a formula with several results, and
-        two preambles with different functions of one name.
+        Raises InvalidArgumentError for a name that is not an argument, a formula with several results, two
+        preambles with different functions of one name, and more than 256 arguments and results.
         """
         names = self.names
         for name, part in parts.items():
@@ -126,6 +138,7 @@ class Formula:
             )
         )
         made._typed = {}
+        made._check_names()
         return made
 
     def typed(
@@ -252,8 +265,10 @@ class _Reader:
         raise FormulaError(message, self.text, column + 1)
 
     def column(self, tree: Any) -> int:
-        line = self.text.split("\n")[tree.lineno - 1][self.indents[tree.lineno - 1] :]
-        within = len(line.encode()[: tree.col_offset].decode(errors="ignore"))
+        within = tree.col_offset  # in bytes
+        if not self.text.isascii():
+            line = self.text.split("\n")[tree.lineno - 1][self.indents[tree.lineno - 1] :]
+            within = len(line.encode()[:within].decode(errors="ignore"))
         return self.position(tree.lineno, within)
 
     def statement(self, tree: ast.stmt, last: bool) -> None:

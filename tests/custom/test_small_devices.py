@@ -7,6 +7,7 @@ import pytest
 
 import kompute_py as kp
 from kompute_py._builders import walks
+from kompute_py.errors import InvalidArgumentError
 from tests.drivers import null_control
 from tests.support.child import run_child
 
@@ -35,6 +36,23 @@ def check_builders() -> None:
 @pytest.mark.own_driver
 def test_workgroups_are_no_larger_than_the_device_allows() -> None:
     run_child(check_builders, driver="null", config="profile=small_limits")
+
+
+def check_bindings() -> None:
+    mgr = kp.Manager()
+    most = mgr.get_device_properties()["limits"]["maxPerStageDescriptorStorageBuffers"]
+    names = [f"x{n}" for n in range(most)]
+    x = mgr.zeros(4)
+    kp.ops.elementwise(" + ".join(names[1:]))(*[x] * (most - 1))
+    for made in (kp.ops.elementwise(" + ".join(names)), kp.ops.reduction(" + ".join(names), "sum")):
+        with pytest.raises(InvalidArgumentError, match=rf"uses {most + 1} tensors, and .* allows {most} \("):
+            made(*[x] * most)
+    mgr.destroy()
+
+
+@pytest.mark.own_driver
+def test_a_kernel_that_binds_too_much_is_refused_before_it_is_compiled() -> None:
+    run_child(check_bindings, driver="null", config="profile=small_limits")
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import kompute_py as kp
 from kompute_py._formulas.formula import Formula
 from kompute_py._formulas.small_floats import SMALL_FLOATS
 from kompute_py._formulas.typed import declarations_of
+from kompute_py.errors import InvalidArgumentError
 
 pytestmark = pytest.mark.usefixtures("current")
 
@@ -306,6 +307,27 @@ def test_names_are_in_the_order_of_the_text(text, names):
     )
     inner = Formula("p if q else r")
     assert Formula("a - z if z else y").of(z=inner).names == ("a", "p", "q", "r", "y")
+
+
+def test_a_formula_has_at_most_256_arguments_and_results():
+    def names(count):
+        return [
+            " + ".join(f"x{n}" for n in range(first, min(first + 50, count))) for first in range(0, count, 50)
+        ]
+
+    unused = "; ".join(f"_t{n} = {each}" for n, each in enumerate(names(400)))
+    assert len(Formula(f"{unused}; r = _t0 * _t1").names) == 100
+    sums = " + ".join(f"({each})" for each in names(255))
+    assert len(Formula(sums).names) == 255
+    whole = Formula("u + v").of(u=Formula(" + ".join(names(254))))
+    with pytest.raises(InvalidArgumentError, match="256 arguments and 1 results; 256 together"):
+        Formula(f"{sums} + y")
+    with pytest.raises(InvalidArgumentError, match="256 arguments and 1 results"):
+        whole.of(v=Formula("y + z"))
+    with pytest.raises(InvalidArgumentError, match="1 arguments and 256 results"):
+        kp.ops.elementwise("; ".join(f"r{n} = x + {n}" for n in range(256)))
+    with pytest.raises(InvalidArgumentError, match="12000 arguments"):
+        kp.ops.reduction(" + ".join(f"({each})" for each in names(12_000)), "sum")
 
 
 def test_long_formulas(mgr):

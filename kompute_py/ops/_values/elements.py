@@ -117,7 +117,7 @@ _TABLE: dict[str, _Function] = dict(
         _part("conjugate", "`x` with minus the imaginary part.", "[(3-4j)]"),
         _part(
             "angle",
-            "The angle of `x` in radians.",
+            "The angle of `x` in radians; that of bools is float16, NumPy's float64.",
             "[0.9272952079772949]",
             "8 ulp",
             formula="arctan2(imag(x), real(x))",
@@ -631,7 +631,7 @@ round: Operation = _operation(
     >>> kp.ops.round(mgr.tensor([1234.0]), -2).tolist()
     [1200.0]
 
-    :dtypes: all but complex
+    :dtypes: all but bool and complex
     :axes: elementwise
     :error: exact; 3 ulp with decimals, of float16 in float32: ties may go another way than NumPy's
     """,

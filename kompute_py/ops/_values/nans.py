@@ -50,7 +50,7 @@ def has_nan(dtype: np.dtype[Any]) -> bool:
 def _sum(name: str, of: str, none: str, example: str, dtypes: str, error: str) -> Operation:
     return _reduced(
         f"nan{name}",
-        f"where(isnan(a), {none}, a)",
+        f"where(isnan(a), {bool(int(none))}, a)",  # a bool keeps the dtype, also that of bools
         name,
         None,
         _doc(
@@ -252,7 +252,7 @@ nancumsum: Operation = _running(
     :error: n roundings of the sum of the absolute values, n being the elements before
     """,
     True,
-    "where(isnan(x), 0, x)",
+    "where(isnan(x), False, x)",
 )
 nancumprod: Operation = _running(
     "nancumprod",
@@ -269,5 +269,5 @@ nancumprod: Operation = _running(
     :error: n roundings of the product, n being the elements before
     """,
     True,
-    "where(isnan(x), 1, x)",
+    "where(isnan(x), True, x)",
 )

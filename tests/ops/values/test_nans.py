@@ -75,6 +75,15 @@ def test_running(mgr, needs, dtype, axis):
     close(ops.nancumprod(mgr.tensor_t(x), axis), np.nancumprod(x, axis), dtype)
 
 
+@pytest.mark.parametrize("name", ["nansum", "nanprod", "nancumsum", "nancumprod", "nanmean", "nanvar"])
+def test_bools_need_no_longer_ints(mgr, name):
+    """Sums of bools have 64 bits, or 32 on devices without longer ints."""
+    x = np.array([[True, False, True], [True, True, True]])
+    found, expected = getattr(ops, name)(x, axis=1), getattr(np, name)(x, axis=1)
+    assert found.dtype.kind == expected.dtype.kind
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 def test_special_values(mgr):
     nan, inf = np.nan, np.inf
     assert ops.nanargmin(np.float32([nan, inf, inf])) == 1  # NumPy's gives 0, the place of a NaN
