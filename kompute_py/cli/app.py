@@ -20,7 +20,7 @@ from rich.table import Table
 from .._base.errors import KomputeError, KomputeWarning, NotFoundError
 from . import bench, caches, profiling, programs, running, shaders, starting
 from .common import Traceback, device_of, forget_options, output_console, require, wants_traceback
-from .options import spread
+from .options import with_options
 from .output import PROGRAM, accept_old_code_pages, as_options, one_line
 
 app: typer.Typer = typer.Typer(
@@ -141,13 +141,13 @@ def info_command(
         print_info(found, RichPage(output_console()))
 
 
-app.command("compile")(spread(shaders.compile_command))
-app.command("reflect")(spread(shaders.reflect_command))
-app.command("disasm")(spread(shaders.disasm_command))
-app.command("check")(spread(shaders.check_command))
-app.command("run", help=running.RUN_HELP)(spread(running.run_command))
-app.command("bench", help=bench.BENCH_HELP)(spread(bench.bench_command))
-app.command("watch", help=starting.WATCH_HELP)(spread(starting.watch_command))
+app.command("compile")(with_options(shaders.compile_command))
+app.command("reflect")(with_options(shaders.reflect_command))
+app.command("disasm")(with_options(shaders.disasm_command))
+app.command("check")(with_options(shaders.check_command))
+app.command("run", help=running.RUN_HELP)(with_options(running.run_command))
+app.command("bench", help=bench.BENCH_HELP)(with_options(bench.bench_command))
+app.command("watch", help=starting.WATCH_HELP)(with_options(starting.watch_command))
 app.command("new")(starting.new_command)
 app.command("cache")(caches.cache_command)
 app.command("program", help=programs.PROGRAM_HELP)(programs.program_command)

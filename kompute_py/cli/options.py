@@ -164,7 +164,7 @@ def _options(group: type) -> list[inspect.Parameter]:
     return found
 
 
-def spread(command: Callable[..., None]) -> Callable[..., None]:
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """The command as typer takes it, with each option of its groups as a parameter."""
     hints = get_type_hints(command, include_extras=True)
     parameters: list[inspect.Parameter] = []

@@ -19,6 +19,7 @@ import kompute_py as kp
 from kompute_py.cli import main
 from kompute_py.cli.running import RUN_HELP
 from tests.drivers import environment
+from tests.support.languages import COMPILERS
 
 MULTIPLY = """#version 450
 layout(local_size_x = 64) in;
@@ -256,16 +257,18 @@ def test_grid_groups_constants_defines(folder, capsys):
     assert capsys.readouterr().out == "[1 4 0]\n"
 
 
-def test_hlsl_assembly_and_binaries(folder, capsys):
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_hlsl_assembly_and_binaries(folder, capsys, compiler):
     Path("twice.hlsl").write_text(
         "RWStructuredBuffer<float> data : register(u0);\n"
         "[numthreads(1, 1, 1)] void twice(uint3 id : SV_DispatchThreadID) { data[id.x] *= 2; }"
     )
-    spirv = kp.compile(Path("twice.hlsl"), entry="twice")
+    spirv = kp.compile(Path("twice.hlsl"), entry="twice", compiler=compiler)
     Path("twice.spv").write_bytes(spirv)
     Path("twice.bin").write_bytes(spirv)
     Path("twice.spvasm").write_text(kp.disassemble(spirv))
-    for command in (["twice.hlsl", "--entry", "twice"], ["twice.spv"], ["twice.bin"], ["twice.spvasm"]):
+    of_source = ["twice.hlsl", "--entry", "twice", "--compiler", compiler]
+    for command in (of_source, ["twice.spv"], ["twice.bin"], ["twice.spvasm"]):
         assert main(["run", *command, "--in", "data=1,2,3", "--out", "data=-"]) == 0, command
         assert capsys.readouterr().out == "[2. 4. 6.]\n"
 

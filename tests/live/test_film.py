@@ -11,6 +11,7 @@ import pytest
 from PIL import Image as pillow
 
 import kompute_py as kp
+from kompute_py.cli import main
 
 WAVES = """
 #version 450
@@ -131,6 +132,19 @@ def test_a_kernel_as_a_film(mgr, needs, tmp_path):
         expected = np.empty((17, 24, 3))
         expected[:] = np.stack(np.broadcast_arrays(k / 16, k / 10 * 1.5 % 1, np.arange(24) / 24), axis=-1)
         np.testing.assert_allclose(frame / 255, expected, atol=0.51 / 255)
+
+
+def test_watch_writes_a_film_of_so_many_groups(mgr, needs, tmp_path):
+    needs(mgr, "dispatch")
+    (tmp_path / "w.comp").write_text(
+        "#version 450\nlayout(local_size_x = 8, local_size_y = 8) in;\n"
+        "layout(binding = 0, rgba8) uniform writeonly image2D i;\n"
+        "void main() { imageStore(i, ivec2(gl_GlobalInvocationID.xy), vec4(1)); }\n"
+    )
+    command = ["watch", str(tmp_path / "w.comp"), "--shape", "i=8,16", "--groups", "1,1", "--frames", "1"]
+    assert main([*command, "--out", str(tmp_path / "%d.png")]) == 0
+    frame = np.asarray(pillow.open(tmp_path / "0.png"))[..., 0]
+    np.testing.assert_array_equal(frame, np.repeat([[255, 0]], 8, axis=1).repeat(8, axis=0))
 
 
 def test_a_sequence_as_a_film(mgr, tmp_path):
