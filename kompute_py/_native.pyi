@@ -820,12 +820,13 @@ def exchange_buffer(tensor: object, made: Buffer) -> tuple[Buffer, bool] | None:
 class Dispatches(_Object):
     """The dispatches of a function over memory that changes from call to call.
 
-    Each is (algorithm, for each binding its number in the memory of a call, groups, where the device reads
+    Each is (algorithm, [(set, binding, number of its memory in a call), ...], groups, where the device reads
     the groups instead: the number of the memory and the byte in it).
     """
 
     def __init__(
-        self, parts: Sequence[tuple[Algorithm, Sequence[int], _Groups, tuple[int, int] | None]]
+        self,
+        parts: Sequence[tuple[Algorithm, Sequence[tuple[int, int, int]], _Groups, tuple[int, int] | None]],
     ) -> None: ...
     def bind(self, memory: _Memories, push: Sequence[bytes], title: str = "") -> list[Operation]: ...
     def warm_up(self, memory: _Memories) -> list[Operation]:
@@ -841,39 +842,39 @@ class Dispatches(_Object):
         """Records, submits, waits and lets go of the memory. Ctrl-C leaves the work running."""
 
 class CallForm(_Object):
-    """A function's call over any memory of certain shapes: native/bindings/call_table.hpp."""
+    """A call over any memory of certain shapes: native/bindings/call_table.hpp."""
 
     def __init__(
         self,
         *,
         program: Dispatches,
-        slots: Sequence[int],
-        own: _Memories,
-        results: Sequence[int],
-        several: bool,
+        slots: Sequence[tuple[int, Buffer | BufferView | Image | None, int]],
+        results: Sequence[tuple[int, Buffer | BufferView | None, Callable[[], Any] | None]],
         push: Sequence[bytes],
-        pack: Callable[[list[Any]], Sequence[bytes] | None] | None,
-        fresh: Sequence[tuple[int, int]],
-        tensors: Callable[[list[Buffer]], Sequence[Any]],
-        after: Callable[[], None] | None,
+        several: bool = False,
+        pack: Callable[[list[Any]], Sequence[bytes] | None] | None = None,
+        check: Callable[[bytes], bool] | None = None,
+        info: object = None,
+        fresh: Sequence[tuple[int, int]] = ...,
+        tensors: Callable[[list[Buffer]], Sequence[Any]] | None = None,
+        after: Callable[[], None] | None = None,
     ) -> None:
-        """The memory of a call is that of `slots`, and then `own`. `slots` and `results` are numbers of
-        values, or -2 - n for the new result n. `fresh` are the bytes and memory types of these; `tensors`
-        makes their Tensors of native memory. `pack` makes the push constants from the values, None if it
-        takes others; without it they are `push`. `several`: the call returns a tuple. `after` is called after
-        the work.
+        """`slots`: (value, memory of an array or of all calls, parameter of a kernel). `results`: (value,
+        memory of an array, what makes the array). A value is the number of an argument, -1 for none, -2 - n
+        for the new result n. `several`: the call returns a tuple. `push`: the push constants of each
+        dispatch.
+
+        A function's: `pack` makes them from the values instead, None if it takes others. `fresh` are the
+        bytes and memory types of new results; `tensors` makes their Tensors of native memory. `after` is
+        called after the work.
+
+        A kernel's: `check(push)` is False if other push constants must be prepared anew. `info` is for
+        `bind`.
         """
-
-class CallEntry(_Object):
-    """The descriptor sets for the memory of a kernel's calls."""
-
-    @property
-    def algorithm(self) -> Algorithm: ...
 
 class CallTable(_Object):
     """The prepared calls of a kernel or a function: see native/bindings/call_table.hpp."""
 
-    name: str
     lending: Any
     """Makes memory for arrays: `begin`, `memory`. It must not keep the table alive."""
 
@@ -890,7 +891,6 @@ class CallTable(_Object):
         push_size: int,
         pack: Callable[[dict[str, Any]], bytes] | None,
         parameters: int,
-        name: str,
         most_entries: int,
     ) -> None:
         """A kernel's. `manager` must outlive it.
@@ -913,7 +913,6 @@ class CallTable(_Object):
         writes: bool,
         facts: Callable[[Any], tuple[Any, ...]],
         shared: object,
-        name: str,
         most_entries: int,
     ) -> CallTable:
         """A function's. `parameters` are the names of its parameters, and "out". `defaults`: the values of
@@ -935,45 +934,29 @@ class CallTable(_Object):
         """A Fence, or NotImplemented. `order`: what it waits for, and what it signals."""
 
     def bind(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """(operation, push constants, memory by parameter, `info` of `learn`), or NotImplemented."""
+        """(operation, push constants, memory by parameter, the form's `info`), or NotImplemented."""
 
-    def entry(
-        self,
-        arguments: list[Any],
-        references: list[Any],
-        owners: list[Any],
-        make: Callable[[], Algorithm],
-        indirect: Buffer | BufferView | None = None,
-    ) -> CallEntry:
-        """The entry for these arguments of an algorithm, which `make` makes if there is none. `indirect`:
-        the memory with the numbers of groups.
-        """
-
-    def evaluate(self, entry: CallEntry, groups: _Groups, push_constants: bytes) -> None: ...
-    def submit_entry(
-        self,
-        entry: CallEntry,
-        groups: _Groups,
-        push_constants: bytes,
-        order: tuple[Sequence[Fence], Sequence[tuple[Semaphore, int]], Sequence[tuple[Semaphore, int]]]
-        | None = None,
-    ) -> Fence: ...
     def learn(
         self,
         args: tuple[Any, ...],
         keywords: dict[str, Any],
-        entry: CallEntry | None,
-        algorithm: Algorithm,
-        slots: list[tuple[int, int, int, int, Memory | BufferView | None]],
-        results: list[tuple[int, Memory | BufferView, Callable[[], Any] | None]],
-        groups: _Groups,
-        push_constants: bytes,
-        check: Callable[[bytes], bool] | None,
-        info: object,
-        general: bool,
+        form: CallForm,
         family: tuple[int, int, int, int, list[list[tuple[int, int, int]]]] | None,
     ) -> None:
-        """Prepares calls like this one."""
+        """A kernel's calls with tensors like these have this form."""
+
+    def remember(
+        self,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        form: CallForm,
+        given: Sequence[Any],
+        push: Sequence[bytes],
+        dispatch: BoundDispatch | None = None,
+    ) -> None:
+        """The very same call has this form. `given`: its values and memory, lists one by one. `push`: a
+        function's push constants. `dispatch`: the only one, else the form makes it.
+        """
 
     def find_form(self, values: list[Any], outs: tuple[Any, ...], extra: tuple[Any, ...]) -> Any:
         """What `keep` was given for such a call of a function, or None: the values of all parameters, the
@@ -992,19 +975,6 @@ class CallTable(_Object):
     ) -> None:
         """Keeps a form of so many bytes for such calls. It depends on the numbers at `places`. `native` runs
         it without Python.
-        """
-
-    def repeat(
-        self,
-        args: tuple[Any, ...],
-        keywords: dict[str, Any],
-        values: list[Any],
-        outs: tuple[Any, ...],
-        extra: tuple[Any, ...],
-        given: list[Any],
-    ) -> None:
-        """Prepares the very same call of a function if it is made again. `given`: its values and memory,
-        lists one by one.
         """
 
     @property

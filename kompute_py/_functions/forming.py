@@ -403,7 +403,7 @@ class _Maker:
             [
                 (
                     native,
-                    [every[name] for name in names],
+                    [(0, binding, every[name]) for binding, name in enumerate(names)],
                     grid,
                     None if indirect is None else (every[indirect.tensor], 4 * indirect.offset),
                 )

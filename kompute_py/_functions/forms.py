@@ -39,6 +39,8 @@ class Form:
     def __init__(self) -> None:
         self.line: _native.Dispatches | None = None
         """None if nothing runs."""
+        self.native: _native.CallForm | None = None
+        """What the table knows of it; None if Python must run it."""
         self.blocks: list[Block] = []
         """Of the dispatches."""
         self.push: list[bytes] | None = None
@@ -62,13 +64,6 @@ class Form:
         if self.push is not None:
             return self.push
         return [block.of(given) for block in self.blocks]
-
-    def packed(self, given: Sequence[Any]) -> list[bytes] | None:
-        """The same; None for a number that the kernels do not take."""
-        try:
-            return self.pushes(given)
-        except struct.error:
-            return None
 
     def memory(self, given: Sequence[Any], fresh: Sequence[Any], lent: Sequence[Tensor] = ()) -> list[Any]:
         """The native memory of a call."""
@@ -174,6 +169,14 @@ class Form:
             return self.line.bind(self.memory(given, fresh), push, title)
         memory, pushed, before, after = self._bound(given, fresh, self._new_memory(manager), push)
         return [*before, *self.line.bind(memory, pushed, title), *after]
+
+
+def packed(blocks: Sequence[Block], given: Sequence[Any]) -> list[bytes] | None:
+    """The numbers of these dispatches for the arguments; None for a number that the kernels do not take."""
+    try:
+        return [block.of(given) for block in blocks]
+    except struct.error:
+        return None
 
 
 class Facts(NamedTuple):

@@ -5,10 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -33,6 +31,7 @@ from .._custom.declaration import Declaration
 from .._custom.names import text_of
 from .._custom.program import written
 from .._custom.selection import FunctionSelection
+from .._kernels.family import Specializations
 from .._manager.default import manager as default_manager
 from .._memory.donation import Donated, end, give_back, take
 from .._memory.image import Image
@@ -58,8 +57,6 @@ if TYPE_CHECKING:
     from .custom_op import CustomOp
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
-_MOST_RECENT = 16
-"""Functions of `specialize` that are kept when nobody uses them."""
 
 
 def _beginning(method: _Method) -> _Method:
@@ -127,10 +124,7 @@ class Function:
         """The arguments that `specialize` has fixed."""
         self._whole: Function = self
         """The function without them."""
-        self._specializations: tuple[WeakValueDictionary[Any, Function], deque[Function]] = (
-            WeakValueDictionary(),
-            deque(maxlen=_MOST_RECENT),
-        )
+        self._specializations: Specializations[Function] = Specializations(None)
 
     def _made_by(self, make: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]) -> Self:
         """Itself, with the call that made it."""
@@ -233,7 +227,7 @@ class Function:
         try:
             with self._prepared.lock:
                 known, began = self._prepared.misses, time.perf_counter()
-                form, push, manager, calls, extra = self._prepared.form(values, outs)
+                form, push, manager, calls = self._prepared.form(values, outs)
                 built = time.perf_counter() - began if self._prepared.misses > known else 0.0
             # Without the lock: other threads may have to signal what this call waits for.
             memory = None
@@ -246,9 +240,9 @@ class Function:
             raise
         if built:
             report_built(self.__name__, built, time.perf_counter() - began - built)
-        if exactly and not self._eager:
-            call = args, named if out is None else {**named, "out": out}
-            calls.table.repeat(*call, values, outs, extra, given)
+        if exactly and form.native is not None:
+            named = named if out is None else {**named, "out": out}
+            calls.table.remember(args, named, form.native, given, push)
         return results[0] if self._declaration.single else tuple(results)
 
     def variant(self, name: str) -> Function:
@@ -290,13 +284,9 @@ class Function:
             fixed[name] = tuple(value) if type(value) is list else value
         if not values:
             return self
-        known, recent = self._specializations
         key = frozenset([(name, type(value), text_of(value)) for name, value in fixed.items()])
-        found = known.get(key)
-        if found is None:
-            found = known.setdefault(key, _Specialized(self._whole, fixed))
-        recent.append(found)
-        return found
+        known = self._specializations
+        return known.find(key) or known.add(key, _Specialized(self._whole, fixed))
 
     # -- other ways to use it -------------------------------------------------------------------------------
 
@@ -384,9 +374,10 @@ class Function:
                 f"out={'tensor' if len(fresh) == 1 else '(' + ', '.join(fresh) + ')'}"
             )
         prepared, parts, _ = self._recorded(values, outs)
-        call = args, named if out is None else {**named, "out": out}
-        given = self._prepared.memory(values, outs)
-        prepared.calls.table.repeat(*call, values, outs, prepared.extra, given)
+        if prepared.form.native is not None:
+            named = named if out is None else {**named, "out": out}
+            given = self._prepared.memory(values, outs)
+            prepared.calls.table.remember(args, named, prepared.form.native, given, prepared.push)
         return submit_stream(prepared.manager, stream_of(prepared.manager, parts), order)
 
     def _recorded(

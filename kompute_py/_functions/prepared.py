@@ -13,14 +13,14 @@ from .._custom.arguments import plain_types
 from .._memory.memory import DEVICE, seen_by_others
 from .._memory.tensor import Tensor, buffer_tensor
 from .._shaders.signature import MISSING
-from .forms import FRESH, Form
+from .forms import FRESH, Form, packed
 from .given import facts
 
 if TYPE_CHECKING:
     from .._custom.declaration import Declaration
     from .._device.device import Device
 
-_MOST_REPEATED = 128
+_MOST_REPEATED = 512
 """Calls with the same tensors that a function keeps recorded."""
 
 
@@ -38,7 +38,6 @@ def table_for(declaration: Declaration, parts_differ: bool, manager: object) -> 
         writes=any(each.alias for each in parameters),
         facts=functools.partial(facts, parts_differ),
         shared=seen_by_others,
-        name=declaration.name,
         most_entries=_MOST_REPEATED,
     )
 
@@ -50,15 +49,15 @@ def native_form(form: Form, manager: Device, several: bool) -> _native.CallForm 
     if form.stand_ins or form.line is None:
         return None
     new = [-2 - number for number in range(len(form.fresh))]
+    results = [new[number] if what == FRESH else number for what, number in form.results]
     facts = [(each.shape, each.dtype, math.prod(each.shape), each.where) for each in form.fresh]
     return _native.CallForm(
         program=form.line,
-        slots=[*form.slots, *new],
-        own=form.own,
-        results=[new[number] if what == FRESH else number for what, number in form.results],
+        slots=[(place, None, 0) for place in (*form.slots, *new)] + [(-1, own, 0) for own in form.own],
+        results=[(value, None, None) for value in results],
         several=several,
         push=form.push or [],
-        pack=form.packed if form.push is None else None,
+        pack=functools.partial(packed, form.blocks) if form.push is None else None,
         fresh=[(count * dtype.itemsize, int(where)) for _, dtype, count, where in facts],
         tensors=functools.partial(_tensors, facts, weakref.ref(manager)),
         after=manager._watch,

@@ -19,7 +19,7 @@ from .._manager.default import manager as default_manager
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .forming import make_form, tried_out
-from .forms import Calls, Facts, Form
+from .forms import Calls, Facts, Form, packed
 from .given import bases, flat, look_at_parts, manager_of, overlapping, surely_apart
 from .op_custom import CacheInfo
 from .prepared import native_form, table_for
@@ -41,8 +41,6 @@ class Prepared(NamedTuple):
     """The numbers of its dispatches."""
     manager: Manager
     calls: Calls
-    extra: tuple[Any, ...]
-    """What the form depends on beside the arguments: who shares memory with what is written."""
 
 
 class Preparing:
@@ -85,14 +83,15 @@ class Preparing:
         calls = self.calls_of(manager)
         self.current, table = calls, calls.table
         form: Form | None = table.find_form(values, outs, extra)
-        push = None if form is None else form.packed(values)
+        push = None if form is None else form.push or packed(form.blocks, values)
         if form is None or push is None:  # or a number of another dtype
             form, decisive = self.made(values, outs, shared, manager, calls)
             push = form.pushes(values)
             if make_room(manager, form.own_bytes, 1):
-                runs = None if self.op._eager else native_form(form, manager, not self.declaration.single)
-                table.keep(values, outs, extra, sorted(decisive), form, form.own_bytes, runs)
-        return Prepared(form, push, manager, calls, extra)
+                if not self.op._eager:
+                    form.native = native_form(form, manager, not self.declaration.single)
+                table.keep(values, outs, extra, sorted(decisive), form, form.own_bytes, form.native)
+        return Prepared(form, push, manager, calls)
 
     def made(
         self,

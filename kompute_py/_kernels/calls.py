@@ -15,7 +15,7 @@ from .._memory.sampler import Bindable
 from .._recording.binding import check_owner
 from .._shaders.layout import tail_of
 from .._shaders.push import pack_struct
-from .._shaders.signature import MISSING, Parameter
+from .._shaders.signature import Parameter
 from .._shaders.type_text import type_text
 
 if TYPE_CHECKING:
@@ -141,18 +141,6 @@ def check_references(kernel: str, manager: Device, references: Iterable[Any]) ->
                 f"{type(memory).__name__}"
             )
         check_owner(memory, manager, f"reached by {kernel}")
-
-
-def owners(used: Iterable[Any]) -> list[Any]:
-    """The objects whose end ends the memory of `used`: for a view, the tensor that has the memory."""
-    found = []
-    for each in used:
-        if each is MISSING:
-            continue
-        while (base := getattr(each, "_base", None)) is not None:
-            each = base
-        found.append(each)
-    return found
 
 
 def several(kernel: str, parameter: Parameter, value: Any) -> tuple[Any, ...]:

@@ -1,46 +1,47 @@
-"""The kernels that `Kernel.specialize` created from one shader, by their constants."""
+"""The kernels or functions that `specialize` has made of one, by their constants."""
 
 from __future__ import annotations
 
 import threading
 import weakref
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from .._device.device import Device
-    from .kernel import Kernel
 
 _MOST_RECENT = 16
-Constants = frozenset[tuple[str | int, bytes]]  # names or ids with values
+_Made = TypeVar("_Made")
+Constants = frozenset[Any]  # names or ids with values
 
 
-class Specializations:
-    """Kernels by their constants: those in use, and up to 16 recently requested ones.
+class Specializations(Generic[_Made]):
+    """Kernels or functions by their constants: those in use, and up to 16 recently requested ones.
 
-    Fewer are kept if the Manager's option `recent_pipelines` is less than 16. ``mgr.memory.trim()`` drops the
-    unused ones.
+    Fewer are kept if the option `recent_pipelines` of a kernel's Manager is less than 16.
+    ``mgr.memory.trim()`` drops the unused kernels.
     """
 
     __slots__ = ("__weakref__", "_known", "_lock", "_manager", "_most", "_recent")
 
-    def __init__(self, manager: Device) -> None:
-        self._manager = weakref.ref(manager)
-        self._most: int | None = None  # set at the first specialization
-        self._known: weakref.WeakValueDictionary[Constants, Kernel] = weakref.WeakValueDictionary()
-        self._recent: OrderedDict[Constants, Kernel] = OrderedDict()
+    def __init__(self, manager: Device | None) -> None:
+        """`manager` is a kernel's."""
+        self._manager = (lambda: None) if manager is None else weakref.ref(manager)
+        self._most = _MOST_RECENT if manager is None else None  # set at the first specialization
+        self._known: weakref.WeakValueDictionary[Constants, _Made] = weakref.WeakValueDictionary()
+        self._recent: OrderedDict[Constants, _Made] = OrderedDict()
         self._lock = threading.Lock()
 
-    def find(self, key: Constants) -> Kernel | None:
-        """The kernel with these constants, which becomes the latest; None if there is none."""
+    def find(self, key: Constants) -> _Made | None:
+        """What has these constants, which becomes the latest; None if there is none."""
         with self._lock:
             kernel = self._known.get(key)
             dropped = None if kernel is None else self._touch(key, kernel)
         del dropped  # outside of the lock: it may destroy recordings
         return kernel
 
-    def add(self, key: Constants, made: Kernel) -> Kernel:
-        """`made`, or the kernel of the same constants that another thread added first."""
+    def add(self, key: Constants, made: _Made) -> _Made:
+        """`made`, or that of the same constants that another thread added first."""
         with self._lock:
             if self._most is None:
                 manager = self._manager()
@@ -53,8 +54,8 @@ class Specializations:
         del dropped
         return kernel
 
-    def _touch(self, key: Constants, kernel: Kernel) -> Kernel | None:
-        """Makes it the latest; returns the evicted kernel, for the caller to drop."""
+    def _touch(self, key: Constants, kernel: _Made) -> _Made | None:
+        """Makes it the latest; returns the evicted one, for the caller to drop."""
         self._recent[key] = kernel
         self._recent.move_to_end(key)
         return self._recent.popitem(last=False)[1] if len(self._recent) > (self._most or 0) else None

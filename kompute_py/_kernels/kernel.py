@@ -36,10 +36,9 @@ from .._shaders.constants import NO_SPECIALIZATION
 from .._shaders.module import ShaderModule, naming
 from .._shaders.signature import Signature
 from .._sync.fence import Fence
-from .._sync.ordered import called_in_order, order_of
+from .._sync.ordered import called_in_order, fence_of, order_of, stream_of, submit_stream
 from .call import Call
 from .call_signature import CallSignature
-from .calls import flat, owners
 from .family import Specializations
 from .operation import OpKernel, OpReloadableKernel, OpWatchedKernel
 from .prepared import table_for, teach
@@ -290,41 +289,20 @@ class Kernel:
         launch = call.launch
         if not all(launch.groups):  # nothing runs, nothing is bound
             return call.result
-        entry, built = self._entry(call)
+        operation, built = self._version.dispatch(call.bound, launch)
         for stand_in, lent in call.stand_ins:  # only now that nothing is left to refuse
             stand_in.bring(lent, call.arrays, ())
         began = perf_counter()
-        self._table.evaluate(entry, launch.groups, launch.push)
+        stream_of(self._manager, (operation,)).eval()
         if built is not None:
             report_built(self.name, built, perf_counter() - began)
         if self._watch is not None:
             self._watch()
         if not self._lending.beyond:
-            teach(self._table, call, entry.algorithm, entry)
+            teach(self._table, call, operation)
         for stand_in, lent in call.stand_ins:
             stand_in.give_back(lent, call.arrays)
         return call.result
-
-    def _entry(self, call: Call) -> tuple[_native.CallEntry, float | None]:
-        """The descriptor sets for the memory of a call, and the seconds of building the pipeline, if it was
-        built.
-        """
-        built: float | None = None
-
-        def make() -> _native.Algorithm:
-            nonlocal built
-            made, built = call.version.build(arguments, call.launch)
-            return made
-
-        launch = call.launch
-        arguments = call.version.arguments(call.bound)
-        indirect = () if launch.indirect is None else (launch.indirect,)
-        used = (*flat(call.bound), *launch.references, *indirect)
-        reached = [each._native for each in launch.references]
-        entry = self._table.entry(
-            arguments, reached, owners(used), make, *[each._native for each in indirect]
-        )
-        return entry, built
 
     def submit(
         self,
@@ -348,14 +326,11 @@ class Kernel:
             fence = self._table.submit(args, keywords, order)
             if fence is NotImplemented:
                 call = Call(self._version, args, keywords)
-                entry, built = self._entry(call)
-                if built is not None:
-                    report_built(self.name, built)
-                fence = self._table.submit_entry(entry, call.launch.groups, call.launch.push, order)
-                teach(self._table, call, entry.algorithm, entry)
-        if self._watch is not None:
-            self._watch()
-        return Fence(fence, (self._manager,))
+                operation = self._version.operation(call.bound, call.launch)
+                submitted = submit_stream(self._manager, stream_of(self._manager, (operation,)), order)
+                teach(self._table, call, operation)
+                return submitted
+        return fence_of(fence, self._manager)
 
     def bind(self, /, *args: Any, **keywords: Any) -> OpKernel:
         """The shader with these arguments as an operation: ``seq.record(k.bind(a, b, out, scale=2.0))``.
@@ -380,11 +355,11 @@ class Kernel:
             push = version.signature.push
             members = {} if push is None else {name: keywords[name] for name in push.names}
             launch = version.launches.launch(extent, groups, packed, by_default, None, members)
-            operation = kind._of(self, bound, launch, native)
+            operation = kind(self, bound, launch, native)
         else:
             call = Call(version, args, keywords)
             operation = kind(self, call.bound, call.launch)
-            teach(self._table, call, operation._native.algorithm)
+            teach(self._table, call, operation._native)
         if self._reloader is not None:
             self._reloader.add_operation(operation)
         return operation
@@ -503,7 +478,8 @@ class Kernel:
     def name(self, name: str) -> None:
         if not isinstance(name, str):
             raise ArgumentTypeError(f"{self.name}: a kernel's name is a str, not {kind_of(name)}")
-        self._version.name = self._table.name = name
+        self._version.name = name
+        self._table.clear()  # what is prepared has the earlier one
 
     @property
     def manager(self) -> Manager:

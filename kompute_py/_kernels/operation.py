@@ -44,28 +44,22 @@ class OpKernel(OpBase):
 
     __slots__ = ("__weakref__", "_bound", "_kernel", "_launch", "_native")
 
-    def __init__(self, kernel: Kernel, bound: tuple[Any, ...], launch: Launch) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        bound: tuple[Any, ...],
+        launch: Launch,
+        native: _native.BoundDispatch | None = None,
+    ) -> None:
+        """`native` is the operation itself, of parts that were checked."""
         version = getattr(kernel, "_version", None)
         if version is None or not isinstance(launch, Launch):
             raise ArgumentTypeError("An OpKernel is made by a kernel: kernel.bind(...)")
-        reached = [each._native for each in launch.references]
-        read = None if launch.indirect is None else launch.indirect._native
-        algorithm = version.algorithm(bound, launch)
-        native = _native.op_bound_dispatch(algorithm, launch.groups, launch.push, reached, read)
         self._kernel = kernel
         self._bound = bound
         # Also with members that an edit of the shader took away: the next may bring them back.
         self._launch = launch
-        self._native: Any = native
-
-    @classmethod
-    def _of(
-        cls, kernel: Kernel, bound: tuple[Any, ...], launch: Launch, native: _native.BoundDispatch
-    ) -> OpKernel:
-        """The operation of parts that were checked."""
-        made = cls.__new__(cls)
-        made._kernel, made._bound, made._launch, made._native = kernel, bound, launch, native
-        return made
+        self._native: Any = version.operation(bound, launch) if native is None else native
 
     @property
     def kernel(self) -> Kernel:
@@ -151,7 +145,7 @@ class OpKernel(OpBase):
         If the version does not fit, raises an error and changes nothing.
         """
         launch = version.again(self._launch, self._bound, f"the recording of {version.name}")
-        return version.algorithm(self._bound, launch), launch
+        return version.operation(self._bound, launch).algorithm, launch
 
     def _take_version(self, algorithm: _native.Algorithm, launch: Launch) -> None:
         reached = [each._native for each in launch.references]

@@ -32,7 +32,7 @@ def table_for(version: Version) -> _native.CallTable:
     signature, name = version.signature, version.name
     push = signature.push
     bindings = dict.fromkeys(p.name for p in signature.parameters if p.name not in _RESERVED)
-    bindings.setdefault("out")
+    bindings.update(dict.fromkeys(("out", "indirect")))
     constants = () if push is None else push.names
     return _native.CallTable(
         tensor_type=Tensor,
@@ -45,7 +45,6 @@ def table_for(version: Version) -> _native.CallTable:
         pack=None if push is None else partial(push.pack_named, who=name),
         parameters=len(signature.parameters),
         missing=MISSING,
-        name=name,
         most_entries=_MOST_ENTRIES,
     )
 
@@ -106,18 +105,10 @@ class PushCheck:
         return True
 
 
-def teach(
-    table: _native.CallTable,
-    call: Call,
-    algorithm: _native.Algorithm,
-    entry: _native.CallEntry | None = None,
-) -> None:
-    """Tells `table` what a call has found, if calls of its kind can be recognized.
-
-    `entry` holds the descriptor sets; without one, only calls with other tensors are prepared.
-    """
+def teach(table: _native.CallTable, call: Call, dispatch: _native.BoundDispatch) -> None:
+    """Tells `table` what a call has found, if calls of its kind can be recognized."""
     signature, launches, launch = call.version.signature, call.version.launches, call.launch
-    if launch.references or launch.indirect is not None:
+    if launch.references:
         return
     parameters = signature.parameters
     decided = any(p.texels == "" for p in parameters)  # formats, by these tensors
@@ -127,10 +118,13 @@ def teach(
         return
     number_of = sources(signature, call.args, call.keywords)
     made = {output.position: output for output in call.outputs}
+    places: list[tuple[int, int, int]] = []
     slots: list[Any] = []
     results: list[Any] = []
     arrays = False
-    plain = True
+    plain = launch.indirect is None
+    if launch.indirect is not None:
+        slots.append((len(call.args) + list(call.keywords).index("indirect"), None, 0))
     for i, (parameter, value, memory) in enumerate(zip(parameters, call.values, call.bound, strict=True)):
         if memory is MISSING:
             continue
@@ -151,33 +145,29 @@ def teach(
             arrays = True
             if parameter.written:
                 results.append((number, native, make))
-        slots.append((i, parameter.set, parameter.binding, number, native))
+        places.append((parameter.set, parameter.binding, len(slots)))
+        slots.append((number, native, i))
     differs = bool(launches.sizes.differing(call.bound))
     warns = differs and launch.by_default  # each call does, of what it leaves out
-    if (warns and arrays) or (decided and (arrays or entry is None)):
+    if arrays and (warns or decided):
         return
     check = None
     if signature.push is not None and (call.outputs or launches.asks_push(call.bound, launch)):
         check = PushCheck(call)
-    general = plain and not warns and not decided
-    family = None
-    if general and check is None and not differs and not call.outputs:
-        family = _family(call)
-    info = (launch.extent, launch.groups, launch.by_default)
-    table.learn(
-        call.args,
-        call.keywords,
-        entry,
-        algorithm,
-        slots,
-        results,
-        launch.groups,
-        launch.push,
-        check,
-        info,
-        general,
-        family,
+    form = _native.CallForm(
+        program=_native.Dispatches([(dispatch.algorithm, places, launch.groups, None)]),
+        slots=slots,
+        results=results,
+        push=[launch.push],
+        check=check,
+        info=(launch.extent, launch.groups, launch.by_default),
     )
+    if plain and not warns and not decided:
+        family = None if check is not None or differs or call.outputs else _family(call)
+        table.learn(call.args, call.keywords, form, family)
+    else:
+        values = [*call.args, *call.keywords.values()]
+        table.remember(call.args, call.keywords, form, values, (), dispatch)
 
 
 def _family(call: Call) -> tuple[int, int, int, int, list[list[tuple[int, int, int]]]] | None:

@@ -227,9 +227,18 @@ class Version:
         new = not known and all(p.descriptors for p in self.signature.parameters)
         return algorithm, perf_counter() - began if new else None
 
-    def algorithm(self, bound: tuple[Any, ...], launch: Launch) -> _native.Algorithm:
-        """An algorithm over this memory. Logs if a pipeline was built for it."""
-        made, built = self.build(self.arguments(bound), launch)
+    def dispatch(self, bound: tuple[Any, ...], launch: Launch) -> tuple[_native.BoundDispatch, float | None]:
+        """The native operation of a launch over this memory, and the seconds of building its pipeline if that
+        was built.
+        """
+        algorithm, built = self.build(self.arguments(bound), launch)
+        reached = [each._native for each in launch.references]
+        read = None if launch.indirect is None else launch.indirect._native
+        return _native.op_bound_dispatch(algorithm, launch.groups, launch.push, reached, read), built
+
+    def operation(self, bound: tuple[Any, ...], launch: Launch) -> _native.BoundDispatch:
+        """The native operation alone. Logs if a pipeline was built for it."""
+        made, built = self.dispatch(bound, launch)
         if built is not None:
             report_built(self.name, built)
         return made

@@ -1,4 +1,4 @@
-// Some 970 lines because entries, forms, families and plans are dropped from each other, and are private
+// Some 850 lines because entries, forms, families and plans are dropped from each other, and are private
 // here.
 #include "call_table.hpp"
 
@@ -8,7 +8,7 @@ namespace kp {
 
 struct CallEntry {
     std::vector<Bound> work;
-    const CallForm* form = nullptr;  // a function's
+    std::shared_ptr<const CallForm> form;  // if it is part of the key
     std::vector<uint64_t> key;
     std::vector<std::vector<uint64_t>> plans;
     std::vector<py::object> watchers;
@@ -21,31 +21,31 @@ struct CallEntry {
 struct CallForm {
     // Memory of a call.
     struct Slot {
-        int64_t value = -1;   // the number of its value; -1: none; -2 - n: the new result n
-        ResourceRange array;  // the memory for an array, or of all calls; empty for an object
-        size_t parameter = 0;
+        int64_t value = -1;    // the number of its value; -1: none; -2 - n: the new result n
+        ResourceRange memory;  // for an array, or of all calls; empty for an object
+        size_t parameter = 0;  // a kernel's
+        [[nodiscard]] bool is_object() const noexcept { return value >= 0 && !memory.resource; }
     };
     struct Result {
         int64_t value = -1;
-        ResourceRange memory;
-        py::object make;  // the array that the call leaves out
+        ResourceRange memory;  // of an array
+        py::object make;       // the array that the call leaves out
     };
     std::shared_ptr<Dispatches> program;
     std::vector<Groups> groups;
     std::vector<Slot> slots;
     std::vector<Result> results;
-    py::object check;  // None: all push constants will do
-    std::string checked;
-    py::object info;
-    std::vector<py::object> kept;  // the dtypes of the key
-    bool copies = false;
-    // A function's.
+    bool several = false;  // whether the call returns a tuple
+    bool copies = false;   // whether there are arrays
+    // A function's: push constants of all calls, or None and those for a list of values. A kernel's: those
+    // that were checked last, and None if all will do.
     std::vector<std::string> push;
-    py::object pack = py::none();  // push constants for a list of values; None if all calls have `push`
+    py::object pack, check;
+    py::object info;                              // of a kernel's launch
     std::vector<std::pair<uint64_t, int>> fresh;  // bytes and memory type of new results
     py::object tensors;                           // makes their tensors of native memory
-    py::object after = py::none();                // called after the work; None for nothing
-    bool several = false;                         // whether it returns a tuple
+    py::object after;                             // called after the work; None for nothing
+    std::vector<py::object> kept;                 // the dtypes of the key
 };
 
 // Everything about a call but the number of elements of its arguments.
@@ -73,17 +73,6 @@ constexpr size_t most_plans_of_entry = 64;
 constexpr size_t most_forms = 4096;
 constexpr size_t most_families = 256;
 constexpr size_t most_kinds = 1 << 14;
-
-void add_words(std::vector<uint64_t>& key, uint32_t set, uint32_t binding, uint32_t element,
-               const ResourceRange& range, const void* sampler = nullptr, const void* texels = nullptr) {
-    key.push_back(uint64_t{set} << 32 | binding);
-    key.push_back(element);
-    key.push_back(reinterpret_cast<uintptr_t>(range.resource.get()));
-    key.push_back(range.offset);
-    key.push_back(range.size);
-    key.push_back(reinterpret_cast<uintptr_t>(sampler));
-    key.push_back(reinterpret_cast<uintptr_t>(texels));
-}
 
 template <typename Move>
 void moving(uint64_t bytes, const Move& move) {
@@ -131,6 +120,19 @@ std::vector<py::object> dtypes_of(const CallArguments& given) {
                 PyErr_Clear();
     }
     return found;
+}
+
+// The tensors that are given for a form's slots.
+std::vector<py::object> objects_of(const CallForm& form, std::span<PyObject* const> given) {
+    std::vector<py::object> found;
+    for (const auto& slot : form.slots)
+        if (slot.is_object())
+            found.push_back(py::reinterpret_borrow<py::object>(given[static_cast<size_t>(slot.value)]));
+    return found;
+}
+
+bool same(const std::vector<py::object>& some, const std::vector<py::object>& others) {
+    return std::ranges::equal(some, others, [](const auto& one, const auto& other) { return one.is(other); });
 }
 
 PyTypeObject* numpy_type(const char* name) {
@@ -207,9 +209,8 @@ bool put(std::byte* to, char code, PyObject* value) {
 }  // namespace
 
 CallTable::CallTable(CallVocabulary vocabulary, std::vector<PushField> fields, size_t push_size,
-                     py::object pack, size_t parameters, std::string given, size_t most_entries)
-    : name(std::move(given)),
-      vocabulary_(std::move(vocabulary)),
+                     py::object pack, size_t parameters, size_t most_entries)
+    : vocabulary_(std::move(vocabulary)),
       fields_(std::move(fields)),
       push_size_(push_size),
       pack_(std::move(pack)),
@@ -219,169 +220,195 @@ CallTable::CallTable(CallVocabulary vocabulary, std::vector<PushField> fields, s
 // -- calls --------------------------------------------------------------------------------------------------
 
 py::object CallTable::call(const py::object& args, const py::object& keywords) {
-    CallArguments given;
-    Prepared found = find(given, args.ptr(), keywords.ptr(), true);
-    if (!found.found) return unknown();
-    const CallForm& form = *found.form;
+    Found found;
+    if (!find(found, args.ptr(), keywords.ptr(), false)) return unknown();
+    const Plan& plan = *found.plan;
+    const CallForm& form = *plan.form;
     std::vector<std::shared_ptr<Buffer>> memory_of_results;
     py::object fresh;
-    const auto result = [&](int64_t value, int64_t item) {
-        PyObject* each =
-            value < -1 ? PyList_GET_ITEM(fresh.ptr(), -2 - value) : given.value(static_cast<size_t>(value));
+    if (!form.fresh.empty()) fresh = made_for(form, memory_of_results);
+    const auto result = [&](size_t i) {
+        const auto [value, item] = plan.results[i];
+        if (value == -1) return form.results[i].make();
+        PyObject* each = value < -1 ? PyList_GET_ITEM(fresh.ptr(), -2 - value)
+                                    : found.given->value(static_cast<size_t>(value));
         return py::reinterpret_borrow<py::object>(item < 0 ? each : PyTuple_GET_ITEM(each, item));
     };
-    if (found.entry && !form.copies && form.fresh.empty()) {  // the commonest calls
-        run(*found.entry, form.groups, found.pushed());
-        if (!form.after.is_none()) form.after();
-        if (!found.exactly) return py::none();
-        if (!form.several) return result(found.exactly->results[0].first, found.exactly->results[0].second);
+    const size_t count = form.results.size();
+    const bool one = count == 1 && !form.several;
+    py::object returned = py::none();
+    if (one) {
+        returned = result(0);
+    } else if (count || form.several) {
+        py::tuple all(count);
+        for (size_t i = 0; i < count; ++i) all[i] = result(i);
+        returned = std::move(all);
     }
-    if (!form.fresh.empty()) fresh = made_for(form, memory_of_results);
-    std::vector<py::object> results;
-    if (found.exactly)
-        for (const auto& [value, item] : found.exactly->results) results.push_back(result(value, item));
-    else
-        for (const auto& [value, memory, make] : form.results)
-            results.push_back(value == -1 ? make() : result(value, -1));
+    const auto array = [&](size_t i) {
+        return one ? returned.ptr() : PyTuple_GET_ITEM(returned.ptr(), static_cast<Py_ssize_t>(i));
+    };
     if (form.copies) {
         for (const auto& slot : form.slots)
-            if (slot.array.resource && slot.value >= 0)
-                upload(slot.array, given.value(static_cast<size_t>(slot.value)));
-        for (size_t i = 0; i < form.results.size(); ++i)
-            if (form.results[i].value == -1) upload(form.results[i].memory, results[i].ptr());
+            if (slot.memory.resource && slot.value >= 0)
+                upload(slot.memory, found.given->value(static_cast<size_t>(slot.value)));
+        for (size_t i = 0; i < count; ++i)
+            if (form.results[i].value == -1) upload(form.results[i].memory, array(i));
     }
-    if (found.entry && form.copies) {
-        run(*found.entry, form.groups, found.pushed());
-    } else if (!found.entry || !form.fresh.empty()) {
-        std::vector<ResourceRange> memory = found.exactly ? found.exactly->memory : found.memory;
+    if (plan.entry && form.fresh.empty()) {
+        run(*plan.entry, form.groups, found.push);
+    } else {
+        std::vector<ResourceRange> memory = plan.memory;
         for (size_t i = 0; i < memory.size(); ++i)
             if (const int64_t value = form.slots[i].value; value < -1)
                 memory[i] = ResourceRange(memory_of_results[static_cast<size_t>(-2 - value)]);
-        form.program->run(memory, found.pushed());
-        if (!found.own.empty()) repeat(args.ptr(), keywords.ptr(), found, given.all());
-        if (!form.after.is_none()) form.after();
+        form.program->run(memory, found.push);
     }
+    if (!form.after.is_none()) form.after();
     if (form.copies)
-        for (size_t i = 0; i < form.results.size(); ++i) download(form.results[i].memory, results[i].ptr());
-    if (results.size() == 1 && !form.several) return results.front();
-    if (results.empty() && !form.several) return py::none();
-    py::tuple all(results.size());
-    for (size_t i = 0; i < results.size(); ++i) all[i] = results[i];
-    return all;
+        for (size_t i = 0; i < count; ++i) download(form.results[i].memory, array(i));
+    return returned;
 }
 
 py::object CallTable::submit(const py::object& args, const py::object& keywords,
                              const std::optional<WaitsAndSignals>& order) {
-    CallArguments given;
-    Prepared found = find(given, args.ptr(), keywords.ptr(), true);
-    if (!found.found || found.form->copies || !found.form->fresh.empty()) return unknown();
-    const CallForm& form = *found.form;
-    if (found.entry) return py::cast(submit(found.entry->work, true, form.groups, found.pushed(), order));
-    const auto work = form.program->bound(found.memory, form.groups);
-    const auto fence = submit(work, false, form.groups, found.pushed(), order);
-    if (!found.own.empty()) repeat(args.ptr(), keywords.ptr(), found, given.all());
-    return py::cast(fence);
+    Found found;
+    if (!find(found, args.ptr(), keywords.ptr(), true)) return unknown();
+    const CallForm& form = *found.plan->form;
+    if (form.copies || !form.fresh.empty()) return unknown();
+    std::shared_ptr<Line> line;
+    if (!submitting_.empty() && (submitting_.size() >= most_submitting || !submitting_.front()->is_busy())) {
+        // The oldest goes to the end. A device with many submissions in flight gets another in its place.
+        line = std::move(submitting_.front());
+        submitting_.pop_front();
+    }
+    if (!line || line->is_busy()) line = std::make_shared<Line>();
+    submitting_.push_back(line);
+    const Taken taken(*line);
+    const std::shared_ptr<Stream> stream = line->prepare(found.plan->entry->work, form.groups, found.push);
+    if (order) return py::cast(submit_in_order(stream->shared_device(), {stream}, *order));
+    stream->submit();
+    return py::cast(Fence::of({stream}));
 }
 
 py::object CallTable::bind(const py::object& args, const py::object& keywords) {
-    CallArguments given;
-    const Prepared found = find(given, args.ptr(), keywords.ptr(), false);
-    if (!found.found || found.form->copies) return unknown();
-    const CallForm& form = *found.form;
-    std::vector<Argument> arguments = found.entry ? found.entry->work.front().algorithm->arguments()
-                                                  : form.program->arguments(0, found.memory);
-    for (const Argument& argument : arguments)
+    Found found;
+    if (!find(found, args.ptr(), keywords.ptr(), true)) return unknown();
+    const CallForm& form = *found.plan->form;
+    if (form.copies) return unknown();
+    const auto& [algorithm, reached] = found.plan->entry->work.front();
+    if (reached.indirect.resource) return unknown();
+    for (const Argument& argument : algorithm->arguments())
         if (argument.range.resource && !argument.range.resource->is_init()) return unknown();
-    auto algorithm =
-        make_object<Algorithm>(form.program->parts().front().base, std::move(arguments), form.groups.front());
-    algorithm->set_name(name);
     py::tuple memories(parameters_);
     for (size_t i = 0; i < parameters_; ++i) memories[i] = vocabulary_.missing;
     for (const auto& slot : form.slots)
         memories[slot.parameter] =
-            py::reinterpret_borrow<py::object>(given.value(static_cast<size_t>(slot.value)));
-    const std::string& push = found.packed;
-    return py::make_tuple(make_bound_dispatch(std::move(algorithm), form.groups.front(), push),
-                          py::bytes(push), memories, form.info);
+            py::reinterpret_borrow<py::object>(found.given->value(static_cast<size_t>(slot.value)));
+    return py::make_tuple(
+        make_bound_dispatch(prepared(algorithm, form.groups.front()), form.groups.front(), found.packed),
+        py::bytes(found.packed), memories, form.info);
 }
 
-CallTable::Prepared CallTable::find(CallArguments& given, PyObject* args, PyObject* keywords, bool entry) {
-    Prepared found;
-    const bool readable = given.read(vocabulary_, args, keywords);
-    if (!readable && !vocabulary_.function) return found;
-    if (const auto plan = readable ? plans_.find(given.key()) : plans_.end(); plan != plans_.end()) {
-        static_cast<Plan&>(found) = plan->second;
-        if (vocabulary_.function) {
-            found.found = true;
-            return found;
-        }
-    } else if (vocabulary_.function) {
-        if (readable) found.own.assign(given.key().begin(), given.key().end());
-        find_parameters(found, given, args, keywords);
-        return found;
-    } else {
-        const Key own(given.key().begin(), given.key().end());
-        if (!given.read_shapes(vocabulary_)) return found;
-        if (const auto form = forms_.find(given.key()); form != forms_.end()) {
-            found.form = form->second.native;
-        } else if (!families_.empty()) {
-            const Key shapes(given.key().begin(), given.key().end());
-            if (!given.read_dtypes(vocabulary_)) return found;
-            const auto family = families_.find(given.key());
-            if (family == families_.end()) return found;
-            const std::shared_ptr<CallFamily> kept = family->second;
-            found.form = form_of(*kept, given);
-            if (found.form) add_form(shapes, {found.form, {}});
-        }
-        if (!found.form) return found;
-        std::vector<py::object> owners;
-        if (!memory_of(*found.form, given.all(), found.memory, &owners)) return found;
-        if (entry) {
-            const Dispatches& program = *found.form->program;
-            Key key;
-            for (const auto& [set, binding, number] : program.parts().front().places)
-                add_words(key, set, binding, 0, found.memory[number]);
-            found.entry = find_entry(key);
-            if (!found.entry) {
-                std::vector<Bound> work;
-                try {
-                    work = program.bound(found.memory, found.form->groups, name);
-                } catch (const Error& error) {
-                    // The longer way tries again, and explains.
-                    if (error.kind() == ErrorKind::out_of_memory) clear();  // the table may take it
-                    return found;
-                }
-                found.entry = add_entry(std::move(key), std::move(work), owners);
-            }
-            // Only objects that the entry watches can be recognized by their identity.
-            bool whole = true;
-            size_t at = 0;
-            for (const auto& slot : found.form->slots)
-                if (!slot.array.resource)
-                    whole = whole && owners[at++].ptr() == given.value(static_cast<size_t>(slot.value));
-            if (whole) add_plan(own, {found.form, found.entry, {}});
-        }
+bool CallTable::find(Found& found, PyObject* args, PyObject* keywords, bool entry) {
+    const bool readable = found.exactly.read(vocabulary_, args, keywords);
+    if (const auto plan = readable ? plans_.find(found.exactly.key()) : plans_.end(); plan != plans_.end())
+        found.plan = plan->second;
+    else
+        found.plan = plan_of(found, readable, args, keywords, entry);
+    if (!found.plan || !bind_memory(*found.plan)) return false;
+    if (vocabulary_.function) {
+        found.push = found.plan->push;
+        return true;
     }
-    found.packed = pack(given, keywords);
-    CallForm& form = *found.form;
-    if (!form.check.is_none() && form.checked != found.packed) {
-        if (!form.check(py::bytes(found.packed)).cast<bool>()) return found;
-        form.checked = found.packed;
+    found.packed = pack(found.exactly, keywords);
+    found.push = {&found.packed, 1};
+    CallForm& form = *found.plan->form;
+    if (!form.check.is_none() && form.push.front() != found.packed) {
+        if (!form.check(py::bytes(found.packed)).cast<bool>()) return false;
+        form.push.front() = found.packed;
     }
-    found.found = true;
-    return found;
+    return true;
+}
+
+std::shared_ptr<const CallTable::Plan> CallTable::plan_of(Found& found, bool readable, PyObject* args,
+                                                          PyObject* keywords, bool certain) {
+    const bool function = vocabulary_.function.has_value();
+    CallArguments& given = function ? found.shaped : found.exactly;
+    found.given = &given;
+    Key own;
+    if (readable) own.assign(found.exactly.key().begin(), found.exactly.key().end());
+    if (function ? places_.empty() || !given.read_parameters(vocabulary_, args, keywords)
+                 : !readable || !given.read_shapes(vocabulary_))
+        return nullptr;
+    auto plan = std::make_shared<Plan>();
+    plan->form = form_of(given);
+    std::vector<py::object> owners;
+    if (!plan->form || !memory_of(*plan->form, given.all(), plan->memory, owners)) return nullptr;
+    const CallForm& form = *plan->form;
+    if (function && !packed(form, given.all(), plan->push)) return nullptr;
+    for (const auto& result : form.results) plan->results.emplace_back(result.value, -1);
+    const bool whole =
+        readable && !(function && owners.empty()) && same(objects_of(form, given.all()), owners);
+    if (!whole && (!form.fresh.empty() || (function && !certain))) return plan;
+    plan->entry = entry(key_of(form, plan->memory), plan->form, owners, function && !certain);
+    if (!whole || !plan->entry) return plan;
+    if (!function) {
+        add_plan(own, plan, owners);
+        return plan;
+    }
+    auto again = std::make_shared<Plan>(*plan);
+    for (auto& [value, item] : again->results) {
+        if (value < 0) continue;
+        std::tie(value, item) = found.exactly.place_of(given.value(static_cast<size_t>(value)));
+        if (value < 0) return plan;
+    }
+    add_plan(own, again, owners);
+    return plan;
+}
+
+std::shared_ptr<CallForm> CallTable::form_of(CallArguments& given) {
+    if (vocabulary_.function) {
+        const Kept* kept = find_kept(given);
+        return kept ? kept->native : nullptr;
+    }
+    if (const auto form = forms_.find(given.key()); form != forms_.end()) return form->second.native;
+    if (families_.empty()) return nullptr;
+    const Key shapes(given.key().begin(), given.key().end());
+    if (!given.read_dtypes(vocabulary_)) return nullptr;
+    const auto family = families_.find(given.key());
+    if (family == families_.end()) return nullptr;
+    const std::shared_ptr<CallFamily> kept = family->second;
+    auto form = form_of(*kept, given);
+    if (form) add_form(shapes, {form, {}});
+    return form;
+}
+
+bool CallTable::bind_memory(const Plan& plan) {
+    const CallForm& form = *plan.form;
+    if (!plan.entry || !form.fresh.empty() || !plan.entry->work.empty()) return true;
+    std::vector<Bound> work;
+    try {
+        work = form.program->bound(plan.memory, form.groups);
+        for (size_t i = 0; i < work.size(); ++i) (void)prepared(work[i].algorithm, form.groups[i]);
+    } catch (const Error& error) {
+        // The longer way tries again, and explains.
+        if (error.kind() == ErrorKind::out_of_memory) clear();  // the table may take it
+        return false;
+    }
+    // Another thread may have been faster.
+    if (plan.entry->work.empty()) plan.entry->work = std::move(work);
+    return true;
 }
 
 bool CallTable::memory_of(const CallForm& form, std::span<PyObject* const> given,
-                          std::vector<ResourceRange>& memory, std::vector<py::object>* owners) const {
+                          std::vector<ResourceRange>& memory, std::vector<py::object>& owners) const {
     static PyObject* const native_name = interned("_native");
     static PyObject* const manager_name = interned("_manager");
     static PyObject* const base_name = interned("_base");
-    memory.clear();
     memory.reserve(form.slots.size());
     for (const auto& slot : form.slots) {
-        if (slot.array.resource || slot.value < 0) {
-            memory.push_back(slot.array);
+        if (!slot.is_object()) {
+            memory.push_back(slot.memory);
             continue;
         }
         PyObject* tensor = given[static_cast<size_t>(slot.value)];
@@ -396,10 +423,9 @@ bool CallTable::memory_of(const CallForm& form, std::span<PyObject* const> given
             memory.emplace_back(native.cast<std::shared_ptr<Resource>>());
             if (!memory.back().resource->is_init()) return false;
         }
-        if (!owners) continue;
         py::object owner = py::reinterpret_borrow<py::object>(tensor);
         while (part && is_view(slot_of(owner.ptr(), native_name))) owner = slot_of(owner.ptr(), base_name);
-        owners->push_back(std::move(owner));
+        owners.push_back(std::move(owner));
     }
     return true;
 }
@@ -457,46 +483,42 @@ std::shared_ptr<CallForm> CallTable::form_of(const CallFamily& family, const Cal
         auto& slot = form->slots[i];
         const py::object memory = lending.attr(memory_name)(slot.parameter, sizes[i]);
         if (memory.is_none()) return nullptr;
-        slot.array = ResourceRange(memory.cast<std::shared_ptr<Resource>>(), 0, sizes[i]);
+        slot.memory = ResourceRange(memory.cast<std::shared_ptr<Resource>>(), 0, sizes[i]);
     }
     for (size_t i = 0; i < family.results.size(); ++i)
-        form->results[i].memory = form->slots[family.results[i]].array;
+        form->results[i].memory = form->slots[family.results[i]].memory;
     return form;
 }
 
 // -- entries ------------------------------------------------------------------------------------------------
 
-std::shared_ptr<CallEntry> CallTable::find_entry(std::span<const uint64_t> key) const {
-    const auto found = entries_.find(key);
-    return found == entries_.end() ? nullptr : found->second;
+CallTable::Key CallTable::key_of(const CallForm& form, std::span<const ResourceRange> memory) const {
+    // A kernel's leaves out the form: calls of other shapes have the same descriptor sets.
+    Key key{vocabulary_.function ? reinterpret_cast<uintptr_t>(&form) : 0};
+    for (size_t i = 0; i < memory.size(); ++i) {
+        key.push_back(form.slots[i].parameter);
+        key.push_back(reinterpret_cast<uintptr_t>(memory[i].resource.get()));
+        key.push_back(memory[i].offset);
+        key.push_back(memory[i].size);
+    }
+    return key;
 }
 
-std::shared_ptr<CallEntry> CallTable::entry(const py::list& arguments, const py::list& references,
-                                            const py::list& owners, const py::object& make,
-                                            const py::object& indirect) {
-    Key key;
-    for (const auto& [set, binding, element, range, sampler, texels] : arguments_of(arguments))
-        add_words(key, set, binding, element, range, sampler.get(), texels);
-    std::vector<ResourceRange> reached;
-    for (const py::handle each : references) {
-        reached.push_back(each.cast<ResourceRange>());
-        add_words(key, UINT32_MAX, UINT32_MAX, 0, reached.back());
+std::shared_ptr<CallEntry> CallTable::entry(Key key, const std::shared_ptr<CallForm>& form,
+                                            const std::vector<py::object>& owners, bool again) {
+    if (const auto found = entries_.find(key); found != entries_.end()) return found->second;
+    if (again) {
+        // Of an object always the same, while it lives.
+        const auto seen = py::reinterpret_steal<py::object>(PyWeakref_NewRef(owners.front().ptr(), nullptr));
+        if (!seen) throw py::error_already_set();
+        if (once_.size() >= 4 * most_entries_) once_.clear();
+        py::object& first = once_[key];
+        if (!first.is(seen)) {
+            first = seen;
+            return nullptr;
+        }
+        once_.erase(key);
     }
-    ResourceRange groups;
-    if (!indirect.is_none()) {
-        groups = indirect.cast<ResourceRange>();
-        add_words(key, UINT32_MAX, UINT32_MAX, 1, groups);
-    }
-    if (auto found = find_entry(key)) return found;
-    std::vector<py::object> all;
-    for (const py::handle each : owners) all.push_back(py::reinterpret_borrow<py::object>(each));
-    return add_entry(std::move(key),
-                     {{make().cast<std::shared_ptr<Algorithm>>(), {std::move(reached), std::move(groups)}}},
-                     all);
-}
-
-std::shared_ptr<CallEntry> CallTable::add_entry(Key key, std::vector<Bound> work,
-                                                const std::vector<py::object>& owners) {
     while (all_.size() >= most_entries_) drop(*all_[random_() % all_.size()]);
     if (!ended_) {
         // Weak, because it lives as long as the weak references, which the table keeps.
@@ -508,7 +530,7 @@ std::shared_ptr<CallEntry> CallTable::add_entry(Key key, std::vector<Bound> work
         });
     }
     auto made = std::make_shared<CallEntry>();
-    made->work = std::move(work);
+    if (key.front()) made->form = form;
     made->number = made_++;
     for (size_t i = 0; i < owners.size(); ++i) {
         const auto repeats = [&](const py::object& other) { return other.is(owners[i]); };
@@ -525,16 +547,23 @@ std::shared_ptr<CallEntry> CallTable::add_entry(Key key, std::vector<Bound> work
     return made;
 }
 
-void CallTable::add_plan(std::span<const uint64_t> key, Plan plan) {
-    CallEntry& entry = *plan.entry;
-    if (entry.dropped) return;
+void CallTable::add_plan(std::span<const uint64_t> key, const std::shared_ptr<const Plan>& plan,
+                         const std::vector<py::object>& objects) {
+    CallEntry& entry = *plan->entry;
+    // Only objects that the entry watches can be recognized by their identity.
+    const auto watched = [&](const py::object& object) {
+        return std::ranges::any_of(entry.watchers, [&](const py::object& watcher) {
+            return PyWeakref_GetObject(watcher.ptr()) == object.ptr();
+        });
+    };
+    if (entry.dropped || !std::ranges::all_of(objects, watched)) return;
     if (entry.plans.size() >= most_plans_of_entry) {
         for (const Key& each : entry.plans) plans_.erase(each);
         entry.plans.clear();
     }
     Key own(key.begin(), key.end());
     entry.plans.push_back(own);
-    plans_.insert_or_assign(std::move(own), std::move(plan));
+    plans_.insert_or_assign(std::move(own), plan);
 }
 
 void CallTable::drop(CallEntry& entry) noexcept {
@@ -544,7 +573,7 @@ void CallTable::drop(CallEntry& entry) noexcept {
     const auto found = entries_.find(entry.key);
     const std::shared_ptr<CallEntry> kept = found == entries_.end() ? nullptr : found->second;
     entries_.erase(entry.key);
-    std::vector<Plan> plans;
+    std::vector<std::shared_ptr<const Plan>> plans;
     for (const Key& key : entry.plans)
         if (const auto plan = plans_.find(key); plan != plans_.end()) {
             plans.push_back(std::move(plan->second));
@@ -586,42 +615,6 @@ void CallTable::run(const CallEntry& entry, std::span<const Groups> groups,
     kp::evaluate(stream);
 }
 
-void CallTable::evaluate(const std::shared_ptr<CallEntry>& entry, const std::array<int64_t, 3>& groups,
-                         const py::bytes& push) {
-    const Groups counts = groups_of(groups);
-    const std::string packed = push;
-    (void)prepared(entry->work.front().algorithm, counts);
-    run(*entry, {&counts, 1}, {&packed, 1});
-}
-
-std::shared_ptr<Fence> CallTable::submit_entry(const std::shared_ptr<CallEntry>& entry,
-                                               const std::array<int64_t, 3>& groups, const py::bytes& push,
-                                               const std::optional<WaitsAndSignals>& order) {
-    const Groups counts = groups_of(groups);
-    const std::string packed = push;
-    (void)prepared(entry->work.front().algorithm, counts);
-    return submit(entry->work, true, {&counts, 1}, {&packed, 1}, order);
-}
-
-std::shared_ptr<Fence> CallTable::submit(std::span<const Bound> work, bool kept,
-                                         std::span<const Groups> groups, std::span<const std::string> push,
-                                         const std::optional<WaitsAndSignals>& order) {
-    std::shared_ptr<Line> line;
-    if (kept && !submitting_.empty() &&
-        (submitting_.size() >= most_submitting || !submitting_.front()->is_busy())) {
-        // The oldest goes to the end. A device with many submissions in flight gets another in its place.
-        line = std::move(submitting_.front());
-        submitting_.pop_front();
-    }
-    if (!line || line->is_busy()) line = std::make_shared<Line>();
-    if (kept) submitting_.push_back(line);
-    const Taken taken(*line);
-    const std::shared_ptr<Stream> stream = line->prepare(work, groups, push);
-    if (order) return submit_in_order(stream->shared_device(), {stream}, *order);
-    stream->submit();
-    return Fence::of({stream});
-}
-
 // -- a function's calls -------------------------------------------------------------------------------------
 
 const CallTable::Kept* CallTable::find_kept(CallArguments& given) {
@@ -629,16 +622,6 @@ const CallTable::Kept* CallTable::find_kept(CallArguments& given) {
     if (places == places_.end() || !given.add_values(vocabulary_, places->second)) return nullptr;
     const auto found = forms_.find(given.key());
     return found == forms_.end() ? nullptr : &found->second;
-}
-
-void CallTable::find_parameters(Prepared& found, CallArguments& given, PyObject* args, PyObject* keywords) {
-    if (places_.empty() || !given.read_parameters(vocabulary_, args, keywords)) return;
-    const Kept* kept = find_kept(given);
-    if (!kept || !kept->native) return;
-    const std::shared_ptr<CallForm> form = kept->native;
-    if (!memory_of(*form, given.all(), found.memory)) return;
-    found.form = form;
-    found.found = packed(*form, given.all(), found.push);
 }
 
 bool CallTable::packed(const CallForm& form, std::span<PyObject* const> given,
@@ -655,18 +638,19 @@ bool CallTable::packed(const CallForm& form, std::span<PyObject* const> given,
     return true;
 }
 
-py::object CallTable::find_form(const Given& call) {
+py::object CallTable::find_form(const py::sequence& values, const py::tuple& outs, const py::tuple& extra) {
     CallArguments given;
-    if (!given.take(vocabulary_, call.values, call.outs, call.extra)) return py::none();
+    if (!given.take(vocabulary_, values, outs, extra)) return py::none();
     const Kept* kept = find_kept(given);
     return kept ? kept->form : py::none();
 }
 
-void CallTable::keep(const Given& call, const std::vector<uint32_t>& places, const py::object& form,
-                     uint64_t nbytes, std::shared_ptr<CallForm> native) {
+void CallTable::keep(const py::sequence& values, const py::tuple& outs, const py::tuple& extra,
+                     const std::vector<uint32_t>& places, const py::object& form, uint64_t nbytes,
+                     std::shared_ptr<CallForm> native) {
     if (places_.size() >= most_kinds || vocabulary_.known.size() >= most_kinds) clear();
     CallArguments given;
-    if (!given.take(vocabulary_, call.values, call.outs, call.extra)) return;
+    if (!given.take(vocabulary_, values, outs, extra)) return;
     auto& all = places_.try_emplace(Key(given.key().begin(), given.key().end())).first->second;
     for (const uint32_t place : places)
         if (std::ranges::find(all, place) == all.end()) all.push_back(place);
@@ -682,7 +666,7 @@ void CallTable::drop_form(Table<Kept>::iterator place) {
     forms_.erase(place);
     for (size_t i = all_.size(); kept.native && i-- > 0;)
         // Other entries may end with what one holds.
-        if (i < all_.size() && all_[i]->form == kept.native.get()) drop(*all_[i]);
+        if (i < all_.size() && all_[i]->form == kept.native) drop(*all_[i]);
 }
 
 void CallTable::drop_a_form() {
@@ -696,26 +680,6 @@ uint64_t CallTable::kept_bytes() const noexcept {
     return found;
 }
 
-void CallTable::repeat(const py::object& args, const py::object& keywords, const Given& call,
-                       const py::sequence& given) {
-    CallArguments exactly, taken;
-    if (!exactly.read(vocabulary_, args.ptr(), keywords.ptr()) ||
-        !taken.take(vocabulary_, call.values, call.outs, call.extra))
-        return;
-    const Kept* kept = find_kept(taken);
-    if (!kept || !kept->native) return;
-    const std::shared_ptr<CallForm> form = kept->native;
-    std::vector<PyObject*> all;
-    for (const py::handle each : given) all.push_back(each.ptr());
-    std::vector<std::string> push;
-    if (packed(*form, taken.all(), push)) repeat(exactly, form, all, std::move(push));
-}
-
-void CallTable::repeat(PyObject* args, PyObject* keywords, Prepared& found, std::span<PyObject* const> all) {
-    CallArguments exactly;
-    if (exactly.read(vocabulary_, args, keywords)) repeat(exactly, found.form, all, std::move(found.push));
-}
-
 py::object CallTable::made_for(const CallForm& form, std::vector<std::shared_ptr<Buffer>>& memory) const {
     static PyObject* const native_name = interned("_native");
     const py::object context = slot_of(const_cast<PyObject*>(vocabulary_.manager), native_name);
@@ -727,91 +691,42 @@ py::object CallTable::made_for(const CallForm& form, std::vector<std::shared_ptr
     return form.tensors(natives).cast<py::list>();
 }
 
-// Whether a call like this one was made before, over the same first tensor, and there is room for it.
-bool CallTable::repeats(std::span<const uint64_t> key, PyObject* first) {
-    // Of a tensor always the same, while it lives.
-    const auto seen = py::reinterpret_steal<py::object>(PyWeakref_NewRef(first, nullptr));
-    if (!seen) throw py::error_already_set();
-    const auto found = once_.find(key);
-    if (found == once_.end() || !found->second.is(seen)) {
-        if (once_.size() >= 4 * most_entries_) once_.clear();
-        once_.insert_or_assign(Key(key.begin(), key.end()), seen);
-        return false;
-    }
-    // Of more calls in turn than are kept few are prepared.
-    return !plans_.contains(key) && (all_.size() < most_entries_ || random_() % 64 == 0);
-}
-
-void CallTable::repeat(const CallArguments& given, const std::shared_ptr<CallForm>& form,
-                       std::span<PyObject* const> all, std::vector<std::string> push) {
-    std::vector<py::object> owners;
-    Key own{reinterpret_cast<uintptr_t>(form.get())};
-    for (PyObject* each : all)
-        if (reinterpret_cast<PyObject*>(Py_TYPE(each)) == vocabulary_.tensor_type.ptr()) {
-            own.push_back(reinterpret_cast<uintptr_t>(each));
-            owners.push_back(py::reinterpret_borrow<py::object>(each));
-        }
-    if (owners.empty() || !repeats(given.key(), owners.front().ptr())) return;
-    Exactly exactly{std::move(push), {}, {}};
-    for (const auto& result : form->results) {
-        const auto found = result.value < 0 ? std::pair<int64_t, int64_t>(result.value, -1)
-                                            : given.place_of(all[static_cast<size_t>(result.value)]);
-        if (found.first == -1) return;
-        exactly.results.push_back(found);
-    }
-    if (!memory_of(*form, all, exactly.memory)) return;
-    auto entry = find_entry(own);
-    if (!entry) {
-        std::vector<Bound> work;
-        if (form->fresh.empty()) work = form->program->bound(exactly.memory, form->groups);
-        for (size_t i = 0; i < work.size(); ++i) (void)prepared(work[i].algorithm, form->groups[i]);
-        entry = add_entry(std::move(own), std::move(work), owners);
-        entry->form = form.get();
-    }
-    add_plan(given.key(), {form, entry, std::make_shared<const Exactly>(std::move(exactly))});
-}
-
 // -- learning -----------------------------------------------------------------------------------------------
 
+void CallTable::remember(const py::object& args, const py::object& keywords,
+                         const std::shared_ptr<CallForm>& form, const py::sequence& given,
+                         std::vector<std::string> push, const std::shared_ptr<BoundDispatch>& dispatch) {
+    CallArguments exactly;
+    if (!exactly.read(vocabulary_, args.ptr(), keywords.ptr())) return;
+    auto plan = std::make_shared<Plan>();
+    plan->form = form;
+    plan->push = std::move(push);
+    std::vector<PyObject*> all;
+    for (const py::handle each : given) all.push_back(each.ptr());
+    for (const auto& result : form->results) {
+        const auto found = result.value < 0 ? std::pair<int64_t, int64_t>(result.value, -1)
+                                            : exactly.place_of(all[static_cast<size_t>(result.value)]);
+        if (result.value >= 0 && found.first < 0) return;
+        plan->results.push_back(found);
+    }
+    const std::vector<py::object> objects = objects_of(*form, all);
+    std::vector<py::object> owners;
+    Key key{reinterpret_cast<uintptr_t>(form.get())};
+    for (const auto& object : objects) key.push_back(reinterpret_cast<uintptr_t>(object.ptr()));
+    if (objects.empty() || (!dispatch && !memory_of(*form, all, plan->memory, owners))) return;
+    // A part's plan ends with the part itself.
+    if (same(objects, owners)) key = key_of(*form, plan->memory);
+    plan->entry = entry(std::move(key), form, objects, !dispatch);
+    if (!plan->entry) return;
+    if (dispatch) plan->entry->work = {{dispatch->algorithm(), dispatch->memory()}};
+    add_plan(exactly.key(), plan, objects);
+}
+
 void CallTable::learn(const py::object& args, const py::object& keywords,
-                      const std::shared_ptr<CallEntry>& entry, const Algorithm& algorithm,
-                      const py::list& slots, const py::list& results, const std::array<int64_t, 3>& groups,
-                      const py::bytes& push, py::object check, py::object info, bool general,
-                      const py::object& family) {
+                      const std::shared_ptr<CallForm>& form, const py::object& family) {
     CallArguments given;
-    if ((entry && entry->dropped) || !given.read(vocabulary_, args.ptr(), keywords.ptr())) return;
-    auto form = std::make_shared<CallForm>();
-    form->groups = {groups_of(groups)};
-    if (!algorithm.fits(form->groups.front())) return;  // it runs in layers
-    form->check = std::move(check);
-    form->checked = std::string(push);
-    form->info = std::move(info);
-    Dispatches::Part part{algorithm.base(), {}, {}, {}};
-    for (const py::handle each : slots) {
-        const auto parts = each.cast<py::tuple>();
-        part.places.push_back({parts[1].cast<uint32_t>(), parts[2].cast<uint32_t>(),
-                               static_cast<uint32_t>(form->slots.size())});
-        CallForm::Slot slot{parts[3].cast<int64_t>(), {}, parts[0].cast<size_t>()};
-        if (!parts[4].is_none()) slot.array = parts[4].cast<ResourceRange>();
-        form->copies = form->copies || slot.array.resource;
-        form->slots.push_back(std::move(slot));
-    }
-    form->program = std::make_shared<Dispatches>(std::vector{std::move(part)}, form->groups);
-    for (const py::handle each : results) {
-        const auto parts = each.cast<py::tuple>();
-        form->results.push_back(
-            {parts[0].cast<int64_t>(), parts[1].cast<ResourceRange>(), parts[2].cast<py::object>()});
-    }
+    if (!given.read(vocabulary_, args.ptr(), keywords.ptr()) || !given.read_shapes(vocabulary_)) return;
     form->kept = dtypes_of(given);
-    const bool watched = entry && std::ranges::all_of(form->slots, [&](const auto& slot) {
-                             if (slot.array.resource) return true;
-                             PyObject* object = given.value(static_cast<size_t>(slot.value));
-                             return std::ranges::any_of(entry->watchers, [&](const py::object& watcher) {
-                                 return PyWeakref_GetObject(watcher.ptr()) == object;
-                             });
-                         });
-    if (watched) add_plan(given.key(), {form, entry, {}});
-    if (!general || !given.read_shapes(vocabulary_)) return;
     add_form(given.key(), {form, {}});
     if (family.is_none() || !given.read_dtypes(vocabulary_)) return;
     auto made = std::make_shared<CallFamily>();
@@ -819,9 +734,9 @@ void CallTable::learn(const py::object& args, const py::object& keywords,
     std::vector<size_t> slot_of_parameter(parameters_);
     for (size_t i = 0; i < form->slots.size(); ++i) {
         slot_of_parameter[form->slots[i].parameter] = i;
-        if (!form->slots[i].array.resource) continue;
+        if (!form->slots[i].memory.resource) continue;
         made->arrays.push_back(i);
-        made->form.slots[i].array = {};
+        made->form.slots[i].memory = {};
     }
     for (auto& result : made->form.results) {
         for (const size_t i : made->arrays)
@@ -852,30 +767,38 @@ void CallTable::add_form(std::span<const uint64_t> key, Kept kept) {
 
 void bind_call_table(py::module_& m) {
     using Names = std::vector<std::string>;
-    py::class_<CallEntry, std::shared_ptr<CallEntry>>(m, "CallEntry")
-        .def_property_readonly("algorithm", [](const CallEntry& e) { return e.work.front().algorithm; });
+    using Slot = std::tuple<int64_t, std::optional<ResourceRange>, size_t>;
+    using Result = std::tuple<int64_t, std::optional<ResourceRange>, py::object>;
     py::class_<CallForm, std::shared_ptr<CallForm>>(m, "CallForm")
-        .def(py::init([](std::shared_ptr<Dispatches> program, const std::vector<int64_t>& slots,
-                         const std::vector<ResourceRange>& own, const std::vector<int64_t>& results,
-                         bool several, std::vector<std::string> push, py::object pack,
+        .def(py::init([](std::shared_ptr<Dispatches> program, const std::vector<Slot>& slots,
+                         const std::vector<Result>& results, std::vector<std::string> push, bool several,
+                         py::object pack, py::object check, py::object info,
                          std::vector<std::pair<uint64_t, int>> fresh, py::object tensors, py::object after) {
                  auto made = std::make_shared<CallForm>();
                  made->groups = program->groups();
                  made->program = std::move(program);
-                 for (const int64_t value : slots) made->slots.push_back({value, {}, 0});
-                 for (const auto& memory : own) made->slots.push_back({-1, memory, 0});
-                 for (const int64_t value : results) made->results.push_back({value, {}, {}});
+                 for (const auto& [value, memory, parameter] : slots) {
+                     made->slots.push_back({value, memory.value_or(ResourceRange()), parameter});
+                     made->copies = made->copies || (memory && value >= 0);
+                 }
+                 for (const auto& [value, memory, make] : results) {
+                     made->results.push_back({value, memory.value_or(ResourceRange()), make});
+                     made->copies = made->copies || memory;
+                 }
                  made->several = several;
                  made->push = std::move(push);
                  made->pack = std::move(pack);
+                 made->check = std::move(check);
+                 made->info = std::move(info);
                  made->fresh = std::move(fresh);
                  made->tensors = std::move(tensors);
                  made->after = std::move(after);
                  return made;
              }),
-             py::kw_only(), py::arg("program"), py::arg("slots"), py::arg("own"), py::arg("results"),
-             py::arg("several"), py::arg("push"), py::arg("pack"), py::arg("fresh"), py::arg("tensors"),
-             py::arg("after"));
+             py::kw_only(), py::arg("program"), py::arg("slots"), py::arg("results"), py::arg("push"),
+             py::arg("several") = false, py::arg("pack") = py::none(), py::arg("check") = py::none(),
+             py::arg("info") = py::none(), py::arg("fresh") = std::vector<std::pair<uint64_t, int>>(),
+             py::arg("tensors") = py::none(), py::arg("after") = py::none());
     const auto vocabulary = [](const py::object& tensor_type, const py::object& manager,
                                const py::object& missing) {
         CallVocabulary made;
@@ -891,12 +814,11 @@ void bind_call_table(py::module_& m) {
         return number;
     };
     using Role = CallVocabulary::Role;
-    using Given = CallTable::Given;
     py::class_<CallTable, std::shared_ptr<CallTable>>(m, "CallTable")
         .def(py::init([=](const py::object& tensor_type, const py::object& manager, const py::object& missing,
                           const Names& bindings, const Names& counts, const Names& constants,
                           const std::vector<std::pair<std::string, uint32_t>>& fields, size_t push_size,
-                          py::object pack, size_t parameters, std::string name, size_t most_entries) {
+                          py::object pack, size_t parameters, size_t most_entries) {
                  CallVocabulary words = vocabulary(tensor_type, manager, missing);
                  add(words, counts, Role::counts);
                  add(words, bindings, Role::binding);
@@ -904,19 +826,17 @@ void bind_call_table(py::module_& m) {
                  std::vector<CallTable::PushField> all;
                  for (const auto& [code, offset] : fields) all.push_back({code.at(0), offset});
                  return std::make_shared<CallTable>(std::move(words), std::move(all), push_size,
-                                                    std::move(pack), parameters, std::move(name),
-                                                    most_entries);
+                                                    std::move(pack), parameters, most_entries);
              }),
              py::kw_only(), py::arg("tensor_type"), py::arg("manager"), py::arg("missing"),
              py::arg("bindings"), py::arg("counts"), py::arg("constants"), py::arg("fields"),
-             py::arg("push_size"), py::arg("pack"), py::arg("parameters"), py::arg("name"),
-             py::arg("most_entries"))
+             py::arg("push_size"), py::arg("pack"), py::arg("parameters"), py::arg("most_entries"))
         .def_static(
             "of_function",
             [=](const py::object& tensor_type, const py::object& manager, const py::object& missing,
                 const Names& parameters, const std::vector<py::object>& defaults,
                 const std::vector<std::vector<py::object>>& plain, size_t by_position, bool writes,
-                const py::object& facts, const py::object& shared, std::string name, size_t most_entries) {
+                const py::object& facts, const py::object& shared, size_t most_entries) {
                 CallVocabulary words = vocabulary(tensor_type, manager, missing);
                 add(words, parameters, Role::binding);
                 auto& function = words.function.emplace();
@@ -927,44 +847,25 @@ void bind_call_table(py::module_& m) {
                 function.facts = facts;
                 function.shared = shared;
                 return std::make_shared<CallTable>(std::move(words), std::vector<CallTable::PushField>{}, 0,
-                                                   py::none(), 0, std::move(name), most_entries);
+                                                   py::none(), 0, most_entries);
             },
             py::kw_only(), py::arg("tensor_type"), py::arg("manager"), py::arg("missing"),
             py::arg("parameters"), py::arg("defaults"), py::arg("plain"), py::arg("by_position"),
-            py::arg("writes"), py::arg("facts"), py::arg("shared"), py::arg("name"), py::arg("most_entries"))
+            py::arg("writes"), py::arg("facts"), py::arg("shared"), py::arg("most_entries"))
         .def("call", &CallTable::call)
-        .def("submit",
-             py::overload_cast<const py::object&, const py::object&, const std::optional<WaitsAndSignals>&>(
-                 &CallTable::submit),
-             py::arg("args"), py::arg("keywords"), py::arg("order") = py::none())
+        .def("submit", &CallTable::submit, py::arg("args"), py::arg("keywords"),
+             py::arg("order") = py::none())
         .def("bind", &CallTable::bind)
-        .def("entry", &CallTable::entry, py::arg("arguments"), py::arg("references"), py::arg("owners"),
-             py::arg("make"), py::arg("indirect") = py::none())
-        .def("evaluate", &CallTable::evaluate)
-        .def("submit_entry", &CallTable::submit_entry, py::arg("entry"), py::arg("groups"),
-             py::arg("push_constants"), py::arg("order") = py::none())
         .def("learn", &CallTable::learn)
-        .def("find_form",
-             [](CallTable& t, const py::sequence& values, const py::tuple& outs, const py::tuple& extra) {
-                 return t.find_form({values, outs, extra});
-             })
-        .def("keep",
-             [](CallTable& t, const py::sequence& values, const py::tuple& outs, const py::tuple& extra,
-                const std::vector<uint32_t>& places, const py::object& form, uint64_t nbytes,
-                std::shared_ptr<CallForm> native) {
-                 t.keep({values, outs, extra}, places, form, nbytes, std::move(native));
-             })
-        .def("repeat",
-             [](CallTable& t, const py::object& args, const py::object& keywords, const py::sequence& values,
-                const py::tuple& outs, const py::tuple& extra, const py::sequence& given) {
-                 t.repeat(args, keywords, {values, outs, extra}, given);
-             })
+        .def("remember", &CallTable::remember, py::arg("args"), py::arg("keywords"), py::arg("form"),
+             py::arg("given"), py::arg("push"), py::arg("dispatch") = nullptr)
+        .def("find_form", &CallTable::find_form)
+        .def("keep", &CallTable::keep)
         .def_property_readonly("forms", &CallTable::forms)
         .def_property_readonly("kept_bytes", &CallTable::kept_bytes)
         .def("drop_a_form", &CallTable::drop_a_form)
         .def("clear", &CallTable::clear)
         .def("__len__", &CallTable::size)
-        .def_readwrite("name", &CallTable::name)
         .def_readwrite("lending", &CallTable::lending);
 }
 

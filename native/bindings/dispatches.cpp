@@ -89,17 +89,17 @@ std::vector<std::shared_ptr<Operation>> given_out(const std::vector<OperationPtr
 }  // namespace
 
 void bind_dispatches(py::module_& m) {
-    using Given = std::tuple<std::shared_ptr<Algorithm>, std::vector<uint32_t>, std::array<int64_t, 3>,
+    using Place = std::tuple<uint32_t, uint32_t, uint32_t>;
+    using Given = std::tuple<std::shared_ptr<Algorithm>, std::vector<Place>, std::array<int64_t, 3>,
                              std::optional<std::pair<uint32_t, uint64_t>>>;
     py::class_<Dispatches, std::shared_ptr<Dispatches>>(m, "Dispatches")
         .def(py::init([](const std::vector<Given>& given) {
             if (given.empty()) throw Error(ErrorKind::internal, "A program has a dispatch");
             std::vector<Dispatches::Part> parts;
             std::vector<Groups> all;
-            for (const auto& [algorithm, numbers, groups, indirect] : given) {
+            for (const auto& [algorithm, bindings, groups, indirect] : given) {
                 std::vector<Dispatches::Place> places;
-                for (const uint32_t number : numbers)
-                    places.push_back({0, static_cast<uint32_t>(places.size()), number});
+                for (const auto& [set, binding, number] : bindings) places.push_back({set, binding, number});
                 parts.push_back({algorithm->base(), std::move(places), indirect, algorithm->name()});
                 all.push_back(groups_of(groups));
             }

@@ -577,6 +577,45 @@ void main() { imageStore(img, ivec2(gl_GlobalInvocationID.xy), vec4(value)); }""
     assert len(fill._table) == 0
 
 
+def test_calls_whose_groups_the_device_reads(mgr, needs):
+    needs(mgr, "dispatch")
+    count = mgr.kernel("""#version 450
+layout(local_size_x = 1) in;
+layout(binding = 0) buffer X { uint x[]; };
+layout(push_constant) uniform P { uint plus; };
+void main() { atomicAdd(x[0], plus); }""")
+    x, y = (mgr.tensor_t(np.zeros(1, np.uint32)) for _ in range(2))
+    groups = mgr.tensor_t(np.ones(6, np.uint32))
+    expected = 0
+    for n in range(1, 6):
+        groups.write(np.array([n, 1, 1, 2 * n, 1, 1], np.uint32))
+        count(x, indirect=groups, plus=3)
+        count.submit(x, indirect=groups, plus=n).wait()
+        mgr.sequence().record(count.bind(x, indirect=groups, plus=1)).eval()
+        count(x, indirect=groups[3:], plus=5)
+        expected += n * (3 + n + 1) + 2 * n * 5
+        assert x.read()[0] == expected
+        assert count._table.call((x,), {"indirect": groups, "plus": 0}) is None  # without Python
+        assert count._table.call((y,), {"indirect": groups, "plus": 0}) is NotImplemented
+    assert count.bind(x, indirect=groups, plus=1).groups is None
+    groups.destroy()
+    for _ in range(2):
+        with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
+            count(x, indirect=groups, plus=1)
+    del groups, x
+    gc.collect()
+    assert len(count._table) == 0
+
+
+def test_prepared_calls_have_the_kernels_latest_name(mgr, scale):
+    x, y = mgr.tensor(arange(8)), mgr.zeros(8)
+    for name in ("first", "second"):
+        scale.name = name
+        for _ in range(3):
+            scale(x, y, factor=2.0)
+            assert scale.bind(x, y, factor=2.0)._native.algorithm.name == name
+
+
 BODIES = {
     "plain": "y[i] = x[i];",
     "checked": "if (i < y.length()) y[i] = x[i];",
