@@ -238,57 +238,6 @@ def check_outs(who: str, results: Sequence[Any], outs: Sequence[Any]) -> None:
             raise InvalidArgumentError(f"{who}: out for {result.name!r} is a read-only array")
 
 
-def donated(declaration: Declaration, values: Sequence[Any], donate: Any) -> list[Tensor]:
-    """The tensors among the values that ``donate=`` names.
-
-    Raises InvalidArgumentError for others than tensors that the operation only reads and whose memory is not
-    shared, ArgumentTypeError if `donate` is of another type.
-    """
-    names = [each.name for each in declaration.parameters]
-    if donate is None or donate is False or (type(donate) is tuple and not donate):
-        return []
-    tensors = {
-        parameter.name: value
-        for parameter, value in zip(declaration.parameters, values, strict=True)
-        if isinstance(value, Tensor) and not parameter.alias
-    }
-    found: list[Tensor] = []
-    if donate is True:
-        wanted: tuple[Any, ...] = tuple(tensors)
-    elif isinstance(donate, (str, int)):
-        wanted = (donate,)
-    elif isinstance(donate, (list, tuple, set, frozenset)):
-        wanted = tuple(donate)
-        if wanted and all(type(each) is bool for each in wanted):
-            wanted = tuple(place for place, each in enumerate(wanted) if each)
-    else:
-        raise ArgumentTypeError(
-            f"{declaration.name}: donate is {kind_of(donate)}; give names or positions of arguments, or True"
-        )
-    for each in wanted:
-        name = names[each] if type(each) is int and 0 <= each < len(names) else each
-        if not isinstance(name, str) or name not in tensors:
-            raise InvalidArgumentError(
-                f"{declaration.name}: {shown(each)} cannot be donated: give names or positions of Tensor "
-                f"arguments that it does not write ({', '.join(tensors) or 'this call has none'})"
-            )
-        tensor = tensors[name]
-        tensor._require_init("be donated")
-        if tensor.read_only and not tensor.is_shared:
-            raise InvalidArgumentError(
-                f"{declaration.name}: {name} cannot be donated, because it is frozen; donate a copy: "
-                "t.to(t.manager, copy=True)"
-            )
-        if tensor.is_shared:
-            raise InvalidArgumentError(
-                f"{declaration.name}: {name} cannot be donated, because others may see its memory "
-                "(t.is_shared): it is a view, was imported, or was exported"
-            )
-        if all(each is not tensor for each in found):
-            found.append(tensor)
-    return found
-
-
 def answered(declaration: Declaration, answer: Any, outs: Sequence[Any]) -> Any:
     """The results of a call for the answer of ``eager_execute``, which goes into `outs` if there are any.
 

@@ -21,7 +21,6 @@ from .._base.errors import (
 from .._custom.arguments import (
     answered,
     checked,
-    donated,
     features_for,
     outs_of,
     plain_types,
@@ -33,7 +32,7 @@ from .._custom.program import written
 from .._custom.selection import FunctionSelection
 from .._kernels.family import Specializations
 from .._manager.default import manager as default_manager
-from .._memory.donation import Donated, end, give_back, take
+from .._memory.donation import Donated, chosen, donating, require_apart, with_taken
 from .._memory.image import Image
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
@@ -44,7 +43,7 @@ from .._sync.ordered import Order, called_in_order, fence_of, order_of, stream_o
 from .called import begun, unknown
 from .forming import made_of_specs
 from .forms import GIVEN, Facts
-from .given import flat, manager_of, places_of, refuse_donated, require_alive, with_taken
+from .given import flat, manager_of, places_of, require_alive
 from .library import Recipe, recalled
 from .op_custom import CacheInfo, OpCustom
 from .preparing import Prepared, Preparing
@@ -177,21 +176,16 @@ class Function:
         if donate is None or donate is False or (type(donate) is tuple and not donate):
             return self._evaluated(exactly, args, named, values, out)
         # Refused before anything runs.
-        given_away = donated(self._declaration, values, donate)
+        may_give = {
+            parameter.name: value
+            for parameter, value in zip(self._declaration.parameters, values, strict=True)
+            if isinstance(value, Tensor) and not parameter.alias
+        }
+        given_away = chosen(self.__name__, self._names, may_give, donate)
         outs = outs_of(self._declaration, out)
-        refuse_donated(self.__name__, given_away, (*outs, *(values[n] for n in self._prepared.written)))
-        taken = take(given_away, self.__name__)
-        reused: list[Tensor] = []
-        try:
-            results = self._evaluated(None, (), {}, with_taken(values, taken), out, taken, reused)
-        except BaseException as error:
-            if reused and not isinstance(error, Exception):
-                end(taken, self.__name__, ())  # Ctrl-C: what runs on writes there
-            else:
-                give_back(taken)
-            raise
-        end(taken, self.__name__, reused)
-        return results
+        require_apart(self.__name__, given_away, (*outs, *(values[n] for n in self._prepared.written)))
+        with donating(given_away, self.__name__) as (taken, reused):
+            return self._evaluated(None, (), {}, with_taken(values, taken), out, taken, reused)
 
     def _evaluated(
         self,
@@ -214,7 +208,7 @@ class Function:
             results = answered(self._declaration, answer, outs_of(self._declaration, out))
             if taken:
                 answers = (results,) if self._declaration.single else results
-                refuse_donated(self.__name__, [each.taken for each in taken], answers)
+                require_apart(self.__name__, [each.taken for each in taken], answers)
             return results
         if out is None:
             outs: tuple[Any, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,13 +13,12 @@ from .._custom.arguments import NUMPY_NUMBERS
 from .._custom.names import text_of
 from .._memory.image import Image
 from .._memory.memory import seen_by_others
-from .._memory.reach import place_of, root_of
+from .._memory.reach import extent_of, extents_meet, place_of
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
-    from .._memory.donation import Donated
 
 _ALIGNMENT = 256  # the largest minStorageBufferOffsetAlignment that Vulkan allows
 _NUMBERS = (int, float, bool, complex, np.generic)
@@ -72,14 +71,14 @@ def overlapping(
     if not memory or surely_apart(given, outs):
         return ()
     found = []
-    extents = [(out, _extent(out)) for out in memory if out.nbytes]
+    extents = [(out, extent_of(out)) for out in memory if out.nbytes]
     for place, value in enumerate(given):
         base = value._base if type(value) is StridedView else value
         if place in written or not isinstance(base, Tensor) or not base.nbytes:
             continue
-        own = _extent(base)
+        own = extent_of(base)
         for out, theirs in extents:
-            if not _meet(own, theirs):
+            if not extents_meet(own, theirs):
                 continue
             same = own[1] == theirs[1] and value.shape == out.shape and value.itemsize == out.itemsize
             if not (in_place and same and base is value):
@@ -126,28 +125,13 @@ def _require_apart(who: str, targets: Sequence[Any]) -> None:
                 )
 
 
-def refuse_donated(who: str, tensors: Sequence[Tensor], written: Sequence[Any]) -> None:
-    """Raises InvalidArgumentError, beginning with `who`, if a tensor to donate shares memory with one
-    that the call writes: that would end with it.
-    """
-    for tensor in tensors:
-        for each in written:
-            if isinstance(each, StridedView):
-                each = each._base
-            if isinstance(each, Tensor) and (tensor is each or _meet(_extent(tensor), _extent(each))):
-                raise InvalidArgumentError(
-                    f"{who}: the donated {tensor._describe()} shares memory with a result, which would "
-                    "end with it: donate nothing, the result is in its memory already"
-                )
-
-
 def _share_elements(one: Tensor | StridedView, other: Tensor | StridedView) -> bool:
     """Whether two tensors or parts of tensors share an element."""
     if not one.nbytes or not other.nbytes:
         return False
     bases = [each._base if isinstance(each, StridedView) else each for each in (one, other)]
-    extents = [_extent(each) for each in bases]
-    if not _meet(*extents):
+    extents = [extent_of(each) for each in bases]
+    if not extents_meet(*extents):
         return False
     arrays = []
     for each, base, (_, begin, _) in zip((one, other), bases, extents, strict=True):
@@ -174,22 +158,6 @@ class _Addressed:
             "strides": strides,
             "typestr": f"|V{itemsize}",
         }
-
-
-def _meet(one: tuple[Any, int, int], other: tuple[Any, int, int]) -> bool:
-    """Whether two extents share bytes."""
-    return bool(one[0] == other[0]) and one[1] < other[2] and other[1] < one[2]
-
-
-def _extent(tensor: Tensor) -> tuple[Any, int, int]:
-    """An address space, the first byte in it and that after the last. Two tensors over the same memory of the
-    process, such as two imports of an array, differ in all but these.
-    """
-    address = tensor._native.host_address
-    if address:
-        return "host", address, address + tensor.nbytes
-    offset = tensor._native.vk_offset
-    return id(root_of(tensor)), offset, offset + tensor.nbytes
 
 
 def manager_of(who: str, given: Iterable[Any]) -> Manager | None:
@@ -251,16 +219,3 @@ def require_alive(given: Sequence[Any]) -> None:
 def places_of(given: Sequence[Any], tensors: Sequence[Tensor]) -> list[int]:
     """The places of `tensors` among all that is given, lists one by one."""
     return [place for place, each in enumerate(flat(given)) if any(each is tensor for tensor in tensors)]
-
-
-def with_taken(values: Sequence[Any], donated: Sequence[Donated]) -> list[Any]:
-    """`values` with what the call has taken instead of donated tensors, in lists and parts, too."""
-    return [_with_taken(each, {id(one.given): one.taken for one in donated}) for each in values]
-
-
-def _with_taken(value: Any, instead: Mapping[int, Tensor]) -> Any:
-    if type(value) is list:
-        return [_with_taken(each, instead) for each in value]
-    if type(value) is StridedView and id(value.base) in instead:
-        return StridedView(instead[id(value.base)], value._first, value._shape, value._strides)
-    return instead.get(id(value), value)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .._shaders.signature import Signature
     from .kernel import Kernel
 
-_OPTIONS = ("grid", "groups", "indirect", "out", "uses", "bind", "push", "wait", "signal")
+_OPTIONS = ("grid", "groups", "indirect", "out", "uses", "bind", "push", "wait", "signal", "donate")
 
 
 class CallSignature:

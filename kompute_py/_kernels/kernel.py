@@ -29,8 +29,10 @@ from .._base.errors import (
 from .._device.device import require_manager
 from .._device.owner import owner
 from .._launches.grid import Spelling
+from .._memory.donation import chosen, donating, require_apart, with_taken
 from .._memory.lending import Lending
 from .._memory.memory import Memory
+from .._memory.tensor import Tensor
 from .._recording.preload import Ahead, preload, report_built
 from .._shaders.constants import NO_SPECIALIZATION
 from .._shaders.module import ShaderModule, naming
@@ -41,7 +43,7 @@ from .call import Call
 from .call_signature import CallSignature
 from .family import Specializations
 from .operation import OpKernel, OpReloadableKernel, OpWatchedKernel
-from .prepared import table_for, teach
+from .prepared import sources, table_for, teach
 from .version import Version
 
 if TYPE_CHECKING:
@@ -93,8 +95,8 @@ class Kernel:
     **Arguments.** Bindings by position (in the order of set and binding) or by name: the instance's name,
     else that of the block's only member, else the block's. Push-constant members by name. ``out=`` stands for
     the only binding that is written; ``bind={...}`` and ``push={...}`` take names that are no Python
-    identifiers, or that clash with `grid`, `groups`, `indirect`, `out`, `uses`, `bind`, `push`, `wait` and
-    `signal`. A block of fixed size that the shader only reads, such as a uniform
+    identifiers, or that clash with `grid`, `groups`, `indirect`, `out`, `uses`, `bind`, `push`, `wait`,
+    `signal` and `donate`. A block of fixed size that the shader only reads, such as a uniform
     buffer, takes ``{member: value}``, too. A buffer reference (GL_EXT_buffer_reference) among the push
     constants takes a Tensor. Tensors with addresses that the shader finds in memory instead are named in
     ``uses=[...]``, to be kept alive.
@@ -137,7 +139,9 @@ class Kernel:
     A call blocks until the device is done. Results in tensors stay on the device: ``t.read()``, or record
     `bind` before OpSyncLocal. `submit` does not block. ``wait=`` and ``signal=`` of both are as in
     `Sequence.eval_async`: a call waits for `wait` before it looks at its arguments, and signals at its end,
-    on the host; an error signals nothing.
+    on the host; an error signals nothing. ``donate=`` of a call (names or positions of Tensors that the
+    shader only reads, or True for all of these) ends them after the call, so that their memory is free for
+    the next one; a call that fails gives them back.
 
     **Host copies.** What a tensor or image was made from is uploaded once, before the first use of its device
     memory by anything. After that, only OpSyncDevice and `write` bring what you change in ``t.data()`` to the
@@ -280,8 +284,19 @@ class Kernel:
                     self._watch()
                 return result
             if "wait" not in keywords and "signal" not in keywords:
-                return self._run(args, keywords)
+                return self._donating(args, **keywords) if "donate" in keywords else self._run(args, keywords)
         return called_in_order(self, args, keywords)
+
+    def _donating(self, args: tuple[Any, ...], /, donate: Any = (), **keywords: Any) -> Any:
+        signature, values = self.signature, [*args, *keywords.values()]
+        given = sources(signature, args, keywords)
+        parameters = [(each, values[given[i]]) for i, each in enumerate(signature.parameters) if i in given]
+        tensors = {each.name: t for each, t in parameters if isinstance(t, Tensor) and not each.written}
+        given_away = chosen(self.name, [each.name for each in signature.parameters], tensors, donate)
+        require_apart(self.name, given_away, [each for parameter, each in parameters if parameter.written])
+        with donating(given_away, self.name) as (taken, _):
+            values = with_taken(values, taken)
+            return self(*values[: len(args)], **dict(zip(keywords, values[len(args) :], strict=True)))
 
     def _run(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         self._lending.begin()

@@ -24,7 +24,7 @@ from .version import Version
 
 _MOST_ENTRIES = 16384
 """Descriptor sets that a kernel keeps, some 3 KiB of host memory each."""
-_RESERVED = ("grid", "groups", "indirect", "uses", "bind", "push", "wait", "signal")
+_RESERVED = ("grid", "groups", "indirect", "uses", "bind", "push", "wait", "signal", "donate")
 
 
 def table_for(version: Version) -> _native.CallTable:

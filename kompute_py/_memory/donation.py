@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .memory import seen_by_others
-from .tensor import buffer_tensor
+from .reach import meet
+from .strided import StridedView
+from .tensor import Tensor, buffer_tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from .tensor import Tensor
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 class Donated(NamedTuple):
@@ -23,6 +25,97 @@ class Donated(NamedTuple):
     """Its memory, for the call alone."""
     alone: bool
     """Whether nothing else refers to the memory, so that a result may have it."""
+
+
+def chosen(who: str, names: Sequence[str], tensors: Mapping[str, Tensor], donate: Any) -> list[Tensor]:
+    """The tensors that ``donate=`` names, of those that a call with parameters of these `names` may take.
+
+    Raises InvalidArgumentError for others, and for tensors with memory that is shared or frozen;
+    ArgumentTypeError if `donate` is of another type.
+    """
+    if donate is None or donate is False or (type(donate) is tuple and not donate):
+        return []
+    found: list[Tensor] = []
+    if donate is True:
+        wanted: tuple[Any, ...] = tuple(tensors)
+    elif isinstance(donate, (str, int)):
+        wanted = (donate,)
+    elif isinstance(donate, (list, tuple, set, frozenset)):
+        wanted = tuple(donate)
+        if wanted and all(type(each) is bool for each in wanted):
+            wanted = tuple(place for place, each in enumerate(wanted) if each)
+    else:
+        raise ArgumentTypeError(
+            f"{who}: donate is {kind_of(donate)}; give names or positions of arguments, or True"
+        )
+    for each in wanted:
+        name = names[each] if type(each) is int and 0 <= each < len(names) else each
+        if not isinstance(name, str) or name not in tensors:
+            raise InvalidArgumentError(
+                f"{who}: {shown(each)} cannot be donated: give names or positions of Tensor arguments that "
+                f"it does not write ({', '.join(tensors) or 'this call has none'})"
+            )
+        tensor = tensors[name]
+        tensor._require_init("be donated")
+        if tensor.read_only and not tensor.is_shared:
+            raise InvalidArgumentError(
+                f"{who}: {name} cannot be donated, because it is frozen; donate a copy: "
+                "t.to(t.manager, copy=True)"
+            )
+        if tensor.is_shared:
+            raise InvalidArgumentError(
+                f"{who}: {name} cannot be donated, because others may see its memory (t.is_shared): it is a "
+                "view, was imported, or was exported"
+            )
+        if all(each is not tensor for each in found):
+            found.append(tensor)
+    return found
+
+
+def require_apart(who: str, tensors: Iterable[Tensor], written: Iterable[Any]) -> None:
+    """Raises InvalidArgumentError, beginning with `who`, if a tensor to donate shares memory with one that
+    the call writes: that would end with it.
+    """
+    targets = [each._base if isinstance(each, StridedView) else each for each in written]
+    for tensor in tensors:
+        for each in targets:
+            if isinstance(each, Tensor) and (tensor is each or meet(tensor, each)):
+                raise InvalidArgumentError(
+                    f"{who}: the donated {tensor._describe()} shares memory with a result, which would end "
+                    "with it: donate nothing, the result is in its memory already"
+                )
+
+
+@contextmanager
+def donating(tensors: Iterable[Tensor], taker: str) -> Iterator[tuple[list[Donated], list[Tensor]]]:
+    """Takes tensors for a call of `taker`: they end with it, and the caller has them again if it raises. The
+    second list is for those that give their memory to a result.
+    """
+    taken = take(tensors, taker)
+    reused: list[Tensor] = []
+    try:
+        yield taken, reused
+    except BaseException as error:
+        if reused and not isinstance(error, Exception):
+            end(taken, taker, ())  # Ctrl-C: the work that runs on writes there
+        else:
+            give_back(taken)
+        raise
+    end(taken, taker, reused)
+
+
+def with_taken(values: Iterable[Any], donated: Iterable[Donated]) -> list[Any]:
+    """`values` with the memory that a call has taken instead of donated tensors, in lists and parts, too."""
+    instead = {id(each.given): each.taken for each in donated}
+    return [_with_taken(each, instead) for each in values]
+
+
+def _with_taken(value: Any, instead: Mapping[int, Tensor]) -> Any:
+    if type(value) is list:
+        return [_with_taken(each, instead) for each in value]
+    if type(value) is StridedView and id(value.base) in instead:
+        return StridedView(instead[id(value.base)], value._first, value._shape, value._strides)
+    return instead.get(id(value), value)
 
 
 def take(tensors: Iterable[Tensor], taker: str) -> list[Donated]:

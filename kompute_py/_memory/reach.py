@@ -53,6 +53,27 @@ def root_of(tensor: Tensor) -> Tensor:
     return tensor
 
 
+def extents_meet(one: tuple[Any, int, int], other: tuple[Any, int, int]) -> bool:
+    """Whether two extents share bytes."""
+    return bool(one[0] == other[0]) and one[1] < other[2] and other[1] < one[2]
+
+
+def extent_of(tensor: Tensor) -> tuple[Any, int, int]:
+    """An address space, the first byte in it and that after the last. Two tensors over the same memory of the
+    process, such as two imports of an array, differ in all but these.
+    """
+    address = tensor._native.host_address
+    if address:
+        return "host", address, address + tensor.nbytes
+    offset = tensor._native.vk_offset
+    return id(root_of(tensor)), offset, offset + tensor.nbytes
+
+
+def meet(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors share bytes."""
+    return extents_meet(extent_of(one), extent_of(other))
+
+
 def place_of(view: StridedView) -> tuple[Any, ...]:
     """All that the reach of a part depends on, besides the device."""
     root, offset = root_of(view._base), view._base.vk_offset

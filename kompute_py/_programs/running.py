@@ -24,7 +24,7 @@ from .._base.texels import ImageSize, parse_format
 from .._base.types import MemoryTypes
 from .._files.tensors import load_tensors
 from .._kernels.kernel import Kernel
-from .._memory.donation import end, give_back, take
+from .._memory.donation import chosen, donating, with_taken
 from .._memory.image import Image
 from .._memory.making import new_tensor
 from .._memory.memory import Memory
@@ -379,17 +379,12 @@ class Recorded:
         self, /, *args: Any, out: Any = None, donate: Any = (), wait: Any = (), signal: Any = (), **named: Any
     ) -> Any:
         form, given = self.form(args, named)
-        taken = take(form.donated(given, donate), self.name)
-        try:
-            for each in taken:
-                given = [each.taken if value is each.given else value for value in given]
+        names = [value.name for value in form.inputs]
+        tensors = {name: each for name, each in zip(names, given, strict=True) if isinstance(each, Tensor)}
+        with donating(chosen(self.name, names, tensors, donate), self.name) as (taken, _):
+            given = with_taken(given, taken)
             with ordered(wait, signal):
-                result = form.call(given, out)
-        except BaseException:
-            give_back(taken)
-            raise
-        end(taken, self.name, ())
-        return result
+                return form.call(given, out)
 
     def submit(self, /, *args: Any, out: Any = None, wait: Any = (), signal: Any = (), **named: Any) -> Fence:
         """See `ProgramEntry.submit`."""
@@ -455,28 +450,6 @@ class RecordedForm:
             if name not in given:
                 raise ArgumentTypeError(f"{self.name} lacks the input {name!r}: {text}")
         return [given[name] for name in names]
-
-    def donated(self, given: list[Any], donate: Any) -> list[Tensor]:
-        """The tensors to donate: names, positions, or True for all."""
-        if donate is None or donate is False or (isinstance(donate, (tuple, list)) and not donate):
-            return []
-        names = [value.name for value in self.inputs]
-        chosen = (
-            range(len(names)) if donate is True else donate if isinstance(donate, (tuple, list)) else [donate]
-        )
-        found = []
-        for each in chosen:
-            place = names.index(each) if isinstance(each, str) and each in names else each
-            if not isinstance(place, int) or not 0 <= place < len(names):
-                raise InvalidArgumentError(
-                    f"{self.name}: donate has {shown(each)}; its inputs are {', '.join(names)}"
-                )
-            if not isinstance(given[place], Tensor) or given[place].is_shared:
-                raise InvalidArgumentError(
-                    f"{self.name}: {names[place]} cannot be donated: give a Tensor with its own memory"
-                )
-            found.append(given[place])
-        return found
 
     def _checked(self, value: c.Value, given: Any) -> Any:
         """An argument for an input: memory of this Manager, or an array of its dtype and shape."""

@@ -8,7 +8,7 @@ import pytest
 
 import kompute_py as kp
 
-OPTIONS = ("grid", "groups", "indirect", "out", "uses", "bind", "push", "wait", "signal")
+OPTIONS = ("grid", "groups", "indirect", "out", "uses", "bind", "push", "wait", "signal", "donate")
 
 
 def listed(kernel):
@@ -45,7 +45,7 @@ def listed(kernel):
 def test_inspect_has_the_arguments(mgr, blocks, body, arguments):
     kernel = mgr.kernel(f"#version 450\nlayout(local_size_x = 1) in;\n{blocks}\nvoid main() {{ {body} }}")
     assert listed(kernel) == arguments
-    assert tuple(inspect.signature(kernel).parameters)[-9:] == OPTIONS
+    assert tuple(inspect.signature(kernel).parameters)[-len(OPTIONS) :] == OPTIONS
 
 
 def test_the_class_has_the_signature_of_its_construction():
