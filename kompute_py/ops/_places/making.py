@@ -168,8 +168,9 @@ class _Linspace(_Making):
     """`num` numbers at equal distances from `start` to `stop`, as ``np.linspace``; `stop` itself only with
     `endpoint`.
 
-    If `start` or `stop` is complex, or `dtype`, the numbers are, by default complex64: their real and
-    imaginary parts are such numbers, and it runs four operations.
+    The dtype is float32 by default, not NumPy's float64. If `start` or `stop` is complex, or `dtype`, the
+    numbers are, by default complex64: their real and imaginary parts are such numbers, and it runs four
+    operations.
 
     Raises InvalidArgumentError for a negative `num`, for numbers that are not finite and for other dtypes
     than floats and complex ones; UnimplementedError if the device lacks the dtype.
