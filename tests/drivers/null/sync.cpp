@@ -1,8 +1,6 @@
 // Timeline semaphores as the host sees them.
 #include "entry_points.hpp"
 
-#include <algorithm>
-
 namespace kpnull {
 
 void signal_from_host(Device& device, Semaphore& semaphore, uint64_t value);
