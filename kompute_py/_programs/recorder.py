@@ -290,7 +290,7 @@ class Recorder:
                 name,
                 shader=self.shader(found["shader"].made_of(), name, found["shader"]),
                 constants=c.Constants(data, tuple(places)),
-                arguments=tuple(self.argument(each) for each in found["arguments"]),
+                arguments=tuple(self.argument(*each) for each in found["arguments"]),
                 groups=found["groups"],
                 push=found["push"],
                 indirect=None if found["indirect"] is None else self.range(*found["indirect"]),
@@ -318,17 +318,12 @@ class Recorder:
         name = content.name.removeprefix("OpHostCall ")
         return c.Step("host", name, reads=lists[0], writes=lists[1])
 
-    def argument(self, given: tuple[Any, ...]) -> c.Argument:
+    def argument(
+        self, set: int, binding: int, element: int, place: Any, sampler: Any, texels: Any
+    ) -> c.Argument:
         """An argument of a dispatch."""
-        set_, binding, element, place, sampler, texels = given
-        return c.Argument(
-            set_,
-            binding,
-            element,
-            None if place is None else self.range(*place),
-            None if sampler is None else c.SamplerForm(*sampler),
-            texels,
-        )
+        range = None if place is None else self.range(*place)
+        return c.Argument(set, binding, element, range, sampler and c.SamplerForm(*sampler), texels)
 
     def shader_of(self, module: ShaderModule, name: str) -> int:
         """The number of a module."""
@@ -413,14 +408,12 @@ class Recorder:
         ]
         entries = tuple(
             entry._replace(
-                recordings=tuple(
-                    each._replace(steps=_trimmed(each.steps, spans, synced)) for each in entry.recordings
-                )
+                recordings=tuple(r._replace(steps=_trimmed(r.steps, synced)) for r in entry.recordings)
             )
             for entry in self.entries
         )
-        values = tuple(value._replace(offset=value.offset - spans[value.block][0]) for value in self.values)
-        return c.Part("", entries, tuple(self.made), tuple(blocks), values), contents
+        moved = _moved((entries, tuple(self.values)), spans)
+        return c.Part("", moved[0], tuple(self.made), tuple(blocks), moved[1]), contents
 
     def _spans(self, roots: list[_Root]) -> list[tuple[int, int]]:
         """The bytes of each root that the program uses."""
@@ -510,15 +503,8 @@ def _streams_of(name: str, what: Any, manager: Callable[[], Manager]) -> tuple[M
     return what.manager, streams
 
 
-def _trimmed(steps: tuple[c.Step, ...], spans: list[tuple[int, int]], synced: set[int]) -> tuple[c.Step, ...]:
-    """The steps over blocks that begin where they are used, without syncs of others than `synced`."""
-
-    def range(of: c.Range) -> c.Range:
-        return of._replace(offset=of.offset - spans[of.block][0])
-
-    def value(of: c.Value) -> c.Value:
-        return of._replace(offset=of.offset - spans[of.block][0])
-
+def _trimmed(steps: tuple[c.Step, ...], synced: set[int]) -> tuple[c.Step, ...]:
+    """The steps without syncs of other blocks than `synced`."""
     made = []
     for step in steps:
         ranges = step.ranges
@@ -526,21 +512,19 @@ def _trimmed(steps: tuple[c.Step, ...], spans: list[tuple[int, int]], synced: se
             ranges = tuple(each for each in ranges if each.block in synced)
             if not ranges:
                 continue
-        made.append(
-            step._replace(
-                ranges=tuple(range(each) for each in ranges),
-                arguments=tuple(
-                    each if each.range is None else each._replace(range=range(each.range))
-                    for each in step.arguments
-                ),
-                indirect=None if step.indirect is None else range(step.indirect),
-                swaps=tuple((range(one), range(other)) for one, other in step.swaps),
-                steps=_trimmed(step.steps, spans, synced),
-                reads=tuple(value(each) for each in step.reads),
-                writes=tuple(value(each) for each in step.writes),
-            )
-        )
+        made.append(step._replace(ranges=ranges, steps=_trimmed(step.steps, synced)))
     return tuple(made)
+
+
+def _moved(item: Any, spans: list[tuple[int, int]]) -> Any:
+    """`item`, or the tuple of items, over blocks that begin where they are used."""
+    if isinstance(item, (c.Range, c.Value)):
+        return item._replace(offset=item.offset - spans[item.block][0])
+    if not isinstance(item, tuple):
+        return item
+    made = [_moved(each, spans) for each in item]
+    make: Callable[[Iterable[Any]], Any] = getattr(item, "_make", tuple)  # a NamedTuple's
+    return make(made)
 
 
 def _all_ranges(step: c.Step) -> Iterator[c.Range]:

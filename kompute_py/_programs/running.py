@@ -454,29 +454,29 @@ class RecordedForm:
     def _checked(self, value: c.Value, given: Any) -> Any:
         """An argument for an input: memory of this Manager, or an array of its dtype and shape."""
         what = f"{self.name}: {value.name}"
-        dtype = c.dtype_of(value.dtype)
-        if isinstance(given, StridedView):
-            given = given.read()
+        if isinstance(given, Memory):
+            return self._fitting(what, value, given)
+        listed = not hasattr(given, "__array__") and not hasattr(given, "__dlpack__")
+        array = given.read() if isinstance(given, StridedView) else to_array(given, what)
+        if listed and array.shape == value.shape:
+            return matching(array, c.dtype_of(value.dtype), array.size, what).reshape(value.shape)
+        self._fitting(what, value, array)
+        return np.ascontiguousarray(array, c.dtype_of(value.dtype)).reshape(value.shape)
+
+    def _fitting(self, what: str, value: c.Value, given: Any) -> Any:
+        """`given`, if it has the dtype and shape of the value, and is of this Manager."""
         if isinstance(given, Memory):
             given._require_init(f"be given to {self.name}")
             if given._manager is not self.loaded.manager:
                 raise InvalidArgumentError(f"{what} belongs to another Manager: copy it over with .to(mgr)")
-            if given._shape == value.shape and given._dtype == dtype:
-                return given
-            shape, kind = given._shape, given._dtype
-        else:
-            listed = not hasattr(given, "__array__") and not hasattr(given, "__dlpack__")
-            array = to_array(given, what)
-            if listed and array.shape == value.shape:
-                return matching(array, dtype, array.size, what).reshape(value.shape)
-            if array.shape == value.shape and array.dtype.newbyteorder("=") == dtype:
-                return np.ascontiguousarray(array, dtype).reshape(value.shape)
-            shape, kind = array.shape, array.dtype
-        if kind != dtype:
+        if given.dtype.newbyteorder("=") != c.dtype_of(value.dtype):
             raise ArgumentTypeError(
-                f"{what} has dtype {kind}; it was recorded for {dtype}: convert it with astype(...)"
+                f"{what} has dtype {given.dtype}; it was recorded for {value.dtype}: convert it with "
+                "astype(...)"
             )
-        raise InvalidArgumentError(f"{what} has shape {shape}; it was recorded for {value.shape}")
+        if given.shape != value.shape:
+            raise InvalidArgumentError(f"{what} has shape {given.shape}; it was recorded for {value.shape}")
+        return given
 
     def _outs(self, out: Any, given: list[Any]) -> list[Any]:
         """The memory or the arrays of the results."""
@@ -489,17 +489,10 @@ class RecordedForm:
             raise InvalidArgumentError(f"{self.name} has {len(self.outputs)} results; out has {len(outs)}")
         for value, each in zip(self.outputs, outs, strict=True):
             what = f"{self.name}: out for {value.name}"
-            if not isinstance(each, Memory):
+            if isinstance(each, Memory):
+                self._fitting(what, value, each)
+            else:
                 check_out(each, c.dtype_of(value.dtype), value.shape, lambda what=what: what)  # type: ignore[misc]
-                continue
-            each._require_init(f"be written by {self.name}")
-            if each._manager is not self.loaded.manager:
-                raise InvalidArgumentError(f"{what} belongs to another Manager")
-            if each._shape != value.shape or each._dtype != c.dtype_of(value.dtype):
-                raise InvalidArgumentError(
-                    f"{what} is {each._describe()}; the result has shape {value.shape} and dtype "
-                    f"{value.dtype}"
-                )
         return outs
 
     def _like(self, value: c.Value) -> Any:
