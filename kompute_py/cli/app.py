@@ -19,7 +19,15 @@ from rich.table import Table
 
 from .._base.errors import KomputeError, KomputeWarning, NotFoundError
 from . import bench, caches, profiling, programs, running, shaders, starting
-from .common import Traceback, device_of, forget_options, output_console, require, wants_traceback
+from .common import (
+    LateProgress,
+    Traceback,
+    device_of,
+    forget_options,
+    output_console,
+    require,
+    wants_traceback,
+)
 from .options import with_options
 from .output import PROGRAM, accept_old_code_pages, as_options, one_line
 
@@ -78,8 +86,6 @@ def demo_command(
             f"the demo is not installed ({error.name} is missing): install kompute-py[demo] again, "
             "or run ./dev demo in the sources"
         ) from None
-    from .progress import LateProgress
-
     console = output_console()
     with LateProgress(console, STEP_COUNT) as progress:
         result = run_demo(image, device=device_of(device), out=out, progress=progress.step)

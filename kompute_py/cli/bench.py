@@ -11,9 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from .._base.text import binary_size
-from .common import Traceback, output_console
+from .common import LateProgress, Traceback, output_console
 from .options import CompileOptions, Given
-from .progress import LateProgress
 from .running import duration, launchable, opened
 
 if TYPE_CHECKING:

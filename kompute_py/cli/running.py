@@ -17,9 +17,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from .._base.errors import InvalidArgumentError, NotFoundError
-from .common import Traceback, device_of, output_console
+from .common import LateProgress, Traceback, device_of, output_console
 from .options import LAUNCH_PANEL, CompileOptions, Given, InputArgument
-from .progress import LateProgress
 from .shaders import compiled
 
 if TYPE_CHECKING:

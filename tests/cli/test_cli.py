@@ -14,7 +14,7 @@ from rich.console import Console
 
 import kompute_py as kp
 from kompute_py import _native
-from kompute_py.cli import main, progress
+from kompute_py.cli import common, main
 from kompute_py.cli.info import missing, validation_advice
 
 # What the commands print; test_demo.py runs the demo on each driver.
@@ -295,7 +295,7 @@ def test_info_without_extras_ends_silently_if_its_reader_does():
 def show_progress(terminal, seconds):
     text = io.StringIO()
     console = Console(file=text, force_terminal=terminal, width=80)
-    with progress.LateProgress(console, 2) as bar:
+    with common.LateProgress(console, 2) as bar:
         bar.step("first")
         time.sleep(seconds)
         bar.step("second")
@@ -303,7 +303,7 @@ def show_progress(terminal, seconds):
 
 
 def test_progress_shows_when_it_takes_long(monkeypatch):
-    monkeypatch.setattr(progress, "_PATIENCE", 0.05)
+    monkeypatch.setattr(common, "_PATIENCE", 0.05)
     monkeypatch.setenv("TERM", "xterm")  # on a dumb one rich draws no bars
     assert "first" in show_progress(True, 0.5)
     assert show_progress(False, 0.2) == ""
