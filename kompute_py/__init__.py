@@ -375,7 +375,7 @@ def __dir__() -> list[str]:
     return sorted([*__all__, *_LATER_MODULES, *(name for name in globals() if name.startswith("__"))])
 
 
-_LATER_MODULES = ("errors", "notebook", "ops", "random", "typing")
+_LATER_MODULES = ("dask", "errors", "notebook", "ops", "random", "typing")
 
 if not TYPE_CHECKING:  # so that a checker of types knows the names that there are
 

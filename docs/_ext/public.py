@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import kompute_py as kp
+import kompute_py.dask
 import kompute_py.errors
 import kompute_py.notebook
 import kompute_py.ops
@@ -25,7 +26,14 @@ PACKAGE = "kompute_py"
 
 def public_objects() -> Iterator[tuple[str, Any]]:
     """The public names with their objects: "kompute_py.Tensor", "kompute_py.errors.Diagnostic"."""
-    for module in (kp, kompute_py.errors, kompute_py.notebook, kompute_py.ops, kompute_py.random):
+    for module in (
+        kp,
+        kompute_py.dask,
+        kompute_py.errors,
+        kompute_py.notebook,
+        kompute_py.ops,
+        kompute_py.random,
+    ):
         for name in module.__all__:
             if module is kp or not hasattr(kp, name):
                 yield f"{module.__name__}.{name}", getattr(module, name)

@@ -30,7 +30,7 @@ class Player:
     ) -> None:
         self.call = call
         self.state = state
-        self.milliseconds = 0.0
+        self.milliseconds: float = 0.0
         """The time that the last frame took, with `before`."""
         self._before = before
         self._limits = limits

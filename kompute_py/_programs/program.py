@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -194,6 +195,10 @@ class ProgramEntry:
         Raises what a call raises for the device.
         """
         self._target((), {}).preload()
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """Pickles by content, with its program; state begins anew. A Manager of `Program.on` stays behind."""
+        return operator.getitem, (Program._of(self._core), self._name)
 
     @property
     def name(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from email import message_from_string
 from importlib import metadata
 from pathlib import Path
 
@@ -22,15 +23,18 @@ EXTRAS = {
     "all",
     "cli",
     "demo",
+    "dask",
     "dev",
     "examples",
     "hlsl",
     "lint",
     "notebook",
     "plot",
+    "show",
     "slang",
     "test",
     "torch",
+    "video",
     "wheel",
 }
 
@@ -39,7 +43,8 @@ pytestmark = pytest.mark.own_driver
 
 @pytest.fixture(scope="module")
 def package():
-    return metadata.metadata("kompute-py")
+    # Not metadata.metadata: a newer importlib_metadata, which other packages bring, takes its place.
+    return message_from_string(metadata.distribution("kompute-py").read_text("METADATA"))
 
 
 def code_of(text):

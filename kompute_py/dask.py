@@ -1,0 +1,359 @@
+"""Kernels, functions and programs over Dask arrays: blocks run on the devices of many processes and machines.
+
+Needs Dask (the extra ``dask``). Import it as ``import kompute_py.dask``, or use ``kp.dask``.
+
+Dask splits the array, moves blocks, runs again what a lost worker had, and shows progress; this module runs a
+block on the worker's device. A kernel, a function or an entry of a program is sent by its content, with no
+source and no Manager: each worker process uses its own, `kp.manager()`, or one that `ManagerPlugin` made.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._base.digest import digest
+from ._base.errors import (
+    ArgumentTypeError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    kind_of,
+)
+from ._kernels.kernel import Kernel
+from ._manager.default import set_manager
+from ._manager.manager import Manager
+from ._memory.memory import Memory
+from ._programs.program import Program
+
+try:
+    import dask
+    import dask.array as da
+    from distributed import WorkerPlugin
+except ImportError as _error:
+    raise FailedPreconditionError(
+        f"kompute_py.dask needs Dask ({_error}): pip install 'kompute-py[dask]'"
+    ) from None
+
+if TYPE_CHECKING:
+    _Plugin = object
+else:
+    _Plugin = WorkerPlugin
+
+__all__ = ["ManagerPlugin", "delayed", "map_blocks", "map_overlap", "reduction"]
+
+_Work = Callable[..., Any]
+"""A Kernel, a Function, a ProgramEntry, or a function of NumPy arrays."""
+_MOST_LOADED = 64
+"""The number of kernels and programs that a process keeps loaded for the tasks to come."""
+
+
+def map_blocks(
+    work: _Work,
+    *arrays: Any,
+    dtype: Any = None,
+    chunks: Any = None,
+    drop_axis: Any = (),
+    new_axis: Any = None,
+    name: str | None = None,
+    **arguments: Any,
+) -> Any:
+    """Calls `work` with each block of Dask arrays; returns the Dask array of the results.
+
+    ::
+
+        image = da.from_zarr("image.zarr")
+        brighter = kp.dask.map_blocks(scale, image, factor=2.0)
+
+    `work` is a kernel, a function of `kp.ops` or one of yours, an entry of a program, or any function of
+    NumPy arrays. It is called with the blocks, as NumPy arrays, then with `arguments` (push constants of a
+    kernel, ``axis=1`` of a function). It gives one array; a kernel leaves out the output that is to be made,
+    or returns the array that it writes. Numbers and NumPy arrays among `arrays` are given as they are to
+    numbers, and in blocks to arrays.
+
+    `dtype` is that of the results, by default that of the first array. `chunks`, `drop_axis` and `new_axis`
+    are those of ``dask.array.map_blocks``, for results of other shapes than the blocks have. `name` stands
+    in Dask's task names and on its dashboard, by default the kernel's or function's.
+
+    Nothing runs before the result is computed. Raises ArgumentTypeError if `work` is none of these or no
+    Dask array is given. When a task runs, it raises the errors of the call; and InvalidArgumentError for a
+    result of another dtype, or of another shape than the blocks without `chunks`, instead of wrong numbers.
+
+    >>> import dask.array as da, kompute_py.dask
+    >>> x = da.arange(6, chunks=3, dtype=np.float32)
+    >>> kp.dask.map_blocks(kp.ops.multiply, x, 2.0).compute()
+    array([ 0.,  2.,  4.,  6.,  8., 10.], dtype=float32)
+    """
+    first = _first(arrays, "map_blocks")
+    task = _task(work, "map_blocks")
+    wanted = np.dtype(first.dtype if dtype is None else dtype)
+    keeps = chunks is None and new_axis is None and not (drop_axis or drop_axis == 0)
+    return da.map_blocks(
+        _Block(task, wanted, keeps, arguments),
+        *arrays,
+        dtype=wanted,
+        chunks=chunks,
+        drop_axis=drop_axis,
+        new_axis=new_axis,
+        token=name or task.name,
+        meta=np.empty((0,) * first.ndim, wanted),
+    )
+
+
+def map_overlap(
+    work: _Work,
+    array: Any,
+    depth: Any,
+    *,
+    boundary: Any = "reflect",
+    dtype: Any = None,
+    name: str | None = None,
+    **arguments: Any,
+) -> Any:
+    """Calls `work` with each block of a Dask array and a halo of its neighbours' elements.
+
+    ::
+
+        smooth = kp.dask.map_overlap(blur, volume, depth=2)
+
+    `depth` is the halo's width, for each axis or by axis in a dict, and `boundary` what lies beyond the
+    array: "reflect", "nearest", "periodic", a number, or "none" (blocks at the border have less), as in
+    ``dask.array.map_overlap``. The result of a call has the shape of what it was given, and the halo is cut
+    off. The rest is as for `map_blocks`.
+
+    Raises ArgumentTypeError if `work` cannot be called or `array` is not a Dask array.
+
+    >>> import dask.array as da, kompute_py.dask
+    >>> x = da.arange(8, chunks=4, dtype=np.float32)
+    >>> kp.dask.map_overlap(kp.ops.flip, x, depth=1).compute()
+    array([3., 2., 1., 0., 7., 6., 5., 4.], dtype=float32)
+    """
+    _first([array], "map_overlap")
+    task = _task(work, "map_overlap")
+    wanted = np.dtype(array.dtype if dtype is None else dtype)
+    return da.map_overlap(
+        _Block(task, wanted, True, arguments),
+        array,
+        depth=depth,
+        boundary=boundary,
+        dtype=wanted,
+        token=name or task.name,
+        meta=np.empty((0,) * array.ndim, wanted),
+    )
+
+
+def reduction(
+    work: _Work,
+    array: Any,
+    *,
+    combine: _Work | None = None,
+    axis: Any = None,
+    keepdims: bool = False,
+    dtype: Any = None,
+    split_every: Any = None,
+    name: str | None = None,
+    **arguments: Any,
+) -> Any:
+    """Reduces a Dask array in two stages: `work` each block, then `combine` the results, in a tree.
+
+    ::
+
+        total = kp.dask.reduction(kp.ops.sum, volume, dtype=np.float64)
+        largest = kp.dask.reduction(kp.ops.max, volume, axis=0)
+
+    Both are called with an array, ``axis=`` (a tuple) and ``keepdims=True``, as NumPy's reductions are;
+    `arguments` go to `work` alone. `combine` is `work` by default, which is right for sums, products,
+    maxima, minima, any and all; for a mean, divide the sum. `axis` is an int, several, or all (None).
+    `split_every` is the number of results that one call combines.
+
+    Sums of floats depend on the blocks: each is summed on its own. `dtype` is that of the result, by default
+    the array's; with another, `work` and `combine` get ``dtype=``, too. The rest is as for `map_blocks`.
+
+    >>> import dask.array as da, kompute_py.dask
+    >>> x = da.arange(10, chunks=4, dtype=np.float32)
+    >>> float(kp.dask.reduction(kp.ops.sum, x).compute())
+    45.0
+    """
+    _first([array], "reduction")
+    task = _task(work, "reduction")
+    wanted = np.dtype(array.dtype if dtype is None else dtype)
+    more = {} if dtype is None else {"dtype": wanted}
+    combined = task if combine is None else _task(combine, "reduction")
+    return da.reduction(
+        array,
+        chunk=_Block(task, wanted, False, {**arguments, **more}),
+        aggregate=_Block(combined, wanted, False, more),
+        axis=axis,
+        keepdims=keepdims,
+        dtype=wanted,
+        split_every=split_every,
+        concatenate=True,
+        name=name or task.name,
+        meta=np.empty((0,) * array.ndim, wanted),
+    )
+
+
+def delayed(work: _Work, name: str | None = None) -> Any:
+    """`work` as a function of ``dask.delayed``: a call of it is a task, and gives NumPy's arrays.
+
+    Raises ArgumentTypeError if `work` cannot be called.
+
+    >>> import kompute_py.dask
+    >>> kp.dask.delayed(kp.ops.sum)(np.arange(5.0)).compute()
+    array(10.)
+    """
+    task = _task(work, "delayed")
+    return dask.delayed(task, name=name or task.name, pure=True)
+
+
+class ManagerPlugin(_Plugin):
+    """A Manager for each worker process of a cluster: ``client.register_plugin(ManagerPlugin())``.
+
+    `devices` are dealt out to the workers in turn, by a worker's number in a LocalCluster, else by its name;
+    each is a device as `kp.Manager` takes it. By default all take the best device. `preload` lists programs;
+    their pipelines are made before the first block comes. `options` are those of `kp.Manager`, such as
+    ``memory_limit="1 GiB"``. When the worker ends, its Manager is destroyed.
+
+    Raises ArgumentTypeError if `preload` has something other than a Program, InvalidArgumentError for
+    an empty `devices`. A worker raises the errors of `kp.Manager`.
+
+    >>> import kompute_py.dask
+    >>> plugin = kp.dask.ManagerPlugin(memory_limit="1 GiB")
+    """
+
+    name = "kompute_py"
+    """Under which Dask keeps it: another plugin of this name takes its place."""
+
+    def __init__(
+        self, devices: Iterable[Any] | None = None, preload: Iterable[Program] = (), **options: Any
+    ) -> None:
+        self._devices = None if devices is None else list(devices)
+        if self._devices == []:
+            raise InvalidArgumentError("ManagerPlugin: devices is empty; leave it out for the best device")
+        self._preload = list(preload)
+        for each in self._preload:
+            if not isinstance(each, Program):
+                raise ArgumentTypeError(f"ManagerPlugin: preload has {kind_of(each)}; give programs")
+        self._options = options
+
+    def setup(self, worker: Any) -> None:
+        """Makes the Manager. Dask calls it when a worker begins."""
+        name = worker.name
+        number = name if isinstance(name, int) else zlib.crc32(str(name).encode())
+        device = None if self._devices is None else self._devices[number % len(self._devices)]
+        self._manager = Manager(device, **self._options)
+        set_manager(self._manager)
+        for program in self._preload:
+            program.on(self._manager).preload()
+
+    def teardown(self, worker: Any) -> None:
+        """Destroys the Manager. Dask calls it when a worker ends."""
+        made: Manager | None = self.__dict__.pop("_manager", None)
+        if made is not None:
+            set_manager(None)
+            made.destroy()
+
+
+# -- a task -------------------------------------------------------------------------------------------------
+
+
+class _Task:
+    """Work that is sent by content. In each process it is loaded once, and called with NumPy's arrays."""
+
+    def __init__(self, content: bytes, name: str) -> None:
+        self.name = self.__name__ = name
+        self.token = digest(content).hex()
+        self._content = content
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        found = _loaded(self.token, self._content)(*arguments, **keywords)
+        return found.read() if isinstance(found, Memory) else found
+
+    def __reduce__(self) -> Any:
+        return _Task, (self._content, self.name)
+
+    def __dask_tokenize__(self) -> Any:
+        return self.token
+
+
+class _Block:
+    """A task with arguments. Its result is checked: Dask believes all that it is told of it."""
+
+    def __init__(self, task: _Task, dtype: np.dtype[Any], keeps: bool, arguments: Mapping[str, Any]) -> None:
+        self._task, self._dtype, self._keeps, self._arguments = task, dtype, keeps, dict(arguments)
+        self.__name__ = task.name
+
+    def __call__(self, *blocks: Any, computing_meta: bool = False, **more: Any) -> Any:
+        if computing_meta:  # Dask asks for an example while the graph is made, where no device has to be
+            return np.empty((0,) * blocks[0].ndim, self._dtype)
+        found = self._task(*blocks, **{**self._arguments, **more})
+        if isinstance(found, tuple) and len(found) == 1:
+            found = found[0]
+        if not isinstance(found, (np.ndarray, np.generic)):
+            raise InvalidArgumentError(
+                f"{self._task.name} gives {kind_of(found)} for a block, and a Dask array needs one array"
+            )
+        if found.dtype != self._dtype:
+            raise InvalidArgumentError(
+                f"{self._task.name} gives {found.dtype}, and the Dask array was made for {self._dtype}: give "
+                f"dtype=np.{found.dtype}"
+            )
+        if self._keeps:
+            shape = np.broadcast_shapes(*(block.shape for block in blocks if isinstance(block, np.ndarray)))
+            if found.shape != shape:
+                raise InvalidArgumentError(
+                    f"{self._task.name} gives the shape {found.shape} for a block of {shape}: give chunks=, "
+                    "drop_axis= or new_axis= as for dask.array.map_blocks"
+                )
+        return found
+
+    def __dask_tokenize__(self) -> Any:
+        return "kompute_py.dask", self._task.token, str(self._dtype), self._keeps, self._arguments
+
+
+_known: OrderedDict[str, Any] = OrderedDict()
+_lock = threading.Lock()
+
+
+def _loaded(token: str, content: bytes) -> Any:
+    """What the content is, the same object for each task of this process."""
+    with _lock:
+        made = _known.get(token)
+        if made is None:
+            made = pickle.loads(content)
+            _known[token] = made
+        _known.move_to_end(token)
+        while len(_known) > _MOST_LOADED:
+            _known.popitem(last=False)
+    return made
+
+
+def _task(work: Any, who: str) -> _Task:
+    """The task of a kernel, a function, an entry or another function."""
+    if isinstance(work, _Task):
+        return work
+    if isinstance(work, Kernel):
+        return _Task(pickle.dumps(Program.record({work.name: work})[work.name]), work.name)
+    if not callable(work):
+        raise ArgumentTypeError(
+            f"{who} takes a kernel, a function or an entry of a program, not {kind_of(work)}"
+        )
+    try:
+        content = pickle.dumps(work)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        from distributed.protocol.pickle import dumps  # functions of a script: by value
+
+        content = dumps(work)
+    return _Task(content, str(getattr(work, "__name__", None) or getattr(work, "name", type(work).__name__)))
+
+
+def _first(arrays: Iterable[Any], who: str) -> Any:
+    for array in arrays:
+        if isinstance(array, da.Array):
+            return array
+    raise ArgumentTypeError(f"{who} needs a dask.array.Array: make one with dask.array.from_array")

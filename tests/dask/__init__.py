@@ -1,0 +1,1 @@
+"""Kernels, functions and programs over Dask arrays."""

@@ -1,0 +1,234 @@
+"""Blocks of Dask arrays on the workers of a real cluster of processes, against NumPy."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from scipy import ndimage
+
+import kompute_py as kp
+import kompute_py.dask
+from tests.support.sampling import sampled
+
+SCALE = """
+#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) writeonly buffer Y { float y[]; };
+layout(push_constant) uniform P { float factor; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = factor * x[i]; }
+"""
+BLUR = """
+#version 450
+layout(local_size_x = 8, local_size_y = 8) in;
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) writeonly buffer Y { float y[]; };
+layout(push_constant) uniform P { uvec2 size; };
+void main() {
+    uvec2 p = gl_GlobalInvocationID.xy;
+    if (p.x >= size.x || p.y >= size.y) return;
+    float sum = 0.0;
+    for (int j = -1; j <= 1; ++j)
+        for (int i = -1; i <= 1; ++i) {
+            uint column = uint(clamp(int(p.x) + i, 0, int(size.x) - 1));
+            sum += x[uint(clamp(int(p.y) + j, 0, int(size.y) - 1)) * size.x + column];
+        }
+    y[p.y * size.x + p.x] = sum / 9.0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two processes with two threads each, and a Manager in each by the plugin."""
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=2, processes=True, memory_limit="1 GiB", dashboard_address=None
+        ) as made,
+        Client(made) as client,
+    ):
+        client.register_plugin(kp.dask.ManagerPlugin(devices=[0], memory_limit="512 MiB"))
+        yield client
+
+
+def array(shape=(90, 100), chunks=(40, 30), seed=1):
+    values = np.random.default_rng(seed).random(shape, np.float32)
+    return values, da.from_array(values, chunks=chunks)
+
+
+@pytest.mark.each_driver
+def test_kernels_functions_and_entries(mgr, needs, cluster):
+    needs(mgr, "dispatch")
+    values, x = array()
+    kernel = mgr.kernel(SCALE, name="scale")
+    program = kp.Program.record({"a": kernel, "twice": kernel})
+    for work in (kernel, program["twice"], program.a):
+        np.testing.assert_array_equal(kp.dask.map_blocks(work, x, factor=3.0).compute(), 3 * values)
+    np.testing.assert_array_equal(kp.dask.map_blocks(kp.ops.multiply, x, x).compute(), values * values)
+    mixed = kp.ops.elementwise("x * y + k", name="mixed")
+    np.testing.assert_allclose(kp.dask.map_blocks(mixed, x, x[:1], 2.0).compute(), values * values[:1] + 2)
+    np.testing.assert_array_equal(kp.dask.map_blocks(lambda block: block + 1, x).compute(), values + 1)
+    bools = kp.dask.map_blocks(kp.ops.greater, x, 0.5, dtype=bool)
+    assert bools.dtype == bool
+    np.testing.assert_array_equal(bools.compute(), values > 0.5)
+
+
+@pytest.mark.each_driver
+def test_halos(mgr, needs, cluster):
+    needs(mgr, "dispatch")
+    values, x = array()
+
+    def blur(block):  # the grid and the size follow from the block
+        manager = kp.manager()
+        result = manager.zeros(block.shape)
+        size = block.shape[1], block.shape[0]
+        manager.kernel(BLUR, name="blur")(manager.tensor_t(block), result, size=size, grid=size)
+        return result.read()
+
+    for boundary, mode in (("nearest", "nearest"), ("periodic", "wrap"), (0.0, "constant")):
+        expected = ndimage.uniform_filter(values, 3, mode=mode)
+        found = kp.dask.map_overlap(blur, x, depth=1, boundary=boundary).compute()
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.each_driver
+def test_reductions_in_two_stages(mgr, needs, cluster):
+    needs(mgr, "dispatch")
+    values, x = array()
+    for axis in (None, 0, 1, (0, 1)):
+        for keepdims in (False, True):
+            total = kp.dask.reduction(kp.ops.sum, x, axis=axis, keepdims=keepdims).compute()
+            np.testing.assert_allclose(total, values.sum(axis=axis, keepdims=keepdims), rtol=1e-5)
+            largest = kp.dask.reduction(kp.ops.max, x, axis=axis, keepdims=keepdims).compute()
+            np.testing.assert_array_equal(largest, values.max(axis=axis, keepdims=keepdims))
+    squares = kp.ops.reduction("x * x", "a + b", 0.0, name="squares")
+    found = kp.dask.reduction(squares, x, combine=kp.ops.sum, split_every=2).compute()
+    np.testing.assert_allclose(found, (values.astype(np.float64) ** 2).sum(), rtol=1e-5)
+
+
+def test_delayed_and_graphs_of_dask(cluster):
+    values, x = array((64, 64), (32, 32))
+    parts = [kp.dask.delayed(kp.ops.sum)(block) for block in x.to_delayed().ravel()]
+    np.testing.assert_allclose(sum(dask.compute(*parts)), values.sum(), rtol=1e-5)
+    # Equal work has equal names, so that Dask computes it once; another number is other work.
+    names = [kp.dask.map_blocks(kp.ops.multiply, x, k).name for k in (2.0, 2.0, 3.0)]
+    assert names[0] == names[1] != names[2]
+    assert names[0].startswith("multiply-")
+    assert kp.dask.map_blocks(kp.ops.exp, x, name="grow").name.startswith("grow-")
+
+
+def test_zarr_in_and_out(cluster, tmp_path):
+    values, x = array()
+    x.to_zarr(str(tmp_path / "in.zarr"))
+    found = kp.dask.map_blocks(kp.ops.sqrt, da.from_zarr(str(tmp_path / "in.zarr")))
+    found.to_zarr(str(tmp_path / "out.zarr"))
+    np.testing.assert_allclose(da.from_zarr(str(tmp_path / "out.zarr")).compute(), np.sqrt(values), rtol=1e-6)
+
+
+def test_what_dask_was_told_wrongly_is_refused(cluster):
+    _, x = array()
+    for made, message in (
+        (kp.dask.map_blocks(kp.ops.greater, x, 0.5), r"gives bool, .* made for float32: give dtype=np\.bool"),
+        (kp.dask.map_blocks(kp.ops.sum, x), r"gives the shape \(\) for a block of .*: give chunks="),
+        (kp.dask.map_blocks(kp.ops.sum, x, axis=0), r"give chunks="),
+        (kp.dask.map_overlap(kp.ops.sum, x, depth=1), r"give chunks="),
+        (kp.dask.map_blocks(lambda block: (block, block), x), "gives a tuple .* needs one array"),
+    ):
+        with pytest.raises(kp.InvalidArgumentError, match=message):
+            made.compute()
+    sums = kp.dask.map_blocks(kp.ops.sum, x, axis=0, drop_axis=0, chunks=(x.chunks[1],))
+    assert sums.shape == (100,)
+    for call in (kp.dask.map_blocks, kp.dask.map_overlap, kp.dask.reduction):
+        more = {"depth": 1} if call is kp.dask.map_overlap else {}
+        with pytest.raises(kp.ArgumentTypeError, match=f"{call.__name__} takes a kernel"):
+            call(3, x, **more)
+        with pytest.raises(kp.ArgumentTypeError, match=f"{call.__name__} needs a dask"):
+            call(kp.ops.exp, np.zeros(3), **more)
+    with pytest.raises(kp.ArgumentTypeError, match="delayed takes a kernel"):
+        kp.dask.delayed("sum")
+
+
+def test_the_plugin_gives_each_worker_a_manager(cluster):
+    def limits():
+        return {each.name: each.value for each in kp.manager().config}["memory_limit"], os.getpid()
+
+    found = cluster.run(limits)
+    assert len({pid for _, pid in found.values()}) == 2
+    assert {limit for limit, _ in found.values()} == {512 << 20}
+    with pytest.raises(kp.InvalidArgumentError, match="devices is empty"):
+        kp.dask.ManagerPlugin(devices=[])
+    with pytest.raises(kp.ArgumentTypeError, match="give programs"):
+        kp.dask.ManagerPlugin(preload=[3])
+
+
+def test_entries_of_programs_are_pickled(mgr):
+    x, y = mgr.tensor([1, 2, 3]), mgr.zeros(3)
+    program = kp.Program.record(kp.OpMult([x, x, y]), inputs={"x": x}, outputs={"y": y})
+    entry = pickle.loads(pickle.dumps(program.on(mgr).main))
+    assert entry.name == "main"
+    with mgr.current():
+        np.testing.assert_array_equal(entry(np.array([4, 5, 6], np.float32)), [16, 25, 36])
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("kills", [sampled(2, 10)])
+def test_a_worker_that_is_killed_loses_nothing(cluster, kills):
+    values, x = array((400, 400), (20, 20))
+
+    def slow(block):
+        time.sleep(0.02)
+        return kp.ops.multiply(block, 2.0)
+
+    random, done = np.random.default_rng(5), threading.Event()
+
+    def kill():
+        for _ in range(kills):
+            time.sleep(random.random())
+            if done.is_set():
+                return
+            pids = list(cluster.run(os.getpid).values())
+            os.kill(pids[random.integers(len(pids))], signal.SIGKILL)
+            cluster.wait_for_workers(2)
+
+    killer = threading.Thread(target=kill)
+    with dask.config.set({"distributed.scheduler.allowed-failures": 30}):
+        cluster.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 30))
+        killer.start()
+        found = kp.dask.map_blocks(slow, x).compute()
+        done.set()
+        killer.join()
+    np.testing.assert_array_equal(found, 2 * values)
+    cluster.wait_for_workers(2)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("gib", [sampled(0.5, 16)])
+def test_more_than_the_workers_hold(cluster, gib):
+    """Blocks of 16 MiB, made in the workers, of which each may hold 1 GiB."""
+    count = int(gib * 64)
+    x = da.random.default_rng(3).random((count * 2048, 2048), chunks=(2048, 2048), dtype=np.float32)
+    same = da.random.default_rng(3).random((count * 2048, 2048), chunks=(2048, 2048), dtype=np.float32)
+    made = kp.dask.map_blocks(kp.ops.elementwise("x * x", name="square"), x)
+    found, expected = dask.compute(kp.dask.reduction(kp.ops.sum, made), (same * same).sum(dtype=np.float64))
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+@pytest.mark.own_driver
+def test_without_dask_the_extra_is_named():
+    script = (
+        "import sys; sys.modules['dask'] = None\nimport kompute_py as kp\n"
+        "try: kp.dask.map_blocks\nexcept kp.FailedPreconditionError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "pip install 'kompute-py[dask]'" in done.stdout and not done.returncode, done.stderr
