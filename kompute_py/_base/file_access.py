@@ -18,6 +18,9 @@ import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
+
+from .errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -31,6 +34,25 @@ _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 class NotRegularError(OSError):
     """The path does not lead to a regular file, but to a folder, a pipe, a socket or a device."""
+
+
+def as_path(path: Any) -> str:
+    """`path` as a str. Raises ArgumentTypeError and InvalidArgumentError for anything else."""
+    try:
+        made = os.fspath(path)
+    except TypeError:
+        made = path
+    if not isinstance(made, str):
+        raise ArgumentTypeError(f"path is {kind_of(path)}; give a str or a pathlib.Path")
+    if "\0" in made or not made:
+        raise InvalidArgumentError(f"path is {shown(made)}; a path is not empty and has no null character")
+    try:
+        os.fsencode(made)
+    except UnicodeError:
+        raise InvalidArgumentError(
+            f"path is {shown(made)}, which the file system's encoding cannot represent"
+        ) from None
+    return made
 
 
 def open_regular(path: str | bytes, *, follow: bool = True) -> int:

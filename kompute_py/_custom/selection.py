@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from .._base.arrays import as_shape, to_dtype
+from .._base.arrays import as_shape, refuse_mask, to_dtype
 from .._base.errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -364,7 +364,8 @@ class FunctionSelection:
         differ have kernels of their own.
 
         They are numbers, texts, arrays, dtypes, lists, tuples, dicts, dataclasses, and objects with a
-        ``__repr__`` of their own. Another value of a name replaces the one before.
+        ``__repr__`` of their own. Another value of a name replaces the one before. Raises ArgumentTypeError
+        for a masked array.
 
         >>> @kp.CustomOp.register
         ... class columns(kp.CustomOp):
@@ -378,6 +379,8 @@ class FunctionSelection:
         >>> columns(mgr.tensor([1, 2])).tolist(), columns(mgr.tensor([1, 2, 3])).tolist()
         ([1.0, 2.0], [-1.0, -2.0, -3.0])
         """
+        for name, value in values.items():
+            refuse_mask(value, f"specialize: {name}")
         self._special.update(values)
 
     @property

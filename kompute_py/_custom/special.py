@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from .._base.arrays import refuse_mask
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of
 from .names import text_of
 
@@ -98,6 +99,7 @@ def _text(value: Any) -> str:
     if kind in _PLAIN:
         return text_of(value)
     if isinstance(value, np.ndarray | np.generic):
+        refuse_mask(value, "specialize: a value")
         if value.dtype.hasobject:
             return f"{kind.__name__}({value.shape}, {_text(value.tolist())})"
         contents = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()

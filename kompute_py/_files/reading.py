@@ -18,9 +18,8 @@ from .._base.errors import (
     PermissionDeniedError,
     UnavailableError,
     kind_of,
-    shown,
 )
-from .._base.file_access import NotRegularError, current_folder, open_regular
+from .._base.file_access import NotRegularError, as_path, current_folder, open_regular
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -32,25 +31,6 @@ _HUGE_PAGE = 2 << 20
 # Reads at an offset let several threads share one file.
 _READS_AT = hasattr(os, "preadv")
 _READERS = 4
-
-
-def as_path(path: Any) -> str:
-    """`path` as a str. Raises ArgumentTypeError and InvalidArgumentError for anything else."""
-    try:
-        made = os.fspath(path)
-    except TypeError:
-        made = path
-    if not isinstance(made, str):
-        raise ArgumentTypeError(f"path is {kind_of(path)}; give a str or a pathlib.Path")
-    if "\0" in made or not made:
-        raise InvalidArgumentError(f"path is {shown(made)}; a path is not empty and has no null character")
-    try:
-        os.fsencode(made)
-    except UnicodeError:
-        raise InvalidArgumentError(
-            f"path is {shown(made)}, which the file system's encoding cannot represent"
-        ) from None
-    return made
 
 
 Readable = str | os.PathLike[str] | BinaryIO | bytes | bytearray | memoryview

@@ -17,6 +17,7 @@ import numpy as np
 from .._base import misplaced
 from .._base.collector import collector_off
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError, kind_of, shown
+from .._base.file_access import as_path
 from .._base.types import MemoryTypes
 from .._base.warn import warn
 from .._memory.making import new_tensor
@@ -225,7 +226,7 @@ def save_tensors(
         raise ArgumentTypeError(f"metadata is {kind_of(metadata)}; give a dict of str by str")
     path: str | None = None
     if not hasattr(target, "write"):
-        path = reading.as_path(target)
+        path = as_path(target)
         if path.endswith(_SEPARATORS):  # realpath would drop it
             raise InvalidArgumentError(f"{path!r} is a folder's path; give a file's name in it")
     build = _writer(path, format)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, kind_of
+from .._base.file_access import as_path
 from .._display.drawings import is_picture
 from .._memory.memory import Memory
 from .player import check_limits, check_rate, rgba
@@ -50,10 +51,10 @@ def write_video(
     most 240; a GIF's frame takes a multiple of 10 ms, at least 20. A video with an odd number of rows or
     columns gets one more, a copy of the last.
 
-    Raises InvalidArgumentError for another suffix, an `fps` or `limits` out of range, a frame that is not a
-    picture or has another size than the first, and no frame at all; NotFoundError if the folder is missing;
-    FailedPreconditionError if PyAV or Pillow (the extra ``video``) is missing; OSError if the file cannot be
-    written. A film that fails leaves an incomplete file.
+    Raises ArgumentTypeError for a `path` of another type, InvalidArgumentError for another suffix, an `fps`
+    or `limits` out of range, a frame that is not a picture or has another size than the first, and no frame
+    at all; NotFoundError if the folder is missing; FailedPreconditionError if PyAV or Pillow (the extra
+    ``video``) is missing; OSError if the file cannot be written. A film that fails leaves an incomplete file.
 
     >>> kp.write_video("fade-%d.png", [np.full((8, 8), step / 4) for step in range(5)])
     5
@@ -69,7 +70,7 @@ def write_video(
 
 def checked_path(path: str | PathLike[str]) -> Path:
     """The path of a film. Raises the errors of `write_video` about it."""
-    place = Path(path)
+    place = Path(as_path(path))
     suffix = place.suffix.lower()
     if suffix not in (*_VIDEOS, ".gif", *_PICTURES):
         raise InvalidArgumentError(

@@ -26,10 +26,10 @@ from .._base.errors import (
     kind_of,
     shown,
 )
-from .._base.file_access import open_regular
+from .._base.file_access import as_path, open_regular
 from .._files import safetensors
 from .._files.index import TensorIndex
-from .._files.reading import PIECE, Readable, as_path, refused
+from .._files.reading import PIECE, Readable, refused
 from .._files.tensors import save_tensors
 from .._files.writing import replacing
 from . import content as c

@@ -402,6 +402,26 @@ def test_specializations_are_counted_and_kept(mgr):
     assert softmax.cache_info()[2:] == (0, 0)
 
 
+@pytest.mark.parametrize("wrap", [lambda value: value, lambda value: [value], lambda value: {"in": value}])
+def test_masked_arrays_specialize_nothing(wrap):
+    """Two that differ in their masks alone would share kernels."""
+
+    @kp.CustomOp.register
+    class masked(kp.CustomOp):
+        signature = "masked(Tensor x) -> Tensor"
+
+        def select(self, ksel):
+            x = ksel.arg_tensor("x")
+            ksel.specialize(way=wrap(np.ma.masked_array([1.0, 2.0], [True, False])))
+            ksel.return_new_tensor(x.shape, x.dtype)
+
+        def generate(self, ksel, kb):
+            kb.yield_results("x_load(i)")
+
+    with pytest.raises(kp.ArgumentTypeError, match=r"specialize: .* is a masked array"):
+        masked(np.zeros(3, np.float32))
+
+
 def test_specialized_axes_are_constants():
     seen = []
 

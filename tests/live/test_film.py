@@ -89,6 +89,9 @@ def test_what_is_not_a_film_is_refused(tmp_path):
     ):
         with pytest.raises(kp.InvalidArgumentError, match=message):
             kp.write_video(tmp_path / name, gray(2))
+    for path in (np.zeros(()), 3, None, b"a.gif"):
+        with pytest.raises(kp.errors.ArgumentTypeError, match="path is"):
+            kp.write_video(path, gray(2))
     with pytest.raises(kp.NotFoundError, match="there is no folder"):
         kp.write_video(tmp_path / "no" / "a.mp4", gray(2))
     for frames, message in (
