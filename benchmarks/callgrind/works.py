@@ -53,19 +53,19 @@ WORKS: dict[str, Work] = {
     "kernel-sets": Work(
         "call a kernel with one of 1,000 sets of tensors in turn", calls.kernel_of_sets, 18_000
     ),
-    "kernel-bind": Work("bind a kernel", calls.kernel_bind, 37_000),
+    "kernel-bind": Work("bind a kernel", calls.kernel_bind, 20_000),
     "kernel-submit": Work("submit a kernel and wait", calls.kernel_submit, 18_000),
-    "operation": Work("call a custom operation on prepared memory", calls.operation, 15_000),
+    "operation": Work("call a custom operation on prepared memory", calls.operation, 7_500),
     "operation-number": Work(
-        "the same with another number each time", calls.operation_of_new_numbers, 122_000
+        "the same with another number each time", calls.operation_of_new_numbers, 42_000
     ),
     "operation-sets": Work(
-        "the same with one of 100 sets of tensors in turn", calls.operation_of_sets, 52_000
+        "the same with one of 100 sets of tensors in turn", calls.operation_of_sets, 20_000
     ),
     "operation-result": Work(
-        "call a custom operation that makes its result", calls.operation_of_results, 43_000
+        "call a custom operation that makes its result", calls.operation_of_results, 40_000
     ),
-    "operation-submit": Work("submit a custom operation on prepared memory", calls.operation_submit, 31_500),
+    "operation-submit": Work("submit a custom operation on prepared memory", calls.operation_submit, 13_500),
     "operation-recorded": Work("eval of a recorded custom operation", calls.operation_recorded, 1_900),
     "operation-made": Work("make a custom operation's .op to record", calls.operation_made, 132_000),
 }
