@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from .._base.arrays import as_shape, refuse_mask, to_dtype
+from .._base.arrays import as_shape, to_dtype
 from .._base.errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -43,7 +43,7 @@ from .arg_descs import (
 from .arguments import dtype_named
 from .declaration import Declaration, Parameter
 from .names import tensor_of_name
-from .special import in_full, known, refuse_others
+from .special import in_full, known, refuse_others, refuse_untold
 from .specs import TensorSpec
 
 if TYPE_CHECKING:
@@ -365,7 +365,7 @@ class FunctionSelection:
 
         They are numbers, texts, arrays, dtypes, lists, tuples, dicts, dataclasses, and objects with a
         ``__repr__`` of their own. Another value of a name replaces the one before. Raises ArgumentTypeError
-        for a masked array.
+        for masked arrays, tensors and images.
 
         >>> @kp.CustomOp.register
         ... class columns(kp.CustomOp):
@@ -379,8 +379,8 @@ class FunctionSelection:
         >>> columns(mgr.tensor([1, 2])).tolist(), columns(mgr.tensor([1, 2, 3])).tolist()
         ([1.0, 2.0], [-1.0, -2.0, -3.0])
         """
-        for name, value in values.items():
-            refuse_mask(value, f"specialize: {name}")
+        for value in values.values():
+            refuse_untold(value)
         self._special.update(values)
 
     @property

@@ -15,6 +15,8 @@ import numpy as np
 
 from .._base.arrays import refuse_mask
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of
+from .._memory.memory import Memory
+from .._memory.strided import StridedView
 from .names import text_of
 
 _PLAIN = (int, float, bool, complex, str, bytes, type(None))
@@ -81,6 +83,16 @@ def _not_found_by(who: str, method: str, what: str, name: str) -> InvalidArgumen
     )
 
 
+def refuse_untold(value: Any) -> None:
+    """Raises ArgumentTypeError for masked arrays and memory of a device, which no text tells apart."""
+    if isinstance(value, (Memory, StridedView)):
+        raise ArgumentTypeError(
+            f"specialize: {kind_of(value)} is memory, whose contents change: declare it as an argument, or "
+            "give its numbers, t.read()"
+        )
+    refuse_mask(value, "specialize: a value")
+
+
 def in_full(special: Mapping[str, Any]) -> str:
     """A text that differs for values that differ, and that is the same in each process.
 
@@ -98,8 +110,8 @@ def _text(value: Any) -> str:
     kind = type(value)
     if kind in _PLAIN:
         return text_of(value)
+    refuse_untold(value)
     if isinstance(value, np.ndarray | np.generic):
-        refuse_mask(value, "specialize: a value")
         if value.dtype.hasobject:
             return f"{kind.__name__}({value.shape}, {_text(value.tolist())})"
         contents = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()

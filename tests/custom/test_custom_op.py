@@ -403,8 +403,10 @@ def test_specializations_are_counted_and_kept(mgr):
 
 
 @pytest.mark.parametrize("wrap", [lambda value: value, lambda value: [value], lambda value: {"in": value}])
-def test_masked_arrays_specialize_nothing(wrap):
-    """Two that differ in their masks alone would share kernels."""
+def test_masked_arrays_and_memory_specialize_nothing(mgr, wrap):
+    """Two that differ in their masks or contents alone would share kernels."""
+    tensor = mgr.tensor([1, 2])
+    value = np.ma.masked_array([1.0, 2.0], [True, False])
 
     @kp.CustomOp.register
     class masked(kp.CustomOp):
@@ -412,7 +414,7 @@ def test_masked_arrays_specialize_nothing(wrap):
 
         def select(self, ksel):
             x = ksel.arg_tensor("x")
-            ksel.specialize(way=wrap(np.ma.masked_array([1.0, 2.0], [True, False])))
+            ksel.specialize(way=wrap(value))
             ksel.return_new_tensor(x.shape, x.dtype)
 
         def generate(self, ksel, kb):
@@ -420,6 +422,10 @@ def test_masked_arrays_specialize_nothing(wrap):
 
     with pytest.raises(kp.ArgumentTypeError, match=r"specialize: .* is a masked array"):
         masked(np.zeros(3, np.float32))
+    for memory in (tensor, tensor[1:], tensor[::-1]):
+        value = memory
+        with pytest.raises(kp.ArgumentTypeError, match=r"specialize: .* is memory"):
+            masked(np.zeros(3, np.float32))
 
 
 def test_specialized_axes_are_constants():
