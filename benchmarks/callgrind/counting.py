@@ -51,8 +51,9 @@ def count_all(names: Sequence[str], keep: dict[str, Path] | None = None) -> Iter
         command = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--quiet"]
         command += [f"--callgrind-out-file={scratch}/%p"]
         command += [sys.executable, "-m", "benchmarks.callgrind.worker", str(marks), str(TIMES), *names]
-        # The same hashes, so the same dictionaries, in every run.
-        variables = os.environ | driver_environment("null") | {"PYTHONHASHSEED": "0"}
+        # The same hashes, so the same dictionaries, in every run. A compiler is slow under valgrind.
+        variables = os.environ | driver_environment("null")
+        variables |= {"PYTHONHASHSEED": "0", "KOMPUTE_PY_COMPILE_TIMEOUT": "600"}
         with subprocess.Popen(
             command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, stderr=errors, text=True
         ) as process:

@@ -31,8 +31,8 @@ class Benchmark(NamedTuple):
 
     >>> t = mgr.zeros(1000)
     >>> found = kp.benchmark(mgr.sequence().record(kp.OpSyncLocal([t])).eval, seconds=0.02)
-    >>> found.host_median > 0, len(found.host) >= 5
-    (True, True)
+    >>> found.host_median > 0
+    True
     """
 
     host: Array

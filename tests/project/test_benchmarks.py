@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def run_benchmarks(*arguments, module="benchmarks"):
     return subprocess.run(
-        [sys.executable, "-m", module, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=110
+        [sys.executable, "-m", module, *arguments], cwd=ROOT, capture_output=True, text=True
     )
 
 

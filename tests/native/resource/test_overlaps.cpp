@@ -15,27 +15,39 @@
 
 namespace {
 
-using kp::ResourceRange;
+// As a ResourceRange, without a device.
+struct Range {
+    std::shared_ptr<size_t> resource;
+    uint64_t offset = 0;
+    uint64_t size = 0;
 
-// Ranges compare the addresses of their resources, and ask for the first byte of imported memory: 0 here.
-std::shared_ptr<kp::Resource> resource(size_t number) {
-    alignas(kp::Resource) static std::array<std::array<std::byte, sizeof(kp::Resource)>, 50> zeros{};
-    return {std::shared_ptr<void>(), reinterpret_cast<kp::Resource*>(zeros.at(number).data())};
+    [[nodiscard]] uint64_t end() const { return offset + size; }
+    [[nodiscard]] kp::ResourceRange::Place place() const { return {resource.get(), offset, end()}; }
+    [[nodiscard]] bool overlaps(const Range& other) const {
+        return size != 0 && other.size != 0 && resource == other.resource && offset < other.end() &&
+               other.offset < end();
+    }
+    friend bool operator==(const Range&, const Range&) = default;
+};
+
+std::shared_ptr<size_t> resource(size_t number) {
+    static std::array<size_t, 50> all{};
+    return {std::shared_ptr<void>(), &all.at(number)};
 }
 
-using Bytes = std::set<std::pair<const kp::Resource*, uint64_t>>;
+using Bytes = std::set<std::pair<const size_t*, uint64_t>>;
 
-Bytes bytes_of(const std::vector<ResourceRange>& ranges) {
+Bytes bytes_of(const std::vector<Range>& ranges) {
     Bytes bytes;
     for (const auto& range : ranges)
         for (uint64_t at = range.offset; at < range.end(); ++at) bytes.emplace(range.resource.get(), at);
     return bytes;
 }
 
-std::vector<ResourceRange> random_ranges(std::mt19937& random) {
+std::vector<Range> random_ranges(std::mt19937& random) {
     const auto below = [&](uint64_t n) { return random() % n; };
     const uint64_t resources = 1 + below(6), length = 1 + below(100);
-    std::vector<ResourceRange> ranges;
+    std::vector<Range> ranges;
     for (uint64_t i = 0, count = below(12); i < count; ++i) {
         const uint64_t begin = below(length);
         ranges.emplace_back(resource(below(resources)), begin,
@@ -60,10 +72,10 @@ TEST_CASE("merged ranges have the same bytes, each once") {
 }
 
 TEST_CASE("ranges that do not overlap stay as they are, in their order") {
-    std::vector<ResourceRange> ranges;
+    std::vector<Range> ranges;
     for (uint64_t i = 0; i < 50; ++i) ranges.emplace_back(resource(i * 7 % 50), 4 * (i % 3), 4);
     CHECK(kp::merged(ranges) == ranges);
-    const std::vector<ResourceRange> touching{{resource(1), 4, 4}, {resource(1), 0, 4}};
+    const std::vector<Range> touching{{resource(1), 4, 4}, {resource(1), 0, 4}};
     CHECK(kp::merged(touching) == touching);
 }
 
