@@ -150,9 +150,10 @@ class Reloader:
                 sought = [(os.fspath(self._source), b"")]
             if sought:
                 self._files = self._watch(sought)
-            self.error = copy.copy(
-                error
-            )  # without a traceback, because its frames would keep recorded objects alive
+            # Without a traceback, because its frames would keep recorded objects alive. Libraries such as
+            # tblib make copies that have one, and errors that led to it.
+            self.error = copy.copy(error).with_traceback(None)
+            self.error.__cause__ = self.error.__context__ = None
             raise
         self._files = self._watch(sought)
         self.error = None
