@@ -11,7 +11,6 @@ import numpy as np
 import kompute_py as kp
 from kompute_py import _native
 from kompute_py._custom import selection
-from kompute_py._functions import function
 from kompute_py._memory import donation
 
 from .program import Array, Program
@@ -37,17 +36,19 @@ class TakenAtTheEnd(Program):
 
     @staticmethod
     def seed() -> None:
-        def take(tensors: Any, taker: str) -> list[donation.Donated]:
+        take, end = donation.take, donation.end
+
+        def none(tensors: Any, taker: str) -> list[donation.Donated]:
             return [donation.Donated(tensor, tensor, True) for tensor in tensors]
 
-        def end(donated: Any, taker: str, reused: Any) -> None:
+        def late(donated: Any, taker: str, reused: Any) -> None:
             kept = [id(each) for each in reused]
             for given, _, _ in donated:
-                taken = donation.take([given], taker)
-                donation.end(taken, taker, [each.taken for each in taken if id(given) in kept])
+                taken = take([given], taker)
+                end(taken, taker, [each.taken for each in taken if id(given) in kept])
 
-        function.take, function.end = take, end
-        function.give_back = lambda donated: None
+        donation.take, donation.end = none, late
+        donation.give_back = lambda donated: None
 
 
 class GivenTwice(Program):
