@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from tests.support import sampling
+from tests.support import sampling, sanitized
 from tests.support.sampling import groups, is_mine, sampled, spread
 
 pytestmark = pytest.mark.own_driver
@@ -66,3 +67,8 @@ def test_samples(monkeypatch):
     monkeypatch.setattr(sampling, "WHOLE", True)
     assert spread(range(1, 11), 4) == list(range(1, 11)) and sampled(3, 50) == 50
     assert groups([1, 2, 3], 2) == [[1, 2], [3]]
+
+
+def test_the_sanitizers_files_are_there():
+    folder = Path(__file__).resolve().parents[1]
+    assert [name for name in sanitized.FILES if not (folder / name).is_file()] == []
