@@ -35,6 +35,7 @@ try:
     import dask
     import dask.array as da
     from distributed import WorkerPlugin
+    from distributed.protocol.pickle import dumps
 except ImportError as _error:
     raise FailedPreconditionError(
         f"kompute_py.dask needs Dask ({_error}): pip install 'kompute-py[dask]'"
@@ -89,19 +90,18 @@ def map_blocks(
     >>> kp.dask.map_blocks(kp.ops.multiply, x, 2.0).compute()
     array([ 0.,  2.,  4.,  6.,  8., 10.], dtype=float32)
     """
-    first = _first(arrays, "map_blocks")
-    task = _task(work, "map_blocks")
-    wanted = np.dtype(first.dtype if dtype is None else dtype)
+    task = _task(work, "map_blocks", name)
+    result = _result(arrays, dtype, "map_blocks")
     keeps = chunks is None and new_axis is None and not (drop_axis or drop_axis == 0)
     return da.map_blocks(
-        _Block(task, wanted, keeps, arguments),
+        _Block(task, result.dtype, keeps, arguments),
         *arrays,
-        dtype=wanted,
+        dtype=result.dtype,
         chunks=chunks,
         drop_axis=drop_axis,
         new_axis=new_axis,
-        token=name or task.name,
-        meta=np.empty((0,) * first.ndim, wanted),
+        token=task.name,
+        meta=result,
     )
 
 
@@ -133,17 +133,16 @@ def map_overlap(
     >>> kp.dask.map_overlap(kp.ops.flip, x, depth=1).compute()
     array([3., 2., 1., 0., 7., 6., 5., 4.], dtype=float32)
     """
-    _first([array], "map_overlap")
-    task = _task(work, "map_overlap")
-    wanted = np.dtype(array.dtype if dtype is None else dtype)
+    task = _task(work, "map_overlap", name)
+    result = _result([array], dtype, "map_overlap")
     return da.map_overlap(
-        _Block(task, wanted, True, arguments),
+        _Block(task, result.dtype, True, arguments),
         array,
         depth=depth,
         boundary=boundary,
-        dtype=wanted,
-        token=name or task.name,
-        meta=np.empty((0,) * array.ndim, wanted),
+        dtype=result.dtype,
+        token=task.name,
+        meta=result,
     )
 
 
@@ -179,22 +178,21 @@ def reduction(
     >>> float(kp.dask.reduction(kp.ops.sum, x).compute())
     45.0
     """
-    _first([array], "reduction")
-    task = _task(work, "reduction")
-    wanted = np.dtype(array.dtype if dtype is None else dtype)
-    more = {} if dtype is None else {"dtype": wanted}
-    combined = task if combine is None else _task(combine, "reduction")
+    task = _task(work, "reduction", name)
+    result = _result([array], dtype, "reduction")
+    more = {} if dtype is None else {"dtype": result.dtype}
+    combined = task if combine is None else _task(combine, "reduction", name)
     return da.reduction(
         array,
-        chunk=_Block(task, wanted, False, {**arguments, **more}),
-        aggregate=_Block(combined, wanted, False, more),
+        chunk=_Block(task, result.dtype, False, {**arguments, **more}),
+        aggregate=_Block(combined, result.dtype, False, more),
         axis=axis,
         keepdims=keepdims,
-        dtype=wanted,
+        dtype=result.dtype,
         split_every=split_every,
         concatenate=True,
-        name=name or task.name,
-        meta=np.empty((0,) * array.ndim, wanted),
+        name=task.name,
+        meta=result,
     )
 
 
@@ -207,8 +205,8 @@ def delayed(work: _Work, name: str | None = None) -> Any:
     >>> kp.dask.delayed(kp.ops.sum)(np.arange(5.0)).compute()
     array(10.)
     """
-    task = _task(work, "delayed")
-    return dask.delayed(task, name=name or task.name, pure=True)
+    # Not dask.delayed's own name=: that is the whole key, and other work of this name would be taken for it.
+    return dask.delayed(_task(work, "delayed", name), pure=True)
 
 
 class ManagerPlugin(_Plugin):
@@ -333,27 +331,22 @@ def _loaded(token: str, content: bytes) -> Any:
     return made
 
 
-def _task(work: Any, who: str) -> _Task:
+def _task(work: Any, who: str, name: str | None) -> _Task:
     """The task of a kernel, a function, an entry or another function."""
-    if isinstance(work, _Task):
-        return work
-    if isinstance(work, Kernel):
-        return _Task(pickle.dumps(Program.record({work.name: work})[work.name]), work.name)
     if not callable(work):
         raise ArgumentTypeError(
             f"{who} takes a kernel, a function or an entry of a program, not {kind_of(work)}"
         )
-    try:
-        content = pickle.dumps(work)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        from distributed.protocol.pickle import dumps  # functions of a script: by value
-
-        content = dumps(work)
-    return _Task(content, str(getattr(work, "__name__", None) or getattr(work, "name", type(work).__name__)))
+    named = name or getattr(work, "__name__", None) or getattr(work, "name", type(work).__name__)
+    if isinstance(work, Kernel):
+        work = Program.record({work.name: work})[work.name]
+    # Functions of a script or a notebook go by value: one that is written again is another one.
+    return _Task(dumps(work), str(named))
 
 
-def _first(arrays: Iterable[Any], who: str) -> Any:
+def _result(arrays: Iterable[Any], dtype: Any, who: str) -> np.ndarray[Any, Any]:
+    """An empty array with the dtype of the results, by default that of the first Dask array, and its axes."""
     for array in arrays:
         if isinstance(array, da.Array):
-            return array
+            return np.empty((0,) * array.ndim, array.dtype if dtype is None else dtype)
     raise ArgumentTypeError(f"{who} needs a dask.array.Array: make one with dask.array.from_array")

@@ -128,6 +128,30 @@ def test_delayed_and_graphs_of_dask(cluster):
     assert kp.dask.map_blocks(kp.ops.exp, x, name="grow").name.startswith("grow-")
 
 
+def test_work_of_one_name_is_told_apart(cluster):
+    values, x = array((64, 64), (32, 32))
+    twice, thrice = (kp.ops.elementwise(f"x * {k}", name="f") for k in (2, 3))
+    for call in (kp.dask.delayed, lambda work: lambda block: kp.dask.map_blocks(work, x)):
+        found = dask.compute(call(twice)(values), call(thrice)(values))
+        np.testing.assert_array_equal(found[0], 2 * values)
+        np.testing.assert_array_equal(found[1], 3 * values)
+    named = dask.compute(
+        kp.dask.delayed(kp.ops.sum, name="s")(values), kp.dask.delayed(kp.ops.max, name="s")(values)
+    )
+    assert named[0] > named[1] == values.max()
+
+
+def test_a_function_that_is_written_again_is_another(cluster, monkeypatch):
+    """As in a notebook: both are __main__'s, and have one name."""
+    values, x = array((64, 64), (32, 32))
+    main = sys.modules["__main__"]
+    for k in (2, 3):
+        space = {"__name__": "__main__"}
+        exec(f"def again(block): return {k} * block", space)
+        monkeypatch.setattr(main, "again", space["again"], raising=False)
+        np.testing.assert_array_equal(kp.dask.map_blocks(space["again"], x).compute(), k * values)
+
+
 def test_zarr_in_and_out(cluster, tmp_path):
     values, x = array()
     x.to_zarr(str(tmp_path / "in.zarr"))
