@@ -1,6 +1,7 @@
 """Finds, fetches and builds the test drivers.
 
 - lavapipe is the one that the system has installed.
+- "system" is whatever the loader finds by itself: the machine's own GPU (`KOMPUTE_PY_TEST_DRIVER=system`).
 - SwiftShader and a newer Khronos validation layer come out of Debian's package `chromium-common`. It is
   downloaded with apt and unpacked, not installed, so this needs no root.
 - The null driver (see null/common.hpp) is compiled from the sources here, again whenever they change.
@@ -36,6 +37,7 @@ SWIFTSHADER_LIBRARY = "libvk_swiftshader.so"
 LAYER_LIBRARY = "libVkLayer_khronos_validation.so"
 LAYER_MANIFEST = "VkLayer_khronos_validation.json"
 LAYERS = ("debian", "newer")
+SYSTEM = "system"
 # Of the null driver, for config="profile=NAME": a device of each kind that programs must be right on
 # (README.md).
 PROFILES = ("small_bar", "large_bar", "integrated", "mobile", "small_limits", "apple", "geforce", "bare")
@@ -333,6 +335,7 @@ def environment(driver: str, layer: str | None = None, config: str | None = None
 
     Args:
         driver: "lavapipe", "swiftshader" or "null"; several with "+" between (the loader orders devices).
+            "system", alone: the loader's own choice.
         layer: "debian" or "newer" to offer that validation layer instead of what the loader finds, with
             synchronization validation switched on. The program still has to enable it (or VK_INSTANCE_LAYERS
             has).
@@ -342,9 +345,12 @@ def environment(driver: str, layer: str | None = None, config: str | None = None
         DriverUnavailableError: the driver or layer is not here and can not be made.
     """
     names = driver.split("+")
-    icd = os.pathsep.join(str(manifest(name)) for name in names)
-    # Loaders before 1.3.207 know the second name only. Mesa's implicit layer would reorder devices.
-    variables = {"VK_DRIVER_FILES": icd, "VK_ICD_FILENAMES": icd, "NODEVICE_SELECT": "1"}
+    # Mesa's implicit layer would reorder devices.
+    variables = {"NODEVICE_SELECT": "1"}
+    if driver != SYSTEM:
+        icd = os.pathsep.join(str(manifest(name)) for name in names)
+        # Loaders before 1.3.207 know the second name only.
+        variables |= {"VK_DRIVER_FILES": icd, "VK_ICD_FILENAMES": icd}
     if config is not None:
         if "null" not in names:
             raise ValueError(f"config is for the null driver, not for {driver}")
