@@ -9,6 +9,7 @@ PART is one of these, `rows` by default; `--help` after it shows its options:
   operations    sorts, products, transforms, sums and random numbers beside NumPy, PyTorch and Taichi in turns
   shaders       seven shaders, the same SPIR-V through kompute_py, compushady and wgpu in turns
   advice        a figure for each advice of docs/guides/performance.md, on lavapipe
+  device        time and rate of each function of kp.ops on the machine's own GPU, beside PyTorch's
   library       time per element of each function of kp.ops beside NumPy's, on lavapipe
 """
 
@@ -18,6 +19,7 @@ import importlib
 import sys
 
 PARTS = {
+    "device": "benchmarks.device.__main__",
     "rows": "benchmarks.measure",
     "instructions": "benchmarks.callgrind.__main__",
     "past": "benchmarks.past",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 import struct
 import sys
 from array import array as TypedArray
@@ -26,6 +27,10 @@ _MOST_INDICES = 1000
 _MOST_AXES = 64
 # Larger than every size, yet short enough to print: Python prints no int of more than 4300 digits.
 _HUGE = 1 << 1024
+# Twice the machine's memory: some systems promise any amount, and end the program that uses it.
+_MOST_BYTES = 1 << 63
+if hasattr(os, "sysconf"):
+    _MOST_BYTES = 2 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 FLOAT32 = np.dtype(np.float32)
 _OF_TYPE: dict[type, np.dtype[Any]] = {dtype.type: dtype for dtype in NUMBERS}  # np.float32 and so on
@@ -167,6 +172,8 @@ def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[A
 def host_empty(shape: tuple[int, ...], dtype: np.dtype[Any], who: str) -> np.ndarray[Any, Any]:
     """A new array. Raises OutOfMemoryError, beginning with `who`, if memory cannot hold it."""
     try:
+        if math.prod(shape) * dtype.itemsize > _MOST_BYTES:
+            raise MemoryError(f"more than {_MOST_BYTES} bytes")
         return np.empty(shape, dtype)
     except (MemoryError, ValueError) as error:  # ValueError: more bytes than addresses
         raise OutOfMemoryError(f"{who}: an array of shape {shape}, {dtype} is too large: {error}") from None

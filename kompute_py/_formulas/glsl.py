@@ -86,7 +86,7 @@ _FLOATS = {
 {T} kp_div_{T}({T} a, {T} b) {
     {T} over = kp_signbit_{T}(a) == kp_signbit_{T}(b) ? kp_inf_{T}() : -kp_inf_{T}();
     if (kp_isnan_{T}(a) || a == {T}(0)) over = kp_nan_{T}();
-    return b == {T}(0) ? over : a / b;
+    return b == {T}(0) ? over : kp_quo_{T}(a, b);
 }""",
     # fmod is exact; the rest is NumPy's npy_divmod. Of small divisors the remainder may be subnormal: all is
     # scaled, as devices may take it for 0. Beyond HUGE the quotient is infinite, whatever the remainder is.
@@ -95,9 +95,10 @@ _FLOATS = {
     if (b == {T}(0)) return kp_div_{T}(a, b);
     {T} m = kp_fmod_{T}(a, b);
     if (abs(b) < {TINY} && abs(a) < {HUGE}) { m = kp_up_{T}(m); a *= {UP}; b *= {UP}; }
-    precise {T} d = (a - m) / b;
+    precise {T} d = kp_quo_{T}(a - m, b);
     if (m != {T}(0) && (b < {T}(0)) != (m < {T}(0))) d -= {T}(1);
-    if (d == {T}(0)) return kp_copysign_{T}({T}(0), a / b);
+    {T} sign = kp_signbit_{T}(a) == kp_signbit_{T}(b) ? {T}(1) : {T}(-1);
+    if (d == {T}(0)) return kp_copysign_{T}({T}(0), sign);
     {T} f = kp_floor_{T}(d);
     return d - f > {T}(0.5) ? f + {T}(1) : f;
 }""",
@@ -107,7 +108,7 @@ _FLOATS = {
     if (kp_isnan_{T}(m)) return m;
     if (kp_iszero_{T}(m)) return kp_copysign_{T}({T}(0), b);
     if (kp_signbit_{T}(b) == kp_signbit_{T}(m)) return m;
-    return kp_copysign_{T}(abs(b) < {TINY} ? (kp_up_{T}(m) + b * {UP}) / {UP} : m + b, b);
+    return kp_copysign_{T}(abs(b) < {TINY} ? kp_quo_{T}(kp_up_{T}(m) + b * {UP}, {UP}) : m + b, b);
 }""",
     "kp_min_{T}": """
 {T} kp_min_{T}({T} a, {T} b) { return a <= b || kp_isnan_{T}(a) ? a : b; }""",
@@ -123,13 +124,80 @@ _FLOATS = {
 }""",
     "kp_sqrt_{T}": """
 {T} kp_sqrt_{T}({T} a) {
-    return a >= {T}(0) && !kp_isinf_{T}(a) ? sqrt(a) : a > {T}(0) ? a : kp_nan_{T}();
+    return a >= {T}(0) && !kp_isinf_{T}(a) ? kp_root_{T}(a) : a > {T}(0) ? a : kp_nan_{T}();
 }""",
     "kp_heaviside_{T}": """
 {T} kp_heaviside_{T}({T} a, {T} b) {
     return kp_isnan_{T}(a) ? a : a < {T}(0) ? {T}(0) : a > {T}(0) ? {T}(1) : b;
 }""",
 }
+# Quotients and square roots, where the device's own are correctly rounded.
+_AS_THE_DEVICE = {
+    "kp_quo_{T}": """
+{T} kp_quo_{T}({T} a, {T} b) { return a / b; }""",
+    "kp_root_{T}": """
+{T} kp_root_{T}({T} a) { return sqrt(a); }""",
+}
+# And where they are not: Vulkan allows the quotients of float32 2.5 ulp, and promises nothing for divisors
+# beyond 2^126. The device's result gives the first digits, a remainder of ints the others.
+_BY_INTS = {
+    # The mantissa with 24 bits; the number is it times 2^(e - 150).
+    "kp_whole": """
+uint kp_whole(uint u, out int e) {
+    e = int(u >> 23);
+    if (e > 0) return (u & 0x7fffffu) | 0x800000u;
+    int up = 23 - findMSB(u);
+    e = 1 - up;
+    return u << up;
+}""",
+    "kp_quo_float": """
+float kp_quo_float(float a, float b) {
+    uint u = floatBitsToUint(a), v = floatBitsToUint(b), sign = (u ^ v) & 0x80000000u;
+    u &= 0x7fffffffu; v &= 0x7fffffffu;
+    if (u - 1u >= 0x7f7fffffu || v - 1u >= 0x7f7fffffu) {  // a zero, an infinity or NaN
+        bool none = u > 0x7f800000u || v > 0x7f800000u || (u == v && (u == 0u || u == 0x7f800000u));
+        bool large = u == 0x7f800000u || v == 0u;
+        return none ? kp_nan_float() : uintBitsToFloat(sign | (large ? 0x7f800000u : 0u));
+    }
+    int e, f;
+    uint m = kp_whole(u, e), n = kp_whole(v, f);
+    e += 126 - f;
+    if (m < n) { m <<= 1; --e; }
+    // q is the quotient times 2^23, and r the remainder, of whose bits the lower ones suffice.
+    uint q = uint(float(m) / float(n) * 8388608.0);
+    int r = int((m << 23) - q * n), by = int(floor(float(r) / float(n)));
+    q += uint(by); r -= by * int(n);
+    if (r < 0) { --q; r += int(n); }
+    if (r >= int(n)) { ++q; r -= int(n); }
+    if (e >= 0) {
+        if (2 * r > int(n) || (2 * r == int(n) && (q & 1u) != 0u)) ++q;
+        return uintBitsToFloat(sign | (e > 253 ? 0x7f800000u : (uint(e) << 23) + q));
+    }
+    int down = min(-e, 25);
+    uint odd = q & ((1u << down) - 1u), half_ = 1u << (down - 1);
+    q >>= down;
+    if (odd > half_ || (odd == half_ && (r > 0 || (q & 1u) != 0u))) ++q;
+    return uintBitsToFloat(sign | q);
+}""",
+    "kp_root_float": """
+float kp_root_float(float a) {
+    uint u = floatBitsToUint(a);
+    if ((u & 0x7fffffffu) == 0u || u == 0x7f800000u) return a;
+    if (u > 0x7f800000u) return kp_nan_float();
+    int e;
+    uint m = kp_whole(u, e);
+    if ((e & 1) == 0) m <<= 1;  // from 2^23 to 2^25, of which the root times 2^11.5 has 24 bits
+    uint q = uint(sqrt(float(m)) * 2896.309375740099);
+    int r = int((m << 23) - q * q), by = int(floor(float(r) / float(2u * q)));
+    q += uint(by);
+    r = int((m << 23) - q * q);
+    if (r < 0) { --q; r = int((m << 23) - q * q); }
+    if (r > int(2u * q)) { ++q; r = int((m << 23) - q * q); }
+    return uintBitsToFloat((uint((e + 127) / 2 - 1) << 23) + (r > int(q) ? q + 1u : q));
+}""",
+}
+EXACT_DIVISION = "exactDivision"
+"""Stands among the features of a CPU, which rounds quotients and square roots of float32 correctly."""
 _SCALES = {
     "float": {"{TINY}": "1e-29", "{HUGE}": "1e27", "{UP}": "1073741824.0"},  # 2^30
     "double": {"{TINY}": "1e-290lf", "{HUGE}": "1e270lf", "{UP}": "1152921504606846976.0lf"},  # 2^60
@@ -409,7 +477,7 @@ float kp_log1p(float a) {
 float kp_cbrt(float a) {
     if (kp_iszero_float(a) || kp_isnan_float(a) || kp_isinf_float(a)) return a;
     int k;
-    float m = kp_split(abs(a), k);
+    float m = kp_split(uintBitsToFloat(floatBitsToUint(a) & 0x7fffffffu), k);
     int third = (k + 300) / 3 - 100, rest = k - 3 * third;
     m *= float(1 << rest);
     float r = exp2(log2(m) * 0.33333333);
@@ -673,12 +741,12 @@ return sign(x) * (1.0 - exp((((((((((-3.921425317798821e-08 * a + 2.481107685525
 
 
 @cache
-def _all() -> dict[str, str]:
+def _all(exact: bool) -> dict[str, str]:
     found = {**_FIXED, **DOUBLES, **SMALL_FLOAT_FUNCTIONS, **COMPLEX}
     groups = (
         (("int", "int64_t"), {**_ANY, **_WHOLE}),
         (("uint", "uint64_t"), {**_UNSIGNED, **_WHOLE}),
-        (("float", "double"), _FLOATS),
+        (("float", "double"), {**_FLOATS, **_AS_THE_DEVICE}),
     )
     for types, functions in groups:
         for type_ in types:
@@ -686,22 +754,26 @@ def _all() -> dict[str, str]:
                 for mark, meant in ({"{T}": type_} | _SCALES.get(type_, {})).items():
                     name, text = name.replace(mark, meant), text.replace(mark, meant)
                 found[name] = text
+    if not exact:
+        found |= _BY_INTS
     return {
         name: f"#ifndef kp_has_{name}\n#define kp_has_{name}\n{text.strip()}\n#endif"
         for name, text in found.items()
     }
 
 
-def functions_in(text: str) -> dict[str, str]:
-    """The functions that `text` calls, and those that they call: their GLSL by name, in order."""
+def functions_in(text: str, features: frozenset[str] | None = None) -> dict[str, str]:
+    """The functions that `text` calls, and those that they call: their GLSL by name, in order.
+
+    `features` are the device's, `EXACT_DIVISION` among them; None: for any device.
+    """
     found: dict[str, str] = {}
-    _add(text, found)
+    _add(text, found, _all(features is not None and EXACT_DIVISION in features))
     return found
 
 
-def _add(part: str, found: dict[str, str]) -> None:
-    known = _all()
+def _add(part: str, found: dict[str, str], known: dict[str, str]) -> None:
     for name in _NAME.findall(part):
         if name in known and name not in found:
-            _add(known[name].partition("{")[2], found)
+            _add(known[name].partition("{")[2], found, known)
             found[name] = known[name]

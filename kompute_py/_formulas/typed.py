@@ -159,10 +159,10 @@ class _Typer(Numbers):
             dtypes[name] = own
             outputs[name] = text  # stores of floats of 8 and 16 bits round by themselves
         written = "\n".join([*(text for _, _, text in self.lines), *outputs.values()])
-        parts = list(functions_in(written).values())
+        parts = list(functions_in(written, self.features).values())
         if self.owned:
             parts += map(_guarded, self.preambles)
-        if "kp_fmod_double" in functions_in(written):
+        if "kp_fmod_double" in functions_in(written, self.features):
             self.need_int64(next(iter(self.roots.values())), "remainders of float64")
         return Typed(
             dtypes,
@@ -313,7 +313,7 @@ class _Typer(Numbers):
         if dtype.kind == "c":
             return self.new(node, dtype, f"kp_cdiv_{element_of(dtype).type}({a}, {b})")
         if node.args[-1].op in ("name", "number"):
-            return self.new(node, dtype, f"{a} / {b}")
+            return self.new(node, dtype, f"kp_quo_{element_of(dtype).type}({a}, {b})")
         return self.new(node, dtype, f"kp_div_{element_of(dtype).type}({a}, {b})")
 
     def division(self, node: Node, args: list[Value], name: str) -> Value:

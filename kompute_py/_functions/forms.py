@@ -19,6 +19,7 @@ import numpy as np
 from .. import _native
 from .._custom.program import Block, Program
 from .._device.kept import make_room
+from .._formulas.glsl import EXACT_DIVISION
 from .._memory.lending import Lending
 from .._memory.making import new_tensor
 from .._memory.stand_ins import Fresh, Lent, StandIn
@@ -198,7 +199,7 @@ class Calls:
         properties = manager.get_device_properties()
         self.facts: Facts = Facts(
             properties,
-            frozenset(manager.enabled_features),
+            frozenset((*manager.enabled_features, *[EXACT_DIVISION][: properties["type"] == "cpu"])),
             properties["limits"]["minStorageBufferOffsetAlignment"],
         )
         self.programs: dict[str, Program] = {}

@@ -85,7 +85,7 @@ void gamma_parts(inout uvec4 c, uvec2 k, REAL a, out REAL value, out REAL log_va
         boost = log_of(unit(next(c, k).xy)) / max(a, REAL(LEAST_SHAPE));
         a += 1.0;
     }
-    REAL scale = a - 1.0 / 3.0, q = 1.0 / sqrt(9.0 * scale);
+    REAL scale = a - 1.0 / 3.0, q = 1.0 / (3.0 * sqrt(scale));
     value = scale;
     log_value = log_of(scale) + boost;
     for (int n = 0; n < 1000; ++n) {

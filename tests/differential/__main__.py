@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.drivers import PROFILES, DriverUnavailableError, environment
+from tests.drivers import PROFILES, SYSTEM, DriverUnavailableError, environment
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MEMORIES = ("discrete", "noncoherent", "exotic", "unified")
@@ -120,7 +120,7 @@ def explore(
 
 def environment_of(device: str, gpu_us: int) -> dict[str, str]:
     """The variables with which a process sees that device only."""
-    if device in ("lavapipe", "swiftshader"):
+    if device in ("lavapipe", "swiftshader", SYSTEM):
         return environment(device)
     return environment("null", config=f"{device},gpu_us={gpu_us}")
 

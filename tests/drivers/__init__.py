@@ -4,11 +4,21 @@
 """
 
 from .control import NullControl, Result, null_control
-from .locate import LAYERS, PROFILES, DriverUnavailableError, drivers, environment, layer_directory, manifest
+from .locate import (
+    LAYERS,
+    PROFILES,
+    SYSTEM,
+    DriverUnavailableError,
+    drivers,
+    environment,
+    layer_directory,
+    manifest,
+)
 
 __all__ = [
     "LAYERS",
     "PROFILES",
+    "SYSTEM",
     "DriverUnavailableError",
     "NullControl",
     "Result",

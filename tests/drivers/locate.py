@@ -347,10 +347,11 @@ def environment(driver: str, layer: str | None = None, config: str | None = None
     names = driver.split("+")
     # Mesa's implicit layer would reorder devices.
     variables = {"NODEVICE_SELECT": "1"}
-    if driver != SYSTEM:
-        icd = os.pathsep.join(str(manifest(name)) for name in names)
-        # Loaders before 1.3.207 know the second name only.
-        variables |= {"VK_DRIVER_FILES": icd, "VK_ICD_FILENAMES": icd}
+    files = "VK_DRIVER_FILES", "VK_ICD_FILENAMES"  # loaders before 1.3.207 know the second name only
+    if driver == SYSTEM:
+        variables |= {name: os.environ[name] for name in files if name in os.environ}
+    else:
+        variables |= dict.fromkeys(files, os.pathsep.join(str(manifest(name)) for name in names))
     if config is not None:
         if "null" not in names:
             raise ValueError(f"config is for the null driver, not for {driver}")

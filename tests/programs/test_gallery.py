@@ -131,7 +131,12 @@ def replay(where: str) -> int:
         loaded: Loaded = program._core.loaded(part, kp.manager())
         for number in sorted(content.blocks_of(part.entries[0].recordings[0].steps)):
             got = loaded.block(number).read().reshape(-1).view(np.uint8)
-            assert np.array_equal(got, expected[number]), f"{path.name}: block {number}"
+            wrong = np.nonzero(got != expected[number])[0]
+            first = wrong[:1] // 4
+            assert not wrong.size, (
+                f"{path.name}: block {number}: {wrong.size} of {got.size} bytes differ, in word {first} "
+                f"{got.view(np.float32)[first]} and {expected[number].view(np.float32)[first]}"
+            )
         count += 1
     for path in sorted(folder.glob("*.call")):
         before, after, expected = pickle.loads(path.with_suffix(".args").read_bytes())

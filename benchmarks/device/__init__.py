@@ -1,0 +1,1 @@
+"""The part `device`: the functions of `kp.ops` on the machine's own GPU."""
