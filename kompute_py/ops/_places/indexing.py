@@ -376,11 +376,13 @@ class _Triu(_Triangle):
 _MODES = {
     "constant": "",
     "edge": "c = clamp(c, 0, n - 1);",
-    "wrap": "c %= n; if (c < 0) c += n;",
-    "reflect": "int p = max(2 * n - 2, 1); c %= p; if (c < 0) c += p; if (c >= n) c = p - c;",
-    "symmetric": "int p = 2 * n; c %= p; if (c < 0) c += p; if (c >= n) c = p - 1 - c;",
+    "wrap": "c = c < 0 ? n - 1 - (-1 - c) % n : c % n;",
+    "reflect": "int p = max(2 * n - 2, 1); c = c < 0 ? p - 1 - (-1 - c) % p : c % p; if (c >= n) c = p - c;",
+    "symmetric": "int p = 2 * n; c = c < 0 ? p - 1 - (-1 - c) % p : c % p; if (c >= n) c = p - 1 - c;",
 }
-"""Statements that bring the coordinate c into an axis of n elements."""
+"""Statements that bring the coordinate c into an axis of n elements. Vulkan leaves open what % gives for
+negative numbers, and GPUs differ.
+"""
 
 
 class _Pad(CustomOp):
