@@ -39,21 +39,23 @@ def begin_spans() -> int:
 def end_spans(first: int) -> list[tuple[str, str, int, int, int]]:
     """(kind, text, begin, end, thread) of the spans since then; times by time.monotonic_ns()."""
 
+def set_package(folder: str) -> None:
+    """Lines in files below `folder` are not the user's."""
+
 def note_span(kind: str, text: _Text, begin: int) -> None:
     """A span of this thread from `begin` to now, if somebody notes spans."""
 
 class ProfileReader(_Object):
-    """Notes what the device runs, from now until `end` or its own end. Lines in files below `package` are not
-    the user's.
-    """
+    """Notes what the device runs, from now until `end` or its own end."""
 
-    def __init__(self, context: Context, package: str, operations: bool) -> None: ...
+    def __init__(self, context: Context, operations: bool) -> None: ...
     def settle(self) -> None:
         """Waits for the work submitted until now; Ctrl-C ends the wait."""
 
     def end(self) -> tuple[list[dict[str, Any]], int, bool]:
         """(runs, uncertainty of the device's clock in nanoseconds, calibrated). The runs are those until
-        `settle`; a run is a dict of "label", "operations" (each (name, groups, bytes read, bytes written)),
+        `settle`; a run is a dict of "label", "operations" (each (name, groups, bytes read, bytes written,
+        line that recorded it)),
         "family", "queue", "submission", "submit_begin", "submit_end", "thread", "line", "times" (one more
         than operations, on the host's clock, or none), "memory".
         """
@@ -118,6 +120,9 @@ class Context(_Object):
         `memory_limit` 0 means no limit. Sizes are in bytes; `memory_idle_limit` None means the allocator's
         own rule.
         """
+
+    def note_lines(self) -> None:
+        """From now on, recordings note the user's lines for labels and messages."""
 
     @property
     def driver_library(self) -> bytes:

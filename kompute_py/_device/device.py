@@ -18,6 +18,7 @@ from .._base.errors import (
 )
 from .._base.settings import ConfigReport, Setting
 from .._base.types import MemoryTypes
+from .._base.warn import PACKAGE
 from .devices import chosen_device, compute_family, family_indices, list_devices, selection, warn_of
 from .diagnostics import Diagnostics
 from .drivers import DriverInfo, driver_of, manifest_named
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from .._shaders.constants import Specialization
     from .memory_use import DeviceMemory
 
+_native.set_package(PACKAGE)
 _AXES = "xyz"
 _MOST_GROUPS = 2**32 - 1  # the most that Vulkan's commands can count
 
@@ -146,6 +148,7 @@ class Device:
         self._watch = self._diagnostics.report if watched else None
         self._diagnostics.log_notes()
         if self._watch is not None:
+            native.note_lines()
             self._diagnostics.watch()
             self._watch()
 

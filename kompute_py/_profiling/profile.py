@@ -19,7 +19,6 @@ from .._base.arrays import to_flag
 from .._base.errors import FailedPreconditionError, not_copyable
 from .._base.settings import to_path
 from .._base.text import duration
-from .._base.warn import PACKAGE
 from .._device.device import require_manager
 from .._display.cards import card
 from .records import Notes, operations_of, spans_of
@@ -93,7 +92,7 @@ class Profile:
         """
         if self._start or self._native is None:
             raise FailedPreconditionError("This profile was used before: make a new one with mgr.profile()")
-        self._reader = _native.ProfileReader(self._native, PACKAGE, self._operations)
+        self._reader = _native.ProfileReader(self._native, self._operations)
         self._first_span = _native.begin_spans()
         self._start = time.monotonic_ns()
         return self
@@ -141,7 +140,9 @@ class Profile:
         profile, NaN if the queue has no timestamps; `bytes_read` and `bytes_written`; `groups` (3 numbers of
         workgroups; 0 if it is no dispatch, or if the device reads them); `submitted`, `thread` and `line` of
         the submission on the host ("file.py:12", empty if it was made without Python's lock, as in
-        transfers); `memory`, the bytes of device memory in use then.
+        transfers); `recorded`, the line that recorded the operation (that of the submission if the call
+        itself recorded it, or if that was before the profile); `memory`, the bytes of device memory in use
+        then.
 
         Raises FailedPreconditionError inside of the block.
         """

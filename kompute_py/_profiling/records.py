@@ -28,6 +28,7 @@ RECORD: np.dtype[Any] = np.dtype(
         ("submitted", "f8"),
         ("thread", "u8"),
         ("line", "O"),
+        ("recorded", "O"),
         ("memory", "u8"),
     ]
 )
@@ -62,20 +63,29 @@ def operations_of(runs: Iterable[Mapping[str, Any]], start: int, queues: Mapping
     rows = []
     for run in runs:
         times = run["times"]
-        common = (
-            _since(run["submit_begin"], start),
-            run["thread"],
-            run["line"],
-            run["memory"],
-        )
+        submitted = _since(run["submit_begin"], start)
         queue = queues[run["family"], run["queue"]]
-        for index, (name, groups, read, written) in enumerate(run["operations"]):
+        for index, (name, groups, read, written, line) in enumerate(run["operations"]):
             begin, seconds = np.nan, np.nan
             if times:
                 begin = _since(times[index], start)
                 seconds = (times[index + 1] - times[index]) * _NANO
             where = (name, run["label"], queue, run["submission"])
-            rows.append((*where, begin, seconds, read, written, groups, *common))
+            lines = (run["line"], line or run["line"])
+            rows.append(
+                (
+                    *where,
+                    begin,
+                    seconds,
+                    read,
+                    written,
+                    groups,
+                    submitted,
+                    run["thread"],
+                    *lines,
+                    run["memory"],
+                )
+            )
     return np.array(rows, dtype=RECORD)
 
 

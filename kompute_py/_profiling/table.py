@@ -42,7 +42,7 @@ class OperationTotal(NamedTuple):
     bytes_per_second: float
     """`moved` by `seconds`."""
     line: str
-    """The line that submitted the first of them, as "file.py:12"; empty if unknown."""
+    """The line that recorded the first of them, as "file.py:12"; empty if unknown (see `Profile.records`)."""
 
 
 def totals_of(records: Array) -> list[OperationTotal]:
@@ -60,7 +60,7 @@ def _total(name: str, records: Array) -> OperationTotal:
     moved = int(records["bytes_read"].sum() + records["bytes_written"].sum())
     if not len(timed):
         nan = float("nan")
-        return OperationTotal(name, len(records), nan, nan, nan, nan, moved, nan, records["line"][0])
+        return OperationTotal(name, len(records), nan, nan, nan, nan, moved, nan, records["recorded"][0])
     seconds = float(timed.sum())
     return OperationTotal(
         name,
@@ -71,7 +71,7 @@ def _total(name: str, records: Array) -> OperationTotal:
         float(timed.max()),
         moved,
         moved / seconds if seconds > 0 else float("nan"),
-        records["line"][0],
+        records["recorded"][0],
     )
 
 

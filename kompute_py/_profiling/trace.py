@@ -73,6 +73,7 @@ def _events(profile: Notes, number: int, first: int) -> Iterator[dict[str, Any]]
             "args": {
                 "sequence": record["sequence"],
                 "line": record["line"],
+                "recorded": record["recorded"],
                 "bytes_read": int(record["bytes_read"]),
                 "bytes_written": int(record["bytes_written"]),
                 "groups": record["groups"].tolist(),

@@ -249,6 +249,7 @@ void bind_context(py::module_& m) {
                 return c.device().least_busy(among);
             },
             py::arg("among"), py::call_guard<Unlocked>())
+        .def("note_lines", [](const Context& c) { c.device().note_lines(); })
         .def_property_readonly("validation",
                                [](const Context& c) { return c.device().instance().validation(); })
         .def_property_readonly("vk_instance",

@@ -1,5 +1,6 @@
 #include "bindings.hpp"
 #include "device/profiler.hpp"
+#include "user_line.hpp"
 
 #include <pybind11/stl.h>
 
@@ -11,48 +12,13 @@
 namespace kp {
 namespace {
 
-// The line of this thread that called the package: "file.py:12". Runs under locks of the core, so it neither
-// waits for the interpreter lock nor lets Python collect garbage, which may destroy objects of ours.
-class Line {
-public:
-    explicit Line(std::string package) : package_(std::move(package)) {}
-
-    std::string operator()() const {
-        if (!has_interpreter_lock()) return {};
-        const int collected = PyGC_Disable();
-        std::string line = find();
-        if (collected) PyGC_Enable();
-        return line;
-    }
-
-private:
-    [[nodiscard]] std::string find() const {
-        PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
-        std::string line;
-        while (frame) {
-            PyCodeObject* code = PyFrame_GetCode(frame);
-            const char* file = PyUnicode_AsUTF8(code->co_filename);
-            if (!file) PyErr_Clear();
-            if (file && std::string_view(file).substr(0, package_.size()) != package_)
-                line = std::string(file) + ':' + std::to_string(PyFrame_GetLineNumber(frame));
-            Py_DECREF(code);
-            PyFrameObject* const caller = line.empty() ? PyFrame_GetBack(frame) : nullptr;
-            Py_DECREF(frame);
-            frame = caller;
-        }
-        return line;
-    }
-
-    std::string package_;
-};
-
 // One profile of a device, from its construction to end(), or to its own end.
 class ProfileReader {
 public:
-    ProfileReader(const Context& context, std::string package, bool operations) : device_(context.shared()) {
+    ProfileReader(const Context& context, bool operations) : device_(context.shared()) {
         device_->require_open("profile");
         const Unlocked unlocked;
-        first_ = device_->begin_profile(Line(std::move(package)), operations);
+        first_ = device_->begin_profile(user_line, operations);
     }
     ProfileReader(const ProfileReader&) = delete;
     ProfileReader& operator=(const ProfileReader&) = delete;
@@ -100,7 +66,7 @@ py::dict described(const ProfiledRun& run) {
     for (const auto& operation : run.what->operations)
         operations.append(py::make_tuple(
             operation.name, py::make_tuple(operation.groups[0], operation.groups[1], operation.groups[2]),
-            operation.read, operation.written));
+            operation.read, operation.written, operation.line));
     py::dict result;
     result["label"] = run.what->label;
     result["operations"] = operations;
@@ -119,6 +85,7 @@ py::dict described(const ProfiledRun& run) {
 }  // namespace
 
 void bind_profile(py::module_& m) {
+    m.def("set_package", &set_package, py::arg("folder"));
     m.def("begin_spans", &HostSpans::start);
     m.def(
         "end_spans",
@@ -137,8 +104,7 @@ void bind_profile(py::module_& m) {
         },
         py::arg("kind"), py::arg("text"), py::arg("begin"));
     py::class_<ProfileReader>(m, "ProfileReader")
-        .def(py::init<const Context&, std::string, bool>(), py::arg("context"), py::arg("package"),
-             py::arg("operations"))
+        .def(py::init<const Context&, bool>(), py::arg("context"), py::arg("operations"))
         .def("settle", &ProfileReader::settle)
         .def("end", [](ProfileReader& reader) {
             const ProfiledRuns ended = reader.end();

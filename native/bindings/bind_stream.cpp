@@ -2,6 +2,7 @@
 #include "call_support.hpp"
 #include "relief.hpp"
 #include "run/fence.hpp"
+#include "user_line.hpp"
 
 #include <pybind11/stl.h>
 
@@ -52,7 +53,11 @@ PyObject* record(PyObject* self, PyObject* given) {
     return translated([&]() -> PyObject* {
         auto operation = OperationObject::get(given);
         if (!operation) throw py::type_error("A Stream records an Operation");
-        stream_of(self).record(std::move(operation));
+        Stream& stream = stream_of(self);
+        Stream::UserLine line;
+        if (stream.device().notes_lines()) [[unlikely]]
+            line = std::make_shared<const std::string>(user_line());
+        stream.record(std::move(operation), std::move(line));
         Py_RETURN_NONE;
     });
 }

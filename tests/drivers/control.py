@@ -204,7 +204,11 @@ class NullControl:
 
     def commands(self) -> list[dict[str, Any]]:
         """The logged commands in the order of execution, each a dict with "op"."""
-        return json.loads(self._text("commands"))
+        return [each for each in json.loads(self._text("commands")) if each["op"] != "label"]
+
+    def labels(self) -> list[str]:
+        """The debug labels that began among the logged commands."""
+        return [each["text"] for each in json.loads(self._text("commands")) if each["op"] == "label"]
 
     def barriers(self) -> list[dict[str, Any]]:
         """The barriers among the logged commands, in the form of synchronization2."""

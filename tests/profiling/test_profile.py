@@ -71,6 +71,40 @@ def test_operations_of_a_sequence(device):
     assert p.submissions == 2
 
 
+def test_the_line_that_recorded_each_operation(make_manager, needs):
+    device = make_manager(validation=False)  # else lines are noted before, for the layer's messages
+    needs(device, "dispatch")
+    needs(device, "timestamps")
+    square, double = device.kernel(SQUARE, name="square"), device.kernel(DOUBLE, name="double")
+    t = device.tensor(np.arange(N))
+    before = device.sequence().record(square.bind(t))
+    with device.profile() as p:
+        sequence = device.sequence()
+        lines = [line_here(1)]
+        sequence.record(square.bind(t))
+        lines.append(line_here(1))
+        sequence.record(double.bind(t), kp.OpSyncLocal([t]))
+        sequence.eval()
+        sequence.rerecord()
+        sequence.eval()
+        lines.append(line_here(1))
+        square(t)
+        lines.append(line_here(1))
+        before.eval()
+    # A call records its operation itself; of what was recorded before, only the submission is known.
+    first = [lines[0], lines[1], lines[1]]
+    assert p.records["recorded"].tolist() == [*first, *first, lines[2], lines[3]]
+    assert p.records["line"][0] != lines[0]
+    totals = {total.name: total.line for total in p.totals()}
+    assert totals["double"] == lines[1]
+    # A new recording has its own.
+    with device.profile() as p:
+        sequence.clear()
+        sequence.eval(double.bind(t))
+        line = line_here(-1)
+    assert p.records["recorded"].tolist() == [line]
+
+
 def test_kernels_functions_and_arrays(device):
     square = device.kernel(SQUARE, name="square")
     t = device.tensor(np.arange(N))

@@ -229,9 +229,14 @@ void DeviceContext::took(VkDevice device, std::vector<std::string> extensions) {
     count(ObjectKind::context, 1);
     enabled_extensions_ = std::move(extensions);
     volkLoadDeviceTable(&table_, handle_);
-    if (instance_->debug_utils())
-        set_name_ = reinterpret_cast<PFN_vkSetDebugUtilsObjectNameEXT>(
-            vkGetDeviceProcAddr(handle_, "vkSetDebugUtilsObjectNameEXT"));
+    if (instance_->debug_utils()) {
+        const auto find = [this]<typename Function>(Function& function, const char* name) {
+            function = reinterpret_cast<Function>(vkGetDeviceProcAddr(handle_, name));
+        };
+        find(set_name_, "vkSetDebugUtilsObjectNameEXT");
+        find(begin_label_, "vkCmdBeginDebugUtilsLabelEXT");
+        find(end_label_, "vkCmdEndDebugUtilsLabelEXT");
+    }
     handles_ = std::make_shared<DeviceHandles>(*this);
 }
 
@@ -312,6 +317,17 @@ void DeviceContext::name_handle(VkObjectType type, uint64_t handle, const std::s
     info.objectHandle = handle;
     info.pObjectName = name.c_str();
     set_name_(handle_, &info);
+}
+
+DeviceContext::Label::Label(const DeviceContext& device, VkCommandBuffer commands, const std::string& name,
+                            const std::string* line)
+    : commands_(commands) {
+    if (!device.begin_label_ || !device.end_label_) return;
+    VkDebugUtilsLabelEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT};
+    const std::string text = line ? name + " (" + *line + ")" : std::string();
+    info.pLabelName = line ? text.c_str() : name.c_str();
+    device.begin_label_(commands, &info);
+    end_ = device.end_label_;
 }
 
 void DeviceContext::mark_foreign() noexcept {

@@ -133,6 +133,22 @@ public:
     }
 
     void name_handle(VkObjectType type, uint64_t handle, const std::string& name) const noexcept;
+    // During its life, the commands that are recorded have a label, which debuggers, profilers, messages of
+    // validation and some drivers' reports show: `name`, and the line of the user's that `line` points to.
+    class Label {
+    public:
+        Label(const DeviceContext& device, VkCommandBuffer commands, const std::string& name,
+              const std::string* line);
+        Label(const Label&) = delete;
+        Label& operator=(const Label&) = delete;
+        ~Label() {
+            if (end_) end_(commands_);
+        }
+
+    private:
+        PFN_vkCmdEndDebugUtilsLabelEXT end_ = nullptr;
+        VkCommandBuffer commands_;
+    };
 
 protected:
     // Chooses a device and opens it. Throws Error(unavailable) or Error(not_found) with the reasons why each
@@ -190,7 +206,10 @@ private:
     std::atomic<bool> lost_{false};
     mutable RankedMutex lost_mutex_{LockRank::lost_work};
     std::string lost_work_;
+    // Null without VK_EXT_debug_utils.
     PFN_vkSetDebugUtilsObjectNameEXT set_name_ = nullptr;
+    PFN_vkCmdBeginDebugUtilsLabelEXT begin_label_ = nullptr;
+    PFN_vkCmdEndDebugUtilsLabelEXT end_label_ = nullptr;
 };
 
 }  // namespace kp

@@ -320,6 +320,7 @@ size_t Device::begin_profile(std::function<std::string()> line, bool operations)
         profiler_ = std::make_shared<Profiler>(
             *this, std::move(queues), [this] { return memory_->used(); }, std::move(line), operations);
         profile_readers_ = 1;
+        note_lines();
     }
     try {
         outdate_recordings();
@@ -354,6 +355,7 @@ void Device::end_profile() noexcept {
         if (--profile_readers_ != 0) return;
         ended = std::move(profiler_);
         ended->detach();
+        line_readers_.fetch_sub(1, std::memory_order_relaxed);
     }
     try {
         if (is_open()) outdate_recordings();

@@ -103,6 +103,11 @@ public:
     // What tensors over memory of the process share: see resource/host_pages.hpp. Under the graph mutex.
     [[nodiscard]] std::vector<std::weak_ptr<Member>>& host_pages() noexcept { return host_pages_; }
 
+    // Whether recordings note the user's lines: while somebody profiles, and from note_lines() on.
+    [[nodiscard]] bool notes_lines() const noexcept {
+        return line_readers_.load(std::memory_order_relaxed) != 0;
+    }
+    void note_lines() noexcept { line_readers_.fetch_add(1, std::memory_order_relaxed); }
     // Null if nobody profiles. Under the graph mutex.
     [[nodiscard]] Profiler* profiler() const noexcept { return profiler_.get(); }
     // Begins to profile (see device/profiler.hpp), or joins who does, and returns the number of the next run.
@@ -191,6 +196,7 @@ private:
     [[nodiscard]] std::shared_ptr<Profiler> held_profiler();
     std::shared_ptr<Profiler> profiler_;  // under the graph mutex
     uint32_t profile_readers_ = 0;
+    std::atomic<uint32_t> line_readers_{0};
     std::vector<Recording*> built_recordings_;
     Crossing undeclared_crossing_;
     std::vector<std::weak_ptr<Member>> host_pages_;

@@ -39,6 +39,7 @@ struct ProfiledOperation {
     std::array<uint32_t, 3> groups{};  // of a dispatch; 0: something else, or the device read them
     uint64_t read = 0;                 // bytes of device memory that it declares to use, at most once each
     uint64_t written = 0;
+    std::string line;  // of the user's code, that recorded it: "file.py:12"; empty if unknown
 };
 
 // Queries for `count` timestamps of `owner`; none on a queue that has no timestamps or cannot reset them.
@@ -97,7 +98,7 @@ struct ProfiledRun {
     uint64_t submit_begin = 0;  // host_clock()
     uint64_t submit_end = 0;
     uint64_t thread = 0;
-    std::string line;             // of the user's code: "file.py:12"; empty if unknown
+    std::string line;             // of the user's code, that submitted it; empty if unknown
     std::vector<uint64_t> times;  // of each timestamp: in ticks, and from take() on the host's clock
     uint64_t memory = 0;          // bytes of device memory in use at the submission
 };

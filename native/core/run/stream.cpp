@@ -53,7 +53,7 @@ void Stream::require_idle(const char* action) {
 
 // -- what is recorded ---------------------------------------------------------------------------------------
 
-void Stream::record(OperationPtr operation) {
+void Stream::record(OperationPtr operation, UserLine line) {
     const Turn::Taken turn = turn_.drive();
     require_idle("record into");
     if (&operation->device() != &device())
@@ -75,6 +75,10 @@ void Stream::record(OperationPtr operation) {
     }
     if (timestamps_) timestamps_->require_room(operations_.size());
     operations_.push_back(std::move(operation));
+    if (line) [[unlikely]] {
+        lines_.resize(operations_.size());
+        lines_.back() = std::move(line);
+    }
     built_ = false;
 }
 
@@ -90,6 +94,7 @@ void Stream::drop_operations() {
     built_recording_.leave();
     // Clear these last: the operations kept alive the objects that listed this stream as a user.
     operations_.clear();
+    lines_.clear();
     (void)built_recording_.plan().take_kept();
     built_recording_.cover_again();
     warned_of_old_algorithms_ = false;
@@ -265,11 +270,13 @@ void Stream::begin_profiling() {
     const StreamPlan& plan = built_recording_.plan();
     auto what = std::make_shared<Profiled>();
     what->label = label();
-    if (!profiler->times_operations()) what->operations.push_back({label(), {}, 0, 0});
+    if (!profiler->times_operations()) what->operations.push_back({label(), {}, 0, 0, {}});
     for (size_t i = 0; i < operations_.size(); ++i) {
         const auto [read, written] = plan.moved(plan.commands()[i]);
         if (profiler->times_operations()) {
-            what->operations.push_back({operations_[i]->name(), operations_[i]->groups(), read, written});
+            const std::string* line = line_of(i);
+            what->operations.push_back({operations_[i]->name(), operations_[i]->groups(), read, written,
+                                        line ? *line : std::string()});
         } else {
             what->operations.front().read += read;
             what->operations.front().written += written;
@@ -309,6 +316,7 @@ void Stream::record_commands() {
         const Operation& operation = *operations_[i];
         for (; barrier != barriers.barriers.cend() && barrier->before == i; ++barrier)
             recorder.barrier(*barrier);
+        const DeviceContext::Label label(device(), commands, operation.name(), line_of(i));
         if (operation.calls_out()) {
             {
                 const Turn::CallingOut calling(turn_, lock);

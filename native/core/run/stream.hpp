@@ -47,8 +47,10 @@ public:
            std::vector<std::shared_ptr<Object>> disjoint = {});
     ~Stream() override;
 
+    // The line of the user's code that recorded an operation: "file.py:12"; null if unknown.
+    using UserLine = std::shared_ptr<const std::string>;
     // Appends. The first record() after a submission starts a new list.
-    void record(OperationPtr operation);
+    void record(OperationPtr operation, UserLine line = nullptr);
     void clear();
     // Rebuilds the recording at the next submission.
     void rerecord();
@@ -109,6 +111,9 @@ private:
     [[nodiscard]] std::vector<std::string> names_of_operations() const;
     void require_idle(const char* action);
     void drop_operations();
+    [[nodiscard]] const std::string* line_of(size_t operation) const noexcept {
+        return operation < lines_.size() ? lines_[operation].get() : nullptr;
+    }
     void tell_name();
 
     class Building;
@@ -171,6 +176,7 @@ private:
     bool has_waits_ = false;  // the prepared submission
 
     std::vector<OperationPtr> operations_;
+    std::vector<UserLine> lines_;         // of the operations; those at its end may lack
     std::atomic<bool> recording_{false};  // record() appends; otherwise it starts over
     bool built_ = false;
     bool warned_of_old_algorithms_ = false;

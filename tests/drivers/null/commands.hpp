@@ -22,7 +22,8 @@ enum class Op : uint32_t {
     Barrier,
     ResetQueries,
     WriteTimestamp,
-    Execute
+    Execute,
+    Label
 };
 
 // clang-format off
@@ -41,6 +42,7 @@ struct BarrierCommand { uint32_t memory, buffers, images, flags; };
 struct QueriesCommand { QueryPool* pool; uint32_t first, count; };
 struct TimestampCommand { QueryPool* pool; uint32_t query, bits; VkPipelineStageFlags2 stage; };
 struct ExecuteCommand { CommandBuffer* secondary; };
+struct LabelCommand { uint64_t size; };  // bytes
 // clang-format on
 
 struct CommandPool : Object {
@@ -58,6 +60,7 @@ struct CommandBuffer : Object {
     CommandPool* pool = nullptr;
     Device* device = nullptr;
     bool secondary = false;
+    uint32_t labels = 0;  // that have begun
     RecordState state = RecordState::Initial;
     bool effects = false;  // executing it changes something besides counts
     VkCommandBufferUsageFlags usage = 0;

@@ -57,6 +57,8 @@
     DEVICE(vkQueueWaitIdle, 10) \
     DEVICE(vkQueueSubmit, 10) \
     DEVICE_EXT(vkSetDebugUtilsObjectNameEXT, "VK_EXT_debug_utils") \
+    DEVICE_EXT(vkCmdBeginDebugUtilsLabelEXT, "VK_EXT_debug_utils") \
+    DEVICE_EXT(vkCmdEndDebugUtilsLabelEXT, "VK_EXT_debug_utils") \
     DEVICE(vkAllocateMemory, 10) \
     DEVICE(vkFreeMemory, 10) \
     DEVICE(vkMapMemory, 10) \

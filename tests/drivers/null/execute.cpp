@@ -256,7 +256,8 @@ void execute(const CommandBuffer& buffer) {
         case Op::BindPipeline:
         case Op::BindSets:
         case Op::PushConstants:
-        case Op::Dispatch: break;
+        case Op::Dispatch:
+        case Op::Label: break;
         }
     });
 }

@@ -251,6 +251,12 @@ void log_one(Bound& bound, Op op, const void* p) {
                        .end());
         break;
     }
+    case Op::Label: {
+        const auto& c = *static_cast<const LabelCommand*>(p);
+        const std::string text(behind<LabelCommand, char>(&c), c.size);
+        append_log(Json("label").raw("text", quote(text.c_str())).end());
+        break;
+    }
     case Op::Execute: log_commands(*static_cast<const ExecuteCommand*>(p)->secondary); break;
     }
 }

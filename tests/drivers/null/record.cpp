@@ -194,7 +194,9 @@ VKAPI_ATTR VkResult VKAPI_CALL vkBeginCommandBuffer(VkCommandBuffer handle,
 }
 VKAPI_ATTR VkResult VKAPI_CALL vkEndCommandBuffer(VkCommandBuffer handle) {
     KP_FAILABLE("vkEndCommandBuffer");
-    recording(handle, "vkEndCommandBuffer").state = RecordState::Executable;
+    CommandBuffer& cb = recording(handle, "vkEndCommandBuffer");
+    cb.state = RecordState::Executable;
+    if (cb.labels) violation("vkEndCommandBuffer: %u label(s) of %s were not ended", cb.labels, label(&cb));
     return VK_SUCCESS;
 }
 VKAPI_ATTR VkResult VKAPI_CALL vkResetCommandBuffer(VkCommandBuffer handle, VkCommandBufferResetFlags) {
@@ -203,6 +205,25 @@ VKAPI_ATTR VkResult VKAPI_CALL vkResetCommandBuffer(VkCommandBuffer handle, VkCo
     wait_if_pending(cb, "vkResetCommandBuffer");
     cb.reset();
     return VK_SUCCESS;
+}
+
+VKAPI_ATTR void VKAPI_CALL vkCmdBeginDebugUtilsLabelEXT(VkCommandBuffer handle,
+                                                        const VkDebugUtilsLabelEXT* info) {
+    KP_COUNTED("vkCmdBeginDebugUtilsLabelEXT");
+    CommandBuffer& cb = recording(handle, "vkCmdBeginDebugUtilsLabelEXT");
+    ++cb.labels;
+    const size_t size = std::strlen(info->pLabelName);
+    auto* c = cb.emit<LabelCommand>(Op::Label, size);
+    c->size = size;
+    std::memcpy(c + 1, info->pLabelName, size);
+}
+VKAPI_ATTR void VKAPI_CALL vkCmdEndDebugUtilsLabelEXT(VkCommandBuffer handle) {
+    KP_COUNTED("vkCmdEndDebugUtilsLabelEXT");
+    CommandBuffer& cb = recording(handle, "vkCmdEndDebugUtilsLabelEXT");
+    if (cb.labels-- == 0) {
+        cb.labels = 0;
+        violation("vkCmdEndDebugUtilsLabelEXT: no label of %s has begun", label(&cb));
+    }
 }
 
 // -------------------------------------------------------------------------------- state and dispatches
