@@ -100,7 +100,7 @@ bool kp_cisnan_{C}({C} a) { return kp_isnan_{T}(a.x) || kp_isnan_{T}(a.y); }""",
         precise {T} q = (m - 1.0LF) * (m + 1.0LF) + n * n;
         r = 0.5LF * kp_{d}log1p(q);
     } else {
-        {T} q = n / m;
+        {T} q = kp_quo_{T}(n, m);
         r = kp_{d}log(m) + 0.5LF * kp_{d}log1p(q * q);
     }
     return {C}(r, kp_{d}atan2(a.y, a.x));

@@ -313,7 +313,8 @@ double kp_dsinh(double x) {
         y = 0.5lf * kp_dexp(m);
     } else {
         double w = kp_dexp(0.5lf * m);
-        y = 0.5lf * w * w;
+        precise double half_ = 0.5lf * w, large = half_ * w;  // w * w may overflow
+        y = large;
     }
     return kp_dsigned(y, x);
 }""",
@@ -330,7 +331,8 @@ double kp_dcosh(double x) {
         return 0.5lf * t + 0.5lf / t;
     }
     double w = kp_dexp(0.5lf * m);
-    return 0.5lf * w * w;
+    precise double half_ = 0.5lf * w, large = half_ * w;  // w * w may overflow
+    return large;
 }""",
     "kp_dtanh": """
 double kp_dtanh(double x) {

@@ -492,7 +492,7 @@ float kp_hypot(float a, float b) {
     if (kp_isnan_float(a) || kp_isnan_float(b)) return kp_nan_float();
     float m = max(a, b), n = min(a, b);
     if (m == 0.0) return m;
-    n /= m;
+    n = kp_quo_float(n, m);
     return m * sqrt(1.0 + n * n);
 }""",
     # x as a multiple of pi / 2 and a rest: by three parts of pi / 2, and where they do not suffice by the
@@ -619,7 +619,8 @@ float kp_sinh(float a) {
     if (kp_isnan_float(a)) return a;
     if (m > 80.0) {
         float h = kp_exp(m * 0.5);
-        return kp_copysign_float(h * 0.5 * h, a);
+        precise float half_ = h * 0.5, large = half_ * h;  // h * h may overflow
+        return kp_copysign_float(large, a);
     }
     float e = kp_expm1(m);
     return kp_copysign_float(0.5 * (e + e / (e + 1.0)), a);
@@ -632,7 +633,8 @@ float kp_cosh(float a) {
         return 0.5 * (e + 1.0 / e);
     }
     float e = kp_exp(abs(a) * 0.5);
-    return e * 0.5 * e;
+    precise float half_ = e * 0.5, large = half_ * e;  // e * e may overflow
+    return large;
 }""",
     "kp_tanh": """
 float kp_tanh(float a) {

@@ -55,7 +55,7 @@ def explore(
     logging.getLogger("kompute_py").setLevel(logging.ERROR)
     warnings.simplefilter("ignore", ResourceWarning)  # sequences that are dropped while running
     warnings.simplefilter("ignore", kp.KomputeWarning)  # held work that is cancelled
-    null = device not in ("lavapipe", "swiftshader")
+    null = device not in ("lavapipe", "swiftshader", SYSTEM)
     loop = asyncio.new_event_loop()
     began = time.monotonic()
     done = 0

@@ -157,3 +157,53 @@ def test_check_warns_of_large_local_variables(mgr):
     assert kp.config_report(pipeline_timeout="2").pipeline_timeout.value == 2
     with pytest.raises(kp.InvalidArgumentError, match="pipeline_timeout"):
         kp.config_report(pipeline_timeout=-1)
+
+
+REMAINDERS = """#version 450
+#extension GL_EXT_shader_explicit_arithmetic_types : require
+layout(local_size_x = 64) in;
+layout(binding = 0) readonly buffer A { TYPE a[]; };
+layout(binding = 1) readonly buffer B { TYPE b[]; };
+layout(binding = 2) writeonly buffer C { TYPE c[]; };
+layout(binding = 3) writeonly buffer D { TYPE d[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    if (i >= a.length()) return;
+    c[i] = a[i] % b[i];
+    PAIR p = PAIR(a[i], b[i]) % PAIR(b[i], TYPE(7));
+    d[i] = p.x ^ p.y;
+}
+"""
+KINDS = {"int16_t": "i16vec2", "int": "ivec2", "int64_t": "i64vec2"}
+
+
+def changed_to_c(words: bytes) -> bytes:
+    """The module with OpSRem, which HLSL's compilers write, for OpSMod."""
+    found, at = np.frombuffer(words, np.uint32).copy(), 5
+    while at < found.size:
+        if found[at] & 0xFFFF == 139:
+            found[at] -= 1
+        at += int(found[at] >> 16)
+    return found.tobytes()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("language", ["GLSL", "C"])
+def test_remainders_of_negative_ints(mgr, needs, kind, language):
+    """Vulkan leaves them open, and NVIDIA's driver gives neither sign's; here they are always these."""
+    needs(mgr, "dispatch")
+    dtype = np.dtype(kind.removesuffix("_t") if kind != "int" else "int32")
+    if dtype.itemsize != 4:
+        needs(mgr, f"shaderInt{dtype.itemsize * 8}")
+    text = REMAINDERS.replace("TYPE", kind).replace("PAIR", KINDS[kind])
+    module = kp.compile(text)
+    if language == "C":
+        module = changed_to_c(module)
+    ends = [np.iinfo(dtype).min + 1, np.iinfo(dtype).max]
+    values = np.array([*ends, *range(-9, 10), 100, -100], dtype)
+    a, b = (each.reshape(-1) for each in np.meshgrid(values, values[values != 0]))
+    c, d = np.zeros_like(a), np.zeros_like(a)
+    mgr.kernel(module)(a, b, c, d)
+    rest = np.fmod if language == "C" else np.remainder
+    np.testing.assert_array_equal(c, rest(a, b))
+    np.testing.assert_array_equal(d, rest(a, b) ^ rest(b, dtype.type(7)))

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <unordered_map>
 
 namespace kp {
 namespace {
@@ -28,6 +29,12 @@ public:
         made_.assign(words_.begin(), words_.begin() + header_words);
         for (size_t offset = header_words; offset < words_.size(); offset += words_[offset] >> 16) {
             const Instruction each(words_.subspan(offset, words_[offset] >> 16));
+            if (each.op() == spv::OpFunction && end_of_globals_ == 0) end_of_globals_ = made_.size();
+            if (is_remainder(each)) {
+                divided(each);
+                changed_ = true;
+                continue;
+            }
             if (each.op() == spv::OpCopyLogical &&
                 leaves(each[1], module_.type_of(each[3])) <= most_elements) {
                 (void)copied(each[1], module_.type_of(each[3]), each[3], each[2]);
@@ -44,7 +51,13 @@ public:
         }
         if (!changed_) return {};
         made_[bound_word] = next_id_;
+        made_.insert(made_.begin() + static_cast<ptrdiff_t>(end_of_globals_), globals_.begin(),
+                     globals_.end());
         return std::move(made_);
+    }
+
+    static bool is_remainder(const Instruction& each) {
+        return each.op() == spv::OpSRem || each.op() == spv::OpSMod;
     }
 
 private:
@@ -98,11 +111,63 @@ private:
         return result;
     }
 
+    // Appends an instruction with a result; returns its id, `result` if that is given.
+    static uint32_t append(std::vector<uint32_t>& to, spv::Op op, uint32_t type, uint32_t result,
+                           std::initializer_list<uint32_t> operands) {
+        to.push_back(static_cast<uint32_t>(operands.size() + 3) << 16 | op);
+        to.push_back(type);
+        to.push_back(result);
+        to.insert(to.end(), operands);
+        return result;
+    }
+
+    // a - a / b * b, which has the sign of a; for OpSMod plus b where that is not the sign of b.
+    void divided(const Instruction& each) {
+        const uint32_t type = each[1], a = each[3], b = each[4];
+        const auto value = [&](spv::Op op, std::initializer_list<uint32_t> operands, uint32_t result = 0) {
+            return append(made_, op, type, result ? result : next_id_++, operands);
+        };
+        const uint32_t whole = value(spv::OpIMul, {value(spv::OpSDiv, {a, b}), b});
+        if (each.op() == spv::OpSRem) {
+            value(spv::OpISub, {a, whole}, each[2]);
+            return;
+        }
+        const uint32_t rest = value(spv::OpISub, {a, whole});
+        const uint32_t not_zero = value(spv::OpBitwiseOr, {rest, value(spv::OpSNegate, {rest})});  // its sign
+        const uint32_t other_sign = value(spv::OpBitwiseAnd, {not_zero, value(spv::OpBitwiseXor, {rest, b})});
+        const uint32_t mask = value(spv::OpShiftRightArithmetic, {other_sign, last_bit(type)});
+        value(spv::OpIAdd, {rest, value(spv::OpBitwiseAnd, {mask, b})}, each[2]);
+    }
+
+    // The constant of this type of ints, or of vectors of them, that has the number of the highest bit.
+    uint32_t last_bit(uint32_t type) {
+        uint32_t& found = last_bits_[type];
+        if (found != 0) return found;
+        const Instruction each = module_.at(type, "the type of a remainder");
+        if (each.op() == spv::OpTypeVector) {
+            const uint32_t part = last_bit(each[2]);
+            found = next_id_++;
+            globals_.insert(globals_.end(), {(each[3] + 3) << 16 | spv::OpConstantComposite, type, found});
+            globals_.insert(globals_.end(), each[3], part);
+            return found;
+        }
+        found = next_id_++;
+        const uint32_t bits = each[2];
+        if (bits == 64)
+            append(globals_, spv::OpConstant, type, found, {bits - 1, 0});
+        else
+            append(globals_, spv::OpConstant, type, found, {bits - 1});
+        return found;
+    }
+
     std::span<const uint32_t> words_;
     Module module_;
     Constants constants_;
     uint32_t next_id_;
     std::vector<uint32_t> made_;
+    std::vector<uint32_t> globals_;  // constants, which stand before the first function
+    std::unordered_map<uint32_t, uint32_t> last_bits_;
+    size_t end_of_globals_ = 0;
     bool changed_ = false;
 };
 
@@ -112,7 +177,8 @@ std::vector<uint32_t> lowered(std::span<const uint32_t> words, bool without_unro
     const Module module(words);
     for (const spirv::Function& function : module.functions())
         for (const Instruction each : function.body)
-            if (each.op() == spv::OpCopyLogical || (without_unrolling && each.op() == spv::OpLoopMerge))
+            if (each.op() == spv::OpCopyLogical || Lowering::is_remainder(each) ||
+                (without_unrolling && each.op() == spv::OpLoopMerge))
                 return Lowering(words).run(without_unrolling);
     return {};
 }
