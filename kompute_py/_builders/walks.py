@@ -18,7 +18,7 @@ import numpy as np
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._custom.arg_descs import TensorArg
 from .._custom.builder import FunctionBuilder
-from .._custom.expressions import IntOrSize, Size
+from .._custom.expressions import IntOrSize, Size, glsl, two_axes
 from .._custom.selection import FunctionSelection
 from .._custom.specs import PartSpec, TensorSpec
 from .._formulas.formula import Formula
@@ -33,7 +33,6 @@ _GROUP = 256
 """Invocations of a workgroup, if the device has so many."""
 _LEAST_GROUP = 128
 """Those that every device has."""
-_MOST_GROUPS = 65535  # every device has as many in x and in y
 
 
 QUADS = {"float32": "vec4", "int32": "ivec4", "uint32": "uvec4"}
@@ -445,8 +444,17 @@ def _blocks(condition: str, step: int, load: str, reducer: Reducer) -> list[str]
 
 def spread(kb: FunctionBuilder, groups: IntOrSize) -> None:
     """Sets the grid to so many workgroups, in two axes; ``kp_group`` is the number of each."""
-    kb.groups(kb.smallest(groups, _MOST_GROUPS), kb.ceil_div(groups, _MOST_GROUPS))
+    kb.groups(*two_axes(groups))
     kb.emit("uint kp_group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;")
+
+
+def one_each(kb: FunctionBuilder, count: IntOrSize, name: str) -> None:
+    """Sets the grid to an invocation for each of so many elements; `name` is the element's number."""
+    group = group_of(kb.selection)
+    kb.workgroup(group)
+    spread(kb, kb.ceil_div(count, group))
+    kb.emit(f"uint {name} = kp_group * {group}u + gl_LocalInvocationID.x;")
+    kb.emit(f"if ({name} >= {glsl(count)}) return;")
 
 
 def filled(text: str, **words: object) -> str:

@@ -25,7 +25,7 @@ from .._formulas.glsl_elements import Element, element_of
 from .._formulas.words import GLSL_WORDS
 from .._shaders.module import ShaderModule, subgroups_of
 from .arg_descs import RANKS, ArgDesc, EmptyOptionalTensorArg, TensorArg, TensorListArg, ValueArg
-from .expressions import IntOrSize, Size, ceil_div, glsl, largest, product, smallest
+from .expressions import IntOrSize, Size, ceil_div, glsl, largest, product, smallest, two_axes
 from .names import tensor_of_name
 from .selection import FunctionSelection
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _RESERVED = ("gl_", "kp_")
-_MOST_GROUPS = 65535  # every device has as many on an axis
 
 
 class Origin(NamedTuple):
@@ -614,8 +613,7 @@ class FunctionBuilder:
             # As many groups as there are, in two axes: one invocation for each element, whatever their shape.
             width, *more = dispatch.local_size
             count = math.prod(dispatch.local_size)
-            groups = ceil_div(first.size, count)
-            self.groups(smallest(groups, _MOST_GROUPS), ceil_div(groups, _MOST_GROUPS))
+            self.groups(*two_axes(ceil_div(first.size, count)))
             if more == [1, 1]:
                 index = f"gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * gl_NumWorkGroups.x * {width}u"
             else:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import itemgetter
-from typing import Any, NoReturn, Union
+from typing import Any, NoReturn, Union, overload
 
 from .._base.errors import ArgumentTypeError, kind_of
 
 IntOrSize = Union[int, "Size"]
+_MOST_GROUPS = 65535  # every device has as many on an axis
 
 
 class Size:
@@ -152,6 +153,17 @@ def largest(a: IntOrSize, b: IntOrSize) -> IntOrSize:
     if isinstance(a, int) and isinstance(b, int):
         return max(a, b)
     return _combined(a, b, "max({}, {})", max)
+
+
+@overload
+def two_axes(groups: int) -> tuple[int, int]: ...
+@overload
+def two_axes(groups: IntOrSize) -> tuple[IntOrSize, IntOrSize]: ...
+def two_axes(groups: Any) -> tuple[Any, Any]:
+    """So many workgroups on two axes, in rows as long as every device has them: none more than the last row
+    lacks, because a GPU takes as long to begin one that has nothing to do."""
+    rows = ceil_div(groups, _MOST_GROUPS)
+    return ceil_div(groups, largest(rows, 1)), rows
 
 
 def product(sizes: Any) -> IntOrSize:

@@ -14,12 +14,12 @@ import numpy as np
 from .._base.errors import InvalidArgumentError
 from .._custom.builder import KernelBuilder
 from .._custom.declaration import parse
+from .._custom.expressions import two_axes
 from .._custom.program import Program, compile_program
 from .._custom.selection import KernelSelection
 from .._custom.specs import TensorSpec
 from .._memory.reach import Reach, whole_words
 
-_MOST_GROUPS = 65535  # every device has as many on an axis
 _MOST_PROGRAMS = 64
 _UINT: np.dtype[Any] = np.dtype(np.uint32)
 _DECLARED = parse("copy_part(Tensor source, Tensor(a!) target, int axes, bool spreads) -> ()")
@@ -33,8 +33,7 @@ class _CopyPart:
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         spreads, axes = ksel.attribute("spreads"), ksel.attribute("axes")
-        groups = kb.ceil_div(kb.arg_value("source" if spreads else "target").size, 64)
-        kb.groups(kb.smallest(groups, _MOST_GROUPS), kb.ceil_div(groups, _MOST_GROUPS))
+        kb.groups(*two_axes(kb.ceil_div(kb.arg_value("source" if spreads else "target").size, 64)))
         kb.emit("uint i = gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * gl_NumWorkGroups.x * 64u;")
         kb.emit("if (i >= count) return;")
         kb.emit("uint rest = i, place = first;")

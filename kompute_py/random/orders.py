@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._builders.walks import named, spread
+from .._builders.walks import named, one_each
 from .._functions.custom_op import CustomOp, Operation
 from ..ops._orders.keys import Key, key_of
 from ..ops._orders.radix import SortOp
@@ -135,11 +135,9 @@ class _Order(SortOp):
         kb.declare(PHILOX)
         blocks = "kp_n" if self.weighted else "(kp_n / 2u + kp_n % 2u)"
         size = named("kp_n") if self.weighted else kb.ceil_div(named("kp_n"), 2)
-        spread(kb, kb.ceil_div(size, 64))
+        one_each(kb, size, "block")
         place = ("position_load(0)", "position_load(1)") if self.recorded else ("uint(low)", "uint(high)")
         kb.emit(f"""
-            uint block = kp_group * 64u + gl_LocalInvocationID.x;
-            if (block >= {blocks}) return;
             uvec2 key = uvec2(key0, key1);
             uvec4 counter = uvec4({place[0]} + block, {place[1]}, 0u, uint(jump));
             if (counter.x < block) ++counter.y;

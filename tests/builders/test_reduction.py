@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
-from kompute_py._builders import walks
+from kompute_py._custom import expressions
 from tests.support.sampling import examples
 
 SUM = kp.ops.reduction()
@@ -93,7 +93,7 @@ def test_long_runs_by_each_variant(mgr, shape):
 
 @pytest.mark.parametrize("variant", ["run", "shared"])
 def test_results_beyond_one_axis_of_a_grid(monkeypatch, variant):
-    monkeypatch.setattr(walks, "_MOST_GROUPS", 7)
+    monkeypatch.setattr(expressions, "_MOST_GROUPS", 7)
     x = np.arange(2001 * 3, dtype=np.float32).reshape(-1, 3)
     np.testing.assert_array_equal(SUM.variant(variant)(x, axis=1), x.sum(1))
 

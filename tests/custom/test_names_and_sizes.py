@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from kompute_py._custom.expressions import two_axes
 from kompute_py.errors import ArgumentTypeError, InvalidArgumentError, SignatureError
 
 numbers = itertools.count()
@@ -68,6 +69,13 @@ def test_ceil_div_does_not_wrap() -> None:
     size = kp.FunctionBuilder.ceil_div(kp.typing.Size.named("n"), 4096)
     assert size.value({"n": 2**32 - 1}) == 2**20
     assert size.text == "(n / 4096u + uint(n % 4096u != 0u))"
+
+
+@pytest.mark.parametrize("groups", [0, 1, 65535, 65536, 2**18, 10**7 + 1, 2**26])
+def test_workgroups_on_two_axes_are_few_more_than_are_needed(groups: int) -> None:
+    columns, rows = (each.value({"n": groups}) for each in two_axes(kp.typing.Size.named("n")))
+    assert (columns, rows) == two_axes(groups)
+    assert columns <= 65535 and groups <= columns * rows < groups + max(rows, 1)
 
 
 def test_a_size_that_is_negative_is_refused(mgr: kp.Manager) -> None:

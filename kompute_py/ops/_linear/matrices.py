@@ -19,7 +19,7 @@ import numpy as np
 
 from ..._base.errors import InvalidArgumentError
 from ..._builders.elementwise import strides_of
-from ..._builders.walks import ON_HOST, check_sizes, group_of, named, spread
+from ..._builders.walks import ON_HOST, check_sizes, group_of, named, one_each, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import promoted
@@ -376,10 +376,8 @@ class Product:
         """Adds the parts of each sum."""
         kb = self.kb
         kb.begin_dispatch("add")
-        spread(kb, kb.ceil_div(named("kp_all"), 64))
+        one_each(kb, named("kp_all"), "kp_e")
         kb.emit(f"""
-            uint kp_e = kp_group * 64u + gl_LocalInvocationID.x;
-            if (kp_e >= kp_all) return;
             {self.type} s = {self.zero};
             for (uint k = 0u; k < kp_sums_{self.way}; ++k) {{
                 {self.type} t = sums_load(k * kp_all + kp_e);

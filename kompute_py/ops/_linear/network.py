@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.elementwise import Elementwise, elementwise
-from ..._builders.walks import axes_of, check_sizes, group_of, named, spread
+from ..._builders.walks import axes_of, check_sizes, group_of, named, one_each, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from ..._formulas.glsl import functions_in
@@ -375,14 +375,8 @@ class ActivationOp(CustomOp):
     def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         wide = kb.arg_value("x").type == "double"
         formula, dtype = (self.of_doubles or self.formula, "float64") if wide else (self.formula, "float32")
-        group = group_of(ksel)
-        kb.workgroup(group)
-        spread(kb, kb.ceil_div(kb.result(0).size, group))
-        kb.emit(f"""
-            uint i = kp_group * {group}u + gl_LocalInvocationID.x;
-            if (i >= result_size) return;
-            result_store(i, {kb.call(formula, x=("x_load(i)", dtype))});
-        """)
+        one_each(kb, kb.result(0).size, "i")
+        kb.emit(f"result_store(i, {kb.call(formula, x=('x_load(i)', dtype))});")
 
 
 class _Silu(ActivationOp):

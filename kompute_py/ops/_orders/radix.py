@@ -16,7 +16,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ..._base.errors import InvalidArgumentError
-from ..._builders.walks import IN_PARTS, ON_HOST, axes_of, check_sizes, filled, named, spread
+from ..._builders.walks import IN_PARTS, ON_HOST, axes_of, check_sizes, filled, named, one_each, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from ..._functions.custom_op import CustomOp
@@ -214,7 +214,7 @@ class SortOp(CustomOp):
         x = self.keys
         key.declare_bits(kb)
         key.declare_order(kb, self.descending(ksel))
-        spread(kb, kb.ceil_div(total, 64))
+        one_each(kb, total, "kp_e")
 
         def load(k: str) -> str:
             return key.to_raw.format(f"{x}_load({self.at(k)})")
@@ -223,8 +223,6 @@ class SortOp(CustomOp):
             f"{{ {key.type} t = kp_order({load('k')}); "
             "rank += t < own || (t == own && k < kp_i) ? 1u : 0u; ++k; }"
         )
-        kb.emit("uint kp_e = kp_group * 64u + gl_LocalInvocationID.x;")
-        kb.emit(f"if (kp_e >= {total}) return;")
         kb.emit(f"""
             uint kp_line = kp_e / kp_n, kp_i = kp_e % kp_n, rank = 0u, k = 0u;
             {key.type} raw = {load("kp_i")}, own = kp_order(raw);
@@ -284,9 +282,7 @@ class Radix:
         kb = self.kb
         total = named("kp_lines") * named(count)
         kb.begin_dispatch(name)
-        spread(kb, kb.ceil_div(total, 64))
-        kb.emit("uint kp_e = kp_group * 64u + gl_LocalInvocationID.x;")
-        kb.emit(f"if (kp_e >= {total}) return;")
+        one_each(kb, total, "kp_e")
         kb.emit(f"uint kp_line = kp_e / {count}, kp_i = kp_e % {count};")
 
     def load(self) -> None:

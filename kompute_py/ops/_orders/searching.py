@@ -12,7 +12,7 @@ import numpy as np
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.elementwise import formula
 from ..._builders.in_parts import InParts
-from ..._builders.walks import TooLargeError, check_sizes, named, spread
+from ..._builders.walks import TooLargeError, check_sizes, named, one_each, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.declaration import parse
 from ..._custom.selection import FunctionSelection
@@ -110,9 +110,7 @@ class _Searchsorted(CustomOp):
     def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         kind = _declare_key(ksel, kb, "a")
         above = next(a.v for a in ksel.arg_descs if a is not None and a.name == "side") == "right"
-        spread(kb, kb.ceil_div(kb.arg_value("v").size, 64))
-        kb.emit("uint kp_i = kp_group * 64u + gl_LocalInvocationID.x;")
-        kb.emit("if (kp_i >= v_size) return;")
+        one_each(kb, kb.arg_value("v").size, "kp_i")
         kb.emit(f"{kind} own = kp_key(v_load(kp_i));")
         kb.emit(_bound("a", "a_size", above))
         kb.emit(f"result_store(kp_i, {_index(ksel.results[0])}(low));")
@@ -148,9 +146,8 @@ class _Counts(CustomOp):
         count = kb.largest(result.size, 1) if weights is None else result.size * WORDS + 1
         kb.scratch("counts", count, "uint32")
         kb.begin_dispatch("zeros")
-        spread(kb, kb.ceil_div(count, 64))
-        kb.emit("uint kp_i = kp_group * 64u + gl_LocalInvocationID.x;")
-        kb.emit("if (kp_i < counts_size) counts_store(kp_i, 0u);")
+        one_each(kb, count, "kp_i")
+        kb.emit("counts_store(kp_i, 0u);")
         if weights is not None:
             find_largest(kb, weights)
         kb.begin_dispatch("counts")
@@ -158,17 +155,14 @@ class _Counts(CustomOp):
             kb.declare("void kp_count(uint n, uint i) { atomicAdd(counts[n], 1u); }")
         else:
             declare_count(kb, weights)
-        spread(kb, kb.ceil_div(kb.arg_value("x").size, 64))
-        kb.emit("uint kp_i = kp_group * 64u + gl_LocalInvocationID.x;")
-        kb.emit("if (kp_i >= x_size) return;")
+        one_each(kb, kb.arg_value("x").size, "kp_i")
         kb.emit(self.bin(ksel, kb))
         kb.begin_dispatch("result")
         found = f"{_index(ksel.results[0])}(counts_load(kp_i))"
         if weights is not None:
             found = total(kb, weights, ksel.results[0].dtype)
-        spread(kb, kb.ceil_div(result.size, 64))
-        kb.emit("uint kp_i = kp_group * 64u + gl_LocalInvocationID.x;")
-        kb.emit(f"if (kp_i < result_size) result_store(kp_i, {found});")
+        one_each(kb, result.size, "kp_i")
+        kb.emit(f"result_store(kp_i, {found});")
 
 
 class _CountsInParts(InParts):
@@ -349,9 +343,8 @@ class _Selection(CustomOp):
                 count_store(0u, {_index(ksel.results[1])}(sum));
             """)
         kb.begin_dispatch("rest")
-        spread(kb, kb.ceil_div(kb.result(0).size, 64))
-        kb.emit("uint kp_i = kp_group * 64u + gl_LocalInvocationID.x;")
-        kb.emit(f"if (kp_i >= {result}_size || kp_i < uint(count_load(0u))) return;")
+        one_each(kb, kb.result(0).size, "kp_i")
+        kb.emit("if (kp_i < uint(count_load(0u))) return;")
         kb.emit(f"{result}_store(kp_i, {self.rest(ksel, kb)});")
 
 
@@ -459,9 +452,7 @@ class _RunStarts(CustomOp):
 
     def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         _declare_key(ksel, kb, "x")
-        spread(kb, kb.ceil_div(kb.arg_value("x").size, 64))
-        kb.emit("uint kp_i = kp_group * 64u + gl_LocalInvocationID.x;")
-        kb.emit("if (kp_i >= x_size) return;")
+        one_each(kb, kb.arg_value("x").size, "kp_i")
         kb.emit("bool first = kp_i == 0u || kp_key(x_load(kp_i)) != kp_key(x_load(max(kp_i, 1u) - 1u));")
         kb.emit("result_store(kp_i, first);")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..._builders.walks import named, spread
+from ..._builders.walks import named, one_each, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from .keys import Key
@@ -81,11 +81,9 @@ class _Selection:
             kb.scratch("found", lines * named("kp_count"), key.dtype)
             kb.scratch("spots", lines * named("kp_count"), "uint32")
         kb.begin_dispatch("begin")
-        spread(kb, kb.ceil_div(lines, 64))
+        one_each(kb, lines, "line")
         kb.emit(f"""
-            uint line = kp_group * 64u + gl_LocalInvocationID.x;
             if (line == 0u) pass_store(0u, 0u);
-            if (line >= kp_lines) return;
             prefixes_store(line, {key.type}(0));
             needs_store(line * 2u, kp_count);
         """)
@@ -331,10 +329,8 @@ class _Selection:
                 store("kp_t", "kp_p", "kp_r"),
             )
             return
-        spread(kb, kb.ceil_div(total, 64))
+        one_each(kb, total, "e")
         kb.emit(f"""
-            uint e = kp_group * 64u + gl_LocalInvocationID.x;
-            if (e >= {total}) return;
             uint kp_line = e / kp_count, i = e % kp_count, rank = 0u;
             {key.type} raw = found_load(e), own = kp_order(raw);
             for (uint k = 0u; k < kp_count; ++k) {{

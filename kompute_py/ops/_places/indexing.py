@@ -7,13 +7,14 @@ the highest number wins, so that the result is that of writing one after the oth
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..._base.errors import InvalidArgumentError, UnimplementedError
-from ..._builders.walks import axes_of, check_sizes, spread
+from ..._builders.walks import axes_of, check_sizes, group_of, one_each
 from ..._custom.arg_descs import TensorArg
+from ..._custom.expressions import IntOrSize
 from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import castable, converted
 from ..._formulas.glsl import functions_in
@@ -49,13 +50,10 @@ class _Indexed(CustomOp):
             {within(kind, ksel.attribute("mode"))}
             uint place = (outer * kp_n + uint(k)) * kp_step + inner;"""
 
-    def each(self, kb: FunctionBuilder, name: str, count: Any, count_text: str) -> None:
+    def each(self, kb: FunctionBuilder, name: str, count: IntOrSize) -> None:
         """Begins a dispatch with an invocation ``i`` for each of `count` elements."""
         kb.begin_dispatch(name)
-        kb.workgroup(64)
-        spread(kb, kb.ceil_div(count, 64))
-        kb.emit("uint i = kp_group * 64u + gl_LocalInvocationID.x;")
-        kb.emit(f"if (i >= {count_text}) return;")
+        one_each(kb, count, "i")
 
 
 def _same_lines(ksel: FunctionSelection, x: TensorArg, indices: TensorArg, axis: int) -> None:
@@ -99,7 +97,7 @@ class _TakeAlongAxis(_Indexed):
         check_sizes(ksel)
 
     def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
-        self.each(kb, "take", kb.result(0).size, "result_size")
+        self.each(kb, "take", kb.result(0).size)
         kb.emit(self.place(ksel, kb, "i", "i"))
         kb.emit("result_store(i, x_load(place));")
 
@@ -116,12 +114,12 @@ class _Put(_Indexed):
     def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Notes which element comes last at each place, then writes the elements."""
         kb.scratch("last", kb.result(0).size, "uint32")
-        self.each(kb, "begin", kb.result(0).size, "result_size")
+        self.each(kb, "begin", kb.result(0).size)
         kb.emit("last[i] = 0u;")
-        self.each(kb, "places", kb.arg_value("indices").size, "indices_size")
+        self.each(kb, "places", kb.arg_value("indices").size)
         self.write(ksel, kb)
         kb.emit("atomicMax(last[place], i + 1u);")
-        self.each(kb, "put", kb.result(0).size, "result_size")
+        self.each(kb, "put", kb.result(0).size)
         given, wanted = kb.arg_value("values").dtype, ksel.results[0].dtype
         for extension in (*element_of(given).extensions, *element_of(wanted).extensions):
             kb.extension(extension)
@@ -274,13 +272,13 @@ class _ScatterAdd(_Indexed):
         kind = element_of(ksel.results[0].dtype).type
         wide = kind.endswith("64_t")
         kb.scratch("sums", kb.result(0).size * 2 if wide else kb.result(0).size, "uint32")
-        self.each(kb, "begin", kb.result(0).size, "result_size")
+        self.each(kb, "begin", kb.result(0).size)
         if wide:
             kb.emit("uvec2 bits = unpackUint2x32(uint64_t(x_load(i)));")
             kb.emit("sums[2u * i] = bits.x; sums[2u * i + 1u] = bits.y;")
         else:
             kb.emit("sums[i] = " + ("floatBitsToUint(x_load(i));" if kind == "float" else "uint(x_load(i));"))
-        self.each(kb, "add", kb.arg_value("values").size, "values_size")
+        self.each(kb, "add", kb.arg_value("values").size)
         kb.emit(self.place(ksel, kb, "i", "rest - outer * kp_lines"))
         if kind == "float":
             kb.emit("""
@@ -303,7 +301,7 @@ class _ScatterAdd(_Indexed):
                 if (add.y != 0u) atomicAdd(sums[2u * place + 1u], add.y);""")
         else:
             kb.emit(f"atomicAdd(sums[place], uint({kind}(values_load(i))));")
-        self.each(kb, "end", kb.result(0).size, "result_size")
+        self.each(kb, "end", kb.result(0).size)
         bits = {"float": "uintBitsToFloat(sums[i])", "int": "int(sums[i])"}.get(kind, "sums[i]")
         if wide:
             bits = f"{kind}(packUint2x32(uvec2(sums[2u * i], sums[2u * i + 1u])))"
@@ -333,6 +331,7 @@ class _Triangle(CustomOp):
         zero = "false" if kind == "bool" else f"{kind}(0)"
         if kind in ("int64_t", "uint64_t"):
             kb.extension("GL_EXT_shader_explicit_arithmetic_types_int64")
+        kb.workgroup(group_of(ksel))
         kb.emit("int kp_past = int(i % kp_columns) - int(i / kp_columns % kp_rows) - kp_k;")
         kb.yield_results(f"kp_past {self.kept} 0 ? x_load(i) : {zero}")
 
@@ -464,6 +463,7 @@ class _Pad(CustomOp):
         kind = element_of(x.dtype).type
         if kind in ("int64_t", "uint64_t"):
             kb.extension("GL_EXT_shader_explicit_arithmetic_types_int64")
+        kb.workgroup(group_of(ksel))
         kb.emit("uint kp_rest = i, kp_place = 0u, kp_scale = 1u; bool kp_inside = true; int c, n;")
         for axis in reversed(range(x.ndim)):
             kb.emit(f"""

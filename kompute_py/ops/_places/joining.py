@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._base.errors import InvalidArgumentError
 from ..._builders.elementwise import formula
-from ..._builders.walks import axes_of, check_sizes, group_of, spread
+from ..._builders.walks import axes_of, check_sizes, one_each
 from ..._custom.arguments import checked_tensor
 from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import converted, promoted
@@ -66,19 +66,16 @@ class _Joined(CustomOp):
             before += length
 
     def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
-        wanted, group = ksel.results[0].dtype, group_of(ksel)
+        wanted = ksel.results[0].dtype
         for number, each in enumerate(kb.arg_value("arrays")):
             kb.begin_dispatch(f"part {number}")
-            kb.workgroup(group)
-            spread(kb, kb.ceil_div(each.size, group))
+            one_each(kb, each.size, "i")
             value = f"{each}_load(i)"
             if each.dtype != wanted:
                 value = converted(value, each.dtype, wanted)
             for extension in (*element_of(each.dtype).extensions, *element_of(wanted).extensions):
                 kb.extension(extension)
             kb.emit(f"""
-                uint i = kp_group * {group}u + gl_LocalInvocationID.x;
-                if (i >= {each}_size) return;
                 uint line = i / kp_n{number};
                 result_store(line * kp_all + kp_b{number} + (i - line * kp_n{number}), {value});
             """)

@@ -14,7 +14,7 @@ import numpy as np
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of
 from ..._base.types import is_small_float
 from ..._builders.elementwise import elementwise
-from ..._builders.walks import check_sizes
+from ..._builders.walks import check_sizes, group_of
 from ..._custom.arguments import dtype_named
 from ..._custom.selection import FunctionSelection
 from ..._formulas.glsl_elements import element_of
@@ -68,6 +68,7 @@ class _Making(CustomOp):
         """Yields the value, in the type of the result's elements."""
         if dtype.itemsize == 8 and dtype.kind in "iu":
             kb.extension("GL_EXT_shader_explicit_arithmetic_types_int64")
+        kb.workgroup(group_of(kb.selection))
         kb.yield_results(f"{element_of(dtype).type}({value})")
 
 
@@ -252,6 +253,7 @@ class _Eye(_Making):
     def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """One if the column is the row's."""
         one = "int(i / kp_columns) + k == int(i % kp_columns)"
+        kb.workgroup(group_of(ksel))
         kb.yield_results(one if ksel.results[0].dtype.kind == "b" else f"{one} ? 1 : 0")
 
 

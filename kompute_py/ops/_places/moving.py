@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from ..._builders.elementwise import strides_of
-from ..._builders.walks import axes_of, check_sizes, group_of, spread
+from ..._builders.walks import axes_of, check_sizes, one_each
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from ..._functions.custom_op import CustomOp, Operation
@@ -78,11 +78,7 @@ class _Places(CustomOp):
     def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes one kernel: an element for each invocation."""
         rolled = ksel.special["rolled"]
-        group = group_of(ksel)
-        kb.workgroup(group)
-        spread(kb, kb.ceil_div(kb.result(0).size, group))
-        kb.emit(f"uint i = kp_group * {group}u + gl_LocalInvocationID.x;")
-        kb.emit("if (i >= result_size) return;")
+        one_each(kb, kb.result(0).size, "i")
         kb.emit("uint rest = i, place = kp_first, c;")
         if ksel.special.get("line"):  # the number of places by which all elements are rolled as one line
             kb.emit("rest = i < kp_line ? i + (result_size - kp_line) : i - kp_line;")
@@ -462,12 +458,8 @@ class _Take(CustomOp):
         """Writes one kernel: an element for each invocation."""
         mode = next(a.v for a in ksel.arg_descs if a is not None and a.name == "mode")
         kind = kb.arg_value("indices").type
-        group = group_of(ksel)
-        kb.workgroup(group)
-        spread(kb, kb.ceil_div(kb.result(0).size, group))
+        one_each(kb, kb.result(0).size, "i")
         kb.emit(f"""
-            uint i = kp_group * {group}u + gl_LocalInvocationID.x;
-            if (i >= result_size) return;
             uint inner = i % kp_step, rest = i / kp_step;
             uint outer = rest / indices_size;
             {kind} k = indices_load(rest - outer * indices_size);

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError
-from ..._builders.walks import axes_of, check_sizes, named, spread
+from ..._builders.walks import axes_of, check_sizes, named, one_each
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from ..._functions.custom_op import CustomOp, Operation
@@ -70,11 +70,8 @@ class _Packing(CustomOp):
         """A byte for each invocation: its line and its place there. Returns how far the number ``k`` of
         a byte is shifted.
         """
-        kb.workgroup(256)
-        spread(kb, kb.ceil_div(named("kp_bytes"), 256))
+        one_each(kb, named("kp_bytes"), "i")
         kb.emit("""
-            uint i = kp_group * 256u + gl_LocalInvocationID.x;
-            if (i >= kp_bytes) return;
             uint inner = i % kp_inner, rest = i / kp_inner;
             uint outer = rest / kp_packed, byte = rest - outer * kp_packed;
         """)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.elementwise import elementwise
-from ..._builders.walks import named, spread
+from ..._builders.walks import named, one_each
 from ..._custom.arg_descs import TensorArg, ValueArg
 from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import converted
@@ -83,12 +83,9 @@ def line_pass(
     next ``kp_step``, those of the window ``kp_count`` and those before the one that it is for, ``kp_left``.
     """
     declare_border(kb, mode)
-    kb.workgroup(64)
-    spread(kb, kb.ceil_div(kb.result(0).size, 64))
+    one_each(kb, kb.result(0).size, "kp_e")
     kb.emit(
         f"""
-        uint kp_e = kp_group * 64u + gl_LocalInvocationID.x;
-        if (kp_e >= result_size) return;
         int step = kp_step{number}, n = kp_n{number}, left = kp_left{number}, count = kp_count{number};
         int i = int(kp_e) / step % n, first = int(kp_e) - i * step;
         {start}
@@ -193,10 +190,8 @@ def write_products(ksel: FunctionSelection, kb: FunctionBuilder, turned: bool) -
     a, result = kb.arg_value("a"), kb.result(0)
     mode, kind = ksel.attribute("mode"), result.type
     declare_border(kb, mode if mode in BORDERS else "constant")
-    kb.workgroup(64)
-    spread(kb, kb.ceil_div(result.size, 64))
-    lines = ["uint kp_e = kp_group * 64u + gl_LocalInvocationID.x;", "if (kp_e >= result_size) return;"]
-    lines.append("uint rest = kp_e;")
+    one_each(kb, result.size, "kp_e")
+    lines = ["uint rest = kp_e;"]
     for axis in reversed(range(a.ndim)):
         lines.append(f"int i{axis} = int(rest % uint(result_dim{axis})) - kp_left{axis};")
         lines.append(f"rest /= uint(result_dim{axis});")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError
-from ..._builders.walks import axes_of, check_sizes, named, spread
+from ..._builders.walks import axes_of, check_sizes, named, one_each, spread
 from ..._custom.selection import FunctionSelection
 from ..._formulas.glsl_elements import element_of
 from ..._functions.custom_op import CustomOp, Operation
@@ -106,15 +106,12 @@ class FilterOp(CustomOp):
         kb.begin_dispatch("filter")
         kind = element_of(kb.result(0).dtype, kb.selection.features).type
         declare_border(kb, kb.selection.attribute("mode"))
-        kb.workgroup(64)
         if kb.selection.special["many"]:
             self._write_lines(kb, weight, kind)
             return
         weight = weight.format("uint(j)")
-        spread(kb, kb.ceil_div(kb.result(0).size, 64))
+        one_each(kb, kb.result(0).size, "kp_e")
         kb.emit(f"""
-            uint kp_e = kp_group * 64u + gl_LocalInvocationID.x;
-            if (kp_e >= result_size) return;
             int i = int(kp_e) / kp_step % kp_n, first = int(kp_e) - i * kp_step;
             int count = kp_count, step = kp_step;
             {kind} sum = {kind}(0);
@@ -132,12 +129,10 @@ class FilterOp(CustomOp):
 
     def _write_lines(self, kb: FunctionBuilder, weight: str, kind: str) -> None:
         """An invocation computes eight elements along the axis."""
-        spread(kb, kb.ceil_div(named("kp_invocations"), 64))
+        one_each(kb, named("kp_invocations"), "kp_e")
         element = f"{kind}(x_load(uint(at + (int({{}}) + {{}}) * step)))"
         sums = ", ".join(f"s{n} = {kind}(0)" for n in range(_LINE))
         kb.emit(f"""
-            uint kp_e = kp_group * 64u + gl_LocalInvocationID.x;
-            if (kp_e >= kp_invocations) return;
             int step = kp_step, inner = int(kp_e) % step, block = int(kp_e) / step % kp_blocks;
             int first = int(kp_e) / step / kp_blocks * kp_n * step + inner, begin = block * {_LINE};
             int at = first + (begin - kp_left) * step;
@@ -359,14 +354,11 @@ class ConvolveOp(CustomOp):
             loads["v"] = loads["v"].format("v_size - 1u - ({})")
         short, long = ("a", "v") if ksel.special["swapped"] else ("v", "a")
         one, other = loads[short], loads[long]
-        kb.workgroup(64)
         if ksel.special["many"]:
             self._in_lines(kb, kind, (short, long), (one, other))
             return
-        spread(kb, kb.ceil_div(kb.result(0).size, 64))
+        one_each(kb, kb.result(0).size, "i")
         kb.emit(f"""
-            uint i = kp_group * 64u + gl_LocalInvocationID.x;
-            if (i >= result_size) return;
             uint f = i + kp_start, j = f < {long}_size ? 0u : f - {long}_size + 1u;
             uint end = min({short}_size - 1u, f);
             {kind} sum = {kind}(0);
@@ -381,6 +373,7 @@ class ConvolveOp(CustomOp):
         elements in all sums of it; the others are taken for each sum."""
         (short, long), (one, other) = names, loads
         size = 64 * _LINE
+        kb.workgroup(64)
         spread(kb, kb.ceil_div(kb.result(0).size, size))
         element = other.format(f"min(f - ({{}}) + {{}}u, {long}_size - 1u)")
         sums = ", ".join(f"s{n} = {kind}(0)" for n in range(_LINE))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._base.errors import InvalidArgumentError, UnimplementedError
-from ..._builders.walks import axes_of, check_sizes
+from ..._builders.walks import axes_of, check_sizes, group_of
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from ..._functions.custom_op import CustomOp, Operation
@@ -349,6 +349,7 @@ class _Frequencies(CustomOp):
 
     def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         turn = "" if self.half else " - (i < (result_size + 1) / 2 ? 0 : int(result_size))"
+        kb.workgroup(group_of(ksel))
         kb.yield_results(f"kp_step * {kb.result(0).type}(int(i){turn})")
 
 

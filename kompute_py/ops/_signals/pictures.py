@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.elementwise import elementwise
-from ..._builders.walks import check_sizes, named, spread
+from ..._builders.walks import check_sizes, named, one_each
 from ..._custom.selection import FunctionSelection
 from ..._formulas.glsl_elements import element_of
 from ..._functions.custom_op import CustomOp, Operation
@@ -50,12 +50,10 @@ class PixelOp(CustomOp):
         whole, count = x.dtype == np.uint8, x.shape[-1]
         load = "float(x_load({})) / 255.0" if whole else "x_load({})"
         store = "uint(clamp({}, 0.0, 1.0) * 255.0 + 0.5)" if whole else "{}"
-        kb.workgroup(64)
-        spread(kb, kb.ceil_div(named("kp_pixels"), 64))
+        one_each(kb, named("kp_pixels"), "pixel")
         loads = ", ".join(load.format(f"at + {n}u") for n in range(3))
         kb.emit(f"""
-            uint pixel = kp_group * 64u + gl_LocalInvocationID.x, at = pixel * {count}u;
-            if (pixel >= kp_pixels) return;
+            uint at = pixel * {count}u;
             vec3 c = vec3({loads});
             float alpha = {load.format("at + 3u") if count == 4 else "1.0"};
         """)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._base.errors import InvalidArgumentError, UnimplementedError
-from ..._builders.walks import check_sizes, filled, named, spread
+from ..._builders.walks import check_sizes, filled, named, one_each
 from ..._custom.selection import FunctionSelection
 from ..._formulas.glsl import functions_in
 from ..._formulas.glsl_elements import element_of
@@ -131,11 +131,8 @@ class _Resize(CustomOp):
             if not last:
                 kb.scratch(target, named(f"kp_total{each}"), between)
             kb.begin_dispatch(f"axis{each}")
-            kb.workgroup(64)
-            spread(kb, kb.ceil_div(named(f"kp_total{each}"), 64))
+            one_each(kb, named(f"kp_total{each}"), "i")
             kb.emit(f"""
-                uint i = kp_group * 64u + gl_LocalInvocationID.x;
-                if (i >= kp_total{each}) return;
                 uint n = kp_n{each}, m = kp_m{each}, step = kp_step{each};
                 uint inner = i % step, rest = i / step, d = rest % m, first = rest / m * n * step + inner;
             """)

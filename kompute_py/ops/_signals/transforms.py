@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import _native
-from ..._builders.walks import spread
+from ..._builders.walks import one_each
 from ..._compilers.compile import compile
 from ..._custom.builder import FunctionBuilder, TensorValue
+from ..._custom.expressions import two_axes
 from ..._custom.selection import FunctionSelection
 from . import chirp
 
@@ -289,12 +290,7 @@ class Writer:
     def _elements(self, shape: Sequence[int], coordinates: bool = True) -> None:
         """The invocation has the element ``i`` of an array, with the coordinates ``c0``, ``c1``, ..."""
         count = math.prod(shape)
-        self.kb.workgroup(64)
-        spread(self.kb, -(-count // 64))
-        self.kb.emit(f"""
-            uint i = kp_group * 64u + gl_LocalInvocationID.x;
-            if (i >= {count}u) return;
-        """)
+        one_each(self.kb, count, "i")
         if coordinates:
             self.kb.emit("uint kp_rest = i;")
             for axis in reversed(range(len(shape))):
@@ -443,7 +439,7 @@ class Writer:
                     *map(table, each.tables),
                 ],
             )
-            kb.groups(kb.smallest(each.groups, _MOST_GROUPS), kb.ceil_div(each.groups, _MOST_GROUPS))
+            kb.groups(*two_axes(each.groups))
 
     def _table(self, contents: np.ndarray[Any, Any]) -> str:
         self.tables += 1
@@ -472,7 +468,7 @@ void main() {{
 }}
 """
     text = f"{head[0]}uvec3 kp_group;\n{body[head.end() :]}{end}"
-    return text, (_MOST_GROUPS, -(-total // _MOST_GROUPS), 1)
+    return text, (*two_axes(total), 1)
 
 
 def _facts(device: Any) -> tuple[Any, ...]:

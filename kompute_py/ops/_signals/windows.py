@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError
-from ..._builders.walks import axes_of, check_sizes, spread
+from ..._builders.walks import axes_of, check_sizes, one_each
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from ..._formulas.glsl import functions_in
@@ -152,9 +152,8 @@ class PassesOp(CustomOp):
             )
             source, take = target, kind
         if not passes:
-            spread(kb, kb.ceil_div(result.size, 64))
-            kb.emit("uint kp_e = kp_group * 64u + gl_LocalInvocationID.x;")
-            kb.emit(f"if (kp_e < result_size) result_store(kp_e, {result.type}(x_load(kp_e)));")
+            one_each(kb, result.size, "kp_e")
+            kb.emit(f"result_store(kp_e, {result.type}(x_load(kp_e)));")
 
     def border(self, kind: str) -> str:
         """The expression of an element beyond the ends, for the mode "constant"."""
@@ -481,11 +480,9 @@ class RankOp(CustomOp):
         key.declare_bits(kb)
         key.declare_order(kb)
         declare_border(kb, ksel.attribute("mode"))
-        kb.workgroup(64)
-        spread(kb, kb.ceil_div(kb.result(0).size, 64))
+        one_each(kb, kb.result(0).size, "kp_e")
         border = f"{x.type}(kp_cval != 0u)" if x.type == "bool" else f"{x.type}(kp_cval)"
-        lines = ["uint kp_e = kp_group * 64u + gl_LocalInvocationID.x;", "if (kp_e >= result_size) return;"]
-        lines.append("int base = int(kp_e);")
+        lines = ["int base = int(kp_e);"]
         for axis in range(axes):
             lines.append(f"int i{axis} = int(kp_e) / kp_step{axis} % kp_n{axis};")
             lines.append(f"base -= i{axis} * kp_step{axis}; i{axis} -= kp_left{axis};")
