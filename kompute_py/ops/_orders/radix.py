@@ -3,11 +3,11 @@
 Lines of up to 256 elements are sorted by rank: an invocation for each element counts those before it. Longer
 ones take three dispatches for each digit. Runs of a line count their digits; the counts become the places
 where each run's elements with each digit go; each run moves its elements in their order. In the variant
-"run" an invocation has a run, and its counters are in memory; in "subgroup" a workgroup has one, and its
-invocations find equal digits by ballots (D. Merrill and A. Grimshaw, "High performance and scalable radix
-sorting", 2011; A. Adinets and D. Merrill, "Onesweep", 2022, without its look-back, which needs more than
-Vulkan's promises of progress). In "run", many lines of up to 4,096 elements are merged instead, each by an
-invocation (`_merging`).
+"run" an invocation has a run, and its counters are in memory; in "subgroup" a workgroup has one, its
+invocations find equal digits by ballots, and other workgroups add up the counts of 64 runs each, if there are
+more (D. Merrill and A. Grimshaw, "High performance and scalable radix sorting", 2011; A. Adinets and
+D. Merrill, "Onesweep", 2022, without its look-back, which needs more than Vulkan's promises of progress). In
+"run", many lines of up to 4,096 elements are merged instead, each by an invocation (`_merging`).
 """
 
 from __future__ import annotations
@@ -39,6 +39,10 @@ _SEVERAL_SIZES = (0x8086, 0x5143)
 Intel and Qualcomm."""
 ITEMS = 16
 """Elements that an invocation of a workgroup takes."""
+BLOCK = 64
+"""Runs of workgroups that are added up by one, if there are more. One alone would read all counters."""
+_AT_ONCE = 16
+"""Counters that an invocation loads before it needs them."""
 
 
 def in_fours(load: str, use: str) -> str:
@@ -63,6 +67,36 @@ def add_digits(kb: FunctionBuilder, counts: str, runs: str) -> None:
     kb.emit(filled(_DIGITS, COUNTS_load=f"{counts}_load", RUNS=runs))
 
 
+def blocks_of(runs: str) -> str:
+    """The number of blocks of so many runs, in kernels."""
+    return f"(({runs} + {BLOCK - 1}u) / {BLOCK}u)"
+
+
+def begin_blocks(kb: FunctionBuilder, runs: str) -> None:
+    """Begins a dispatch with a workgroup for each block of runs, ``kp_group``, an invocation for each digit
+    ``d``: its counters are from ``at`` on, for the runs from ``run`` to ``end``.
+    """
+    kb.emit(filled(_BLOCK_RUNS, PARTS=blocks_of(runs), RUNS=runs))
+
+
+def add_blocks(kb: FunctionBuilder, counts: str, runs: str, blocks: str) -> None:
+    """The dispatch, begun, that adds up the runs of each block, as `add_digits` takes them, into `blocks`."""
+    begin_blocks(kb, runs)
+    sums = " + ".join(f"{counts}_load(at + {n * 256}u)" for n in range(_AT_ONCE))
+    kb.emit(f"""
+        uint sum = 0u;
+        for (; end - run >= {_AT_ONCE}u; run += {_AT_ONCE}u, at += {_AT_ONCE * 256}u) sum += {sums};
+        for (; run < end; ++run, at += 256u) sum += {counts}_load(at);
+        {blocks}_store(kp_group * 256u + d, sum);
+    """)
+
+
+_BLOCK_RUNS = f"""
+    uint d = gl_LocalInvocationID.x, line = kp_group / PARTS;
+    if (line >= kp_lines) return;
+    uint run = kp_group % PARTS * {BLOCK}u, end = min(RUNS, run + {BLOCK}u);
+    uint at = (line * RUNS + run) * 256u + d;
+"""
 _DIGITS = """
     if (kp_group >= kp_lines) return;
     uint d = gl_LocalInvocationID.x, first = kp_group * RUNS * 256u + d, sum = 0u, run = 0u;
@@ -148,6 +182,7 @@ class SortOp(CustomOp):
             count = -(-count // 4) * 4
             ksel.value(f"kp_each_{of}{name}", count, "uint32")
             ksel.value(f"kp_runs_{of}{name}", -(-n // count), "uint32")
+        ksel.specialize(**{f"{of}blocks": n > tile * BLOCK})
 
     def _subgroup_size(self, ksel: FunctionSelection) -> int | None:
         """The invocations that subgroups have for certain; None if they differ. The variant shares out
@@ -252,6 +287,8 @@ class Radix:
         self.places = places or more > 0
         self.line_runs = f"kp_runs_{self.of}{self.way}"
         self.runs = named(self.line_runs) * named("kp_lines")
+        self.blocks = kb.ceil_div(named(self.line_runs), BLOCK) * named("kp_lines")
+        self.in_blocks = self.way != "run" and ksel.special[f"{self.of}blocks"]
 
     def write(self) -> None:
         """All dispatches. Those of every second digit are the same: the number of the digit is in memory."""
@@ -263,6 +300,8 @@ class Radix:
                 kb.scratch(f"places{number}", total, "uint32")
         kb.scratch("counts", self.runs * 256, "uint32")
         kb.scratch("state", 4, "uint32")
+        if self.in_blocks:
+            kb.scratch("blocks", self.blocks * 256, "uint32")
         self.load()
         count = self.key.passes + self.more
         for number in range(count):
@@ -341,6 +380,10 @@ class Radix:
         """Sets the grid: a workgroup for so many runs."""
         spread(self.kb, self.kb.ceil_div(self.runs, each))
 
+    def over_blocks(self) -> None:
+        """Sets the grid: a workgroup for each block of runs."""
+        spread(self.kb, self.blocks)
+
     def over_lines(self) -> None:
         """Sets the grid: a workgroup for each line."""
         spread(self.kb, named("kp_lines"))
@@ -361,24 +404,48 @@ class Radix:
     def carry(self) -> None:
         """Where each run's elements with each digit go. Then the next digit's number is set."""
         kb = self.kb
+        counts, runs = "counts", self.line_runs
+        if self.in_blocks:
+            kb.begin_dispatch("blocks")
+            kb.workgroup(256)
+            self.over_blocks()
+            add_blocks(kb, counts, runs, "blocks")
+            counts, runs = "blocks", blocks_of(runs)
         kb.begin_dispatch("carry")
         kb.workgroup(256)
         self.over_lines()
-        runs = self.line_runs
-        add_digits(kb, "counts", runs)
+        add_digits(kb, counts, runs)
         kb.emit(f"""
             if (kp_group == 0u && d == 0u) state_store(0u, state_load(0u) + 1u);
             sum -= own;
             for (run = 0u; {runs} - run >= 4u; run += 4u) {{
                 uint at = first + run * 256u;
-                uint a = counts_load(at), b = counts_load(at + 256u), c = counts_load(at + 512u);
-                uint e = counts_load(at + 768u);
-                counts_store(at, sum); sum += a; counts_store(at + 256u, sum); sum += b;
-                counts_store(at + 512u, sum); sum += c; counts_store(at + 768u, sum); sum += e;
+                uint a = {counts}_load(at), b = {counts}_load(at + 256u), c = {counts}_load(at + 512u);
+                uint e = {counts}_load(at + 768u);
+                {counts}_store(at, sum); sum += a; {counts}_store(at + 256u, sum); sum += b;
+                {counts}_store(at + 512u, sum); sum += c; {counts}_store(at + 768u, sum); sum += e;
             }}
             for (; run < {runs}; ++run) {{
-                uint at = first + run * 256u, a = counts_load(at);
-                counts_store(at, sum); sum += a;
+                uint at = first + run * 256u, a = {counts}_load(at);
+                {counts}_store(at, sum); sum += a;
+            }}
+        """)
+        if not self.in_blocks:
+            return
+        kb.begin_dispatch("places")
+        kb.workgroup(256)
+        self.over_blocks()
+        begin_blocks(kb, self.line_runs)
+        loads = " ".join(f"own[{n}] = counts_load(at + {n * 256}u);" for n in range(_AT_ONCE))
+        stores = " ".join(f"counts_store(at + {n * 256}u, sum); sum += own[{n}];" for n in range(_AT_ONCE))
+        kb.emit(f"""
+            uint sum = blocks_load(kp_group * 256u + d), own[{_AT_ONCE}];
+            for (; end - run >= {_AT_ONCE}u; run += {_AT_ONCE}u, at += {_AT_ONCE * 256}u) {{
+                {loads}
+                {stores}
+            }}
+            for (; run < end; ++run, at += 256u) {{
+                own[0] = counts_load(at); counts_store(at, sum); sum += own[0];
             }}
         """)
 

@@ -17,7 +17,7 @@ from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from .keys import Key
 from .merging import MOST_MERGED, merge, scratch_for_merge
-from .radix import Radix, SortOp
+from .radix import Radix, SortOp, blocks_of
 
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder, ScratchValue
@@ -31,7 +31,7 @@ _CHUNKS = 1024
 """Invocations that look at them, unless there are more segments."""
 _BAD, _ELEMENTS, _SEGMENTS = range(3)
 """In ``facts``: whether the offsets do not ascend, and how much is in long segments."""
-_GROUPS = {"elements": 0, "runs": 3, "lines": 6}
+_GROUPS = {"elements": 0, "runs": 3, "lines": 6, "blocks": 9}
 """In ``groups``: the workgroups of dispatches over what is in long segments."""
 
 
@@ -175,6 +175,8 @@ class SegmentOp(SortOp):
             groups_store({_GROUPS["runs"] + 1}u, (b + 65534u) / 65535u);
             groups_store({_GROUPS["runs"] + 2}u, 1u);
             for (uint k = 0u; k < 3u; ++k) groups_store({_GROUPS["lines"]}u + k, min(elements, 1u));
+            groups_store({_GROUPS["blocks"]}u, {blocks_of("runs")});  // fewer than 65,535
+            for (uint k = 1u; k < 3u; ++k) groups_store({_GROUPS["blocks"]}u + k, 1u);
         """)
 
     def _list(self, kb: FunctionBuilder, short: int, most: IntOrSize) -> None:
@@ -258,6 +260,10 @@ class _OfSegments(Radix):
     def over_runs(self, each: int) -> None:
         """A workgroup for so many runs."""
         self.over("runs")
+
+    def over_blocks(self) -> None:
+        """A workgroup for each block of runs."""
+        self.over("blocks")
 
     def over_lines(self) -> None:
         """One workgroup."""

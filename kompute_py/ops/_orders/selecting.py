@@ -16,7 +16,7 @@ from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from .keys import Key
 from .merging import MOST_MERGED, merge, scratch_for_merge
-from .radix import ITEMS, Radix, SortOp, add_digits, in_fours
+from .radix import BLOCK, ITEMS, Radix, SortOp, add_blocks, add_digits, blocks_of, in_fours
 
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder
@@ -67,6 +67,8 @@ class _Selection:
         self.way = ksel.variant or "run"
         self.size = 8 if self.way == "run" else op._group(ksel)
         self.runs = named(f"kp_runs_{self.way}") * named("kp_lines")
+        self.blocks = kb.ceil_div(named(f"kp_runs_{self.way}"), BLOCK) * named("kp_lines")
+        self.in_blocks = self.way != "run" and ksel.special["blocks"]
 
     def write(self) -> None:
         """All dispatches."""
@@ -77,6 +79,8 @@ class _Selection:
         kb.scratch("prefixes", lines, key.dtype)
         kb.scratch("needs", lines * 2, "uint32")
         kb.scratch("pass", 4, "uint32")
+        if self.in_blocks:
+            kb.scratch("digit_blocks", self.blocks * 256, "uint32")
         if self.op.sorts:
             kb.scratch("found", lines * named("kp_count"), key.dtype)
             kb.scratch("spots", lines * named("kp_count"), "uint32")
@@ -177,12 +181,19 @@ class _Selection:
     def choose(self) -> None:
         """The digit of each line's sought element, and its number among those with that digit."""
         kb, kind = self.kb, self.key.type
+        counts, runs = "digits", f"kp_runs_{self.way}"
+        if self.in_blocks:
+            kb.begin_dispatch("blocks")
+            kb.workgroup(256)
+            spread(kb, self.blocks)
+            add_blocks(kb, counts, runs, "digit_blocks")
+            counts, runs = "digit_blocks", blocks_of(runs)
         kb.begin_dispatch("choose")
         if self.key.bits == 64:
             kb.extension("GL_EXT_shader_explicit_arithmetic_types_int64")
         kb.workgroup(256)
         spread(kb, named("kp_lines"))
-        add_digits(kb, "digits", f"kp_runs_{self.way}")
+        add_digits(kb, counts, runs)
         kb.emit(f"""
             uint need = needs_load(kp_group * 2u);
             if (kp_group == 0u && d == 0u) pass_store(0u, pass_load(0u) + 1u);

@@ -90,6 +90,14 @@ def test_few_elements_then_many_and_few_again(way):
         check_partition(WAYS[way], x[:n], n // 3, 0)
 
 
+@pytest.mark.each_driver
+def test_digits_of_many_runs_are_added_up_in_blocks():
+    x = numbers("int16", (2, 264_001))
+    for k in (100, 66_000):  # sorted at once, and by digits
+        check_topk(WAYS["subgroup"]["topk"], x, k, 1, True)
+    check_partition(WAYS["subgroup"], x, 132_000, 1)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
 def test_many_elements_of_several_lines(dtype):
     check_topk(kp.ops.topk, numbers(dtype, (18_001, 2)), 4500, 0, True)

@@ -92,6 +92,17 @@ def test_long_lines_of_each_dtype(mgr, needs, dtype, variant):
             np.testing.assert_array_equal(argsort(x), np.argsort(x, stable=True))
 
 
+@pytest.mark.each_driver
+def test_lines_of_so_many_runs_that_their_digits_are_added_up_in_blocks():
+    """More than 64 runs of up to 4,096 elements; with 264,001 elements the last block is not full."""
+    for shape in ((264_001,), (2, 264_001)):
+        x = numbers("int16", shape)
+        same(sort_in_groups(x), np.sort(x, stable=True))
+        np.testing.assert_array_equal(argsort_in_groups(x), np.argsort(x, stable=True))
+    ends = np.array([3, 60, 264_001 - 70], np.int32)
+    same(segmented_in_groups(x[0], ends), sorted_parts(x[0], ends))
+
+
 @examples(8)
 @given(data=st.data())
 @pytest.mark.parametrize("variant", SORTS)
