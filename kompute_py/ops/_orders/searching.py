@@ -12,7 +12,7 @@ import numpy as np
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.elementwise import formula
 from ..._builders.in_parts import InParts
-from ..._builders.walks import TooLargeError, check_sizes, named, one_each, spread
+from ..._builders.walks import TooLargeError, check_sizes, group_of, named, one_each, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.declaration import parse
 from ..._custom.selection import FunctionSelection
@@ -28,6 +28,12 @@ _RUNS = 1024
 """Runs of elements, each for an invocation."""
 _LEAST = 256
 """Elements of the shortest run."""
+_MOST_SHARED = 2048
+"""Counters in shared memory, 8 of the 16 KiB that every device has."""
+_SHARE = 64
+"""Elements that an invocation of a workgroup with such counters takes."""
+_FEW = 16
+"""Elements that an invocation of a workgroup takes."""
 
 
 def index_dtype(ksel: FunctionSelection) -> str:
@@ -117,7 +123,15 @@ class _Searchsorted(CustomOp):
 
 
 class _Counts(CustomOp):
-    """Counts, or sums of weights, by atomic additions to ints, which give the same result in any order."""
+    """Counts, or sums of weights, by atomic additions to ints, which give the same result in any order.
+
+    In the variant "group" a workgroup counts in its shared memory first, if there are few bins: additions to
+    one address of the device's memory wait for each other.
+    """
+
+    def variants(self, ksel: FunctionSelection) -> list[str]:
+        """In shared memory but on processors."""
+        return ["run"] if ksel.device is not None and ksel.device["type"] == "cpu" else ["group", "run"]
 
     def bin(self, ksel: FunctionSelection, kb: FunctionBuilder) -> str:
         """Statements that call ``kp_count`` with a bin for the element ``kp_i``, and ``kp_i``."""
@@ -130,6 +144,7 @@ class _Counts(CustomOp):
         weights = declare_weights(ksel, x)
         if weights is None:
             ksel.return_new_tensor((length,), index_dtype(ksel))
+            ksel.value("kp_groups", -(-x.size // (group_of(ksel) * _SHARE)), "uint32")
         else:
             if weights.shape != x.shape:
                 raise InvalidArgumentError(
@@ -137,6 +152,7 @@ class _Counts(CustomOp):
                     "for each element"
                 )
             ksel.return_new_tensor((length,), weights.dtype if dtype is None else dtype)
+        ksel.specialize(shared=weights is None and length <= _MOST_SHARED)
         check_sizes(ksel)
 
     def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
@@ -151,18 +167,50 @@ class _Counts(CustomOp):
         if weights is not None:
             find_largest(kb, weights)
         kb.begin_dispatch("counts")
-        if weights is None:
-            kb.declare("void kp_count(uint n, uint i) { atomicAdd(counts[n], 1u); }")
+        if ksel.variant == "group" and ksel.special["shared"]:
+            self._in_shared_memory(ksel, kb)
         else:
-            declare_count(kb, weights)
-        one_each(kb, kb.arg_value("x").size, "kp_i")
-        kb.emit(self.bin(ksel, kb))
+            if weights is None:
+                kb.declare("void kp_count(uint n, uint i) { atomicAdd(counts[n], 1u); }")
+            else:
+                declare_count(kb, weights)
+            one_each(kb, kb.arg_value("x").size, "kp_i")
+            kb.emit(self.bin(ksel, kb))
         kb.begin_dispatch("result")
         found = f"{_index(ksel.results[0])}(counts_load(kp_i))"
         if weights is not None:
             found = total(kb, weights, ksel.results[0].dtype)
         one_each(kb, result.size, "kp_i")
         kb.emit(f"result_store(kp_i, {found});")
+
+    def _in_shared_memory(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
+        """Each workgroup counts some elements. Few bins are there several times, for neighbours."""
+        group = group_of(ksel)
+        kb.workgroup(group)
+        spread(kb, named("kp_groups"))
+        kb.declare(f"""
+            shared uint kp_bins[{_MOST_SHARED}];
+            uint kp_own;
+            void kp_count(uint n, uint i) {{ atomicAdd(kp_bins[kp_own + n], 1u); }}
+        """)
+        kb.emit(f"""
+            if (kp_group >= kp_groups) return;
+            uint kp_l = gl_LocalInvocationID.x, kp_copies = min(8u, {_MOST_SHARED}u / max(result_size, 1u));
+            uint kp_all = kp_copies * result_size;
+            kp_own = kp_l % kp_copies * result_size;
+            for (uint n = kp_l; n < kp_all; n += {group}u) kp_bins[n] = 0u;
+            barrier();
+            uint kp_i = kp_group * {group * _SHARE}u + kp_l;
+            for (uint turn = 0u; turn < {_SHARE}u && kp_i < x_size; ++turn, kp_i += {group}u) {{
+                {self.bin(ksel, kb)}
+            }}
+            barrier();
+            for (uint n = kp_l; n < result_size; n += {group}u) {{
+                uint sum = 0u;
+                for (uint at = n; at < kp_all; at += result_size) sum += kp_bins[at];
+                if (sum != 0u) atomicAdd(counts[n], sum);
+            }}
+        """)
 
 
 class _CountsInParts(InParts):
@@ -282,18 +330,26 @@ class _BinCounts(_Counts):
 
 
 class _Selection(CustomOp):
-    """The elements that a condition selects, in their order, at the beginning of a result."""
+    """The elements that a condition selects, in their order, at the beginning of a result.
+
+    Runs of elements are counted, the counts added up, and each run moves its elements. In the variant "run"
+    an invocation has a long run; in "group" a workgroup has one, and each of its invocations a few elements.
+    """
 
     condition = "x"
+
+    def variants(self, ksel: FunctionSelection) -> list[str]:
+        """Long runs on processors, workgroups elsewhere."""
+        return ["run"] if ksel.device is not None and ksel.device["type"] == "cpu" else ["group", "run"]
 
     def begin(self, ksel: FunctionSelection) -> TensorArg:
         """Declares the condition, and the numbers of the kernels."""
         x = ksel.arg_tensor(self.condition)
         if x.dtype.kind == "c":
             raise ArgumentTypeError(f"{ksel.name}: {x.name} is of {x.dtype}; compare it: x != 0")
-        each = max(_LEAST, -(-x.size // _RUNS))
-        ksel.value("kp_each", each, "uint32")
-        ksel.value("kp_runs", max(-(-x.size // each), 1), "uint32")
+        for way, each in (("run", max(_LEAST, -(-x.size // _RUNS))), ("group", group_of(ksel) * _FEW)):
+            ksel.value(f"kp_each_{way}", each, "uint32")
+            ksel.value(f"kp_runs_{way}", max(-(-x.size // each), 1), "uint32")
         return x
 
     def taken(self, ksel: FunctionSelection, kb: FunctionBuilder) -> str:
@@ -306,46 +362,92 @@ class _Selection(CustomOp):
 
     def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes four kernels: how many each run has, how many stand before it, the elements, the rest."""
-        c = self.condition
+        c, group = self.condition, ksel.variant == "group"
         result = ksel.results[0].name
-        kb.scratch("sums", named("kp_runs"), "uint32")
+        runs = f"kp_runs_{ksel.variant or 'run'}"
         chosen = f"{c}_load(kp_k)"
         if kb.arg_value(c).type != "bool":
             chosen = f"({chosen} != {kb.arg_value(c).type}(0))"
-        begin = f"""
-            uint kp_run = kp_group * 64u + gl_LocalInvocationID.x;
-            if (kp_run >= kp_runs) return;
-            uint kp_k = min(kp_run * kp_each, {c}_size), kp_e = min(kp_k + kp_each, {c}_size), kp_t = 0u;
-        """
-        for last in (False, True):
-            kb.begin_dispatch("move" if last else "count")
-            spread(kb, kb.ceil_div(named("kp_runs"), 64))
-            kb.emit(begin)
-            if last:
-                one = (
-                    f"{{ if ({chosen}) {{ {result}_store(kp_t, {self.taken(ksel, kb)}); ++kp_t; }} ++kp_k; }}"
-                )
-                kb.emit("kp_t = sums_load(kp_run);")
-            else:
-                one = f"{{ if ({chosen}) ++kp_t; ++kp_k; }}"
-            kb.emit(f"while (kp_e - kp_k >= 4u) {{ {one * 4} }} while (kp_k < kp_e) {one}")
-            if last:
-                break
-            kb.emit("sums_store(kp_run, kp_t);")
-            kb.begin_dispatch("carry")
-            kb.workgroup(1)
-            kb.groups(1)
-            kb.emit(f"""
-                uint sum = 0u;
-                for (uint run = 0u; run < kp_runs; ++run) {{
-                    uint own = sums_load(run); sums_store(run, sum); sum += own;
-                }}
-                count_store(0u, {_index(ksel.results[1])}(sum));
-            """)
+        count = _turns(f"if ({chosen}) ++kp_t;")
+        kb.scratch("sums", named(runs), "uint32")
+        self.begin_runs(ksel, kb, "count", runs)
+        kb.emit(count)
+        if group:
+            _add_before(kb)
+        kb.emit(f"{'if (kp_l + 1u == gl_WorkGroupSize.x) ' * group}sums_store(kp_run, kp_t);")
+        kb.begin_dispatch("carry")
+        kb.workgroup(group_of(ksel))
+        kb.groups(1)
+        kb.emit(f"""
+            uint kp_l = gl_LocalInvocationID.x, each = ({runs} - 1u) / gl_WorkGroupSize.x + 1u, kp_t = 0u;
+            uint first = min(kp_l * each, {runs}), last = min(first + each, {runs});
+            for (uint run = first; run < last; ++run) kp_t += sums_load(run);
+        """)
+        _add_before(kb)
+        kb.emit(f"""
+            if (kp_l + 1u == gl_WorkGroupSize.x) count_store(0u, {_index(ksel.results[1])}(kp_t));
+            kp_t -= kp_own;
+            for (uint run = first; run < last; ++run) {{
+                uint own = sums_load(run);
+                sums_store(run, kp_t);
+                kp_t += own;
+            }}
+        """)
+        self.begin_runs(ksel, kb, "move", runs)
+        if group:
+            kb.emit(f"uint kp_first = kp_k; {count} kp_k = kp_first;")
+            _add_before(kb)
+            kb.emit("kp_t -= kp_own;")
+        kb.emit("kp_t += sums_load(kp_run);")
+        kb.emit(_turns(f"if ({chosen}) {{ {result}_store(kp_t, {self.taken(ksel, kb)}); ++kp_t; }}"))
         kb.begin_dispatch("rest")
         one_each(kb, kb.result(0).size, "kp_i")
         kb.emit("if (kp_i < uint(count_load(0u))) return;")
         kb.emit(f"{result}_store(kp_i, {self.rest(ksel, kb)});")
+
+    def begin_runs(self, ksel: FunctionSelection, kb: FunctionBuilder, name: str, runs: str) -> None:
+        """A dispatch over all runs, with the bounds ``kp_k`` and ``kp_e`` of each invocation."""
+        kb.begin_dispatch(name)
+        if ksel.variant == "group":
+            kb.workgroup(group_of(ksel))
+            spread(kb, named(runs))
+            kb.emit(f"""
+                uint kp_run = kp_group, kp_l = gl_LocalInvocationID.x;
+                if (kp_run >= {runs}) return;
+                uint kp_k = kp_run * kp_each_group + kp_l * {_FEW}u, kp_each = {_FEW}u;
+            """)
+        else:
+            kb.workgroup(64)
+            spread(kb, kb.ceil_div(named(runs), 64))
+            kb.emit(f"""
+                uint kp_run = kp_group * 64u + gl_LocalInvocationID.x;
+                if (kp_run >= {runs}) return;
+                uint kp_k = kp_run * kp_each_run, kp_each = kp_each_run;
+            """)
+        kb.emit(f"""
+            kp_k = min(kp_k, {self.condition}_size);
+            uint kp_e = min(kp_k + kp_each, {self.condition}_size), kp_t = 0u;
+        """)
+
+
+def _turns(one: str) -> str:
+    """Loops that do this for the elements from ``kp_k`` to ``kp_e``."""
+    one = f"{{ {one} ++kp_k; }}"
+    return f"while (kp_e - kp_k >= 4u) {{ {one * 4} }} while (kp_k < kp_e) {one}"
+
+
+def _add_before(kb: FunctionBuilder) -> None:
+    """Adds to ``kp_t`` of invocation ``kp_l`` those of the invocations before it, and keeps ``kp_own``."""
+    kb.declare(f"shared uint kp_ts[{group_of(kb.selection)}];")
+    kb.emit("""
+        uint kp_own = kp_t;
+        for (uint step = 1u; step < gl_WorkGroupSize.x; step *= 2u) {
+            kp_ts[kp_l] = kp_t;
+            barrier();
+            if (kp_l >= step) kp_t += kp_ts[kp_l - step];
+            barrier();
+        }
+    """)
 
 
 class _NonzeroPlaces(_Selection):

@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 from tests.support.sampling import examples
+from tests.support.variants import only
 
 pytestmark = pytest.mark.usefixtures("current")
 
@@ -89,6 +90,46 @@ def test_searchsorted(data):
     v = data.draw(hnp.arrays(np.float32, data.draw(SHAPES), elements=values))
     for side in ("left", "right"):
         np.testing.assert_array_equal(kp.ops.searchsorted(a, v, side), np.searchsorted(a, v, side))
+
+
+@pytest.mark.each_driver
+@pytest.mark.parametrize("length", [0, 1, 7, 300, 2048, 2049])
+def test_counts_by_workgroups(mgr, length):
+    """In shared memory: up to 2,048 counters, several of each if they are few."""
+    counted, binned = only(kp.ops.int_counts, "group"), only(kp.ops.bin_counts, "group")
+    rng = np.random.default_rng(length)
+    for n in (0, 5, 16_385, 70_001):
+        x = rng.integers(-3, length + 3, n).astype(np.int32)
+        got = counted(mgr.tensor_t(x), length).read()
+        np.testing.assert_array_equal(got, np.bincount(x[(x >= 0) & (x < length)], minlength=length))
+        if not length:
+            continue
+        y, edges = rng.normal(size=n).astype(np.float32), np.linspace(-2, 2, length + 1, dtype=np.float32)
+        y[:3] = [np.nan, 2, -2][: min(n, 3)]
+        got = binned(mgr.tensor_t(y), mgr.tensor_t(edges)).read()
+        np.testing.assert_array_equal(got, np.histogram(y[y == y], edges)[0])
+
+
+def test_sums_of_weights_by_workgroups(mgr):
+    x, weights = np.array([0, 2, 2, 9], np.int32), np.float32([0.5, 1, 2, 4])
+    got = only(kp.ops.int_counts, "group")(mgr.tensor_t(x), 3, mgr.tensor_t(weights))
+    assert got.tolist() == [0.5, 0.0, 3.0]
+
+
+@pytest.mark.each_driver
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 1.0])
+def test_selections_by_workgroups(mgr, share):
+    """Each takes up to 4,096 elements; one adds up what they have, of many some for each invocation."""
+    places, selected = only(kp.ops.nonzero_places, "group"), only(kp.ops.selected, "group")
+    rng = np.random.default_rng(7)
+    for n in (0, 1, 4097, 1_200_001):
+        condition, x = rng.random(n) < share, rng.normal(size=n).astype(np.float32)
+        found, count = (each.read() for each in places(mgr.tensor_t(condition)))
+        np.testing.assert_array_equal(found[:count], np.flatnonzero(condition))
+        assert (found[count:] == -1).all()
+        values, count = (each.read() for each in selected(mgr.tensor_t(condition), mgr.tensor_t(x)))
+        np.testing.assert_array_equal(values[:count], x[condition])
+        assert not values[count:].any()
 
 
 @examples(10)
