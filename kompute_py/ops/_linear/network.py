@@ -1,7 +1,8 @@
 """Operations of neural networks: softmax and its kin, norms, activations.
 
 Softmax and the norms walk through each line three times, in one dispatch. In the variant "run" an invocation
-has a line, which suits processors; in "group" a workgroup has one, as have long lines on every device.
+has a line, which suits processors; in "group" a workgroup has one, as have long lines on every device. Few
+long lines are divided among workgroups, and each walk is a dispatch.
 `relu` and `leaky_relu` are formulas, so they can be fused with others.
 """
 
@@ -27,6 +28,10 @@ _LONG = 2**14
 """Elements of a line that one invocation takes: llvmpipe ends loops after 65,535 turns."""
 _MOST = 2**26
 """Elements of a line: for the same reason."""
+_FEWEST = {"cpu": 2**16, "": 2**13}
+"""Elements of a part of a line, by the type of the device, and of others."""
+_GROUPS = {"cpu": 16, "": 1024}
+"""Workgroups that a device is busy with."""
 _exp = elementwise("exp(x)")
 _log = elementwise("log(x)")
 
@@ -58,15 +63,20 @@ class LineOp(CustomOp):
             )
         for name, number in (("n", n), ("step", step), ("lines", lines)):
             ksel.value(f"kp_{name}", number, "uint32")
-        ksel.specialize(long=n > _LONG or (lines < 64 and n > 1024))
+        long = n > _LONG or (lines < 64 and n > 1024)
+        kind = "cpu" if ksel.device is not None and ksel.device["type"] == "cpu" else ""
+        most = group_of(ksel)
+        parts = max(1, min(-(-n // _FEWEST[kind]), _GROUPS[kind] // max(lines, 1), most))
+        ksel.value("kp_parts", parts, "uint32")
+        ksel.value("kp_each", -(-n // parts), "uint32")
+        group = next(size for size in (64, 128, most) if size == most or n <= 8 * size)
+        ksel.specialize(long=long, several=parts > 1, group=group)
         check_sizes(ksel)
         return x, axes
 
     def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         kind = kb.arg_value("x").type
-        walk = _Walk(kb, kind, ksel.variant == "group" or ksel.special["long"])
-        kb.declare(f"{kind} kp_get(uint k, uint kp_first) {{ return x_load(kp_first + k * kp_step); }}")
-        self.body(walk, ksel, kb)
+        self.body(_Walk(kb, kind, ksel.variant == "group" or ksel.special["long"]), ksel, kb)
 
     def body(self, walk: _Walk, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes the statements for a line."""
@@ -78,25 +88,56 @@ class _Walk:
 
     def __init__(self, kb: FunctionBuilder, kind: str, group: bool) -> None:
         self.kb, self.kind, self.group = kb, kind, group
-        self.turn = 16 if group else 8
-        self.step = group_of(kb.selection) if group else 1
-        if group:
+        special = kb.selection.special
+        self.several = group and special["several"]
+        """Whether a workgroup has a part of a line."""
+        self.step = special["group"] if group else 1
+        self.turn = (16 if self.step > 128 else 4) if group else 8
+        self.start, self.end = ("kp_begin + kp_l", "kp_end") if self.several else ("kp_l", "kp_n")
+        self.declared: list[str] = []
+        self.kept: list[str] = []
+        """What the dispatches of later walks need, too."""
+        self._begin()
+
+    def _begin(self) -> None:
+        """The beginning of a dispatch."""
+        kb, kind = self.kb, self.kind
+        kb.declare(f"{kind} kp_get(uint k, uint kp_first) {{ return x_load(kp_first + k * kp_step); }}")
+        if self.group:
             kb.workgroup(self.step)
-            spread(kb, named("kp_lines"))
+            spread(kb, named("kp_lines") * named("kp_parts") if self.several else named("kp_lines"))
             kb.declare(f"shared {kind} kp_all[{self.step}];")
-            kb.emit("uint kp_line = kp_group, kp_l = gl_LocalInvocationID.x;")
+            line = "kp_group / kp_parts" if self.several else "kp_group"
+            kb.emit(f"uint kp_line = {line}, kp_l = gl_LocalInvocationID.x;")
         else:
             kb.workgroup(64)
             spread(kb, kb.ceil_div(named("kp_lines"), 64))
             kb.emit("uint kp_line = kp_group * 64u + gl_LocalInvocationID.x, kp_l = 0u;")
         kb.emit("if (kp_line >= kp_lines) return;")  # the whole workgroup
         kb.emit("uint kp_first = kp_line / kp_step * kp_step * kp_n + kp_line % kp_step, kp_k;")
+        if self.several:
+            kb.emit("uint kp_begin = min(kp_n, kp_group % kp_parts * kp_each);")
+            kb.emit("uint kp_end = min(kp_n, kp_begin + kp_each);")
+        for each in self.declared:
+            kb.declare(each)
+        for each in self.kept:
+            kb.emit(each)
+
+    def declare(self, text: str) -> None:
+        """Adds functions to this dispatch and those of later walks."""
+        self.declared.append(text)
+        self.kb.declare(text)
+
+    def emit(self, text: str) -> None:
+        """Adds statements to this dispatch and those of later walks."""
+        self.kept.append(text)
+        self.kb.emit(text)
 
     def combine(self, name: str, neutral: str, element: str, pair: str) -> None:
         """Sets `name` to the combination of the expressions `element` of ``v``, an element; `pair` is that
         of the expressions {0} and {1}."""
         kb, kind, turn, step = self.kb, self.kind, self.turn, self.step
-        kb.declare(f"{kind} kp_{name}_2({kind} a, {kind} b) {{ return {pair.format('a', 'b')}; }}")
+        self.declare(f"{kind} kp_{name}_2({kind} a, {kind} b) {{ return {pair.format('a', 'b')}; }}")
         values = [f"kp_v{number}" for number in range(turn)]
         loads = " ".join(
             f"v = kp_get(kp_k + {number * step}u, kp_first); {kind} {value} = {element};"
@@ -105,24 +146,34 @@ class _Walk:
         while len(values) > 1:
             values = [f"kp_{name}_2({a}, {b})" for a, b in zip(values[::2], values[1::2], strict=True)]
         kb.emit(f"""
-            {kind} {name} = {neutral}, kp_v_{name};
-            for (kp_k = kp_l; kp_k + {(turn - 1) * step}u < kp_n; kp_k += {turn * step}u) {{
+            {kind} {name} = {neutral};
+            for (kp_k = {self.start}; kp_k + {(turn - 1) * step}u < {self.end}; kp_k += {turn * step}u) {{
                 {kind} v; {loads} {name} = kp_{name}_2({name}, {values[0]});
             }}
-            for (; kp_k < kp_n; kp_k += {step}u) {{
+            for (; kp_k < {self.end}; kp_k += {step}u) {{
                 {kind} v = kp_get(kp_k, kp_first); {name} = kp_{name}_2({name}, {element});
             }}
         """)
         if not self.group:
             return
-        kb.emit(f"barrier(); kp_all[kp_l] = {name}; barrier();")
-        kb.emit(f"""
+        of_all = f"""
+            barrier(); kp_all[kp_l] = {name}; barrier();
             for (uint half_ = {step // 2}u; half_ > 0u; half_ /= 2u) {{
                 if (kp_l < half_) kp_all[kp_l] = kp_{name}_2(kp_all[kp_l], kp_all[kp_l + half_]);
                 barrier();
             }}
             {name} = kp_all[0];
-        """)
+        """
+        kb.emit(of_all)
+        if not self.several:
+            return
+        dtype = "float64" if kind == "double" else "float32"
+        kb.scratch(f"parts_{name}", named("kp_lines") * named("kp_parts"), dtype)
+        kb.emit(f"if (kp_l == 0u) parts_{name}_store(kp_group, {name});")
+        part = f"parts_{name}_load(kp_line * kp_parts + min(kp_l, kp_parts - 1u))"
+        self.kept += [f"{kind} {name} = {neutral}; if (kp_l < kp_parts) {name} = {part};", of_all]
+        kb.begin_dispatch(f"after {name}")
+        self._begin()
 
     def store(self, element: str) -> None:
         """Stores the expression `element` of ``v`` and ``kp_i``, its place in the line, for each element."""
@@ -131,9 +182,9 @@ class _Walk:
         each = f"v = kp_get(kp_i, kp_first); {put} kp_i += {step}u;"
         self.kb.emit(f"""
             {self.kind} v;
-            uint kp_i = kp_l;
-            while (kp_i + {(turn - 1) * step}u < kp_n) {{ {each * turn} }}
-            while (kp_i < kp_n) {{ {each} }}
+            uint kp_i = {self.start};
+            while (kp_i + {(turn - 1) * step}u < {self.end}) {{ {each * turn} }}
+            while (kp_i < {self.end}) {{ {each} }}
         """)
 
 
@@ -141,11 +192,11 @@ def _dtype(walk: _Walk) -> str:
     return "float64" if walk.kind == "double" else "float32"
 
 
-def _highest(walk: _Walk, kb: FunctionBuilder) -> None:
+def _highest(walk: _Walk) -> None:
     """Finds the highest element, ``most``; it is NaN if there is one."""
     kind = walk.kind
-    kb.declare("\n\n".join(functions_in(f"kp_isnan_{kind} kp_isinf_{kind} kp_inf_{kind}").values()))
-    kb.emit(f"{kind} kp_low = -kp_inf_{kind}();")
+    walk.declare("\n\n".join(functions_in(f"kp_isnan_{kind} kp_isinf_{kind} kp_inf_{kind}").values()))
+    walk.emit(f"{kind} kp_low = -kp_inf_{kind}();")
     walk.combine("most", "kp_low", "v", f"kp_isnan_{kind}({{0}}) || {{0}} >= {{1}} ? {{0}} : {{1}}")
 
 
@@ -180,7 +231,7 @@ class _Softmax(LineOp):
         ksel.return_new_tensor(x.shape, x.dtype, may_reuse="x")
 
     def body(self, walk: _Walk, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
-        _highest(walk, kb)
+        _highest(walk)
         _sum_of_exp(walk, kb)
         walk.store(f"{kb.call(_exp, x=('v - most', _dtype(walk)))} / sum")
 
@@ -210,7 +261,7 @@ class _LogSoftmax(LineOp):
         ksel.return_new_tensor(x.shape, x.dtype, may_reuse="x")
 
     def body(self, walk: _Walk, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
-        _highest(walk, kb)
+        _highest(walk)
         _sum_of_exp(walk, kb)
         kb.emit(f"sum = {kb.call(_log, x=('sum', _dtype(walk)))};")
         walk.store("(v - most) - sum")
@@ -244,11 +295,13 @@ class _Logsumexp(LineOp):
         )
 
     def body(self, walk: _Walk, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
-        _highest(walk, kb)
-        kb.emit(f"if (kp_isinf_{walk.kind}(most)) most = {walk.kind}(0);")
+        _highest(walk)
+        walk.emit(f"if (kp_isinf_{walk.kind}(most)) most = {walk.kind}(0);")
         _sum_of_exp(walk, kb)
         value = f"sum == {walk.kind}(0) ? kp_low : most + {kb.call(_log, x=('sum', _dtype(walk)))}"
-        kb.emit(f"{'if (kp_l == 0u) ' if walk.group else ''}result_store(kp_line, {value});")
+        one = "if (kp_l == 0u) " if walk.group else ""
+        one = "if (kp_l == 0u && kp_begin == 0u) " if walk.several else one
+        kb.emit(f"{one}result_store(kp_line, {value});")
 
 
 class _Norm(LineOp):
@@ -319,7 +372,7 @@ class _LayerNorm(_Norm):
     def body(self, walk: _Walk, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         kind = walk.kind
         walk.combine("mean", "0", "v", "{0} + {1}")
-        kb.emit(f"mean /= {kind}(kp_n);")
+        walk.emit(f"mean /= {kind}(kp_n);")
         walk.combine("var", "0", "(v - mean) * (v - mean)", "{0} + {1}")
         kb.emit(f"{kind} kp_scale = sqrt(var / {kind}(kp_n) + eps);")
         walk.store(self.scaled("(v - mean) / kp_scale", kind, ksel))

@@ -144,6 +144,49 @@ def test_long_lines_and_groups(shape):
         assert (abs(operation(x, axis=list(axes)) - want) <= (n / 8 + 16) * EPS * scale).all()
 
 
+def check_few_long_lines(x, axis, bound):
+    """All of these operations, against float64, then with special numbers."""
+    for operation in (kp.ops.softmax, softmax_in_groups):
+        np.testing.assert_allclose(operation(x, axis), softmax(x, axis), bound)
+    np.testing.assert_allclose(kp.ops.log_softmax(x, axis), x - logsumexp(x, axis, True), bound, bound * 40)
+    np.testing.assert_allclose(kp.ops.logsumexp(x, axis), logsumexp(x, axis), bound, bound * 20)
+    x = np.ascontiguousarray(np.moveaxis(x, axis, -1))
+    want, scale = layer_norm(x, -1)
+    for operation in (kp.ops.layer_norm, layer_norm_in_groups):
+        assert (abs(operation(x) - want) <= bound * scale).all()
+    want = x / np.sqrt((x.astype(np.float64) ** 2).mean(-1, keepdims=True))
+    np.testing.assert_allclose(kp.ops.rms_norm(x), want, bound, bound)
+    for special, found in ((np.nan, np.nan), (np.inf, np.inf)):
+        x[..., -1] = special
+        np.testing.assert_array_equal(kp.ops.logsumexp(x, -1), np.full(x.shape[:-1], found))
+        assert np.isnan(kp.ops.softmax(x)).all()
+    x[...] = -np.inf
+    np.testing.assert_array_equal(kp.ops.logsumexp(x, -1), np.full(x.shape[:-1], -np.inf))
+
+
+@pytest.mark.each_driver
+@pytest.mark.parametrize("shape", [(1_100_003,), (3, 250_001), (250_001, 2)])
+def test_few_long_lines_are_divided_among_workgroups(shape):
+    axis = int(np.argmax(shape))
+    check_few_long_lines(numbers(shape, 4), axis, 1e-5 + shape[axis] / 8 * EPS)
+
+
+def test_long_lines_of_doubles_are_divided_among_workgroups(mgr, needs):
+    needs(mgr, "shaderFloat64")
+    x = numbers((2, 140_001), 4, dtype="float64")
+    np.testing.assert_allclose(kp.ops.softmax(x), softmax(x, 1), 1e-11)
+    np.testing.assert_allclose(kp.ops.logsumexp(x, 1), logsumexp(x, 1), 1e-11)
+    np.testing.assert_allclose(kp.ops.layer_norm(x), layer_norm(x, -1)[0], 1e-9, 1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 63, 256, 513, 1024, 1025, 5000])
+def test_lines_of_any_length_by_workgroups(n):
+    x = numbers((5, n), n)
+    np.testing.assert_allclose(softmax_in_groups(x, 1), softmax(x, 1), 1e-5 + n / 8 * EPS)
+    want, scale = layer_norm(x, -1)
+    assert (abs(layer_norm_in_groups(x) - want) <= (n / 8 + 16) * EPS * scale).all()
+
+
 @pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16])
 def test_small_floats_are_computed_in_float32(dtype):
     x = numbers((9, 33), scale=2.0, dtype=dtype)
