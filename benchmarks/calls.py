@@ -204,6 +204,18 @@ def asarray(bench: Bench, n: int = 1024) -> Work:
     return lambda: np.asarray(tensor)
 
 
+def kernel_of_results(bench: Bench) -> Work:
+    """The output is left out."""
+    kernel, tensors = bench.manager.kernel(SHADER), bench.tensors[:2]
+    return lambda: kernel(*tensors)
+
+
+def kernel_of_uses(bench: Bench) -> Work:
+    """With a tensor that the shader reaches by its address."""
+    kernel, tensors, uses = bench.manager.kernel(SHADER), bench.tensors, [bench.manager.zeros(16)]
+    return lambda: kernel(*tensors, uses=uses)
+
+
 def kernel_of_sets(bench: Bench, n: int = 1000) -> Work:
     """So many sets of tensors in turn."""
     kernel = bench.manager.kernel(SHADER)

@@ -860,7 +860,7 @@ class CallForm(_Object):
         pack: Callable[[list[Any]], Sequence[bytes] | None] | None = None,
         check: Callable[[bytes], bool] | None = None,
         info: object = None,
-        fresh: Sequence[tuple[int, int]] = ...,
+        fresh: Sequence[tuple[int, int, bool]] = ...,
         tensors: Callable[[list[Buffer]], Sequence[Any]] | None = None,
         after: Callable[[], None] | None = None,
     ) -> None:
@@ -869,12 +869,14 @@ class CallForm(_Object):
         for the new result n. `several`: the call returns a tuple. `push`: the push constants of each
         dispatch.
 
-        A function's: `pack` makes them from the values instead, None if it takes others. `fresh` are the
-        bytes and memory types of new results; `tensors` makes their Tensors of native memory. `after` is
+        `fresh` are of new results the bytes, the memory type, and whether they begin as zeros; `tensors`
+        makes their Tensors of native memory.
+
+        A function's: `pack` makes them from the values instead, None if it takes others. `after` is
         called after the work.
 
         A kernel's: `check(push)` is False if other push constants must be prepared anew. `info` is for
-        `bind`.
+        `bind`, which does not take the form if it is None.
         """
 
 class CallTable(_Object):

@@ -50,6 +50,8 @@ WORKS: dict[str, Work] = {
     "asarray": Work("np.asarray of 4 KiB on the device", calls.asarray, 25_000),
     "kernel-arrays": Work("call a kernel with three arrays of 256 B", calls.kernel_of_arrays, 14_000),
     "kernel-new-shape": Work("call a kernel with arrays of a new shape", calls.kernel_of_new_shapes, 100_000),
+    "kernel-results": Work("call a kernel that leaves its output out", calls.kernel_of_results, 53_000),
+    "kernel-uses": Work("call a kernel with `uses=`", calls.kernel_of_uses, 10_000),
     "kernel-sets": Work(
         "call a kernel with one of 1,000 sets of tensors in turn", calls.kernel_of_sets, 18_000
     ),

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-import math
-import weakref
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import _native
 from .._custom.arguments import plain_types
-from .._memory.memory import DEVICE, seen_by_others
-from .._memory.tensor import Tensor, buffer_tensor
+from .._memory.memory import seen_by_others
+from .._memory.stand_ins import made_natively
+from .._memory.tensor import Tensor
 from .._shaders.signature import MISSING
 from .forms import FRESH, Form, packed
 from .given import facts
@@ -50,7 +48,6 @@ def native_form(form: Form, manager: Device, several: bool) -> _native.CallForm 
         return None
     new = [-2 - number for number in range(len(form.fresh))]
     results = [new[number] if what == FRESH else number for what, number in form.results]
-    facts = [(each.shape, each.dtype, math.prod(each.shape), each.where) for each in form.fresh]
     return _native.CallForm(
         program=form.line,
         slots=[(place, None, 0) for place in (*form.slots, *new)] + [(-1, own, 0) for own in form.own],
@@ -58,19 +55,6 @@ def native_form(form: Form, manager: Device, several: bool) -> _native.CallForm 
         several=several,
         push=form.push or [],
         pack=functools.partial(packed, form.blocks) if form.push is None else None,
-        fresh=[(count * dtype.itemsize, int(where)) for _, dtype, count, where in facts],
-        tensors=functools.partial(_tensors, facts, weakref.ref(manager)),
         after=manager._watch,
+        **made_natively(form.fresh, manager),
     )
-
-
-def _tensors(facts: Sequence[Any], manager: weakref.ref[Device], natives: Sequence[Any]) -> list[Tensor]:
-    """The new results of a call, in this memory."""
-    owner = manager()
-    assert owner is not None  # the tensors among the arguments have it
-    made = []
-    for number, (shape, dtype, count, where) in enumerate(facts):
-        made.append(buffer_tensor(natives[number], owner, shape, dtype, count, where))
-    if where is not DEVICE:
-        owner._after(where)
-    return made

@@ -17,6 +17,7 @@ from .. import _native
 from .._base.errors import KomputeError
 from .._memory.memory import Memory
 from .._memory.sampler import Bindable
+from .._memory.stand_ins import Fresh, made_natively
 from .._memory.tensor import Tensor
 from .._shaders.signature import MISSING, Signature
 from .call import Call
@@ -32,8 +33,9 @@ def table_for(version: Version) -> _native.CallTable:
     signature, name = version.signature, version.name
     push = signature.push
     bindings = dict.fromkeys(p.name for p in signature.parameters if p.name not in _RESERVED)
-    bindings.update(dict.fromkeys(("out", "indirect")))
-    constants = () if push is None else push.names
+    references = () if push is None else push.reference_names
+    bindings.update(dict.fromkeys(("out", "indirect", "uses", *references)))
+    constants = () if push is None else [each for each in push.names if each not in references]
     return _native.CallTable(
         tensor_type=Tensor,
         bindings=list(bindings),
@@ -76,6 +78,12 @@ class Described:
             self._size, self._format = memory._size, memory._format
 
 
+def _described(memory: Any) -> Any:
+    if type(memory) is tuple:
+        return tuple(map(_described, memory))
+    return memory if memory is MISSING else Described(memory)
+
+
 class PushCheck:
     """Repeats the checks of a call for other push constants."""
 
@@ -83,7 +91,7 @@ class PushCheck:
 
     def __init__(self, call: Call) -> None:
         self._version = call.version
-        self._bound = tuple(each if each is MISSING else Described(each) for each in call.bound)
+        self._bound = tuple(map(_described, call.bound))
         self._launch = call.launch
         self._outputs = call.outputs
 
@@ -108,65 +116,72 @@ class PushCheck:
 def teach(table: _native.CallTable, call: Call, dispatch: _native.BoundDispatch) -> None:
     """Tells `table` what a call has found, if calls of its kind can be recognized."""
     signature, launches, launch = call.version.signature, call.version.launches, call.launch
-    if launch.references:
-        return
     parameters = signature.parameters
     decided = any(p.texels == "" for p in parameters)  # formats, by these tensors
-    if any(p.descriptors != 1 for p in parameters) or (
-        signature.push is not None and signature.push.has_references
-    ):
-        return
     number_of = sources(signature, call.args, call.keywords)
     made = {output.position: output for output in call.outputs}
     places: list[tuple[int, int, int]] = []
     slots: list[Any] = []
     results: list[Any] = []
-    arrays = False
-    plain = launch.indirect is None
+    fresh: list[Fresh] = []
+    arrays, plain = False, True
+    others: list[Any] = [*launch.references]
+    """Memory that the form has for these tensors alone."""
     if launch.indirect is not None:
-        slots.append((len(call.args) + list(call.keywords).index("indirect"), None, 0))
+        others.append(call.keywords["indirect"])
     for i, (parameter, value, memory) in enumerate(zip(parameters, call.values, call.bound, strict=True)):
         if memory is MISSING:
             continue
+        if parameter.descriptors != 1:
+            others += memory
+            continue
         number = number_of.get(i, -1)
         native = None
-        make = None
         if i in made:
-            if value is not MISSING or made[i].format is not None or memory.base is None:
-                return  # a Tensor or an Image, made for each call
-            make = partial(np.zeros, made[i].shape, made[i].dtype)
-            number = -1
+            output = made[i]
+            if output.format is not None or not output.elements:
+                return  # an Image; a buffer cannot be empty
+            if call.results[i] is memory:
+                fresh.append(output.fresh)
+                number = -1 - len(fresh)
+                results.append((number, None, None))
+            else:
+                native = memory._native
+                results.append((-1, native, partial(np.zeros, output.shape, output.dtype)))
         elif isinstance(value, (Memory, Bindable)):
             plain = plain and type(value) is Tensor
         elif type(value) is not np.ndarray or value.dtype != memory._dtype or number < 0:
             return
-        if make is not None or not isinstance(value, (Memory, Bindable)):
+        else:
             native = memory._native
-            arrays = True
             if parameter.written:
-                results.append((number, native, make))
+                results.append((number, native, None))
+        arrays = arrays or native is not None
         places.append((parameter.set, parameter.binding, len(slots)))
         slots.append((number, native, i))
     differs = bool(launches.sizes.differing(call.bound))
     warns = differs and launch.by_default  # each call does, of what it leaves out
-    if arrays and (warns or decided):
+    known = plain and not warns and not decided and not others
+    if (arrays and (warns or decided)) or (fresh and not known):
         return
     check = None
     if signature.push is not None and (call.outputs or launches.asks_push(call.bound, launch)):
         check = PushCheck(call)
+    values = [*call.args, *call.keywords.values(), *others]
+    slots += [(len(values) - 1 - number, None, 0) for number in range(len(others))]
     form = _native.CallForm(
         program=_native.Dispatches([(dispatch.algorithm, places, launch.groups, None)]),
         slots=slots,
         results=results,
         push=[launch.push],
         check=check,
-        info=(launch.extent, launch.groups, launch.by_default),
+        info=None if others else (launch.extent, launch.groups, launch.by_default),
+        **made_natively(fresh, call.version.manager),
     )
-    if plain and not warns and not decided:
+    if known:
         family = None if check is not None or differs or call.outputs else _family(call)
         table.learn(call.args, call.keywords, form, family)
     else:
-        values = [*call.args, *call.keywords.values()]
         table.remember(call.args, call.keywords, form, values, (), dispatch)
 
 

@@ -27,7 +27,7 @@ import numpy as np
 from .._base.errors import InvalidArgumentError
 from .._base.texels import ImageFormat, parse_format
 from .._memory.image import Image
-from .._memory.making import new_tensor
+from .._memory.stand_ins import Fresh
 from .._shaders.layout import element_dtype, tail_of
 from .._shaders.signature import MISSING, Parameter
 from .beyond import spills
@@ -57,10 +57,15 @@ class Output(NamedTuple):
     declared: bool = False
     """Whether the shader declares the size."""
 
+    @property
+    def fresh(self) -> Fresh:
+        """The output as a Tensor that each call makes."""
+        return Fresh(self.shape, self.dtype, None, (), zeros=True)
+
     def made(self, manager: Device) -> Memory:
         """The output as a Tensor or an Image that holds zeros."""
         if self.format is None:
-            return new_tensor(manager, self.shape, self.dtype, fill=b"\0")
+            return self.fresh.made(manager)
         dims: Any = len(self.shape) - (self.format.channels > 1) - self.arrayed
         return Image(
             manager,

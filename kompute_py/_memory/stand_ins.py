@@ -8,7 +8,9 @@ place among all that is given, so that a prepared call holds nothing of a caller
 
 from __future__ import annotations
 
+import functools
 import math
+import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -17,6 +19,7 @@ import numpy as np
 from .. import _native
 from .._base.types import MemoryTypes
 from .making import new_tensor
+from .memory import DEVICE
 from .reach import Reach, bytes_of
 from .scratch import aligned
 from .strided import StridedView
@@ -172,6 +175,8 @@ class Fresh(NamedTuple):
     """The places of arguments that may give it their memory."""
     picture: Makes | None = None
     """If it is an Image."""
+    zeros: bool = False
+    """Whether it begins as zeros; else its contents are undefined."""
 
     @property
     def where(self) -> MemoryTypes:
@@ -182,7 +187,7 @@ class Fresh(NamedTuple):
         """A new tensor for it, or an image."""
         if self.picture is not None:
             return self.picture.made(manager, self.shape, self.memory_type)
-        return new_tensor(manager, self.shape, self.dtype, self.memory_type)
+        return new_tensor(manager, self.shape, self.dtype, self.memory_type, b"\0" if self.zeros else None)
 
     def fits(self, place: int, given: Sequence[Any]) -> bool:
         """Whether it can have the memory of the argument there."""
@@ -201,3 +206,29 @@ class Fresh(NamedTuple):
         return buffer_tensor(
             tensor._native, tensor._manager, self.shape, self.dtype, count, tensor._memory_type
         )
+
+
+def made_natively(results: Sequence[Fresh], manager: Device) -> dict[str, Any]:
+    """What a `_native.CallForm` is told of the results that its calls make: Tensors."""
+    if not results:
+        return {}
+    facts = [(each.shape, each.dtype, math.prod(each.shape), each.where) for each in results]
+    return {
+        "fresh": [
+            (count * dtype.itemsize, int(where), each.zeros)
+            for each, (_, dtype, count, where) in zip(results, facts, strict=True)
+        ],
+        "tensors": functools.partial(_tensors, facts, weakref.ref(manager)),
+    }
+
+
+def _tensors(facts: Sequence[Any], manager: weakref.ref[Device], natives: Sequence[Any]) -> list[Tensor]:
+    """The new results of a call, in this memory."""
+    owner = manager()
+    assert owner is not None  # the tensors among the arguments have it
+    made = []
+    for number, (shape, dtype, count, where) in enumerate(facts):
+        made.append(buffer_tensor(natives[number], owner, shape, dtype, count, where))
+    if where is not DEVICE:
+        owner._after(where)
+    return made

@@ -242,6 +242,15 @@ class Block:
         return [(component.scalar.code, component.offset) for component in self._components]
 
     @property
+    def reference_names(self) -> list[str]:
+        """The members with buffer references."""
+        return [
+            each["name"]
+            for each in self.members
+            if any(leaf.scalar.name == "pointer" for leaf in leaves(each, 0, ""))
+        ]
+
+    @property
     def component_names(self) -> list[str]:
         """Names of the scalars in the order in which a flat list fills them."""
         return [component.name for component in self._components]

@@ -26,6 +26,11 @@ enum Token : uint64_t {
 
 constexpr size_t most_facts = 1 << 15;
 
+PyObject* array_type() {
+    static PyObject* const type = reinterpret_cast<PyObject*>(py::detail::npy_api::get().PyArray_Type_);
+    return type;
+}
+
 }  // namespace
 
 py::object slot_of(PyObject* object, PyObject* name) {
@@ -92,10 +97,9 @@ bool CallArguments::write_key(const CallVocabulary& vocabulary, Detail detail) {
 }
 
 bool CallArguments::add_object(const CallVocabulary& vocabulary, PyObject* value, Detail detail) {
-    static PyObject* const array_type = reinterpret_cast<PyObject*>(py::detail::npy_api::get().PyArray_Type_);
     PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(value));
     if (vocabulary.function) return add_value(vocabulary, value);
-    if (type == array_type) {
+    if (type == array_type()) {
         const auto* array = py::detail::array_proxy(value);
         constexpr int needed =
             py::detail::npy_api::NPY_ARRAY_C_CONTIGUOUS_ | py::detail::npy_api::NPY_ARRAY_ALIGNED_;
@@ -108,7 +112,19 @@ bool CallArguments::add_object(const CallVocabulary& vocabulary, PyObject* value
             if (!add(static_cast<uint64_t>(array->dimensions[axis]))) return false;
         return true;
     }
-    if (detail == Detail::objects) return add(object_token) && add(value);
+    if (detail == Detail::objects) {
+        const bool list = type == reinterpret_cast<PyObject*>(&PyList_Type);
+        if (!list && type != reinterpret_cast<PyObject*>(&PyTuple_Type))
+            return add(object_token) && add(value);
+        const Py_ssize_t size = PySequence_Fast_GET_SIZE(value);
+        if (!add(tuple_token) || !add(static_cast<uint64_t>(size))) return false;
+        for (Py_ssize_t i = 0; i < size; ++i) {
+            PyObject* item = PySequence_Fast_GET_ITEM(value, i);
+            if (reinterpret_cast<PyObject*>(Py_TYPE(item)) != vocabulary.tensor_type.ptr() || !add(item))
+                return false;
+        }
+        return true;
+    }
     return type == vocabulary.tensor_type.ptr() && add_shape(value, detail);
 }
 
@@ -195,6 +211,21 @@ bool CallArguments::add_value(const CallVocabulary& vocabulary, PyObject* value)
     const py::bytes bytes = py::reinterpret_borrow<py::object>(value).attr("tobytes")();
     const std::string_view view = bytes;
     return add(scalar_token) && add(type) && add_bytes(view.data(), view.size());
+}
+
+std::vector<PyObject*> CallArguments::identified() const {
+    std::vector<PyObject*> found;
+    for (size_t i = 0; i < given_; ++i) {
+        PyObject* value = values_[i];
+        if (names_[i] && names_[i]->role != CallVocabulary::Role::binding) continue;
+        if (PyList_CheckExact(value) || PyTuple_CheckExact(value)) {
+            PyObject** items = PySequence_Fast_ITEMS(value);
+            found.insert(found.end(), items, items + PySequence_Fast_GET_SIZE(value));
+        } else if (value != Py_None && reinterpret_cast<PyObject*>(Py_TYPE(value)) != array_type()) {
+            found.push_back(value);
+        }
+    }
+    return found;
 }
 
 std::pair<int64_t, int64_t> CallArguments::place_of(const PyObject* object) const noexcept {

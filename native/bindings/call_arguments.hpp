@@ -3,6 +3,7 @@
 //
 // - A tensor or image counts by its identity, so its words are only valid as long as the object lives.
 //   A key by shapes takes a tensor's shape and dtype instead.
+//   A list or tuple of tensors counts by theirs.
 // - A NumPy array counts by its shape, dtype and whether it is writable.
 // - A key by dtypes leaves out all shapes.
 // - Names of keywords count in the order in which they are given, and grid= and groups= by their numbers.
@@ -82,6 +83,8 @@ public:
     [[nodiscard]] PyObject* value(size_t i) const noexcept { return values_[i]; }
     [[nodiscard]] size_t values() const noexcept { return given_; }
     [[nodiscard]] std::span<PyObject* const> all() const noexcept { return {values_.data(), given_}; }
+    // The objects that the key of a kernel's call tells by their identity.
+    [[nodiscard]] std::vector<PyObject*> identified() const;
     // The number of the value that this is, and its place in it if that is a tuple, else -1; -1 for none.
     [[nodiscard]] std::pair<int64_t, int64_t> place_of(const PyObject* object) const noexcept;
     [[nodiscard]] PyObject* push_constant(size_t field) const noexcept { return push_constants_[field]; }

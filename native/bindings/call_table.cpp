@@ -41,11 +41,11 @@ struct CallForm {
     // that were checked last, and None if all will do.
     std::vector<std::string> push;
     py::object pack, check;
-    py::object info;                              // of a kernel's launch
-    std::vector<std::pair<uint64_t, int>> fresh;  // bytes and memory type of new results
-    py::object tensors;                           // makes their tensors of native memory
-    py::object after;                             // called after the work; None for nothing
-    std::vector<py::object> kept;                 // the dtypes of the key
+    py::object info;  // of a kernel's launch; None if `bind` must not take the form
+    std::vector<std::tuple<uint64_t, int, bool>> fresh;  // of new results: bytes, memory type, if they are 0
+    py::object tensors;                                  // makes their tensors of native memory
+    py::object after;                                    // called after the work; None for nothing
+    std::vector<py::object> kept;                        // the dtypes of the key
 };
 
 // Everything about a call but the number of elements of its arguments.
@@ -227,6 +227,14 @@ py::object CallTable::call(const py::object& args, const py::object& keywords) {
     std::vector<std::shared_ptr<Buffer>> memory_of_results;
     py::object fresh;
     if (!form.fresh.empty()) fresh = made_for(form, memory_of_results);
+    std::vector<OperationPtr> once;  // of a call without an entry
+    if (!plan.entry || !form.fresh.empty()) {
+        std::vector<ResourceRange> memory = plan.memory;
+        for (size_t i = 0; i < memory.size(); ++i)
+            if (const int64_t value = form.slots[i].value; value < -1)
+                memory[i] = ResourceRange(memory_of_results[static_cast<size_t>(-2 - value)]);
+        if (!tried([&] { once = form.program->bind(memory, found.push); })) return unknown();
+    }
     const auto result = [&](size_t i) {
         const auto [value, item] = plan.results[i];
         if (value == -1) return form.results[i].make();
@@ -254,15 +262,10 @@ py::object CallTable::call(const py::object& args, const py::object& keywords) {
         for (size_t i = 0; i < count; ++i)
             if (form.results[i].value == -1) upload(form.results[i].memory, array(i));
     }
-    if (plan.entry && form.fresh.empty()) {
+    if (once.empty())
         run(*plan.entry, form.groups, found.push);
-    } else {
-        std::vector<ResourceRange> memory = plan.memory;
-        for (size_t i = 0; i < memory.size(); ++i)
-            if (const int64_t value = form.slots[i].value; value < -1)
-                memory[i] = ResourceRange(memory_of_results[static_cast<size_t>(-2 - value)]);
-        form.program->run(memory, found.push);
-    }
+    else
+        form.program->run(once);
     if (!form.after.is_none()) form.after();
     if (form.copies)
         for (size_t i = 0; i < count; ++i) download(form.results[i].memory, array(i));
@@ -294,9 +297,8 @@ py::object CallTable::bind(const py::object& args, const py::object& keywords) {
     Found found;
     if (!find(found, args.ptr(), keywords.ptr(), true)) return unknown();
     const CallForm& form = *found.plan->form;
-    if (form.copies) return unknown();
-    const auto& [algorithm, reached] = found.plan->entry->work.front();
-    if (reached.indirect.resource) return unknown();
+    if (form.copies || !form.fresh.empty() || form.info.is_none()) return unknown();
+    const auto& algorithm = found.plan->entry->work.front().algorithm;
     for (const Argument& argument : algorithm->arguments())
         if (argument.range.resource && !argument.range.resource->is_init()) return unknown();
     py::tuple memories(parameters_);
@@ -353,7 +355,7 @@ std::shared_ptr<const CallTable::Plan> CallTable::plan_of(Found& found, bool rea
     plan->entry = entry(key_of(form, plan->memory), plan->form, owners, function && !certain);
     if (!whole || !plan->entry) return plan;
     if (!function) {
-        add_plan(own, plan, owners);
+        add_plan(own, plan, found.exactly, owners);
         return plan;
     }
     auto again = std::make_shared<Plan>(*plan);
@@ -362,7 +364,7 @@ std::shared_ptr<const CallTable::Plan> CallTable::plan_of(Found& found, bool rea
         std::tie(value, item) = found.exactly.place_of(given.value(static_cast<size_t>(value)));
         if (value < 0) return plan;
     }
-    add_plan(own, again, owners);
+    add_plan(own, again, found.exactly, owners);
     return plan;
 }
 
@@ -383,18 +385,26 @@ std::shared_ptr<CallForm> CallTable::form_of(CallArguments& given) {
     return form;
 }
 
-bool CallTable::bind_memory(const Plan& plan) {
-    const CallForm& form = *plan.form;
-    if (!plan.entry || !form.fresh.empty() || !plan.entry->work.empty()) return true;
-    std::vector<Bound> work;
+bool CallTable::tried(const std::function<void()>& bind) {
     try {
-        work = form.program->bound(plan.memory, form.groups);
-        for (size_t i = 0; i < work.size(); ++i) (void)prepared(work[i].algorithm, form.groups[i]);
+        bind();
+        return true;
     } catch (const Error& error) {
         // The longer way tries again, and explains.
         if (error.kind() == ErrorKind::out_of_memory) clear();  // the table may take it
         return false;
     }
+}
+
+bool CallTable::bind_memory(const Plan& plan) {
+    const CallForm& form = *plan.form;
+    if (!plan.entry || !form.fresh.empty() || !plan.entry->work.empty()) return true;
+    std::vector<Bound> work;
+    const bool done = tried([&] {
+        work = form.program->bound(plan.memory, form.groups);
+        for (size_t i = 0; i < work.size(); ++i) (void)prepared(work[i].algorithm, form.groups[i]);
+    });
+    if (!done) return false;
     // Another thread may have been faster.
     if (plan.entry->work.empty()) plan.entry->work = std::move(work);
     return true;
@@ -434,7 +444,7 @@ std::string CallTable::pack(const CallArguments& given, PyObject* keywords) cons
     std::string push(push_size_, '\0');
     if (push_size_ == 0) return push;
     auto* bytes = reinterpret_cast<std::byte*>(push.data());
-    bool done = fields_.size() == vocabulary_.push_constants;
+    bool done = !fields_.empty() && fields_.size() == vocabulary_.push_constants;
     for (size_t i = 0; done && i < fields_.size(); ++i)
         done = put(bytes + fields_[i].offset, fields_[i].code, given.push_constant(i));
     if (!done) push = pack_(py::reinterpret_borrow<py::object>(keywords)).cast<py::bytes>();
@@ -548,15 +558,16 @@ std::shared_ptr<CallEntry> CallTable::entry(Key key, const std::shared_ptr<CallF
 }
 
 void CallTable::add_plan(std::span<const uint64_t> key, const std::shared_ptr<const Plan>& plan,
-                         const std::vector<py::object>& objects) {
+                         const CallArguments& exactly, const std::vector<py::object>& objects) {
     CallEntry& entry = *plan->entry;
     // Only objects that the entry watches can be recognized by their identity.
-    const auto watched = [&](const py::object& object) {
+    const auto watched = [&](const py::handle& object) {
         return std::ranges::any_of(entry.watchers, [&](const py::object& watcher) {
             return PyWeakref_GetObject(watcher.ptr()) == object.ptr();
         });
     };
     if (entry.dropped || !std::ranges::all_of(objects, watched)) return;
+    if (!vocabulary_.function && !std::ranges::all_of(exactly.identified(), watched)) return;
     if (entry.plans.size() >= most_plans_of_entry) {
         for (const Key& each : entry.plans) plans_.erase(each);
         entry.plans.clear();
@@ -684,8 +695,9 @@ py::object CallTable::made_for(const CallForm& form, std::vector<std::shared_ptr
     static PyObject* const native_name = interned("_native");
     const py::object context = slot_of(const_cast<PyObject*>(vocabulary_.manager), native_name);
     py::list natives(form.fresh.size());
-    for (const auto& [nbytes, type] : form.fresh) {
-        memory.push_back(make_buffer(context.cast<const Context&>(), py::none(), nbytes, type, std::nullopt));
+    for (const auto& [nbytes, type, zeros] : form.fresh) {
+        const auto fill = zeros ? std::optional<std::string>(std::string(1, '\0')) : std::nullopt;
+        memory.push_back(make_buffer(context.cast<const Context&>(), py::none(), nbytes, type, fill));
         natives[memory.size() - 1] = memory.back();
     }
     return form.tensors(natives).cast<py::list>();
@@ -719,7 +731,7 @@ void CallTable::remember(const py::object& args, const py::object& keywords,
     plan->entry = entry(std::move(key), form, objects, !dispatch);
     if (!plan->entry) return;
     if (dispatch) plan->entry->work = {{dispatch->algorithm(), dispatch->memory()}};
-    add_plan(exactly.key(), plan, objects);
+    add_plan(exactly.key(), plan, exactly, objects);
 }
 
 void CallTable::learn(const py::object& args, const py::object& keywords,
@@ -773,7 +785,8 @@ void bind_call_table(py::module_& m) {
         .def(py::init([](std::shared_ptr<Dispatches> program, const std::vector<Slot>& slots,
                          const std::vector<Result>& results, std::vector<std::string> push, bool several,
                          py::object pack, py::object check, py::object info,
-                         std::vector<std::pair<uint64_t, int>> fresh, py::object tensors, py::object after) {
+                         std::vector<std::tuple<uint64_t, int, bool>> fresh, py::object tensors,
+                         py::object after) {
                  auto made = std::make_shared<CallForm>();
                  made->groups = program->groups();
                  made->program = std::move(program);
@@ -797,7 +810,7 @@ void bind_call_table(py::module_& m) {
              }),
              py::kw_only(), py::arg("program"), py::arg("slots"), py::arg("results"), py::arg("push"),
              py::arg("several") = false, py::arg("pack") = py::none(), py::arg("check") = py::none(),
-             py::arg("info") = py::none(), py::arg("fresh") = std::vector<std::pair<uint64_t, int>>(),
+             py::arg("info") = py::none(), py::arg("fresh") = std::vector<std::tuple<uint64_t, int, bool>>(),
              py::arg("tensors") = py::none(), py::arg("after") = py::none());
     const auto vocabulary = [](const py::object& tensor_type, const py::object& manager,
                                const py::object& missing) {

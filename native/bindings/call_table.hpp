@@ -23,6 +23,7 @@
 #include "dispatches.hpp"
 
 #include <deque>
+#include <functional>
 #include <random>
 #include <span>
 #include <unordered_map>
@@ -135,6 +136,8 @@ private:
     // Makes a plan for a call that has none, if it has a form.
     [[nodiscard]] std::shared_ptr<const Plan> plan_of(Found& found, bool readable, PyObject* args,
                                                       PyObject* keywords, bool entry);
+    // False if it throws because memory cannot be bound.
+    [[nodiscard]] bool tried(const std::function<void()>& bind);
     // Makes the entry's descriptor sets, if it has none yet. False if it cannot.
     [[nodiscard]] bool bind_memory(const Plan& plan);
     [[nodiscard]] std::shared_ptr<CallForm> form_of(CallArguments& given);
@@ -159,9 +162,9 @@ private:
     // key comes for the first time with the first owner.
     std::shared_ptr<CallEntry> entry(Key key, const std::shared_ptr<CallForm>& form,
                                      const std::vector<py::object>& owners, bool again);
-    // `objects`: the tensors by which the key is told.
+    // `objects`: the tensors by which the key of the call `exactly` is told.
     void add_plan(std::span<const uint64_t> key, const std::shared_ptr<const Plan>& plan,
-                  const std::vector<py::object>& objects);
+                  const CallArguments& exactly, const std::vector<py::object>& objects);
     void drop(CallEntry& entry) noexcept;
     void run(const CallEntry& entry, std::span<const Groups> groups, std::span<const std::string> push);
 

@@ -59,24 +59,17 @@ std::vector<OperationPtr> Dispatches::bind(const std::vector<ResourceRange>& mem
     return operations;
 }
 
-void Dispatches::run(const std::vector<ResourceRange>& memory, std::span<const std::string> push,
-                     const std::vector<OperationPtr>& before, const std::vector<OperationPtr>& after) {
-    const std::vector<OperationPtr> operations = bind(memory, push);
+void Dispatches::run(const std::vector<OperationPtr>& operations) {
     // Taken, because another thread may call meanwhile. A call that fails, or that Ctrl-C ends, leaves none.
     std::shared_ptr<Stream> stream = std::move(stream_);
     if (!stream || !stream->is_init()) stream = make_object<Stream>(parts_.front().base.device, 0, 0);
-    for (const auto* list : {&before, &operations, &after})
-        for (const OperationPtr& operation : *list) stream->record(operation);
+    for (const OperationPtr& operation : operations) stream->record(operation);
     evaluate(stream);
     stream->clear();
     stream_ = std::move(stream);
 }
 
 namespace {
-
-std::vector<OperationPtr> taken(const std::vector<std::shared_ptr<Operation>>& given) {
-    return {given.begin(), given.end()};
-}
 
 // As Python holds them.
 std::vector<std::shared_ptr<Operation>> given_out(const std::vector<OperationPtr>& operations) {
@@ -118,7 +111,10 @@ void bind_dispatches(py::module_& m) {
             [](Dispatches& d, const std::vector<ResourceRange>& memory, const std::vector<std::string>& push,
                const std::vector<std::shared_ptr<Operation>>& before,
                const std::vector<std::shared_ptr<Operation>>& after) {
-                d.run(memory, push, taken(before), taken(after));
+                std::vector<OperationPtr> operations(before.begin(), before.end());
+                std::ranges::move(d.bind(memory, push), std::back_inserter(operations));
+                operations.insert(operations.end(), after.begin(), after.end());
+                d.run(operations);
             },
             py::arg("memory"), py::arg("push"), py::arg("before") = std::vector<std::shared_ptr<Operation>>(),
             py::arg("after") = std::vector<std::shared_ptr<Operation>>());

@@ -39,10 +39,8 @@ public:
                                                  const std::string& title = {}) const;
     // Operations that dispatch each part with no groups.
     [[nodiscard]] std::vector<OperationPtr> warm_up(const std::vector<ResourceRange>& memory) const;
-    // Binds them to memory, records, submits, waits, and lets go of the memory. `before` and `after` run
-    // around the dispatches.
-    void run(const std::vector<ResourceRange>& memory, std::span<const std::string> push,
-             const std::vector<OperationPtr>& before = {}, const std::vector<OperationPtr>& after = {});
+    // Records what was bound, submits, waits, and lets go of the memory.
+    void run(const std::vector<OperationPtr>& operations);
 
 private:
     const std::vector<Part> parts_;

@@ -259,3 +259,114 @@ def check_device_without_addresses():
 
 def test_a_device_without_addresses_is_told():
     run_child(check_device_without_addresses, driver="null", config="bda=0")
+
+
+# -- prepared calls ------------------------------------------------------------------------------------------
+
+DOUBLE = (
+    HEAD
+    + """
+layout(binding = 0) writeonly buffer Y { float y[]; };
+layout(push_constant) uniform P { Floats data; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = 2.0 * data.x[i]; }
+"""
+)
+POINTER = """#version 450
+#extension GL_EXT_buffer_reference_uvec2 : require
+layout(local_size_x = 32) in;
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Floats { float x[]; };
+layout(binding = 0) readonly buffer Rows { uvec2 rows[]; };
+layout(binding = 1) writeonly buffer Y { float y[]; };
+layout(push_constant) uniform P { uint row; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = Floats(rows[row]).x[i]; }
+"""
+
+
+def _arange(n):
+    return np.arange(n, dtype=np.float32)
+
+
+def test_a_tensor_in_place_of_a_reference_is_recognized(mgr, needs):
+    needs(mgr, "dispatch")
+    double = mgr.kernel(DOUBLE)
+    one, two = mgr.tensor(_arange(9)), mgr.tensor(_arange(9) + 100)
+    y = mgr.zeros(9)
+    for data in (one, two):
+        double(y, data=data)
+    assert double._table.call((y,), {"data": one}) is None  # without Python
+    assert np.array_equal(y.read(), 2 * _arange(9))
+    assert double._table.call((y,), {"data": one.device_address}) is NotImplemented
+    assert double._table.call((y,), {"data": [one]}) is NotImplemented
+    double(y, data=two)
+    assert np.array_equal(y.read(), 2 * _arange(9) + 200)
+    one.fill(3.0)  # ordered with what the shader reads
+    double(y, data=one)
+    assert (y.read() == 6).all()
+    double.submit(y, data=two).wait()
+    assert np.array_equal(y.read(), 2 * _arange(9) + 200)
+
+
+def test_addresses_as_numbers_are_read_anew(mgr, needs):
+    needs(mgr, "dispatch")
+    double = mgr.kernel(DOUBLE)
+    x, y = mgr.tensor(_arange(16)), mgr.zeros(4)
+    mgr.sequence().record(kp.OpSyncDevice([x])).eval()
+    for n in range(5):
+        double(y, data=x.device_address + 4 * n)
+        assert np.array_equal(y.read(), 2 * x.read()[n : n + 4])
+
+
+def test_calls_with_uses_are_recognized(mgr, needs):
+    needs(mgr, "dispatch")
+    follow = mgr.kernel(POINTER)
+    rows = [mgr.tensor(_arange(5) + 10 * n) for n in range(3)]
+    addresses = mgr.tensor_t(np.array([each.device_address for each in rows], np.uint64).view(np.uint32))
+    addresses = addresses.reshape(3, 2)
+    y = mgr.zeros(5)
+    follow(addresses, y, row=0, uses=rows)
+    follow(addresses, y, row=0, uses=(x for x in rows))
+    assert follow._table.call((addresses, y), {"row": 1, "uses": tuple(rows)}) is None
+    assert np.array_equal(y.read(), _arange(5) + 10)
+    assert follow._table.call((addresses, y), {"row": 1, "uses": rows[:2]}) is NotImplemented
+    assert follow._table.call((addresses, y), {"row": 1}) is NotImplemented
+    for n, row in enumerate(rows):
+        row.fill(float(n))  # ordered with what the shader reads
+        follow(addresses, y, row=n, uses=rows)
+        assert (y.read() == n).all()
+        follow.submit(addresses, y, row=n, uses=rows).wait()
+
+
+def test_a_list_of_tensors_is_told_by_what_it_holds(mgr, needs):
+    needs(mgr, "dispatch")
+    follow = mgr.kernel(POINTER)
+    rows = [mgr.tensor(_arange(5) + 10 * n) for n in range(2)]
+    addresses = mgr.tensor_t(np.array([each.device_address for each in rows], np.uint64).view(np.uint32))
+    y = mgr.zeros(5)
+    uses = list(rows)
+    follow(addresses.reshape(2, 2), y, row=0, uses=uses)
+    uses[1].destroy()
+    with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
+        follow(addresses.reshape(2, 2), y, row=0, uses=uses)
+    uses.pop()
+    follow(addresses.reshape(2, 2), y, row=0, uses=uses)
+    del rows, uses
+    gc.collect()
+    assert len(follow._table) == 0
+
+
+def test_a_dict_with_references_is_read_anew(mgr, needs):
+    needs(mgr, "dispatch")
+    kernel = mgr.kernel(
+        HEAD
+        + """
+struct One { Floats data; float factor; };
+layout(binding = 0) writeonly buffer Y { float y[]; };
+layout(push_constant) uniform P { One one; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = one.factor * one.data.x[i]; }"""
+    )
+    x, z, y = mgr.tensor(_arange(4)), mgr.tensor(_arange(4) + 10), mgr.zeros(4)
+    one = {"data": x, "factor": 2.0}
+    for data, factor in ((x, 2.0), (z, 2.0), (x, 3.0)):
+        one.update(data=data, factor=factor)
+        kernel(y, one=one)
+        assert np.array_equal(y.read(), factor * data.read())

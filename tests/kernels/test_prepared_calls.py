@@ -656,3 +656,88 @@ void main() {{ uint i = gl_GlobalInvocationID.x; {BODIES[body]} }}"""
         for each in sizes:
             fresh = outcome(mgr.kernel(source, name="k"), each, **keywords)
             assert outcome(prepared_kernel, each, **keywords) == fresh, (each, keywords)
+
+
+# -- outputs that are left out -------------------------------------------------------------------------------
+
+ADD = """#version 450
+layout(local_size_x = 32) in;
+layout(binding = 0) readonly buffer A { float a[]; };
+layout(binding = 1) readonly buffer B { float b[]; };
+layout(binding = 2) writeonly buffer C { float c[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < c.length()) c[i] = a[i] + b[i]; }
+"""
+
+
+def test_outputs_that_are_left_out_are_made_without_python(mgr, needs, no_longer_way):
+    needs(mgr, "dispatch")
+    add = mgr.kernel(ADD)
+    a = arange(80)
+    x, y, z = mgr.tensor(a), mgr.tensor(2 * a), mgr.tensor(3 * a)
+    w = mgr.tensor(arange(7))
+    for tensors in ((x, y), (w, w), (x, a)):
+        add(*tensors)
+    no_longer_way()
+    results = [add(x, y), add(y, z), add(z, x), add(x, y), add(x, a + 1)]
+    assert len({id(each) for each in results}) == 5
+    assert len({each.vk_buffer for each in results}) == 5
+    for result, expected in zip(results, (3 * a, 5 * a, 4 * a, 3 * a, 2 * a + 1), strict=True):
+        assert type(result) is kp.Tensor
+        assert result.shape == (80,)
+        assert result.dtype == np.float32
+        assert np.array_equal(result.read(), expected)
+    assert np.array_equal(add(w, w).read(), 2 * arange(7))
+    assert np.array_equal(add(add(x, y), z).read(), 6 * a)
+    assert np.array_equal(add(x[:7], w).read(), 2 * arange(7))
+    assert np.array_equal(add(x[64:71], w).read(), 64 + 2 * arange(7))
+
+
+def test_a_part_that_cannot_be_bound_is_refused_as_the_first_time(mgr, needs):
+    needs(mgr, "dispatch")
+    add = mgr.kernel(ADD)
+    x, y = mgr.tensor(arange(40)), mgr.tensor(arange(7))
+
+    def refused():
+        with pytest.raises(kp.InvalidArgumentError) as error:
+            add(x[1:8], y)
+        return str(error.value)
+
+    first = refused()
+    add(x[:7], y)
+    assert refused() == first
+
+
+def test_what_a_prepared_call_leaves_in_a_new_output_is_zero(mgr, needs):
+    needs(mgr, "dispatch")
+    some = mgr.kernel("""#version 450
+layout(local_size_x = 32) in;
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) writeonly buffer Y { float y[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) if (x[i] > 0.0) y[i] = x[i]; }""")
+    x = mgr.tensor(np.array([1, -1, 2, -2], np.float32))
+    for _ in range(4):
+        mgr.full(4, 7.0).destroy()  # memory to be given again
+        result = some(x)
+        assert np.array_equal(result.read(), [1, 0, 2, 0])
+        del result
+
+
+def test_an_output_that_is_left_out_is_refused_by_bind_and_submit(mgr, needs):
+    needs(mgr, "dispatch")
+    add = mgr.kernel(ADD)
+    x = mgr.tensor(arange(4))
+    add(x, x)
+    for verb in (add.bind, add.submit):
+        with pytest.raises(kp.InvalidArgumentError, match="missing argument 'c'"):
+            verb(x, x)
+
+
+def test_new_push_constants_are_checked_with_outputs_left_out(mgr, needs):
+    needs(mgr, "dispatch")
+    counted = mgr.kernel(COUNTED)
+    x = mgr.tensor(arange(8))
+    assert np.array_equal(counted(x, count=8).read(), arange(8) + 1)
+    for _ in range(2):
+        assert np.array_equal(counted(x, count=8).read(), arange(8) + 1)
+        with pytest.raises(kp.InvalidArgumentError, match="write 5 elements, but 8"):
+            counted(x, count=5)
