@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from . import notebook as notebook
     from . import ops as ops
     from . import random as random
+    from . import testing as testing
     from . import typing as typing
     from ._builders.elementwise import Elementwise
     from ._compilers.compile import Shader, compile
@@ -375,7 +376,7 @@ def __dir__() -> list[str]:
     return sorted([*__all__, *_LATER_MODULES, *(name for name in globals() if name.startswith("__"))])
 
 
-_LATER_MODULES = ("dask", "errors", "notebook", "ops", "random", "typing")
+_LATER_MODULES = ("dask", "errors", "notebook", "ops", "random", "testing", "typing")
 
 if not TYPE_CHECKING:  # so that a checker of types knows the names that there are
 

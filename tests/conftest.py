@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import collections
 import gc
-import logging
 import os
 import signal
 import sys
@@ -61,22 +60,9 @@ os.environ["KOMPUTE_PY_SHADER_CACHE_DIR"] = ""
 os.environ["KOMPUTE_PY_TUNING_DIR"] = ""
 
 import kompute_py as kp  # noqa: E402
+from kompute_py.testing.watching import watched  # noqa: E402
 
 _lacking: collections.Counter[str] = collections.Counter()
-
-
-class Messages(logging.Handler):
-    """Keeps what the library logs at WARNING and above."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.texts: list[str] = []
-        self.of_validation: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.texts.append(record.getMessage())
-        if hasattr(record, "validation_id"):
-            self.of_validation.append(record.getMessage())
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -102,11 +88,8 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture
 def _log():
-    handler = Messages()
-    logger = logging.getLogger("kompute_py")
-    logger.addHandler(handler)
-    yield handler
-    logger.removeHandler(handler)
+    with watched() as found:
+        yield found
 
 
 @pytest.fixture

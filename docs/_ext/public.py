@@ -19,6 +19,7 @@ import kompute_py.errors
 import kompute_py.notebook
 import kompute_py.ops
 import kompute_py.random
+import kompute_py.testing
 from kompute_py._memory.array_habits import OnlyOfArrays
 
 PACKAGE = "kompute_py"
@@ -33,6 +34,7 @@ def public_objects() -> Iterator[tuple[str, Any]]:
         kompute_py.notebook,
         kompute_py.ops,
         kompute_py.random,
+        kompute_py.testing,
     ):
         for name in module.__all__:
             if module is kp or not hasattr(kp, name):

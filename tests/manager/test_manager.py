@@ -572,7 +572,7 @@ def test_public_names():
     with pytest.raises(AttributeError, match="nonsense"):
         _ = kp.nonsense
     # Completion shows what is public, with the public modules.
-    modules = {"dask", "errors", "notebook", "ops", "random", "typing"}
+    modules = {"dask", "errors", "notebook", "ops", "random", "testing", "typing"}
     assert {name for name in dir(kp) if not name.startswith("__")} == {*kp.__all__, *modules}
 
 
