@@ -163,7 +163,7 @@ def test_18_absent_feature(manager):
     raise AssertionError
 
 
-@pytest.mark.needs("storageBuffer16BitAccess")
+@pytest.mark.needs("timelineSemaphore")
 @pytest.mark.manager_options(robust_access=False, memory_debug=False)
 def test_19_options(manager):
     assert not manager.config.memory_debug.value
