@@ -34,6 +34,8 @@ _ERRORS = """
     Raises InvalidArgumentError for an axis that the shape does not have or for arguments beyond what shaders
     of the device reach, ArgumentTypeError for dtypes without such values."""
 _AXES = ":axes: any, several, None for all; ``keepdims=``"
+_REAL = "(a - 0.0)"
+"""Elements as they are, ints as floats. A quotient by 1 would be a function of many instructions on GPUs."""
 _SUM_ERROR = "800 roundings of the sum of absolute values"
 
 
@@ -215,7 +217,7 @@ class MomentOp(_Typed):
     """
 
     root: ClassVar[bool]
-    formula, elements = Formula("a / 1"), Formula("a")
+    formula, elements = Formula(_REAL), Formula("a")
     reduce = Formula("a + b")
     wide, neutral, dtype, empty = False, 0, None, math.nan
 
@@ -319,11 +321,11 @@ def _norm(map_: str, reduce: str, finish: str | None) -> ReductionOp:
 
 
 _NORMS = {
-    2.0: ("a / 1 * (a / 1)", "a + b", "sqrt(a)"),
-    1.0: ("absolute(a / 1)", "a + b", None),
-    math.inf: ("absolute(a / 1)", "maximum(a, b)", None),
-    -math.inf: ("absolute(a / 1)", "minimum(a, b)", None),
-    0.0: ("where(a != 0, 1, absolute(a / 1))", "a + b", None),
+    2.0: (f"{_REAL} * {_REAL}", "a + b", "sqrt(a)"),
+    1.0: (f"absolute({_REAL})", "a + b", None),
+    math.inf: (f"absolute({_REAL})", "maximum(a, b)", None),
+    -math.inf: (f"absolute({_REAL})", "minimum(a, b)", None),
+    0.0: (f"where(a != 0, 1, absolute({_REAL}))", "a + b", None),
 }
 
 
@@ -331,9 +333,9 @@ _NORMS = {
 def _norm_of(order: float, of_complex: bool) -> ReductionOp:
     """The norm of an order."""
     found = _NORMS.get(order)
-    map_, reduce, finish = found or (f"absolute(a / 1) ** {order!r}", "a + b", f"a ** {1 / order!r}")
+    map_, reduce, finish = found or (f"absolute({_REAL}) ** {order!r}", "a + b", f"a ** {1 / order!r}")
     if of_complex:  # they are floats already
-        map_ = "_r = absolute(a); _r * _r" if order == 2 else map_.replace("a / 1", "a")
+        map_ = "_r = absolute(a); _r * _r" if order == 2 else map_.replace(_REAL, "a")
     return _norm(map_, reduce, finish)
 
 
@@ -468,7 +470,7 @@ count_nonzero: Operation = _reduced(
 )
 mean: Operation = _reduced(
     "mean",
-    "a / 1",
+    _REAL,
     "sum",
     None,
     _doc(

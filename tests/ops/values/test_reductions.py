@@ -282,3 +282,12 @@ def test_finish_of_a_reduction():
     for finish in ("b / n", "n", "a + x"):
         with pytest.raises(kp.InvalidArgumentError, match="a, the combined value, and n"):
             kp.ops.reduction(finish=finish)
+
+
+@pytest.mark.parametrize("name", ["mean", "var", "std"])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "complex64"])
+def test_elements_become_floats_without_a_quotient(name, dtype):
+    """On GPUs a quotient is a function of many instructions, which would be called for each element."""
+    formula = getattr(kp.ops, name).__wrapped__.formula
+    lines, _ = formula.typed({"a": np.dtype(dtype)}, frozenset()).glsl({"a": "x_load(i)"})
+    assert lines and not [line for line in lines if "kp_quo" in line or "div" in line]
