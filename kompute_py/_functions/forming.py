@@ -36,7 +36,7 @@ from .._memory.scratch import is_shared
 from .._memory.stand_ins import Copied, Fresh, Lent, Numbers, Spread, StandIn
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor, buffer_tensor
-from .._recording.preload import unreported
+from .._recording.preload import in_parallel, unreported
 from .._shaders.constants import NO_SPECIALIZATION
 from .forms import FRESH, GIVEN, HOST, Calls, Form
 from .given import flat
@@ -45,7 +45,6 @@ from .pictures import first_image, picture_like, tensor_of
 from .tuning import Tuning, measured, report
 
 if TYPE_CHECKING:
-    from .._custom.builder import Indirect
     from .._manager.manager import Manager
 
 
@@ -363,7 +362,7 @@ class _Maker:
             self.common.add(constant.name)
         self._check_ranges()
         check_indirect(self.program, self.selection)
-        parts: list[tuple[Any, list[str], tuple[int, int, int], Indirect | None]] = []
+        parts: list[tuple[Step, list[str], tuple[int, int, int], bytes]] = []
         for step in self.program.steps:
             grid = groups_of(step, numbers)
             if 0 in grid:
@@ -382,14 +381,14 @@ class _Maker:
                 names.append(name)
             self.form.blocks.append(block)
             push = b"" if block.in_memory else block.fixed
-            parts.append((self._algorithm(step, names, grid, push), names, grid, step.indirect))
+            parts.append((step, names, grid, push))
         if not parts:
             return
         order: dict[str, None] = {}
-        for _, names, _, indirect in parts:
+        for step, names, _, _ in parts:
             order.update(dict.fromkeys(names))
-            if indirect is not None:
-                order[indirect.tensor] = None
+            if step.indirect is not None:
+                order[step.indirect.tensor] = None
         own = [name for name in order if name in self.common]
         others = (self.lent, self.common, self.fresh)
         theirs = [name for name in order if not any(name in each for each in others)]
@@ -405,15 +404,26 @@ class _Maker:
                     native,
                     [(0, binding, every[name]) for binding, name in enumerate(names)],
                     grid,
-                    None if indirect is None else (every[indirect.tensor], 4 * indirect.offset),
+                    None
+                    if step.indirect is None
+                    else (every[step.indirect.tensor], 4 * step.indirect.offset),
                 )
-                for native, names, grid, indirect in parts
+                for native, (step, names, grid, _) in zip(self._algorithms(parts), parts, strict=True)
             ]
         )
         for block in self.form.blocks:
             if block.fields:
                 return
         self.form.push = [b"" if block.in_memory else block.fixed for block in self.form.blocks]
+
+    def _algorithms(self, parts: list[tuple[Step, list[str], tuple[int, int, int], bytes]]) -> list[Any]:
+        """The native algorithms of the dispatches. Pipelines that the device lacks are built side by side."""
+        native = self.manager._native
+        modules = {step.module for step, *_ in parts}
+        new = [each for each in modules if not native.knows_pipeline(each._on(native), b"", [])]
+        if len(new) < 2:
+            return [self._algorithm(*each) for each in parts]
+        return in_parallel(lambda each: self._algorithm(*each), parts)
 
     def _algorithm(self, step: Step, names: list[str], grid: tuple[int, int, int], push: bytes) -> Any:
         """The native algorithm of a dispatch."""

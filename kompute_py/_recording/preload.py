@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .. import _native
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from .._shaders.constants import Specialization
     from .._shaders.signature import Signature
 
+_Item = TypeVar("_Item")
+_Made = TypeVar("_Made")
 _MOST_THREADS = 16
 _MORE = "drivers may compile more in its first run"
 
@@ -71,7 +73,7 @@ def _build(manager: Device, all_of_it: list[Ahead]) -> list[_native.Algorithm | 
 
     Raises the first error of `Context.algorithm`; the others are built all the same.
     """
-    made = _in_parallel(lambda each: _algorithm(manager, each), all_of_it)
+    made = in_parallel(lambda each: _algorithm(manager, each), all_of_it)
     fences = [_native.submit_once(_native.op_warm_up(each)) for each in made if each is not None]
     for fence in fences:
         fence.wait(-1.0)
@@ -93,11 +95,13 @@ def _algorithm(manager: Device, ahead: Ahead) -> _native.Algorithm | None:
     return manager._native.algorithm(shader, arguments, (1, 1, 1), special.data, special.entries, b"")
 
 
-def _in_parallel(
-    work: Callable[[Ahead], _native.Algorithm | None], items: Iterable[Ahead]
-) -> list[_native.Algorithm | None]:
+def in_parallel(work: Callable[[_Item], _Made], items: Iterable[_Item]) -> list[_Made]:
+    """What `work` makes of each item, on several threads: it releases the interpreter lock where it compiles.
+
+    Raises the error of the first item that fails; the others are made all the same.
+    """
     waiting = list(enumerate(items))
-    made: list[_native.Algorithm | None] = [None] * len(waiting)
+    made: dict[int, _Made] = {}
     errors: list[tuple[int, BaseException]] = []
 
     def run() -> None:
@@ -111,20 +115,23 @@ def _in_parallel(
             except BaseException as error:
                 errors.append((number, error))
 
-    most = min(len(waiting), os.cpu_count() or 1, _MOST_THREADS)
+    count = len(waiting)
+    most = min(count, os.cpu_count() or 1, _MOST_THREADS)
     threads = [threading.Thread(target=run, daemon=True) for _ in range(most - 1)]
-    for thread in threads:
-        thread.start()
     try:
+        with contextlib.suppress(RuntimeError):  # no more threads: then this one does the work
+            for thread in threads:
+                thread.start()
         run()
         for thread in threads:
-            thread.join()
+            if thread.ident is not None:
+                thread.join()
     except BaseException:
         waiting.clear()  # Ctrl-C: what has begun ends by itself
         raise
     if errors:
         raise min(errors, key=lambda each: each[0])[1]
-    return made
+    return [made[number] for number in range(count)]
 
 
 _log: logging.Logger | None = None

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
 import kompute_py as kp
+from kompute_py._functions import forming
+from kompute_py._recording import preload
 
 pytestmark = pytest.mark.each_driver
 
@@ -210,6 +214,37 @@ def test_calls_that_build_say_so(mgr, caplog):
     ramp.op(x)
     (line,) = caplog.messages
     assert "may compile more in its first run" in line
+
+
+def test_kernels_of_a_call_are_built_side_by_side(monkeypatch):
+    """Those that the device does not have yet: of two or more, two are in the making at once."""
+    began, two = [], threading.Event()
+    real = forming._Maker._algorithm
+
+    def algorithm(*args):
+        began.append(args)
+        if len(began) > 1:
+            two.set()
+        assert two.wait(60)
+        return real(*args)
+
+    monkeypatch.setattr(preload.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(forming._Maker, "_algorithm", algorithm)
+    x = np.arange(100_000, dtype=np.float32)
+    with kp.Manager(pipeline_cache_dir="") as manager:
+        assert abs(kp.ops.var(manager.tensor(x)).item() / np.var(x.astype(np.float64)) - 1) < 1e-5
+        assert len(began) > 1
+        monkeypatch.delattr(forming, "in_parallel")  # all are known: no thread is begun
+        assert kp.ops.var(manager.tensor(x[::2])).item() > 0
+
+
+def test_a_system_without_more_threads_builds_one_after_another(monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(preload.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert preload.in_parallel(lambda each: each * 2, range(5)) == [0, 2, 4, 6, 8]
 
 
 def test_preload_refuses_what_a_call_refuses(mgr):
