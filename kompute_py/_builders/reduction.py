@@ -44,6 +44,7 @@ from .walks import (
     group_of,
     named,
     number_of,
+    one_each,
     spread,
     tell,
     values_of,
@@ -364,10 +365,7 @@ class ReductionOp(CombiningOp):
             return
         kb.begin_dispatch("nothing")
         reducer.declare(kb)
-        kb.workgroup(64)
-        spread(kb, kb.ceil_div(named("kp_lines"), 64))
-        kb.emit("uint kp_line = kp_group * 64u + gl_LocalInvocationID.x;")
-        kb.emit("if (kp_line >= kp_lines) return;")
+        one_each(kb, named("kp_lines"), "kp_line")
         kb.emit(f"{reducer.kind} kp_s = {neutral_text(kb.selection, self.neutral, acc)};")
         # Compilers may compute with a constant, and take 0 / n for 0: this 0 is a variable.
         for value, each in zip(

@@ -21,7 +21,7 @@ import numpy as np
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from ..._builders.elementwise import elementwise
 from ..._builders.reduction import ReductionOp, tell_runs
-from ..._builders.walks import Axis, Elements, Reducer, Walk, check_sizes, merged, named, spread
+from ..._builders.walks import Axis, Elements, Reducer, Walk, check_sizes, merged, named, one_each
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import promoted
@@ -131,10 +131,7 @@ class _Sum(ReductionOp):
         elements = Elements(ksel, map_, acc, walk)
         kb.begin_dispatch("products")
         elements.declare(kb)
-        kb.workgroup(64)
-        spread(kb, kb.ceil_div(named("kp_lines"), 64))
-        kb.emit("uint kp_line = kp_group * 64u + gl_LocalInvocationID.x;")
-        kb.emit("if (kp_line >= kp_lines) return;")
+        one_each(kb, named("kp_lines"), "kp_line")
         kb.emit(elements.find())
         kb.emit(f"result_store(kp_line, {elements.get('0u')});")
 

@@ -131,7 +131,7 @@ class _Counts(CustomOp):
 
     def variants(self, ksel: FunctionSelection) -> list[str]:
         """In shared memory but on processors."""
-        return ["run"] if ksel.device is not None and ksel.device["type"] == "cpu" else ["group", "run"]
+        return ["run" if ksel.device is not None and ksel.device["type"] == "cpu" else "group"]
 
     def bin(self, ksel: FunctionSelection, kb: FunctionBuilder) -> str:
         """Statements that call ``kp_count`` with a bin for the element ``kp_i``, and ``kp_i``."""
@@ -340,7 +340,7 @@ class _Selection(CustomOp):
 
     def variants(self, ksel: FunctionSelection) -> list[str]:
         """Long runs on processors, workgroups elsewhere."""
-        return ["run"] if ksel.device is not None and ksel.device["type"] == "cpu" else ["group", "run"]
+        return ["run" if ksel.device is not None and ksel.device["type"] == "cpu" else "group"]
 
     def begin(self, ksel: FunctionSelection) -> TensorArg:
         """Declares the condition, and the numbers of the kernels."""
