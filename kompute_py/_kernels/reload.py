@@ -34,8 +34,8 @@ from .._base.errors import (
 from .._base.file_access import current_folder
 from .._base.warn import outside, warn
 from .._compilers.compile import path_of
-from .._compilers.watched_files import WatchedFiles
 from .._shaders.module import ShaderModule, is_assembly
+from .watched_files import WatchedFiles
 
 if TYPE_CHECKING:
     from .._device.device import Device

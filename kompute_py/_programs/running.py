@@ -555,7 +555,6 @@ class RecordedForm:
                 form = this()
                 if form is not None:
                     form.prepared.pop(key, None)
-                    form._seen.pop(key, None)
 
             while len(self.prepared) >= _MOST_PREPARED:
                 del self.prepared[next(iter(self.prepared))]
