@@ -257,6 +257,11 @@ def _warned(
         if isinstance(timeout, str):
             raise ArgumentTypeError("timeout is a str; give seconds, or None for the default")
         seconds = setting("compile_timeout") if timeout is None else as_seconds(timeout, "timeout")
+        folder, dumped = setting("dump"), ""
+        if folder:
+            from .dump import dump_source, dump_spirv
+
+            dumped = dump_source(folder, request)
         store = shader_cache(setting) if cache else None
         key = compiler_key() + request.key() if store else b""
         compiled = store.load(key) if store else None
@@ -275,6 +280,8 @@ def _warned(
                 _native.note_span("compile", request.name.encode(errors="replace"), begin)
             if store:
                 store.store(key, compiled, request.name)
+        if dumped:
+            dump_spirv(dumped, compiled.spirv)
     except ShaderCompileError as error:
         error._sought = [*sought, *error._sought]
         from . import mistaken  # after an error only

@@ -52,6 +52,12 @@ OPTIONS: dict[str, Option] = {
         lambda: 20.0,
         empty_is_default=True,
     ),
+    "dump": Option(
+        'A folder that keeps the source, SPIR-V and assembly of each shader that is compiled. "" keeps none.',
+        functools.partial(to_path, takes='a folder, or "" to keep no shaders'),
+        str,
+        is_path=True,
+    ),
     "compiler": Option(
         'The compiler for HLSL: "dxc" or "slang". None: DXC if its library is found, else Slang.',
         to_compiler,

@@ -68,6 +68,8 @@ class ManagerOptions(TypedDict, total=False):
     """Whether source text may be compiled, or has to be in the cache."""
     compile_timeout: float | None
     """The time limit of a compilation in seconds."""
+    dump: str | os.PathLike[str] | None
+    """The folder that keeps sources and SPIR-V, "" for none."""
     compiler: CompilerName | None
     """The compiler for HLSL."""
     dxc_library: str | os.PathLike[str] | None

@@ -138,7 +138,8 @@ class Manager(Device):
     - `visible_devices` hides and orders devices (see `kp.list_devices`).
     - `shader_cache_dir` ("" for none) and `shader_cache_size` (default 128 MiB, 0 for none): the cache of
       compiled shaders; `compile` ("auto", or "never": sources must be in the cache, else NotFoundError names
-      the missing file); `compile_timeout` (default 20, in seconds); `compiler` ("dxc" or "slang", for HLSL);
+      the missing file); `compile_timeout` (default 20, in seconds); `dump` (a folder that keeps each
+      shader's source, SPIR-V and assembly, "" for none); `compiler` ("dxc" or "slang", for HLSL);
       `dxc_library` and `slang_library` (a file or folder, "" for none). They hold for this Manager's kernels.
       `kp.compile` and `kp.ShaderModule`, which have no Manager, use the variables under ``KOMPUTE_PY_``.
 

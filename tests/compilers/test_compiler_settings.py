@@ -22,6 +22,7 @@ NAMES = (
     "shader_cache_size",
     "compile",
     "compile_timeout",
+    "dump",
     "compiler",
     "dxc_library",
     "slang_library",
@@ -221,3 +222,33 @@ def test_where_dxc_is_looked_for(tmp_path, monkeypatch):
     assert found() == str(sdk)
     monkeypatch.setenv("KOMPUTE_PY_DXC_LIBRARY", "")
     assert found() is None
+
+
+def test_row_P44_dump_keeps_sources_and_spirv(tmp_path, monkeypatch, make_manager):
+    source = fresh()
+    folder = tmp_path / "dumped"
+    made = make_manager(dump=folder)
+    kernel = made.kernel(source, name="scale up/1")
+    made.kernel(source, name="scale up/1")  # the same source again: the same files
+    found = sorted(folder.iterdir())
+    assert {path.suffix for path in found} == {".comp", ".spv", ".spvasm"} and len(found) == 3
+    assert all(path.name.startswith("scale_up_1-") for path in found)
+    by_suffix = {path.suffix: path for path in found}
+    assert by_suffix[".comp"].read_text() == source
+    assert made.kernel(by_suffix[".spv"]).to_spirv() == kernel.to_spirv()
+    assert by_suffix[".spvasm"].read_text() == kp.disassemble(by_suffix[".spv"])
+    # By the variable, for what has no Manager; a source that does not compile is kept, too.
+    monkeypatch.setenv("KOMPUTE_PY_DUMP", str(tmp_path / "others"))
+    wrong = source + "nonsense"
+    with pytest.raises(kp.ShaderCompileError):
+        kp.compile(wrong)
+    (kept,) = (tmp_path / "others").iterdir()
+    assert kept.read_text() == wrong and kept.suffix == ".comp"
+    monkeypatch.setenv("KOMPUTE_PY_DUMP", "")
+    assert kp.compile(source)
+    # Operations' own kernels are kept by name.
+    kp.ops.cumsum(made.tensor(np.arange(9.0)))
+    assert len(list(folder.iterdir())) > 3
+    (tmp_path / "file").write_text("")
+    with pytest.raises(kp.UnavailableError, match=r"KOMPUTE_PY_DUMP.*cannot be written"):
+        make_manager(dump=tmp_path / "file" / "folder").kernel(source)
