@@ -124,6 +124,7 @@ if TYPE_CHECKING:
     from ._recording.repeat import OpRepeat
     from ._recording.streaming import FrameStream
     from ._shaders.module import ShaderModule
+    from ._shaders.statistics import ShaderStatistics
     from ._shaders.struct_dtype import struct_dtype
     from ._shaders.tools import assemble, decompile, disassemble
     from ._sync.sharing import SemaphoreHandle
@@ -240,6 +241,7 @@ __all__ = [
     "ShaderCompileError",
     "ShaderCompileWarning",
     "ShaderModule",
+    "ShaderStatistics",
     "StridedView",
     "Tensor",
     "TensorDataTypes",
@@ -323,6 +325,7 @@ _LATER = {
     "_recording.repeat": ("OpRepeat",),
     "_recording.streaming": ("FrameStream",),
     "_shaders.module": ("ShaderModule",),
+    "_shaders.statistics": ("ShaderStatistics",),
     "_shaders.struct_dtype": ("struct_dtype",),
     "_shaders.tools": ("assemble", "decompile", "disassemble"),
     "_display.plots": ("plot",),

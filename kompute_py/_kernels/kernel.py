@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from .._base.annotations import KernelOptions, ShaderSource, TextLanguage
     from .._device.device import Device
     from .._device.owner import Manager
+    from .._shaders.statistics import ShaderStatistics
     from .._sync.semaphore import Semaphore, Waitable
     from .reload import Reloader
 
@@ -536,6 +537,15 @@ class Kernel:
     def entry_points(self) -> tuple[str, ...]:
         """All compute entry points of its module; ``mgr.kernel(k, entry=name)`` makes a kernel of another."""
         return self._version.module.entry_points
+
+    def statistics(self) -> ShaderStatistics:
+        """The shader's instructions by kind, its shared memory, push constants and size, with its
+        specialization constants applied. Nothing runs, and the driver is not asked: registers are not told.
+        """
+        from .._shaders.statistics import statistics_of
+
+        version = self._version
+        return statistics_of(version.module.to_spirv(), version.signature.entry, version.special)
 
     def disassembly(self) -> str:
         """The SPIR-V as text."""
