@@ -10,6 +10,7 @@ PART is one of these, `rows` by default; `--help` after it shows its options:
   shaders       seven shaders, the same SPIR-V through kompute_py, compushady and wgpu in turns
   advice        a figure for each advice of docs/guides/performance.md, on lavapipe
   device        time and rate of each function of kp.ops on the machine's own GPU, beside PyTorch's
+  traffic       what each function of kp.ops moves beside the least, and the time that follows on four GPUs
   library       time per element of each function of kp.ops beside NumPy's, on lavapipe
 """
 
@@ -26,6 +27,7 @@ PARTS = {
     "peers": "benchmarks.peers.__main__",
     "operations": "benchmarks.peers.__main__",
     "shaders": "benchmarks.peers.__main__",
+    "traffic": "benchmarks.traffic",
     "advice": "benchmarks.advice.__main__",
     "library": "benchmarks.library.__main__",
 }

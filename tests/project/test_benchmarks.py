@@ -349,3 +349,16 @@ def test_more_instructions_than_the_limit_are_an_error(monkeypatch, capsys, most
     monkeypatch.setattr(callgrind, "count_all", lambda names, keep: [(name, 100.0) for name in names])
     assert callgrind.main(["--only", "eval"]) == status
     assert ("eval takes more than 99 instructions" in capsys.readouterr().err) == (status == 4)
+
+
+def test_traffic_counts_what_a_call_moves():
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "traffic", "--count=1048576", "--only=add", "--only=sum"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = {line.split(" | ")[0][2:]: line.split(" | ")[1:6] for line in done.stdout.splitlines()[2:]}
+    assert rows["add"] == ["1", "1", "12.6", "12.6", "1.00"]
+    assert rows["sum"] == ["2", "2", "4.2", "4.2", "1.00"]
