@@ -242,13 +242,18 @@ class Context(_Object):
         """Sentences about broken guard bytes; each break is reported once."""
 
     def buffer(
-        self, data: np.ndarray | None, nbytes: int, memory_type: int, fill: bytes | None = None
+        self,
+        data: np.ndarray | None,
+        nbytes: int,
+        memory_type: int,
+        fill: bytes | None = None,
+        required: int = 0,
     ) -> Buffer:
         """A buffer with the bytes of `data`, a C-contiguous array, in its host copy (for `storage`: on the
         device).
 
         Without `data`, the bytes of `fill` are repeated through the device's memory, and through the host
-        copy once it is needed.
+        copy once it is needed. `required` are VkMemoryPropertyFlags that its memory must have.
         """
 
     def import_array(

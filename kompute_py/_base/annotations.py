@@ -20,6 +20,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 MemoryTypeName = Literal["device", "host", "storage", "deviceAndHost"]
 """The names of `kp.MemoryTypes`."""
 MemoryTypeLike = MemoryTypes | MemoryTypeName
+MemoryFlagName = Literal["device_local", "host_visible", "host_coherent", "host_cached"]
 """A memory type: a member of `kp.MemoryTypes`, or its name."""
 
 # fmt: off

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         HostBufferSemanticsName,
         ImageOptions,
         KernelOptions,
+        MemoryFlagName,
         MemoryTypeLike,
         SamplerOptions,
         ShaderSource,
@@ -358,6 +359,8 @@ class Manager(Device):
         shape: int | tuple[int, ...],
         dtype: None = None,
         memory_type: MemoryTypeLike | None = None,
+        *,
+        memory_flags: MemoryFlagName | Sequence[MemoryFlagName] = (),
     ) -> Tensor[np.float32]: ...
     @overload
     def empty(
@@ -365,6 +368,8 @@ class Manager(Device):
         shape: int | tuple[int, ...],
         dtype: ScalarType[Scalar],
         memory_type: MemoryTypeLike | None = None,
+        *,
+        memory_flags: MemoryFlagName | Sequence[MemoryFlagName] = (),
     ) -> Tensor[Scalar]: ...
     @overload
     def empty(
@@ -372,12 +377,16 @@ class Manager(Device):
         shape: int | tuple[int, ...],
         dtype: DTypeLike | None,
         memory_type: MemoryTypeLike | None = None,
+        *,
+        memory_flags: MemoryFlagName | Sequence[MemoryFlagName] = (),
     ) -> Tensor: ...
     def empty(
         self,
         shape: int | tuple[int, ...],
         dtype: DTypeLike | None = np.float32,
         memory_type: MemoryTypeLike | None = None,
+        *,
+        memory_flags: MemoryFlagName | Sequence[MemoryFlagName] = (),
     ) -> Tensor:
         """A Tensor of `shape` and `dtype` (None: float32) with undefined contents.
 
@@ -385,12 +394,20 @@ class Manager(Device):
         `device` tensor gets its host copy when it is first needed: by `data`, `numpy`, or an OpSyncDevice or
         OpSyncLocal.
 
-        Raises InvalidArgumentError for a negative axis or an unknown memory type, ArgumentTypeError for an
-        unsupported dtype, OutOfMemoryError if the device has too little memory, FailedPreconditionError if
-        the Manager is destroyed.
+        `memory_flags` are Vulkan's properties that its memory must have beyond its memory type: some of
+        "device_local", "host_visible", "host_coherent" and "host_cached". `memory_flags` of the tensor tells
+        what it got.
+
+        Raises InvalidArgumentError for a negative axis, an unknown memory type or an unknown flag,
+        ArgumentTypeError for an unsupported dtype, UnimplementedError if no memory of the device has the
+        flags, OutOfMemoryError if the device has too little memory, FailedPreconditionError if the Manager
+        is destroyed.
+
+        >>> mgr.empty(100, memory_type="host", memory_flags="host_visible").memory_flags
+        (...'host_visible'...)
         """
         made, element = form_of(shape, dtype)
-        return new_tensor(self, made, element, memory_type)
+        return new_tensor(self, made, element, memory_type, None, memory_flags)
 
     @overload
     def zeros(
@@ -398,6 +415,8 @@ class Manager(Device):
         shape: int | tuple[int, ...],
         dtype: None = None,
         memory_type: MemoryTypeLike | None = None,
+        *,
+        memory_flags: MemoryFlagName | Sequence[MemoryFlagName] = (),
     ) -> Tensor[np.float32]: ...
     @overload
     def zeros(
@@ -405,6 +424,8 @@ class Manager(Device):
         shape: int | tuple[int, ...],
         dtype: ScalarType[Scalar],
         memory_type: MemoryTypeLike | None = None,
+        *,
+        memory_flags: MemoryFlagName | Sequence[MemoryFlagName] = (),
     ) -> Tensor[Scalar]: ...
     @overload
     def zeros(
@@ -412,12 +433,16 @@ class Manager(Device):
         shape: int | tuple[int, ...],
         dtype: DTypeLike | None,
         memory_type: MemoryTypeLike | None = None,
+        *,
+        memory_flags: MemoryFlagName | Sequence[MemoryFlagName] = (),
     ) -> Tensor: ...
     def zeros(
         self,
         shape: int | tuple[int, ...],
         dtype: DTypeLike | None = np.float32,
         memory_type: MemoryTypeLike | None = None,
+        *,
+        memory_flags: MemoryFlagName | Sequence[MemoryFlagName] = (),
     ) -> Tensor:
         """A Tensor of `shape` and `dtype` with zeros, on the device and in its host copy.
 
@@ -428,7 +453,7 @@ class Manager(Device):
         the Manager is destroyed.
         """
         made, element = form_of(shape, dtype)
-        return new_tensor(self, made, element, memory_type, b"\0")
+        return new_tensor(self, made, element, memory_type, b"\0", memory_flags)
 
     def full(
         self,
@@ -436,6 +461,8 @@ class Manager(Device):
         fill_value: Any,
         dtype: DTypeLike | None = None,
         memory_type: MemoryTypeLike | None = None,
+        *,
+        memory_flags: MemoryFlagName | Sequence[MemoryFlagName] = (),
     ) -> Tensor:
         """A Tensor of `shape` with `fill_value` in each element, on the device and in its host copy.
         Otherwise as `empty`.
@@ -454,7 +481,7 @@ class Manager(Device):
             fill = fill_bytes(fill_value, element, made)
         except ArgumentTypeError as error:
             raise misplaced.of_fill(fill_value, error) from None
-        return new_tensor(self, made, element, memory_type, fill)
+        return new_tensor(self, made, element, memory_type, fill, memory_flags)
 
     def from_host(
         self,

@@ -327,7 +327,7 @@ void bind_context(py::module_& m) {
             "memory_check", [](const Context& c) { return c.device().memory().check_guards(); },
             py::call_guard<Unlocked>())
         .def("buffer", &make_buffer, py::arg("data"), py::arg("nbytes"), py::arg("memory_type"),
-             py::arg("fill") = py::none())
+             py::arg("fill") = py::none(), py::arg("required") = 0)
         .def("import_array", &import_array, py::arg("array"), py::arg("padded"), py::arg("read_only"),
              py::arg("on_done"))
         .def("await_writers", &await_writers, py::arg("begin"), py::arg("end"))

@@ -204,7 +204,7 @@ std::unique_ptr<BufferView> view_of(const ResourceRange& base, uint64_t offset, 
 }  // namespace
 
 std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& data, uint64_t nbytes, int type,
-                                    const std::optional<std::string>& fill) {
+                                    const std::optional<std::string>& fill, uint32_t required) {
     context.device().require_open("make a tensor");
     if (type < 0 || type > 3)
         throw Error(ErrorKind::invalid_argument, "Unknown memory type " + std::to_string(type));
@@ -225,7 +225,7 @@ std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& da
     const auto make = [&] {
         if (source) return make_object<Buffer>(context.shared(), source, nbytes, memory_type);
         return make_object<Buffer>(context.shared(), fill ? std::optional<FillPattern>(*fill) : std::nullopt,
-                                   nbytes, memory_type);
+                                   nbytes, memory_type, required);
     };
     // Data that goes through the device (of a `storage` buffer, of a fill) waits if much is in flight
     // already.

@@ -201,7 +201,8 @@ void collect_orphans(bool wait);
 // Factories for Context's methods; each is defined beside the class that it creates.
 [[nodiscard]] std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& data,
                                                   uint64_t nbytes, int type,
-                                                  const std::optional<std::string>& fill);
+                                                  const std::optional<std::string>& fill,
+                                                  uint32_t required = 0);
 [[nodiscard]] std::shared_ptr<Buffer> import_array(const Context& context, const py::array& array,
                                                    uint64_t padded, bool read_only,
                                                    const py::object& on_done);

@@ -174,6 +174,13 @@ uint64_t MemoryAllocator::below_budget(uint32_t heap) noexcept {
     return room > now.reserved ? room - now.reserved : 0;
 }
 
+uint32_t MemoryAllocator::types_with(MemoryUse use, VkMemoryPropertyFlags required) const noexcept {
+    uint32_t bits = 0;
+    for (const uint32_t type : ranked_[static_cast<size_t>(use)])
+        if ((properties_.memoryTypes[type].propertyFlags & required) == required) bits |= uint32_t{1} << type;
+    return bits;
+}
+
 bool MemoryAllocator::has_device_and_host(uint32_t type_bits) const noexcept {
     constexpr VkMemoryPropertyFlags both =
         VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;

@@ -138,6 +138,8 @@ public:
     void require_allocation(uint64_t size, const char* what, bool taken = false);
     // Sentences about overwritten guard bytes of live allocations. Empty without MemoryOptions::debug.
     [[nodiscard]] std::vector<std::string> check_guards();
+    // The memory types that serve `use` and have all of these properties, as bits.
+    [[nodiscard]] uint32_t types_with(MemoryUse use, VkMemoryPropertyFlags required) const noexcept;
     // True if a memory type among these bits is both device-local and host-visible.
     [[nodiscard]] bool has_device_and_host(uint32_t type_bits) const noexcept;
 

@@ -115,9 +115,9 @@ Buffer::Buffer(std::shared_ptr<Device> owner, const void* data, uint64_t nbytes,
 }
 
 Buffer::Buffer(std::shared_ptr<Device> owner, std::optional<FillPattern> fill, uint64_t nbytes,
-               MemoryType type)
+               MemoryType type, VkMemoryPropertyFlags required)
     : Resource(std::move(owner), ObjectKind::buffer, nbytes, type) {
-    allocate();
+    allocate(required);
     if (!fill && device().memory().options().debug) fill.emplace(poison);
     if (fill && nbytes != 0) fill_device(*fill);
     if (type != MemoryType::device) return;
@@ -125,9 +125,16 @@ Buffer::Buffer(std::shared_ptr<Device> owner, std::optional<FillPattern> fill, u
     begin_on_host();
 }
 
-void Buffer::allocate() {
+void Buffer::allocate(VkMemoryPropertyFlags required) {
     VkMemoryRequirements needs{};
     auto side = make_side(nullptr, needs);
+    if (required != 0)
+        needs.memoryTypeBits &= device().memory().types_with(use_of(memory_type_), required);
+    if (needs.memoryTypeBits == 0)
+        throw Error(ErrorKind::unimplemented,
+                    std::string("'") + device().physical().properties.deviceName +
+                        "' has no memory with all of these memory_flags for a tensor of this memory type; "
+                        "mgr.get_device_properties().memory_types lists what it has");
 
     if (memory_type_ == MemoryType::device_and_host &&
         !device().memory().has_device_and_host(needs.memoryTypeBits))

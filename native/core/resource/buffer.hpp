@@ -15,8 +15,9 @@ public:
     // it.
     Buffer(std::shared_ptr<Device> device, const void* data, uint64_t nbytes, MemoryType type);
     // `fill` repeats through the device's memory and through the host copy; without it, both begin
-    // undefined. The host copy is made when it is needed.
-    Buffer(std::shared_ptr<Device> device, std::optional<FillPattern> fill, uint64_t nbytes, MemoryType type);
+    // undefined. The host copy is made when it is needed. `required`: what the memory must be beyond its type.
+    Buffer(std::shared_ptr<Device> device, std::optional<FillPattern> fill, uint64_t nbytes, MemoryType type,
+           VkMemoryPropertyFlags required = 0);
     // Of type `host`, over memory of the process, without a copy (for the conditions see
     // resource/host_import.hpp).
     Buffer(std::shared_ptr<Device> device, HostRange range);
@@ -46,7 +47,7 @@ public:
 private:
     void stage(bool up, std::byte* host, const Runs& runs);
     [[nodiscard]] bool read_between(const Runs& runs) const noexcept;
-    void allocate();
+    void allocate(VkMemoryPropertyFlags required = 0);
     void fill_device(const FillPattern& pattern);
     struct Side;
     [[nodiscard]] std::shared_ptr<Side> make_side(const void* next, VkMemoryRequirements& needs);
