@@ -21,6 +21,7 @@ MemoryTypeName = Literal["device", "host", "storage", "deviceAndHost"]
 """The names of `kp.MemoryTypes`."""
 MemoryTypeLike = MemoryTypes | MemoryTypeName
 MemoryFlagName = Literal["device_local", "host_visible", "host_coherent", "host_cached"]
+MemoryFlags = MemoryFlagName | Sequence[MemoryFlagName]
 """A memory type: a member of `kp.MemoryTypes`, or its name."""
 
 # fmt: off

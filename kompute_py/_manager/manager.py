@@ -72,7 +72,7 @@ if TYPE_CHECKING:
         HostBufferSemanticsName,
         ImageOptions,
         KernelOptions,
-        MemoryFlagName,
+        MemoryFlags,
         MemoryTypeLike,
         SamplerOptions,
         ShaderSource,
@@ -360,7 +360,7 @@ class Manager(Device):
         dtype: None = None,
         memory_type: MemoryTypeLike | None = None,
         *,
-        memory_flags: MemoryFlagName | Sequence[MemoryFlagName] = (),
+        memory_flags: MemoryFlags = (),
     ) -> Tensor[np.float32]: ...
     @overload
     def empty(
@@ -369,7 +369,7 @@ class Manager(Device):
         dtype: ScalarType[Scalar],
         memory_type: MemoryTypeLike | None = None,
         *,
-        memory_flags: MemoryFlagName | Sequence[MemoryFlagName] = (),
+        memory_flags: MemoryFlags = (),
     ) -> Tensor[Scalar]: ...
     @overload
     def empty(
@@ -378,7 +378,7 @@ class Manager(Device):
         dtype: DTypeLike | None,
         memory_type: MemoryTypeLike | None = None,
         *,
-        memory_flags: MemoryFlagName | Sequence[MemoryFlagName] = (),
+        memory_flags: MemoryFlags = (),
     ) -> Tensor: ...
     def empty(
         self,
@@ -386,7 +386,7 @@ class Manager(Device):
         dtype: DTypeLike | None = np.float32,
         memory_type: MemoryTypeLike | None = None,
         *,
-        memory_flags: MemoryFlagName | Sequence[MemoryFlagName] = (),
+        memory_flags: MemoryFlags = (),
     ) -> Tensor:
         """A Tensor of `shape` and `dtype` (None: float32) with undefined contents.
 
@@ -416,7 +416,7 @@ class Manager(Device):
         dtype: None = None,
         memory_type: MemoryTypeLike | None = None,
         *,
-        memory_flags: MemoryFlagName | Sequence[MemoryFlagName] = (),
+        memory_flags: MemoryFlags = (),
     ) -> Tensor[np.float32]: ...
     @overload
     def zeros(
@@ -425,7 +425,7 @@ class Manager(Device):
         dtype: ScalarType[Scalar],
         memory_type: MemoryTypeLike | None = None,
         *,
-        memory_flags: MemoryFlagName | Sequence[MemoryFlagName] = (),
+        memory_flags: MemoryFlags = (),
     ) -> Tensor[Scalar]: ...
     @overload
     def zeros(
@@ -434,7 +434,7 @@ class Manager(Device):
         dtype: DTypeLike | None,
         memory_type: MemoryTypeLike | None = None,
         *,
-        memory_flags: MemoryFlagName | Sequence[MemoryFlagName] = (),
+        memory_flags: MemoryFlags = (),
     ) -> Tensor: ...
     def zeros(
         self,
@@ -442,7 +442,7 @@ class Manager(Device):
         dtype: DTypeLike | None = np.float32,
         memory_type: MemoryTypeLike | None = None,
         *,
-        memory_flags: MemoryFlagName | Sequence[MemoryFlagName] = (),
+        memory_flags: MemoryFlags = (),
     ) -> Tensor:
         """A Tensor of `shape` and `dtype` with zeros, on the device and in its host copy.
 
@@ -462,7 +462,7 @@ class Manager(Device):
         dtype: DTypeLike | None = None,
         memory_type: MemoryTypeLike | None = None,
         *,
-        memory_flags: MemoryFlagName | Sequence[MemoryFlagName] = (),
+        memory_flags: MemoryFlags = (),
     ) -> Tensor:
         """A Tensor of `shape` with `fill_value` in each element, on the device and in its host copy.
         Otherwise as `empty`.

@@ -40,7 +40,10 @@ LAYERS = ("debian", "newer")
 SYSTEM = "system"
 # Of the null driver, for config="profile=NAME": a device of each kind that programs must be right on
 # (README.md).
-PROFILES = ("small_bar", "large_bar", "integrated", "mobile", "small_limits", "apple", "geforce", "bare")
+PROFILES = (
+    "small_bar", "large_bar", "integrated", "mobile", "small_limits", "apple", "geforce", "radeon", "adreno",
+    "bare",
+)  # fmt: skip
 
 
 class DriverUnavailableError(RuntimeError):

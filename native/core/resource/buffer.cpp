@@ -128,8 +128,7 @@ Buffer::Buffer(std::shared_ptr<Device> owner, std::optional<FillPattern> fill, u
 void Buffer::allocate(VkMemoryPropertyFlags required) {
     VkMemoryRequirements needs{};
     auto side = make_side(nullptr, needs);
-    if (required != 0)
-        needs.memoryTypeBits &= device().memory().types_with(use_of(memory_type_), required);
+    if (required != 0) needs.memoryTypeBits &= device().memory().types_with(use_of(memory_type_), required);
     if (needs.memoryTypeBits == 0)
         throw Error(ErrorKind::unimplemented,
                     std::string("'") + device().physical().properties.deviceName +

@@ -15,7 +15,8 @@ public:
     // it.
     Buffer(std::shared_ptr<Device> device, const void* data, uint64_t nbytes, MemoryType type);
     // `fill` repeats through the device's memory and through the host copy; without it, both begin
-    // undefined. The host copy is made when it is needed. `required`: what the memory must be beyond its type.
+    // undefined. The host copy is made when it is needed. `required`: what its memory must have beyond what
+    // the type asks for.
     Buffer(std::shared_ptr<Device> device, std::optional<FillPattern> fill, uint64_t nbytes, MemoryType type,
            VkMemoryPropertyFlags required = 0);
     // Of type `host`, over memory of the process, without a copy (for the conditions see

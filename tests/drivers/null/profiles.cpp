@@ -80,6 +80,14 @@ void integrated(Config& c, VkPhysicalDeviceLimits& l) {
     l.maxPerStageResources = UINT32_MAX;
     set_images(l, 16384, 2048, 2048, 128 * kMiB);
 }
+// A laptop's Radeon under Mesa's RADV: the firmware's carve-out and the host's memory are heaps of one kind
+// of memory.
+void radeon(Config& c, VkPhysicalDeviceLimits& l) {
+    small_bar(c, l);
+    c.heap_mib = 5120;
+    l.maxComputeSharedMemorySize = 65536;
+    l.maxComputeWorkGroupCount[0] = UINT32_MAX;
+}
 // A phone's GPU: cached memory is not coherent, and coherent memory is not cached (Arm's Mali).
 void mobile(Config& c, VkPhysicalDeviceLimits& l) {
     c.heap_mib = 5632;
@@ -100,6 +108,21 @@ void mobile(Config& c, VkPhysicalDeviceLimits& l) {
     l.minMemoryMapAlignment = 64;
     set_descriptors(l, 128, 36, 35, 128, 8, 200, 6);
     set_images(l, 8192, 512, 256, 65536);
+}
+// Qualcomm's phones and laptops: one heap, wide subgroups, ranges of 128 MiB.
+void adreno(Config& c, VkPhysicalDeviceLimits& l) {
+    mobile(c, l);
+    c.heap_mib = 7680;
+    c.subgroup = 64;
+    l.maxComputeWorkGroupInvocations = 1024;
+    for (uint32_t i = 0; i < 2; ++i) l.maxComputeWorkGroupSize[i] = 1024;
+    l.maxComputeWorkGroupSize[2] = 64;
+    l.maxPushConstantsSize = 256;
+    l.minStorageBufferOffsetAlignment = l.minTexelBufferOffsetAlignment = l.minUniformBufferOffsetAlignment =
+        64;
+    set_descriptors(l, 500000, 500000, 500000, 500000, 500000, 1000000, 1);
+    l.maxSamplerAllocationCount = 4000;
+    set_images(l, 16384, 2048, 2048, 128 * kMiB);
 }
 // Limits at, or a little above, the least that Vulkan allows.
 void small_limits(Config& c, VkPhysicalDeviceLimits& l) {
@@ -217,6 +240,22 @@ const Profile kProfiles[] = {
      {{0, kLocalHeap}},
      {{kLocal, 0}, {kLocal | kVisible | kCoherent, 0}, {kLocal | kVisible | kCached, 0}},
      mobile},
+    {"radeon",
+     "Null Radeon",
+     VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU,
+     {{0, kLocalHeap}, {10240, 0}},
+     {{kLocal, 0},
+      {kLocal, 0},
+      {kVisible | kCoherent, 1},
+      {kLocal | kVisible | kCoherent, 0},
+      {kVisible | kCoherent | kCached, 1}},
+     radeon},
+    {"adreno",
+     "Null Adreno",
+     VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU,
+     {{0, kLocalHeap}},
+     {{kLocal, 0}, {kLocal | kVisible | kCoherent, 0}, {kLocal | kVisible | kCached, 0}},
+     adreno},
     {"small_limits",
      "Null Small Limits",
      VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU,
