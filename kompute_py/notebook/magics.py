@@ -15,6 +15,7 @@ from .._base.errors import KomputeError, ShaderCompileError
 from .._base.shown_errors import colored
 from .._manager.default import manager
 from .._manager.manager import Manager
+from .._profiling.benchmark import benchmark
 
 if TYPE_CHECKING:
     from .._base.annotations import Language
@@ -79,7 +80,11 @@ def _kernel_parser(language: str) -> _Parser:
 
 def parser_of(magic: str) -> argparse.ArgumentParser:
     """The parser of a magic's line: "glsl", "hlsl", "slang" or "kp"."""
-    return _parser("%kp", "Shows the device and its memory.") if magic == "kp" else _kernel_parser(magic)
+    return (
+        _parser("%kp", "Shows the device and its memory. %kp time EXPRESSION measures a call.")
+        if magic == "kp"
+        else _kernel_parser(magic)
+    )
 
 
 @magics_class
@@ -113,8 +118,12 @@ class KomputeMagics(Magics):
     @line_magic
     def kp(self, line: str) -> None:
         """``%kp``: shows the device of kp.manager() and its memory; ``%kp --manager NAME`` those of another
-        Manager.
+        Manager. ``%kp time EXPRESSION`` measures an expression with `kp.benchmark`.
         """
+        first, _, rest = line.strip().partition(" ")
+        if first == "time":
+            self._time(rest.strip())
+            return
         given = _parse(parser_of("kp"), line)
         if given is None:
             return
@@ -122,6 +131,16 @@ class KomputeMagics(Magics):
         display(found)
         if found.is_init():
             display(found.memory)
+
+    def _time(self, expression: str) -> None:
+        try:
+            code = compile(expression, "<%kp time>", "eval")
+        except SyntaxError as error:
+            raise UsageError(
+                f"%kp time: {expression!r} is not an expression ({error.msg}); write %kp time k(x)"
+            ) from None
+        names = self._names()
+        print(benchmark(lambda: eval(code, names)))
 
     def _define(self, language: Language, line: str, cell: str) -> None:
         given = _parse(parser_of(language), line)

@@ -183,6 +183,20 @@ def test_kp_shows_device_and_memory(shell, mgr):
     assert "reserved" in captured.stdout  # the table of mgr.memory
 
 
+def test_kp_time_measures_an_expression(shell, mgr, needs):
+    needs(mgr, "timestamps")
+    shell.user_ns.update(calls=[], t=mgr.zeros(8), kp=kp)
+    result, text = run(shell, "%kp time calls.append(kp.ops.sum(t))")
+    assert result.success and re.match(r"host .* \(.* to .*\), device .* \(.* to .*\)\n", text), text
+    assert len(shell.user_ns["calls"]) > 10
+    shell.user_ns["calls"].clear()
+    for line, expected in (("x = 1", "not an expression"), ("", "write %kp time k(x)")):
+        result, text = run(shell, f"%kp time {line}")
+        assert not result.success and expected in text and "Traceback" not in text
+    result, text = run(shell, "%kp time absent(1)")
+    assert isinstance(result.error_in_exec, NameError)
+
+
 def test_the_default_manager_serves(shell):
     result, text = run(shell, CELL.format(line="k -q", code="= 1"))
     try:
