@@ -367,7 +367,7 @@ sum: Operation = _reduced(
     _doc(
         "The sum of elements over axes.",
         """Ints and bools with fewer than 64 bits are summed in int64 or uint64 (32 bits on devices without),
-        float16 in float32. The sum of no elements is 0.
+        float16 in float32. The sum of no elements is 0; that of zeros is 0.0 or -0.0.
 
         `dtype` names another dtype. Elements are converted to it before they are added, as in NumPy: ints
         wrap, float32 to float16 is rounded, floats to ints lose their fraction (beyond the range they become
@@ -405,7 +405,7 @@ min: Operation = _reduced(
     None,
     _doc(
         "The least element over axes; NaN if there is one.",
-        "",
+        "Of 0.0 and -0.0, and of several complex numbers with NaN, it is either.",
         """>>> kp.ops.min(mgr.tensor([[1, 5], [7, 2]]), axis=1).tolist()
         [1.0, 2.0]""",
         _MANY,
@@ -419,7 +419,7 @@ max: Operation = _reduced(
     None,
     _doc(
         "The greatest element over axes; NaN if there is one.",
-        "",
+        "Of 0.0 and -0.0, and of several complex numbers with NaN, it is either.",
         """>>> kp.ops.max(mgr.tensor([[1, 5], [7, 2]]), axis=1).tolist()
         [5.0, 7.0]""",
         _MANY,

@@ -131,6 +131,37 @@ def test_dtypes(mgr, dtype):
         assert got.dtype == x.sum(0).dtype
 
 
+SPECIAL = ["sum", "prod", "mean", "min", "max", "ptp", "argmin", "argmax", "any", "all"]
+SPECIAL += ["count_nonzero", "median", "nansum", "nanprod", "nanmean", "nanmin", "nanmax"]
+SPECIAL += ["cumsum", "cumprod", "nancumsum", "nancumprod"]
+
+
+@pytest.mark.sampled
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_values(mgr, needs, name, dtype):
+    """Zeros with signs, infinities and NaN, few and many of them: all but means are exact."""
+    needs(mgr, "shaderFloat64" if dtype == "float64" else "dispatch")
+    rng, (inf, nan) = np.random.default_rng(6), (np.inf, np.nan)
+    pools = [
+        [0.0, -0.0],
+        [-inf],
+        [nan],
+        [inf, nan],
+        [0.0, inf, -1],
+        [-inf, inf, 1],
+        [nan, -inf, 0.0, 1, -1, inf],
+    ]
+    for length in (1, 64, 2048):
+        rows = np.array([rng.choice([*pool, *([1, -1] * n)], length) for pool in pools for n in (0, 9, 400)])
+        rows[1::3, -1] = [pool[-1] for pool in pools]  # and at the end
+        x = rows.astype(dtype)
+        found, expected = getattr(kp.ops, name)(x, 1), getattr(np, name)(x, axis=1)
+        rounded = 0 if "mean" not in name else 2e-3 if dtype == "float16" else 1e-6
+        np.testing.assert_allclose(found, expected, rounded, err_msg=f"{length} elements")
+
+
 NAMED = ["sum", "prod", "mean", "cumsum", "cumprod"]
 INTS = [f"{sign}int{bits}" for bits in (8, 16, 32, 64) for sign in ("", "u")]
 DTYPES = ["bool", *INTS, "float16", "float32", "float64", "complex64", "complex128"]
