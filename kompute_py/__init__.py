@@ -79,6 +79,7 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
+    from . import dask as dask
     from . import errors as errors
     from . import notebook as notebook
     from . import ops as ops

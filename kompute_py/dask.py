@@ -25,6 +25,7 @@ from ._base.errors import (
     InvalidArgumentError,
     kind_of,
 )
+from ._base.public import offer
 from ._kernels.kernel import Kernel
 from ._manager.default import set_manager
 from ._manager.manager import Manager
@@ -47,6 +48,9 @@ else:
     _Plugin = WorkerPlugin
 
 __all__ = ["ManagerPlugin", "delayed", "map_blocks", "map_overlap", "reduction"]
+
+if not TYPE_CHECKING:  # so that a checker of types knows the names that there are
+    __getattr__, __dir__ = offer(__name__, __all__)
 
 _Work = Callable[..., Any]
 """A Kernel, a Function, a ProgramEntry, or a function of NumPy arrays."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ._base.errors import (
     AbortedError,
     AlreadyExistsError,
@@ -34,7 +36,7 @@ from ._base.errors import (
     ValidationError,
     _restore,  # noqa: F401 - pickles of errors name it
 )
-from ._base.public import publish
+from ._base.public import offer, publish
 
 __all__ = [
     "AbortedError",
@@ -71,3 +73,6 @@ __all__ = [
 # Tracebacks, help() and pickles name this module, not the one that defines the classes.
 for _name in __all__:
     publish(globals()[_name], __name__)
+
+if not TYPE_CHECKING:  # so that a checker of types knows the names that there are
+    __getattr__, __dir__ = offer(__name__, __all__)

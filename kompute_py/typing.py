@@ -14,6 +14,8 @@ use `typing.cast`, to pass it to a call that takes only certain names.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ._base.annotations import (
     AddressMode,
     Array,
@@ -42,7 +44,7 @@ from ._base.annotations import (
     TuningMode,
     WaitMode,
 )
-from ._base.public import publish
+from ._base.public import offer, publish
 from ._base.settings import Setting
 from ._custom.arg_descs import (
     ArgDesc,
@@ -113,3 +115,6 @@ for _name in __all__:
     if isinstance(globals()[_name], type) and globals()[_name].__module__.startswith("kompute_py."):
         publish(globals()[_name], __name__)
 del _name
+
+if not TYPE_CHECKING:  # so that a checker of types knows the names that there are
+    __getattr__, __dir__ = offer(__name__, __all__)

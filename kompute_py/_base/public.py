@@ -1,9 +1,13 @@
-"""Where users find a class: the module that tracebacks, help() and pickles name."""
+"""Public modules: the names that they offer, and the module that tracebacks, help() and pickles name."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from types import FunctionType
+from typing import Any
+
+from .text import nearest
 
 
 def publish(cls: type, module: str) -> None:
@@ -19,3 +23,18 @@ def publish(cls: type, module: str) -> None:
             function.__module__ = module
             if "<locals>" in function.__qualname__:
                 function.__qualname__ = f"{cls.__qualname__}.{function.__name__}"
+
+
+def offer(
+    module: str, names: Sequence[str], load: Callable[[str], Any] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a module: completion offers `names`, and another name is an
+    AttributeError with the nearest one. `load` imports a name that the module does not have yet.
+    """
+
+    def find(name: str) -> Any:
+        if load is not None and name in names:
+            return load(name)
+        raise AttributeError(f"module {module!r} has no attribute {name!r}{nearest(name, names)}", name=name)
+
+    return find, lambda: sorted(names)

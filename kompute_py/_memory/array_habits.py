@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._base import other_names
 from .._base.errors import ArgumentTypeError, ArrayAttributeError, InvalidArgumentError, shown
 from .._base.types import is_small_float
 from .._base.warn import warn
@@ -63,9 +64,12 @@ METHODS_ON_DEVICE = frozenset(
         "var",
     ]
 )
+# The same for methods that only the tensors of PyTorch, CuPy and JAX have.
+_METHODS_ELSEWHERE = {**dict.fromkeys(other_names.SAME), **other_names.OPERATIONS}
 
-# Attributes of arrays and PyTorch's tensors about the device; for a copy on the host it would be the host.
-_OF_MANAGERS = {
+# Attributes of arrays and of PyTorch's, CuPy's and JAX's tensors with an answer of their own: the reason, and
+# what to use.
+_ANSWERS = {
     "device": "its memory belongs to a Manager; t.manager.get_device_properties() describes the device",
     "to_device": "its memory belongs to a Manager; t.to(manager) copies it to another one",
     "cuda": "its memory belongs to a Manager; t.to(kp.Manager(device)) copies it to another device",
@@ -74,6 +78,34 @@ _OF_MANAGERS = {
     "to_numpy": "its contents are on the device; t.read() copies them to the host",
     "clone": "its contents are on the device; t.to(t.manager, copy=True) copies them there",
     "detach": "tensors have no gradients; t.to(t.manager, copy=True) is a copy",
+    "asnumpy": "its contents are on the device; t.read() copies them to the host",
+    "at": "it is written in place; t.write(values, region) writes a part",
+    "backward": "tensors have no gradients; write the backward pass as a kernel or with kp.ops",
+    "grad": "tensors have no gradients; write the backward pass as a kernel or with kp.ops",
+    "requires_grad": "tensors have no gradients; write the backward pass as a kernel or with kp.ops",
+    "contiguous": "a Tensor is always contiguous; kp.ops.ascontiguousarray(part) copies a strided part",
+    "is_contiguous": "a Tensor is always contiguous; kp.ops.ascontiguousarray(part) copies a strided part",
+    "copy_": "it is written in place; t.write(values) or t.copy_from(other) does it",
+    "fill_": "it is written in place; t.fill(value) does it",
+    "zero_": "it is written in place; t.fill(0) does it",
+    "add_": "it is written in place; kp.ops.add(t, x, out=t) does it",
+    "mul_": "it is written in place; kp.ops.multiply(t, x, out=t) does it",
+    "numel": "its number of elements has NumPy's name; t.size() gives it",
+    "dim": "its number of axes has NumPy's name; t.ndim gives it",
+    "element_size": "the size of an element has NumPy's name; t.itemsize gives it",
+    "unsqueeze": "axes are inserted by an index; t[None] or t.reshape(shape) does it",
+    **{
+        name: f"its dtype is fixed; kp.ops.astype(t, np.{dtype}) converts it on the device"
+        for name, dtype in [
+            ("float", "float32"),
+            ("half", "float16"),
+            ("double", "float64"),
+            ("int", "int32"),
+            ("long", "int64"),
+            ("bool", "bool_"),
+            ("type", "float32"),
+        ]
+    },
     "block_until_ready": "calls wait for their results; t.manager.synchronize() waits for submitted work",
 }
 _NUMBERS = (int, float, complex, list, tuple)
@@ -311,23 +343,28 @@ class OnlyOfArrays:
             self._advice = _READ
         elif name == "copy":
             self._advice = "t.read(); for a Tensor or Image use t.to(t.manager, copy=True)"
-        elif name in _OF_MANAGERS:
-            self._advice = _OF_MANAGERS[name].partition("; ")[2]
+        elif name in _ANSWERS:
+            self._advice = _ANSWERS[name].partition("; ")[2]
+        elif not hasattr(np.ndarray, name):
+            self._advice = f"kp.ops.{_METHODS_ELSEWHERE[name] or name}(t, ...)"
         self.__doc__ = f"Only arrays have this attribute: {self._advice}."
 
     def __get__(self, thing: Any, kind: type) -> Any:
         text = f"{kind.__name__!r} object has no attribute {self._name!r}"
-        if self._name in _OF_MANAGERS:
-            text += f": {_OF_MANAGERS[self._name]}"
-        elif self._name in METHODS_ON_DEVICE:
-            text += f": {_advice(f'kp.ops.{self._name}', self._advice)}"
+        if self._name in _ANSWERS:
+            text += f": {_ANSWERS[self._name]}"
+        elif self._name in _METHODS_ELSEWHERE:
+            text += f": its contents are on the device. Compute there with {self._advice}"
+        elif self._name in METHODS_ON_DEVICE or self._name == "T":
+            there = "transpose" if self._name == "T" else self._name
+            text += f": {_advice(f'kp.ops.{there}', self._advice)}"
         else:
             has = "A copy on the host" if self._name == "copy" else "A copy on the host has it"
             text += f": its contents are on the device. {has}: {self._advice}"
         raise ArrayAttributeError(text, self._name, thing)
 
 
-for _name in (*dir(np.ndarray), *_OF_MANAGERS):
+for _name in (*dir(np.ndarray), *_ANSWERS, *_METHODS_ELSEWHERE):
     if not _name.startswith("_") and not hasattr(ArrayHabits, _name):
         setattr(ArrayHabits, _name, OnlyOfArrays(_name))
 del _name

@@ -8,22 +8,22 @@ extra ``plot``); the magics need IPython, `sliders` ipywidgets, and `play` anywi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from .._base.public import offer
 
 if TYPE_CHECKING:
     from .live import Sliders, sliders
     from .playing import Play, play
 
 __all__ = ["Play", "Sliders", "play", "sliders"]
+_HOMES = {"Play": "playing", "Sliders": "live", "play": "playing", "sliders": "live"}
 
 
-def __getattr__(name: str) -> Any:
-    if name in ("Sliders", "sliders"):
-        from . import live
+def _load(name: str) -> object:
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
 
-        return getattr(live, name)
-    if name in ("Play", "play"):
-        from . import playing
 
-        return getattr(playing, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # so that a checker of types knows the names that there are
+    __getattr__, __dir__ = offer(__name__, __all__, _load)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from kompute_py._base import other_names
 from kompute_py._memory import array_habits
 
 VALUES = np.array([1.0, -2.0, 3.0], np.float32)
@@ -114,6 +115,41 @@ def test_an_operator_gives_code_that_computes_on_the_device(mgr, code):
         with pytest.raises(kp.ArgumentTypeError) as raised:
             eval(each, names)
         np.testing.assert_array_equal(eval(advice(raised.value, THERE), names).read(), eval(each, values))
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("mul", r"kp\.ops\.multiply\(t, \.\.\.\)"),
+        ("clamp", r"kp\.ops\.clip\(t, \.\.\.\)"),
+        ("topk", r"kp\.ops\.topk\(t, \.\.\.\)"),
+        ("T", r"kp\.ops\.transpose, or on the host with a copy: t\.read\(\)\.T"),
+        ("float", r"kp\.ops\.astype\(t, np\.float32\)"),
+        ("unsqueeze", r"t\[None\]"),
+        ("asnumpy", r"t\.read\(\)"),
+        ("at", r"t\.write\(values, region\)"),
+        ("zero_", r"t\.fill\(0\)"),
+    ],
+)
+def test_methods_of_other_libraries_are_answered_with_code(mgr, name, answer):
+    for thing in (mgr.zeros((4, 4)), mgr.zeros((4, 4))[:, ::2], mgr.image(np.zeros((2, 3)))):
+        with pytest.raises(kp.errors.ArrayAttributeError, match=answer):
+            getattr(thing, name)
+        assert name not in dir(thing)
+
+
+def test_the_functions_that_answers_name_exist():
+    named = {*other_names.SAME, *other_names.OPERATIONS.values()}
+    assert named - set(dir(kp.ops)) == set()
+    assert set(other_names.CALLS) & set(dir(kp.ops)) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"), [("cat", "'concatenate'"), ("zeros", r"mgr\.zeros\("), ("matmull", "'matmul'")]
+)
+def test_kp_ops_answers_names_of_other_libraries(name, answer):
+    with pytest.raises(AttributeError, match=answer):
+        getattr(kp.ops, name)
 
 
 def test_a_method_of_arrays_names_the_operation_on_the_device(mgr):

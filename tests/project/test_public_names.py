@@ -52,6 +52,26 @@ def test_a_function_is_public():
         assert getattr(kp, name).__module__ == "kompute_py", name
 
 
+@pytest.mark.parametrize(
+    ("module", "wrong", "near"),
+    [
+        (kp, "Manger", "Manager"),
+        (kp.dask, "map_block", "map_blocks"),
+        (errors, "KomputError", "KomputeError"),
+        (kp.notebook, "slider", "sliders"),
+        (kp.ops, "matmull", "matmul"),
+        (kp.random, "Generatr", "Generator"),
+        (names, "Langage", "Language"),
+    ],
+)
+def test_a_module_offers_its_names_and_the_nearest_for_another(module, wrong, near):
+    offered = {name for name in dir(module) if not name.startswith("__")}
+    assert {*module.__all__, near} <= offered
+    assert not any(name.startswith("_") or name in ("annotations", "Any") for name in offered)
+    with pytest.raises(AttributeError, match=f"has no .*{wrong!r}: did you mean {near!r}\\?"):
+        getattr(module, wrong)
+
+
 def test_help_names_no_room():
     for thing in (*CLASSES.values(), *(getattr(kp, name) for name in FUNCTIONS)):
         assert not ROOM.search(pydoc.plain(pydoc.render_doc(thing))), thing
