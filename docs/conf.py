@@ -26,7 +26,9 @@ extensions = [
     "sphinx.ext.intersphinx",
     "sphinx_copybutton",
     "sphinx_design",
+    "form",
     "names",
+    "synonyms",
     "tables",
     "shaders_in_strings",
 ]
@@ -64,7 +66,7 @@ autodoc_default_options = {
     "inherited-members": ",".join(sorted(foreign_bases() | {"OpBase", "KomputeError", "KomputeWarning"})),
 }
 autodoc_member_order = "groupwise"
-autodoc_typehints = "signature"
+autodoc_typehints = "description"
 autodoc_typehints_format = "short"
 autodoc_class_signature = "mixed"
 autodoc_preserve_defaults = True

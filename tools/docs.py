@@ -155,18 +155,39 @@ def look(pages: list[str], tall: int) -> int:
     return int(bool(wrong))
 
 
+# Words that readers look for, and the entry that has to be among the first three results.
+SEARCHED = {
+    "matrix product": "ops.matmul",
+    "fourier": "ops.fft",
+    "sort descending": "ops.sort",
+    "prefix sum": "ops.cumsum",
+    "mean filter": "ops.uniform_filter",
+    "standard deviation": "ops.std",
+    "gather": "ops.take",
+    "upload": "Tensor.write",
+    "download": "Tensor.read",
+}
+_FIRST = """JSON.stringify([...document.querySelectorAll('#search-results li > a')].slice(0, 3)
+  .map(a => decodeURIComponent(a.href)))"""
+
+
 def _ways_in(browser: Browser, address: str) -> list[str]:
     """What is wrong with the search and the copy buttons."""
+    import json
+    from urllib.parse import quote
+
     browser.window(*SIZES["wide"])
-    problems = browser.open(f"{address}/search.html?q=tensor")
-    found = 0
-    for _ in range(50):
-        found = browser.value("document.querySelectorAll('#search-results li a').length")
-        if found:
-            break
-        time.sleep(0.1)
-    if not found:
-        problems.append("the search finds no page about tensors")
+    problems = []
+    for words, name in SEARCHED.items():
+        problems += browser.open(f"{address}/search.html?q={quote(words)}")
+        found: list[str] = []
+        for _ in range(50):
+            found = json.loads(browser.value(_FIRST))
+            if any(each.partition("?")[0].endswith(f"#kompute_py.{name}") for each in found):
+                break
+            time.sleep(0.1)
+        else:
+            problems.append(f"the search for {words!r} does not begin with {name}, but with {found}")
     browser.open(f"{address}/start/first_kernel.html")
     if not browser.value("document.querySelectorAll('button.copybtn').length"):
         problems.append("blocks of code have no copy button")

@@ -188,7 +188,8 @@ def python_signature(declaration: Declaration) -> inspect.Signature:
     ]
     for name, default in (("out", None), ("donate", ()), ("wait", ()), ("signal", ())):
         parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default))
-    return inspect.Signature(parameters)
+    results = declaration.text.partition("->")[2].strip()
+    return inspect.Signature(parameters, return_annotation=results or inspect.Signature.empty)
 
 
 def spec_of(value: Any, parts: bool) -> TensorSpec:

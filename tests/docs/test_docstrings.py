@@ -13,6 +13,9 @@ import pytest
 from kompute_py import errors
 from tests.docs.test_reference import NAMES, public
 
+import form  # isort: skip - of the site, whose folder test_reference adds to the path
+import synonyms  # isort: skip
+
 pytestmark = pytest.mark.own_driver
 
 ERRORS = frozenset(name for name in errors.__all__ if name.endswith("Error"))
@@ -91,3 +94,44 @@ def test_each_class_and_function_has_an_example():
         if not public.is_alias(name, thing):
             has_example = ">>> " in (inspect.getdoc(thing) or "")
             assert has_example != (name.removeprefix("kompute_py.") in WITHOUT), name
+
+
+def test_the_reference_has_the_errors_in_a_list():
+    lines = form.in_form(
+        inspect.cleandoc(
+            """A call. Raises AError for `x`, and
+            for `y`; BError, CError if not. More text.
+
+            Raises the errors of `read`.
+
+            >>> call()
+
+            :dtypes: all
+            """
+        ).split("\n")
+    )
+    assert [line for line in lines if line] == [
+        "A call. More text.",
+        ":raises AError: for `x`, and for `y`",
+        ":raises BError, CError: if not",
+        ":raises: the errors of `read`",
+        ":dtypes: all",
+        ".. rubric:: Example",
+        ">>> call()",
+    ]
+
+
+def test_each_error_that_a_docstring_names_is_in_its_list():
+    for path, (_, text) in calls().items():
+        if not text:
+            continue
+        lines = form.in_form(text.split("\n"))
+        named = {error for error in ERRORS if re.search(rf"Raises (?:\w+, )*{error}\b", text)}
+        listed = " ".join(line for line in lines if line.startswith(":raises"))
+        assert {error for error in named if error not in listed} == set(), path
+
+
+def test_the_names_that_have_other_words_are_public():
+    known = {*NAMES, *(f"kompute_py.{path}" for path in calls()), *calls()}
+    assert set(synonyms.SYNONYMS) - known == set()
+    assert all(word == word.lower().strip() and word for each in synonyms.SYNONYMS.values() for word in each)
