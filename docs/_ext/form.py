@@ -7,9 +7,12 @@ they are read in terminals, too. Here it becomes a list. Autodoc adds the types 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sphinx.application import Sphinx
+from public import readable
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 _NAMES = r"\w+(?:Error|Warning)(?:(?:, and |, | and | or )\w+(?:Error|Warning))*"
 # "Raises" at the beginning of a sentence, to the end of that sentence.
@@ -54,8 +57,12 @@ def in_form(lines: list[str]) -> list[str]:
             raised += [each for found in _SENTENCE.finditer(whole) for each in errors_of(found[1])]
             rest = _SENTENCE.sub("", whole).strip()
             if rest:
-                (examples or text).append(block if rest == whole else [rest])
-    fields = [f":raises {names}: {reason}" if names else f":raises: {reason}" for names, reason in raised]
+                into = text if not examples or first.startswith("Also called:") else examples
+                into.append(block if rest == whole else [rest])
+    fields = [
+        f":raises {re.sub(',? (?:and|or) ', ', ', names)}: {reason}" if names else f":raises: {reason}"
+        for names, reason in raised
+    ]
     parts = [*text, fields + facts] if fields or facts else text
     if examples:
         parts += [[".. rubric:: Example"], *examples]
@@ -68,7 +75,24 @@ def lay_out(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: 
         lines[:] = in_form(lines)
 
 
+_ORDER = ("parameters", "returns", "return type", "yields", "raises")
+
+
+def sort_fields(app: Sphinx, domain: str, kind: str, content: Any) -> None:
+    """Sorts the fields of an entry, when autodoc has added the types, and removes private names from them."""
+    from docutils import nodes
+
+    place = {name: at for at, name in enumerate(_ORDER)}
+    for fields in content.findall(nodes.field_list):
+        if fields.parent is content:
+            fields[:] = sorted(fields, key=lambda each: place.get(each[0].astext().lower(), len(_ORDER)))
+            for text in list(fields.findall(nodes.Text)):
+                if text != readable(text):
+                    text.parent.replace(text, nodes.Text(readable(text)))
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connects it, before the docstring's sections are read and after the other words are added."""
     app.connect("autodoc-process-docstring", lay_out, priority=450)
+    app.connect("object-description-transform", sort_fields, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from docutils.nodes import document
-from sphinx import addnodes
-from sphinx.application import Sphinx
+if TYPE_CHECKING:
+    from docutils.nodes import document
+    from sphinx.application import Sphinx
 
 _WORDS = {
     "Image": "texture, picture",
@@ -118,6 +118,8 @@ def show_words(app: Sphinx, what: str, name: str, value: Any, options: Any, line
 
 def index_words(app: Sphinx, doctree: document) -> None:
     """Adds the words to the index entries of their names, which the search reads."""
+    from sphinx import addnodes
+
     for node in doctree.findall(addnodes.index):
         for _, _, target, _, _ in tuple(node["entries"]):
             node["entries"] += [("single", word, target, "main", None) for word in SYNONYMS.get(target, ())]

@@ -122,8 +122,8 @@ class Kernel:
     that is written: one invocation for each element if the code uses one component of its number
     (``gl_GlobalInvocationID.x``), whatever the shape; the reversed shape, in elements, if it uses as many
     components as there are axes. A ``vec4 b[]`` has (h, w) elements in an array of shape (h, w, 4); an image
-    has its texels. In doubt, InvalidArgumentError names the choices. (docs/guides/kernels.md has the rule in
-    full.)
+    has its texels. In doubt, InvalidArgumentError names the choices. (docs/reference/kernel_rules.md has
+    the rule in full.)
     Invocations beyond the grid, which fill up the last groups, may write elements of others: ``b[y * w + x]``
     without a check of x. InvalidArgumentError then names the axis.
     More groups on one axis than the device takes run in layers, as one dispatch.
@@ -135,7 +135,7 @@ class Kernel:
     **Sizes.** Arrays that the shader indexes by the same expression of the invocation's number belong
     together: one that ends before the invocations do that use it raises InvalidArgumentError, since the
     shader would read zeros there, and so does one number for an array. Elements that a default grid leaves
-    out are a KomputeWarning. (docs/guides/kernels.md lists what is not checked.)
+    out are a KomputeWarning. (docs/reference/kernel_rules.md lists what is not checked.)
 
     A call blocks until the device is done. Results in tensors stay on the device: ``t.read()``, or record
     `bind` before OpSyncLocal. `submit` does not block. ``wait=`` and ``signal=`` of both are as in

@@ -1,7 +1,7 @@
 """The end of the program: cancels held work and waits for all other work before the interpreter and the
 driver are torn down.
 
-docs/guides/threads.md has the rules.
+docs/reference/ends_and_waits.md has the rules.
 """
 
 from __future__ import annotations

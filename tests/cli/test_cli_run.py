@@ -99,7 +99,7 @@ def test_array_files(folder, capsys):
 
 
 def test_what_is_rounded_is_said_and_what_would_change_is_refused(folder, capsys, one_line):
-    """The rule of docs/guides/kernels.md: of each file, what the shader of floats gets, or why nothing."""
+    """The rule of docs/reference/kernel_rules.md: what the shader of floats gets of each file."""
     command = ["run", "multiply.comp", "--set", "scale=1", "--in", "b=ones:2", "--out", "c=-"]
     rounded = "note: a: a.npy is {} and becomes float32: its numbers are rounded\n"
     for data, note in (

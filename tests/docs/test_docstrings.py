@@ -11,10 +11,7 @@ from typing import Any
 import pytest
 
 from kompute_py import errors
-from tests.docs.test_reference import NAMES, public
-
-import form  # isort: skip - of the site, whose folder test_reference adds to the path
-import synonyms  # isort: skip
+from tests.docs.test_reference import NAMES, form, public, synonyms
 
 pytestmark = pytest.mark.own_driver
 

@@ -15,7 +15,9 @@ import kompute_py as kp
 from tests.conftest import DRIVER, ROOT
 
 sys.path.append(str(ROOT / "docs" / "_ext"))
+import form  # noqa: F401 - test_docstrings takes it from here, with the folder on the path
 import public
+import synonyms  # noqa: F401
 import tables
 
 pytestmark = pytest.mark.own_driver

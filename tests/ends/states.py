@@ -1,7 +1,7 @@
 """The scripts, and how each is to end: exit status, output, and a time after which it counts as hanging.
 
-Each is a program of its own: its last line is where the interpreter ends. docs/guides/threads.md has the
-rules that they are judged by.
+Each is a program of its own: its last line is where the interpreter ends. They are judged by the
+rules in docs/reference/ends_and_waits.md.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from tests.support.sampling import groups
 pytestmark = pytest.mark.usefixtures("current")
 
 BOTH = ("complex64", "complex128")
-GUIDE = Path(__file__).parents[2] / "docs/guides/generated_operations.md"
+GUIDE = Path(__file__).parents[2] / "docs/reference/operation_rules.md"
 ERRORS = {
     name: error
     for names, error in re.findall(r"^\| `([a-z0-9 ]+)` \| `([^|]+)` \|$", GUIDE.read_text(), re.M)

@@ -23,7 +23,7 @@ from tests.support.subnormals import flushed, flushes
 
 pytestmark = [pytest.mark.sampled, pytest.mark.usefixtures("current")]
 
-GUIDE = Path(__file__).parents[2] / "docs/guides/generated_operations.md"
+GUIDE = Path(__file__).parents[2] / "docs/reference/operation_rules.md"
 INTS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 DTYPES = ["bool", *INTS, *FLOATS]
