@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from ._custom.builder import FunctionBuilder, KernelBuilder
     from ._custom.selection import FunctionSelection, KernelSelection
     from ._custom.specs import TensorSpec
+    from ._debugging.values import OperationValues, Snapshot
     from ._device.devices import list_devices
     from ._device.drivers import DriverInfo, available_drivers
     from ._device.handles import VkHandles
@@ -225,6 +226,7 @@ __all__ = [
     "OpTensorSyncLocal",
     "Operation",
     "OperationTotal",
+    "OperationValues",
     "OutOfMemoryError",
     "OutOfRangeError",
     "PipelineUse",
@@ -243,6 +245,7 @@ __all__ = [
     "ShaderCompileWarning",
     "ShaderModule",
     "ShaderStatistics",
+    "Snapshot",
     "StridedView",
     "Tensor",
     "TensorDataTypes",
@@ -318,6 +321,7 @@ _LATER = {
     "_device.handles": ("VkHandles",),
     "_memory.strided": ("StridedView",),
     "_profiling.benchmark": ("Benchmark", "benchmark"),
+    "_debugging.values": ("OperationValues", "Snapshot"),
     "_profiling.profile": ("Profile",),
     "_profiling.table": ("OperationTotal",),
     "_programs.program": ("Program", "ProgramEntry", "load_program"),

@@ -45,6 +45,18 @@ def set_package(folder: str) -> None:
 def note_span(kind: str, text: _Text, begin: int) -> None:
     """A span of this thread from `begin` to now, if somebody notes spans."""
 
+class ValueReader(_Object):
+    """Looks at the values of operations, from now until `end` or its own end: each submission waits."""
+
+    def __init__(self, context: Context) -> None: ...
+    def take(self) -> list[dict[str, Any]]:
+        """The runs since the last call: "label", "line", "submission", "parts" (each (memory, first byte,
+        end, bytes)) and "operations" (each (name, line, uses)); a use is (number of the part before, after,
+        whether the operation reads it).
+        """
+
+    def end(self) -> None: ...
+
 class ProfileReader(_Object):
     """Notes what the device runs, from now until `end` or its own end."""
 
@@ -436,6 +448,10 @@ class _Bytes(_Memory):
 
     def write_runs(self, data: np.ndarray, offset: int, length: int, axes: Sequence[tuple[int, int]]) -> None:
         """Like `write`, for a strided part (see `read_runs`). Writes no byte beside the runs."""
+
+    @property
+    def identity(self) -> int:
+        """The same for a buffer and its views, and for no other memory that lives."""
 
     @property
     def vk_buffer(self) -> int: ...

@@ -5,7 +5,7 @@ The native core throws errors with a kind; the bindings call `from_native` to cr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -255,6 +255,43 @@ class DeviceLostError(KomputeError):
     """The device stopped and its contents are lost; a new Manager is needed."""
 
     code = ErrorCode.UNAVAILABLE
+
+
+class NonFiniteError(KomputeError, FloatingPointError):
+    """An operation wrote a NaN or an infinity, and the Manager was opened with ``debug="nans"``.
+
+    >>> with kp.Manager(debug="nans") as debugged:
+    ...     zeros = debugged.zeros(3)
+    ...     try:
+    ...         kp.ops.divide(1, zeros)
+    ...     except kp.errors.NonFiniteError as error:
+    ...         error.operation, error.index
+    ('divide', (0,))
+    """
+
+    code = ErrorCode.OUT_OF_RANGE
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        operation: str = "",
+        tensor: Any = None,
+        index: tuple[int, ...] = (),
+        inputs: Mapping[str, Any] | None = None,
+        line: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.operation: str = operation
+        """The name of the operation."""
+        self.tensor: Any = tensor
+        """The tensor that it wrote."""
+        self.index: tuple[int, ...] = index
+        """The place of the first such element."""
+        self.inputs: dict[str, Any] = dict(inputs or {})
+        """The numbers that the operation read at that place, by the tensors' names."""
+        self.line: str = line
+        """The line that recorded the operation, else that of the submission: "file.py:12"; "" if unknown."""
 
 
 class AbortedError(KomputeError):

@@ -38,6 +38,7 @@ class ManagerOptions(TypedDict, total=False):
     """The most memory to take from the driver."""
     memory_idle_limit: SizeLike | None
     """The most memory to keep when nothing uses it."""
+    debug: str | Iterable[str] | None
     memory_debug: bool | None
     """Puts guard bytes around memory."""
     force_staging: bool | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from .. import _native
 from .._base.arrays import as_index
@@ -40,6 +40,13 @@ _AXES = "xyz"
 _MOST_GROUPS = 2**32 - 1  # the most that Vulkan's commands can count
 
 
+class Tensors(Protocol):
+    """Is told of each tensor and image that is made."""
+
+    def add(self, memory: Any) -> None:
+        """A new one."""
+
+
 class Device:
     """An open device: its properties and limits, enabled extensions and features, memory, and Vulkan handles.
 
@@ -57,6 +64,7 @@ class Device:
         "_max_groups",
         "_native",
         "_scratch",
+        "_tensors",
         "_values",
         "_watch",
     )
@@ -70,6 +78,7 @@ class Device:
     _max_groups: tuple[int, int, int]
     _native: Context
     _scratch: dict[str, Any]  # pools by kind
+    _tensors: Tensors | None  # those that live, if values are looked at
     _values: dict[str, Any]  # of the options
     # None if nothing reports messages, so that calls do not pay for a look-up.
     _watch: Callable[..., None] | None
@@ -138,13 +147,16 @@ class Device:
         self._families = weakref.WeakSet()
         devices.add(self)
         self._scratch = {}
+        self._tensors = None
         self._config = ConfigReport((wanted, *report))
         self._values = {each.name: each.value for each in self._config}
         self._info = info
         self._device_name = info["device_name"]
         self._max_groups = tuple(info["max_work_group_count"])
         self._diagnostics = Diagnostics(native, resolved.strict)
-        watched = native.validation or resolved.memory_debug
+        watched = native.validation or resolved.memory_debug or bool(resolved.debug)
+        if resolved.debug:
+            self._values["tuning"] = "off"  # measurements are submissions, too
         self._watch = self._diagnostics.report if watched else None
         self._diagnostics.log_notes()
         if self._watch is not None:

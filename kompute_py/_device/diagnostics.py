@@ -8,6 +8,7 @@ caused them.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 
 from .. import _native
 from .._base.errors import ValidationError
@@ -21,11 +22,13 @@ _LEVELS = {"error": 40, "warning": 30, "info": 20}
 class Diagnostics:
     """The messages of one Manager."""
 
-    __slots__ = ("__weakref__", "_context", "_strict")
+    __slots__ = ("__weakref__", "_context", "_strict", "more")
 
     def __init__(self, context: _native.Context, strict: bool) -> None:
         self._context = context
         self._strict = strict
+        self.more: Callable[[bool], None] | None = None
+        """Further reports, before the messages: of debugging. It raises only if it may."""
 
     def watch(self) -> None:
         """Makes errors log the earlier messages before they are raised."""
@@ -47,6 +50,8 @@ class Diagnostics:
 
         In strict mode, raises ValidationError if they include errors.
         """
+        if self.more is not None:
+            self.more(can_raise)
         messages = self._context.drain_messages()
         if not messages:
             return

@@ -54,6 +54,7 @@ class Options(NamedTuple):
     memory_block_size: int
     memory_limit: int
     memory_idle_limit: int | None
+    debug: tuple[str, ...]
     memory_debug: bool
     force_staging: bool
     force_non_coherent: bool
@@ -81,6 +82,24 @@ def _to_bool(value: Any, source: str) -> bool:
     except Exception:  # an array's comparison has no truth value
         pass
     raise ArgumentTypeError(f"{source} is {shown(value)}; use True or False")
+
+
+_DEBUG_WORDS = ("nans", "values", "record=FOLDER")
+
+
+def _to_debug(value: Any, source: str) -> tuple[str, ...]:
+    """Words from a list, or from text separated by commas."""
+    given = value.split(",") if isinstance(value, str) else string_tuple(value, source)
+    words = tuple(word.strip() for word in given if word.strip())
+    for word in words:
+        key, equals, rest = word.partition("=")
+        if not any(each.partition("=")[:2] == (key, equals) for each in _DEBUG_WORDS) or (
+            equals and not rest
+        ):
+            raise InvalidArgumentError(
+                f"{source} has {shown(word)}; it takes {', '.join(_DEBUG_WORDS)}, separated by commas"
+            )
+    return words
 
 
 def _to_names(value: Any, source: str) -> tuple[str, ...]:
@@ -196,6 +215,15 @@ _OPTIONS: dict[str, Option] = {
         "None: a few blocks stay, at most `memory_block_size` of each kind, so that loops need no new ones.",
         as_bytes,
         lambda: None,
+    ),
+    "debug": Option(
+        'Looks at operations while they run: words in a list, or text separated by commas. "nans": a call '
+        'whose operation writes a NaN or an infinity raises NonFiniteError. "record=FOLDER": each '
+        'operation\'s results are written to that folder, for `kompute-py diff`. "values": `mgr.watch` can '
+        "be used. With any of them, each submission waits until it is done, operations are not tuned, and a "
+        "recording needs host memory for the inputs and results of all its operations.",
+        _to_debug,
+        tuple,
     ),
     "memory_debug": Option(
         "Put guard bytes around host-visible memory, check them on release, and poison released memory.",

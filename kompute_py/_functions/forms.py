@@ -194,6 +194,7 @@ class Calls:
     def __init__(self, manager: Manager, ended: Callable[[int], None], table: _native.CallTable) -> None:
         number = id(manager)
         self.table = table
+        self.watch: Callable[..., None] | None = manager._watch
         manager._families.add(self)
         self.reference: weakref.ref[Manager] = weakref.ref(manager, lambda _: ended(number))
         properties = manager.get_device_properties()

@@ -151,6 +151,8 @@ class Function:
             if calls is not None:
                 result = calls.table.call(args, named)
                 if result is not NotImplemented:
+                    if calls.watch is not None:
+                        calls.watch()
                     return result
             if "wait" not in named and "signal" not in named:
                 return self._general(True, args, **named)
@@ -348,6 +350,8 @@ class Function:
                 fence = calls.table.submit(args, named, order)
                 manager = calls.reference()
                 if fence is not NotImplemented and manager is not None:
+                    if calls.watch is not None:
+                        calls.watch()
                     return fence_of(fence, manager)
             return self._submitted(args, order, **named)
         except KomputeError as error:
@@ -372,7 +376,10 @@ class Function:
             named = named if out is None else {**named, "out": out}
             given = self._prepared.memory(values, outs)
             prepared.calls.table.remember(args, named, prepared.form.native, given, prepared.push)
-        return submit_stream(prepared.manager, stream_of(prepared.manager, parts), order)
+        fence = submit_stream(prepared.manager, stream_of(prepared.manager, parts), order)
+        if prepared.calls.watch is not None:
+            prepared.calls.watch()
+        return fence
 
     def _recorded(
         self, values: list[Any], outs: tuple[Any, ...], title: str = ""

@@ -5,6 +5,7 @@ Some 900 lines because each method has a docstring of its own, and some have ove
 
 from __future__ import annotations
 
+import os
 import sys
 import weakref
 from collections.abc import Callable, Iterable
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
         SamplerOptions,
         ShaderSource,
     )
+    from .._debugging.values import OperationValues
     from .._device.annotations import DeviceLike, ManagerOptions
     from .._kernels.kernel import Kernel
     from .._memory.memory import ScalarType
@@ -135,6 +137,8 @@ class Manager(Device):
     - `tuning`: "auto" (default) lets custom operations measure their variants at a first call of a kind,
       "stored" takes only choices that were kept, "off" always the first variant; `tuning_dir`: the folder of
       the choices, "" for none (see `kp.tune`).
+    - `debug` looks at operations while they run: "nans", "values", "record=FOLDER", separated by commas (see
+      `watch`).
     - `profile`: the file for a trace of all that the Manager runs, "" for none (see `profile`).
     - `visible_devices` hides and orders devices (see `kp.list_devices`).
     - `shader_cache_dir` ("" for none) and `shader_cache_size` (default 128 MiB, 0 for none): the cache of
@@ -236,6 +240,10 @@ class Manager(Device):
             from .._profiling.scripts import begin
 
             begin(self, trace)
+        if words := self._setting("debug"):
+            from .._debugging.watching import begin_debugging
+
+            begin_debugging(self, words)
 
     # -- tensors ---------------------------------------------------------------------------------------------
 
@@ -875,6 +883,35 @@ class Manager(Device):
         from .._profiling.profile import Profile  # late, because few scripts need it
 
         return Profile(self, operations)
+
+    def watch(
+        self,
+        sink: Callable[[OperationValues], object] | str | os.PathLike[str],
+        tensors: Iterable[Tensor] | None = None,
+    ) -> AbstractContextManager[None]:
+        """For ``with mgr.watch(print):``: looks at what each operation inside of the block reads and writes.
+
+        `sink` is called with a `kp.OperationValues` for each operation, after the call that ran it, in the
+        order of the operations; what it raises, that call raises. Or `sink` is a folder, which is made: each
+        operation's results are written there, for ``kompute-py diff``. With `tensors`, only operations that
+        use one of them are looked at.
+
+        The Manager must have been opened with ``debug="values"`` (or another word of `debug`), which lists
+        the price. Images, memory that an operation does not declare, and what is not a Tensor's are not seen;
+        of an `OpRepeat`, the values after the last repetition.
+
+        Raises FailedPreconditionError if the Manager was opened otherwise, is destroyed, or is profiled;
+        ArgumentTypeError if `sink` or `tensors` are something else; OSError if the folder cannot be made.
+
+        >>> with kp.Manager(debug="values") as debugged:
+        ...     t = debugged.zeros(3)
+        ...     with debugged.watch(lambda values: print(values.operation, values.outputs)):
+        ...         _ = debugged.sequence().record(kp.OpFill([t], 1)).eval()
+        OpFill {'tensor 1': array([1., 1., 1.], dtype=float32)}
+        """
+        from .._debugging.watching import watching
+
+        return watching(self, sink, tensors)
 
     # -- life ------------------------------------------------------------------------------------------------
 

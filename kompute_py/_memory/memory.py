@@ -139,6 +139,8 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
         # A weak reference: the view's base is this object, so a strong one would be a cycle.
         self._view: weakref.ref[np.ndarray[Any, np.dtype[Scalar]]] | None = None
         self._host: object = None
+        if manager._tensors is not None:
+            manager._tensors.add(self)
 
     def _describe(self) -> str:
         name = self._native.name

@@ -260,6 +260,7 @@ std::shared_ptr<Buffer> share_buffer(const Context& context, uint64_t nbytes, in
 
 void bind_memory(py::module_& m) {
     py::class_<Resource, std::shared_ptr<Resource>>(m, "Memory")
+        .def_property_readonly("identity", [](const Resource& r) { return reinterpret_cast<uintptr_t>(&r); })
         .def_property_readonly("nbytes", &Resource::nbytes)
         .def_property_readonly("memory_type",
                                [](const Resource& r) { return static_cast<int>(r.memory_type()); })
@@ -417,6 +418,8 @@ void bind_memory(py::module_& m) {
                                    const auto start = reinterpret_cast<uintptr_t>(v.buffer().mapped());
                                    return start ? start + v.offset() : 0;
                                })
+        .def_property_readonly("identity",
+                               [](const BufferView& v) { return reinterpret_cast<uintptr_t>(&v.buffer()); })
         .def_property_readonly("vk_offset", &BufferView::offset)
         .def_property_readonly("vk_size", &BufferView::size)
         .def_property_readonly("vk_device_address", [](const BufferView& v) -> uint64_t {

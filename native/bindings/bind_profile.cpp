@@ -18,7 +18,8 @@ public:
     ProfileReader(const Context& context, bool operations) : device_(context.shared()) {
         device_->require_open("profile");
         const Unlocked unlocked;
-        first_ = device_->begin_profile(user_line, operations);
+        first_ = device_->begin_profile(user_line,
+                                        operations ? ProfilerLooks::operations : ProfilerLooks::sequences);
     }
     ProfileReader(const ProfileReader&) = delete;
     ProfileReader& operator=(const ProfileReader&) = delete;
@@ -60,6 +61,55 @@ private:
     size_t last_ = 0;
     bool ended_ = false;
 };
+
+// Looks at the values of a device's operations, from its construction to end(), or to its own end.
+class ValueReader {
+public:
+    explicit ValueReader(const Context& context) : device_(context.shared()) {
+        device_->require_open("look at values");
+        const Unlocked unlocked;
+        (void)device_->begin_profile(user_line, ProfilerLooks::values);
+    }
+    ValueReader(const ValueReader&) = delete;
+    ValueReader& operator=(const ValueReader&) = delete;
+    ~ValueReader() { end(); }
+
+    [[nodiscard]] std::vector<ProfiledRun> take() {
+        return ended_ || device_->foreign() ? std::vector<ProfiledRun>() : device_->take_values();
+    }
+    void end() noexcept {
+        if (!ended_ && !device_->foreign()) device_->end_profile();
+        ended_ = true;
+    }
+
+private:
+    std::shared_ptr<Device> device_;
+    bool ended_ = false;
+};
+
+py::dict described_values(const ProfiledRun& run) {
+    const ValueCopies& values = *run.what->values;
+    py::list parts;
+    for (const auto& part : values.parts)
+        parts.append(py::make_tuple(
+            std::static_pointer_cast<Resource>(part.memory), part.begin, part.end,
+            py::bytes(reinterpret_cast<const char*>(run.values.data() + part.at), part.end - part.begin)));
+    py::list operations;
+    for (size_t i = 0; i < values.operations.size(); ++i) {
+        py::list uses;
+        for (const auto& use : values.operations[i])
+            uses.append(py::make_tuple(use.before, use.after, use.reads));
+        const auto& operation = run.what->operations[i];
+        operations.append(py::make_tuple(operation.name, operation.line, uses));
+    }
+    py::dict result;
+    result["label"] = run.what->label;
+    result["line"] = run.line;
+    result["submission"] = run.submission;
+    result["parts"] = parts;
+    result["operations"] = operations;
+    return result;
+}
 
 py::dict described(const ProfiledRun& run) {
     py::list operations;
@@ -103,6 +153,15 @@ void bind_profile(py::module_& m) {
                 HostSpans::note({std::move(kind), std::move(text), begin, host_clock(), this_thread()});
         },
         py::arg("kind"), py::arg("text"), py::arg("begin"));
+    py::class_<ValueReader>(m, "ValueReader")
+        .def(py::init<const Context&>(), py::arg("context"))
+        .def("take",
+             [](ValueReader& reader) {
+                 py::list runs;
+                 for (const ProfiledRun& run : reader.take()) runs.append(described_values(run));
+                 return runs;
+             })
+        .def("end", &ValueReader::end);
     py::class_<ProfileReader>(m, "ProfileReader")
         .def(py::init<const Context&, bool>(), py::arg("context"), py::arg("operations"))
         .def("settle", &ProfileReader::settle)

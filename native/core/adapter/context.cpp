@@ -4,6 +4,8 @@
 #include "base/error.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstring>
 #include <map>
 
@@ -263,6 +265,52 @@ void DeviceContext::note_lost_work(const std::string& work) {
     if (lost_work_.empty()) lost_work_ = work;
 }
 
+std::string DeviceContext::lost_device() {
+    {
+        const std::lock_guard lock(lost_mutex_);
+        if (!lost_device_.empty()) return lost_device_;
+    }
+    std::string text = std::string("The device is '") + physical_.properties.deviceName + "'";
+    if (const std::string queues = progress(); !queues.empty()) text += " (" + queues + ")";
+    text += fault();
+    const std::lock_guard lock(lost_mutex_);
+    if (lost_device_.empty()) lost_device_ = std::move(text);
+    return lost_device_;
+}
+
+std::string DeviceContext::fault() const {
+    if (!enabled_ || !enabled_->fault.deviceFault || !table_.vkGetDeviceFaultInfoEXT) return {};
+    VkDeviceFaultCountsEXT counts{VK_STRUCTURE_TYPE_DEVICE_FAULT_COUNTS_EXT};
+    if (table_.vkGetDeviceFaultInfoEXT(handle_, &counts, nullptr) != VK_SUCCESS) return {};
+    counts.vendorBinarySize = 0;
+    std::vector<VkDeviceFaultAddressInfoEXT> addresses(counts.addressInfoCount);
+    std::vector<VkDeviceFaultVendorInfoEXT> vendor(counts.vendorInfoCount);
+    VkDeviceFaultInfoEXT info{VK_STRUCTURE_TYPE_DEVICE_FAULT_INFO_EXT};
+    info.pAddressInfos = addresses.data();
+    info.pVendorInfos = vendor.data();
+    const VkResult result = table_.vkGetDeviceFaultInfoEXT(handle_, &counts, &info);
+    if (result != VK_SUCCESS && result != VK_INCOMPLETE) return {};
+    std::string text = std::string(". The driver says: ") + info.description;
+    const auto hex = [](uint64_t number) {
+        std::array<char, 24> digits{};
+        std::snprintf(digits.data(), digits.size(), "0x%llx", static_cast<unsigned long long>(number));
+        return std::string(digits.data());
+    };
+    for (size_t i = 0; i < counts.addressInfoCount && i < addresses.size(); ++i) {
+        const auto& each = addresses[i];
+        const char* kind =
+            each.addressType == VK_DEVICE_FAULT_ADDRESS_TYPE_READ_INVALID_EXT      ? "invalid read"
+            : each.addressType == VK_DEVICE_FAULT_ADDRESS_TYPE_WRITE_INVALID_EXT   ? "invalid write"
+            : each.addressType == VK_DEVICE_FAULT_ADDRESS_TYPE_EXECUTE_INVALID_EXT ? "invalid execution"
+                                                                                   : "instruction";
+        text += std::string("; ") + kind + " at " + hex(each.reportedAddress);
+    }
+    for (size_t i = 0; i < counts.vendorInfoCount && i < vendor.size(); ++i)
+        text += std::string("; ") + vendor[i].description + " (" + hex(vendor[i].vendorFaultCode) + ", " +
+                hex(vendor[i].vendorFaultData) + ")";
+    return text;
+}
+
 std::string DeviceContext::lost_work() const {
     const std::lock_guard lock(lost_mutex_);
     return lost_work_;
@@ -274,8 +322,9 @@ void DeviceContext::throw_lost(const char* call, const std::string& what) {
         throw_vk(VK_ERROR_DEVICE_LOST, call, what);
     } catch (const Error& error) {
         const std::string work = lost_work();
-        if (work.empty()) throw;
-        throw Error(error.kind(), std::string(error.what()) + ". It was lost during " + work,
+        throw Error(error.kind(),
+                    std::string(error.what()) + ". " + lost_device() +
+                        (work.empty() ? "" : ". It was lost during " + work),
                     error.vk_result());
     }
 }

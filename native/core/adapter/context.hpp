@@ -163,6 +163,8 @@ protected:
     [[nodiscard]] const std::vector<QueuePlace>& queue_places() const noexcept { return queue_places_; }
     // The device is lost and will never finish its work.
     virtual void was_lost() noexcept {}
+    // How far each queue came, for the error of a lost device.
+    [[nodiscard]] virtual std::string progress() const { return {}; }
     // True if the VkDevice is somebody else's.
     [[nodiscard]] bool borrowed() const noexcept { return borrowed_; }
     // Returns true if it was open until now.
@@ -179,6 +181,11 @@ private:
     void enable(const std::function<bool(const char*)>& wanted);
     void took(VkDevice device, std::vector<std::string> extensions);
     [[nodiscard]] std::vector<QueuePlace> plan_queues(const std::vector<uint32_t>& families);
+
+    // The lost device: its name, how far its queues came, and the driver's words. It stays as it was first.
+    [[nodiscard]] std::string lost_device();
+    // The driver's words about its loss (VK_EXT_device_fault); empty if nothing.
+    [[nodiscard]] std::string fault() const;
 
     std::shared_ptr<void> owner_;  // of a borrowed device; goes last
     bool borrowed_ = false;
@@ -206,6 +213,7 @@ private:
     std::atomic<bool> lost_{false};
     mutable RankedMutex lost_mutex_{LockRank::lost_work};
     std::string lost_work_;
+    std::string lost_device_;
     // Null without VK_EXT_debug_utils.
     PFN_vkSetDebugUtilsObjectNameEXT set_name_ = nullptr;
     PFN_vkCmdBeginDebugUtilsLabelEXT begin_label_ = nullptr;

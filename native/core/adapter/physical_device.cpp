@@ -107,6 +107,7 @@ void each_feature(Chain& chain, Visit&& visit) {
     visit("robustBufferAccess2", chain.robustness2.robustBufferAccess2);
     visit("computeDerivativeGroupQuads", chain.derivatives.computeDerivativeGroupQuads);
     visit("computeDerivativeGroupLinear", chain.derivatives.computeDerivativeGroupLinear);
+    visit("deviceFault", chain.fault.deviceFault);
     visit("cooperativeMatrix", chain.cooperative_matrix.cooperativeMatrix);
     visit("cooperativeMatrixRobustBufferAccess",
           chain.cooperative_matrix.cooperativeMatrixRobustBufferAccess);
@@ -152,6 +153,7 @@ FeatureChain::FeatureChain(uint32_t api_version, const std::vector<std::string>&
     link_extension(derivatives, contains(available, compute_derivatives_extension)
                                     ? compute_derivatives_extension
                                     : VK_NV_COMPUTE_SHADER_DERIVATIVES_EXTENSION_NAME);
+    link_extension(fault, VK_EXT_DEVICE_FAULT_EXTENSION_NAME);
     link_extension(cooperative_matrix, cooperative_matrix_extension);
     for (const char* name : shader_extensions)
         if (contains(available, name)) extensions_.push_back(name);

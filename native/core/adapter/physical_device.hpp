@@ -59,6 +59,7 @@ public:
     // The extension of KHR has the same structure.
     VkPhysicalDeviceComputeShaderDerivativesFeaturesNV derivatives{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COMPUTE_SHADER_DERIVATIVES_FEATURES_NV};
+    VkPhysicalDeviceFaultFeaturesEXT fault{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT};
     CooperativeMatrixFeatures cooperative_matrix;
 
     // Extensions that must be enabled for the structs in the chain.

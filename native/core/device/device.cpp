@@ -304,13 +304,28 @@ void Device::outdate_recordings() {
     for (const auto& stream : streams) stream->outdate();
 }
 
-size_t Device::begin_profile(std::function<std::string()> line, bool operations) {
+std::string Device::progress() const {
+    std::string text;
+    for (size_t i = 0; i < queues_.size(); ++i) {
+        const Queue& queue = *queues_[i];
+        text += (i ? ", queue " : "queue ") + std::to_string(i) + ": " + std::to_string(queue.known()) +
+                " of " + std::to_string(queue.promised()) + " submissions ended";
+    }
+    return text;
+}
+
+size_t Device::begin_profile(std::function<std::string()> line, ProfilerLooks looks) {
     {
         const std::lock_guard lock(graph_mutex_);
-        if (profiler_ && profiler_->times_operations() != operations)
+        if (profiler_ && (looks == ProfilerLooks::values || profiler_->looks() == ProfilerLooks::values))
+            throw Error(ErrorKind::failed_precondition,
+                        "A Manager is profiled, or somebody looks at the values of its operations "
+                        "(Manager(debug=...), mgr.watch): do one after the other");
+        if (profiler_ && profiler_->looks() != looks)
             throw Error(ErrorKind::failed_precondition,
                         std::string("This Manager is being profiled already, with operations=") +
-                            (operations ? "False" : "True") + ": give the inner profile the same");
+                            (looks == ProfilerLooks::operations ? "False" : "True") +
+                            ": give the inner profile the same");
         if (profiler_) {
             ++profile_readers_;
             return profiler_->count();
@@ -318,7 +333,7 @@ size_t Device::begin_profile(std::function<std::string()> line, bool operations)
         std::vector<Queue*> queues;
         for (const auto& queue : queues_) queues.push_back(queue.get());
         profiler_ = std::make_shared<Profiler>(
-            *this, std::move(queues), [this] { return memory_->used(); }, std::move(line), operations);
+            *this, std::move(queues), [this] { return memory_->used(); }, std::move(line), looks);
         profile_readers_ = 1;
         note_lines();
     }
@@ -344,6 +359,8 @@ size_t Device::profiled_runs() {
 void Device::settle_profile() noexcept {
     if (const auto profiler = held_profiler(); profiler && !lost()) profiler->settle();
 }
+
+std::vector<ProfiledRun> Device::take_values() { return held_profiler()->take_values(); }
 
 ProfiledRuns Device::profiled(size_t first, size_t last) { return held_profiler()->take(first, last); }
 

@@ -28,6 +28,8 @@ namespace kp {
 class InitialWork;
 class PipelineStore;
 class Profiler;
+enum class ProfilerLooks : uint8_t;
+struct ProfiledRun;
 struct ProfiledRuns;
 class SamplerStore;
 class Staging;
@@ -111,14 +113,16 @@ public:
     // Null if nobody profiles. Under the graph mutex.
     [[nodiscard]] Profiler* profiler() const noexcept { return profiler_.get(); }
     // Begins to profile (see device/profiler.hpp), or joins who does, and returns the number of the next run.
-    // Recordings that were built before are built again. Throws if others profile with another `operations`.
-    [[nodiscard]] size_t begin_profile(std::function<std::string()> line, bool operations);
+    // Recordings that were built before are built again. Throws if others look at something else.
+    [[nodiscard]] size_t begin_profile(std::function<std::string()> line, ProfilerLooks looks);
     // The number of runs so far; first contents of objects are submitted before.
     [[nodiscard]] size_t profiled_runs();
     // Reads the times of the profiled work that is done. Does nothing if nobody profiles.
     void settle_profile() noexcept;
     // The runs from `first` to `last`, as settled.
     [[nodiscard]] ProfiledRuns profiled(size_t first, size_t last);
+    // Of a profiler of values.
+    [[nodiscard]] std::vector<ProfiledRun> take_values();
     // Never waits. The last reader ends the profile; the others leave it as it is.
     void end_profile() noexcept;
 
@@ -163,6 +167,7 @@ private:
     // Waits for all submitted work, even if the driver's wait fails.
     void see_through() noexcept;
     void was_lost() noexcept override { deliveries_.abandon(); }
+    [[nodiscard]] std::string progress() const override;
     // Runs before any other thread can use the objects of the work that InitialWork handed over and that
     // ends at `end`.
     void order_after_initial_work(Point end);

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <span>
+#include <utility>
 
 namespace kp {
 namespace {
@@ -93,12 +94,12 @@ std::vector<uint64_t> TimestampQueries::ticks() const {
 // -- attaching ----------------------------------------------------------------------------------------------
 
 Profiler::Profiler(const DeviceContext& device, std::vector<Queue*> queues, std::function<uint64_t()> memory,
-                   std::function<std::string()> line, bool operations)
+                   std::function<std::string()> line, ProfilerLooks looks)
     : device_(device),
       queues_(std::move(queues)),
       memory_(std::move(memory)),
       line_(std::move(line)),
-      operations_(operations) {
+      looks_(looks) {
     {
         const std::lock_guard lock(attached().mutex);
         for (const Queue* queue : queues_) attached().list.push_back({queue->handle(), queue, this});
@@ -153,6 +154,7 @@ VkResult Profiler::note(const Queue& queue, const VkSubmitInfo& info, VkFence fe
     VkSubmitInfo submitted = info;
     const auto pass_on = [&] { return device_.vk().vkQueueSubmit(queue.handle(), 1, &submitted, fence); };
     if (measures_clock) return pass_on();
+    if (looks_ == ProfilerLooks::values) return note_values(queue, info, fence);
     const std::lock_guard lock(mutex_);
     const size_t first = runs_.size();
     std::vector<VkCommandBuffer> framed;
@@ -184,6 +186,41 @@ VkResult Profiler::note(const Queue& queue, const VkSubmitInfo& info, VkFence fe
         runs_[i].submit_end = end;
     }
     return result;
+}
+
+VkResult Profiler::note_values(const Queue& queue, const VkSubmitInfo& info, VkFence fence) {
+    std::vector<std::shared_ptr<const Profiled>> ran;
+    {
+        const std::lock_guard lock(mutex_);
+        for (const VkCommandBuffer commands : std::span(info.pCommandBuffers, info.commandBufferCount))
+            if (const auto found = listed_.find(commands); found != listed_.end())
+                ran.push_back(found->second.what);
+    }
+    // Other threads may have to submit what this work waits for, so no lock of the profiler is held.
+    const VkResult result = device_.vk().vkQueueSubmit(queue.handle(), 1, &info, fence);
+    if (result != VK_SUCCESS || ran.empty()) return result;
+    if (device_.vk().vkQueueWaitIdle(queue.handle()) != VK_SUCCESS) return result;  // the next wait raises
+    const std::string line = line_ ? line_() : std::string();
+    const std::lock_guard lock(mutex_);
+    for (auto& what : ran) try {
+            ProfiledRun run;
+            run.family = queue.family();
+            run.queue = queue.index();
+            run.submission = submissions_;
+            run.thread = this_thread();
+            run.line = line;
+            run.values = what->values->take(device_);
+            run.what = std::move(what);
+            runs_.push_back(std::move(run));
+        } catch (const std::exception&) {  // no memory: nobody sees these values
+        }
+    ++submissions_;
+    return result;
+}
+
+std::vector<ProfiledRun> Profiler::take_values() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(runs_, {});
 }
 
 std::vector<VkCommandBuffer> Profiler::add(const Queue& queue, const VkSubmitInfo& info, ProfiledRun run) {

@@ -10,6 +10,10 @@
 // before are made stale when the profiler comes, and again when it goes. Other submissions (transfers, first
 // contents of objects) run between two small command buffers of the profiler's that write one timestamp each.
 //
+// Values. A profiler of values measures nothing: streams that are built while it is attached copy what their
+// operations use (device/value_copies.hpp), and each submission of one waits until the device is done, so
+// that its values can be taken.
+//
 // A stream runs one submission at a time, so its timestamps are read before its next one, and at the end.
 // The clocks. Timestamps become times of the host's clock by one offset for each device, measured at the end:
 // VK_EXT_calibrated_timestamps where the device has it, else by submissions of one timestamp each.
@@ -18,6 +22,7 @@
 #include "adapter/context.hpp"
 #include "base/host_span.hpp"
 #include "base/ranked.hpp"
+#include "device/value_copies.hpp"
 #include "sync/queue.hpp"
 
 #include <array>
@@ -77,9 +82,11 @@ struct Profiled {
     std::string label;
     std::vector<ProfiledOperation> operations;
     std::shared_ptr<const TimestampQueries> queries;  // null: it is not timed
+    std::shared_ptr<const ValueCopies> values;        // null: nobody looks at them
 
     // The timestamp after the first `index` of a recording's `count` operations; one for each of ours.
     void stamp(VkCommandBuffer commands, size_t index, size_t count) const {
+        if (!queries) return;
         if (operations.size() == count) {
             queries->stamp(commands, static_cast<uint32_t>(index));
             return;
@@ -98,9 +105,10 @@ struct ProfiledRun {
     uint64_t submit_begin = 0;  // host_clock()
     uint64_t submit_end = 0;
     uint64_t thread = 0;
-    std::string line;             // of the user's code, that submitted it; empty if unknown
-    std::vector<uint64_t> times;  // of each timestamp: in ticks, and from take() on the host's clock
-    uint64_t memory = 0;          // bytes of device memory in use at the submission
+    std::string line;               // of the user's code, that submitted it; empty if unknown
+    std::vector<uint64_t> times;    // of each timestamp: in ticks, and from take() on the host's clock
+    uint64_t memory = 0;            // bytes of device memory in use at the submission
+    std::vector<std::byte> values;  // see ValueCopies
 };
 
 struct ProfiledRuns {
@@ -109,13 +117,18 @@ struct ProfiledRuns {
     bool calibrated = false;
 };
 
+enum class ProfilerLooks : uint8_t {
+    operations,  // streams write timestamps between their operations
+    sequences,   // ... only before the first and after the last
+    values,
+};
+
 class Profiler {
 public:
-    // `line`: the user's line that this thread is in; called under locks, so it must not wait. `operations`:
-    // whether streams write timestamps between their operations, or only before the first and after the last.
-    // `memory`: the bytes of device memory in use.
+    // `line`: the user's line that this thread is in; called under locks, so it must not wait. `memory`: the
+    // bytes of device memory in use.
     Profiler(const DeviceContext& device, std::vector<Queue*> queues, std::function<uint64_t()> memory,
-             std::function<std::string()> line, bool operations);
+             std::function<std::string()> line, ProfilerLooks looks);
     Profiler(const Profiler&) = delete;
     Profiler& operator=(const Profiler&) = delete;
     // Only after detach(), and when all work is done that was submitted before it.
@@ -123,7 +136,7 @@ public:
     // Submissions go to the driver again. Call it before another profiler is made for these queues.
     void detach() noexcept;
 
-    [[nodiscard]] bool times_operations() const noexcept { return operations_; }
+    [[nodiscard]] ProfilerLooks looks() const noexcept { return looks_; }
     // Lists what a stream is about to record into `commands`. Under the graph mutex.
     void list(VkCommandBuffer commands, std::shared_ptr<const Profiled> what);
     // The stream is about to free its command buffer.
@@ -134,6 +147,8 @@ public:
     // Reads the times of the runs that are done, and the clocks: with a few tiny submissions if the device
     // has no calibrated timestamps. Times that cannot be read are left out.
     void settle() noexcept;
+    // Of values: the runs since the last call.
+    [[nodiscard]] std::vector<ProfiledRun> take_values();
     // The runs from `first` to `last`, as settled.
     [[nodiscard]] ProfiledRuns take(size_t first, size_t last);
     // Around fork(): the list of the profiled queues stays whole.
@@ -185,6 +200,7 @@ private:
     [[nodiscard]] Moment now_of(Queue& queue) const;
     static VkResult submit(VkQueue queue, uint32_t count, const VkSubmitInfo* infos, VkFence fence);
     VkResult note(const Queue& queue, const VkSubmitInfo& info, VkFence fence);
+    VkResult note_values(const Queue& queue, const VkSubmitInfo& info, VkFence fence);
     // All under mutex_.
     // Adds the runs of a submission. Returns the command buffers to submit in place of its own; empty: its
     // own.
@@ -202,7 +218,7 @@ private:
     const std::vector<Queue*> queues_;
     const std::function<uint64_t()> memory_;
     const std::function<std::string()> line_;
-    const bool operations_;
+    const ProfilerLooks looks_;
     RankedMutex mutex_{LockRank::profiler};
     std::unordered_map<VkCommandBuffer, Listed> listed_;
     std::vector<ProfiledRun> runs_;

@@ -6,6 +6,7 @@
 #include "device/device.hpp"
 #include "device/profiler.hpp"
 #include "resource/resource.hpp"
+#include "run/plan_values.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -270,10 +271,11 @@ void Stream::begin_profiling() {
     const StreamPlan& plan = built_recording_.plan();
     auto what = std::make_shared<Profiled>();
     what->label = label();
-    if (!profiler->times_operations()) what->operations.push_back({label(), {}, 0, 0, {}});
+    const bool whole = profiler->looks() == ProfilerLooks::sequences;
+    if (whole) what->operations.push_back({label(), {}, 0, 0, {}});
     for (size_t i = 0; i < operations_.size(); ++i) {
         const auto [read, written] = plan.moved(plan.commands()[i]);
-        if (profiler->times_operations()) {
+        if (!whole) {
             const std::string* line = line_of(i);
             what->operations.push_back({operations_[i]->name(), operations_[i]->groups(), read, written,
                                         line ? *line : std::string()});
@@ -282,8 +284,11 @@ void Stream::begin_profiling() {
             what->operations.front().written += written;
         }
     }
-    what->queries = std::make_shared<const TimestampQueries>(
-        device(), queue_, static_cast<uint32_t>(what->operations.size()) + 1, "a profile");
+    if (profiler->looks() == ProfilerLooks::values)
+        what->values = plan_values(plan, device().memory());
+    else
+        what->queries = std::make_shared<const TimestampQueries>(
+            device(), queue_, static_cast<uint32_t>(what->operations.size()) + 1, "a profile");
     profiled_ = what;
     profiler->list(commands_->handle(), std::move(what));
 }
@@ -306,7 +311,11 @@ void Stream::record_commands() {
     };
     const BarrierPlan& barriers = built_recording_.barriers();
     if (timestamps_) timestamps_->queries().record_reset(commands);
-    if (profiled_) profiled_->queries->record_reset(commands);
+    if (profiled_ && profiled_->queries) profiled_->queries->record_reset(commands);
+    const auto copy_values = [&](uint32_t position) {
+        if (!profiled_ || !profiled_->values) return;
+        profiled_->values->record(device(), commands, position);
+    };
     recorder.barrier(barriers.head);
     // Written after all earlier submissions are done; otherwise the first operation's time would include
     // them.
@@ -316,6 +325,7 @@ void Stream::record_commands() {
         const Operation& operation = *operations_[i];
         for (; barrier != barriers.barriers.cend() && barrier->before == i; ++barrier)
             recorder.barrier(*barrier);
+        copy_values(i);
         const DeviceContext::Label label(device(), commands, operation.name(), line_of(i));
         if (operation.calls_out()) {
             {
@@ -330,6 +340,7 @@ void Stream::record_commands() {
         timestamp(i + 1);
     }
     for (; barrier != barriers.barriers.cend(); ++barrier) recorder.barrier(*barrier);
+    copy_values(static_cast<uint32_t>(operations_.size()));
     recorder.barrier(barriers.tail);
     lock.unlock();
     open.end();

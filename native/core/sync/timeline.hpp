@@ -82,6 +82,8 @@ public:
     [[nodiscard]] bool known_reached(uint64_t value) const noexcept {
         return completed_.load(std::memory_order_acquire) >= value;
     }
+    // The highest value that is known to be reached.
+    [[nodiscard]] uint64_t known() const noexcept { return completed_.load(std::memory_order_acquire); }
     // True if waiting is over: the value is reached or failed, or the device is lost.
     [[nodiscard]] bool passed(uint64_t value) noexcept;
     // The counter now. Throws if the device is lost.

@@ -188,6 +188,7 @@ struct Config {
     uint64_t max_wait_ms = 120000;            // an endless wait ends in VK_ERROR_DEVICE_LOST and a violation
     bool no_timeline = false;
     bool cooperative = false;  // VK_KHR_cooperative_matrix
+    bool fault = false;        // VK_EXT_device_fault
     bool trap_reads = false;   // see traps.cpp
     bool bare = false;         // only the features that Vulkan 1.2 demands, and no extension
     bool portability = false;  // VK_KHR_portability_subset

@@ -111,6 +111,27 @@ VKAPI_ATTR void VKAPI_CALL vkDestroyDevice(VkDevice handle, const VkAllocationCa
     retire(device);
 }
 
+VKAPI_ATTR VkResult VKAPI_CALL vkGetDeviceFaultInfoEXT(VkDevice handle, VkDeviceFaultCountsEXT* counts,
+                                                       VkDeviceFaultInfoEXT* info) {
+    KP_FAILABLE("vkGetDeviceFaultInfoEXT");
+    if (!from<Device>(handle)->lost) violation("vkGetDeviceFaultInfoEXT: the device is not lost");
+    if (!info) {
+        counts->addressInfoCount = 1;
+        counts->vendorInfoCount = 1;
+        counts->vendorBinarySize = 0;
+        return VK_SUCCESS;
+    }
+    std::snprintf(info->description, sizeof info->description, "the null device was told to end");
+    if (counts->addressInfoCount)
+        info->pAddressInfos[0] = {VK_DEVICE_FAULT_ADDRESS_TYPE_WRITE_INVALID_EXT, 0xdead0000, 16};
+    if (counts->vendorInfoCount) {
+        std::snprintf(info->pVendorInfos[0].description, sizeof info->pVendorInfos[0].description, "a test");
+        info->pVendorInfos[0].vendorFaultCode = 7;
+        info->pVendorInfos[0].vendorFaultData = 9;
+    }
+    return VK_SUCCESS;
+}
+
 namespace {
 VkQueue find_queue(VkDevice device, uint32_t family, uint32_t index, VkDeviceQueueCreateFlags flags) {
     for (Queue* queue : from<Device>(device)->queues)

@@ -122,6 +122,12 @@ void set_extensions(PhysicalDevice& device, const Config& config) {
         e.specVersion = version;
         device.extensions.push_back(e);
     }
+    if (config.fault) {
+        VkExtensionProperties e{};
+        std::snprintf(e.extensionName, sizeof e.extensionName, "VK_EXT_device_fault");
+        e.specVersion = 2;
+        device.extensions.push_back(e);
+    }
     if (config.portability) {
         VkExtensionProperties e{};
         std::snprintf(e.extensionName, sizeof e.extensionName, "VK_KHR_portability_subset");

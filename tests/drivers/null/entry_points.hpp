@@ -113,6 +113,7 @@
     DEVICE(vkDestroyQueryPool, 10) \
     DEVICE(vkGetQueryPoolResults, 10) \
     DEVICE(vkResetQueryPool, 12) \
+    DEVICE_EXT(vkGetDeviceFaultInfoEXT, "VK_EXT_device_fault") \
     DEVICE_EXT(vkGetCalibratedTimestampsEXT, kCalibrated) \
     DEVICE(vkCreateCommandPool, 10) \
     DEVICE(vkDestroyCommandPool, 10) \

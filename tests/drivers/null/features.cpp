@@ -188,6 +188,10 @@ void describe_features(PhysicalDevice& device, const Config& config) {
             shaderBufferFloat32Atomics, sparseImageFloat32AtomicAdd);
     KP_PART(Robustness2FeaturesEXT, ROBUSTNESS_2_FEATURES_EXT, all.robustness2, robustBufferAccess2,
             nullDescriptor);
+    if (config.fault) {
+        VkPhysicalDeviceFaultFeaturesEXT fault{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT};
+        device.feature_structs.push_back({fault.sType, {VK_TRUE, VK_FALSE}});
+    }
     // Headers of Debian 12 lack VK_KHR_cooperative_matrix: its struct by number, and its two features.
     if (config.cooperative)
         device.feature_structs.push_back({static_cast<VkStructureType>(1000506000), {VK_TRUE, VK_TRUE}});

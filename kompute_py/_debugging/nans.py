@@ -1,0 +1,78 @@
+"""The first operation that writes a NaN or an infinity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._base.errors import NonFiniteError
+
+if TYPE_CHECKING:
+    from .._base.annotations import Array
+    from .values import OperationValues, Snapshot
+
+
+class NanLooker:
+    """Raises NonFiniteError for an operation that wrote a NaN or an infinity."""
+
+    def look(self, values: OperationValues) -> None:
+        """Looks at the results."""
+        for snapshot in values.snapshots:
+            if not snapshot.written:
+                continue
+            wrong = ~_finite(snapshot.after)
+            if snapshot.read:  # what it may have left as it was
+                wrong &= ~_same(snapshot.before, snapshot.after)
+            if wrong.any():
+                raise _error(values, snapshot, np.flatnonzero(wrong))
+
+
+def _error(values: OperationValues, snapshot: Snapshot, places: Array) -> NonFiniteError:
+    tensor, place = snapshot.tensor, int(places[0])
+    index = _index(snapshot, place)
+    value = snapshot.after.reshape(-1)[place]
+    inputs = {}
+    for each in values.snapshots:
+        if each.read and each.before.size > place:
+            inputs[each.name] = each.before.reshape(-1)[place].item()
+    there = ", ".join(f"{name} {number}" for name, number in inputs.items())
+    shape = "x".join(map(str, snapshot.shape)) or "scalar"
+    several = "" if len(places) == 1 else f", and {len(places) - 1} more elements like it"
+    return NonFiniteError(
+        f"{values.place()} wrote {value} to {snapshot.name} ({snapshot.after.dtype}, {shape}) at "
+        f"{list(index)}{several}."
+        + (f" At that place it read: {there}." if there else " It read no tensor at that place.")
+        + ' Correct what leads to it, or open the Manager without debug="nans"',
+        operation=values.operation,
+        tensor=tensor,
+        index=index,
+        inputs=inputs,
+        line=values.line,
+    )
+
+
+def _index(snapshot: Snapshot, place: int) -> tuple[int, ...]:
+    return tuple(int(each) for each in np.unravel_index(snapshot.first + place, snapshot.shape))
+
+
+def _finite(array: Array) -> Array:
+    """Whether each element is finite; integers are."""
+    if array.dtype.kind in "fc":
+        return np.isfinite(array)
+    if array.dtype.kind == "V" and array.dtype.names is None and array.dtype.itemsize <= 2:
+        return np.isfinite(array.astype(np.float32))  # bfloat16 and its kin
+    if array.dtype.names is not None:
+        finite = np.ones(array.shape, bool)
+        for name in array.dtype.names:
+            inner = _finite(array[name])
+            finite &= inner.reshape(*array.shape, -1).all(axis=-1)
+        return finite
+    return np.ones(array.shape, bool)
+
+
+def _same(one: Array, other: Array) -> Array:
+    """Whether each element has the same bytes."""
+    item = one.dtype.itemsize
+    bytes_of = [np.ascontiguousarray(each).reshape(-1).view(np.uint8) for each in (one, other)]
+    return (bytes_of[0].reshape(-1, item) == bytes_of[1].reshape(-1, item)).all(axis=1).reshape(one.shape)

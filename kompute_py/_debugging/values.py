@@ -1,0 +1,302 @@
+"""Values: what each operation read and wrote, looked at after each submission.
+
+The core copies the memory that operations use (native/core/device/value_copies.hpp). `Values` takes the
+copies after each call of the Manager, makes arrays of them, and hands them to its lookers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from .. import _native
+from .._base.warn import warn
+from .._memory.memory import Memory
+from .._memory.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from .._base.annotations import Array
+    from .._device.device import Device
+
+
+class Snapshot(NamedTuple):
+    """A range of a tensor that an operation used."""
+
+    tensor: Tensor | None
+    """None: memory for an array of a call."""
+    name: str
+    """The tensor's name; of tensors without one, "tensor 1" and so on, in the order in which they came up;
+    "array" without a tensor.
+    """
+    shape: tuple[int, ...]
+    """The shape of the whole tensor."""
+    first: int
+    """The number of the tensor's element at which the range begins."""
+    before: Array
+    """The elements before the operation."""
+    after: Array
+    """... and after it."""
+    read: bool
+    written: bool
+
+
+class OperationValues(NamedTuple):
+    """The memory that one operation read and wrote: `mgr.watch` calls back with it.
+
+    >>> seen = []
+    >>> with kp.Manager(debug="values") as debugged, debugged.watch(seen.append):
+    ...     kp.ops.add(debugged.tensor([1, 2]), 1)
+    <kp.Tensor ...>
+    >>> [values.tolist() for values in seen[0].inputs.values()]
+    [[1.0, 2.0]]
+    >>> [values.tolist() for values in seen[0].outputs.values()]
+    [[2.0, 3.0]]
+    """
+
+    operation: str
+    """The operation's name."""
+    number: int
+    """Its place in the submitted recording, from 0."""
+    sequence: str
+    """The name of what was submitted."""
+    submission: int
+    """The number of the submission, from 0."""
+    line: str
+    """The line that recorded it, else the line of the submission: "file.py:12"; "" if unknown."""
+    inputs: dict[str, Array]
+    """The contents that it read, by the tensors' names."""
+    outputs: dict[str, Array]
+    """Those that it wrote."""
+    snapshots: tuple[Snapshot, ...]
+    """The same with the tensors, and where their ranges begin."""
+
+    def place(self) -> str:
+        """The operation for messages: its name, where it was, and the line."""
+        where = f"{self.operation}, operation {self.number + 1} of the {self.sequence}"
+        return f"{where} ({self.line})" if self.line else where
+
+
+class Looker(Protocol):
+    """Is handed the values."""
+
+    def look(self, values: OperationValues) -> None:
+        """Looks at an operation's values. The call that ran the operation raises its errors."""
+
+
+class Values:
+    """The values of one Manager's operations, while somebody looks at them."""
+
+    __slots__ = ("_context", "_handing", "_lock", "_lookers", "_raised", "_reader", "_tensors")
+
+    def __init__(self, manager: Device) -> None:
+        self._context = manager._native
+        self._tensors = Tensors()
+        self._lookers: list[Looker] = []
+        self._reader: _native.ValueReader | None = None
+        self._lock = threading.RLock()
+        self._handing = False
+        self._raised: list[BaseException] = []
+        """Errors of lookers that no call has raised yet."""
+        manager._tensors = self._tensors
+        manager._diagnostics.more = self.report
+
+    def add(self, looker: Looker) -> None:
+        """Begins to hand values to `looker`. Raises FailedPreconditionError if the Manager is profiled."""
+        if self._reader is None:
+            self._reader = _native.ValueReader(self._context)
+        self._lookers.append(looker)
+
+    def remove(self, looker: Looker) -> None:
+        """Ends it, after the values that there are."""
+        self._hand_over()
+        self._lookers.remove(looker)
+        if not self._lookers and self._reader is not None:
+            self._reader.end()
+            self._reader = None
+
+    def report(self, can_raise: bool = True) -> None:
+        """Hands over the values since the last call. Raises the error of a looker."""
+        self._hand_over()
+        if can_raise and self._raised:
+            errors, self._raised = self._raised, []
+            for other in errors[1:]:
+                warn(f"Another operation's values raised, too: {other}")
+            raise errors[0]
+
+    def _hand_over(self) -> None:
+        if self._reader is None:
+            return
+        with self._lock:  # values are handed over in the order of the submissions
+            runs = [] if self._handing else self._reader.take()
+            if not runs:
+                return  # or a looker itself has submitted: its values are for the next call
+            self._handing = True
+            try:
+                with self._tensors.looking():
+                    self._hand(runs)
+            finally:
+                self._handing = False
+
+    def _hand(self, runs: list[dict[str, Any]]) -> None:
+        for run in runs:
+            for values in _operations(run, self._tensors):
+                for looker in tuple(self._lookers):
+                    try:
+                        looker.look(values)
+                    except Exception as error:
+                        self._raised.append(error)
+                        return  # the operations after it only carry the fault on
+
+
+_MOST_VIEWS = 64
+"""Of one memory of plain bytes, so many dtypes and shapes are remembered."""
+
+
+class _Elements(NamedTuple):
+    """The elements that the bytes of a memory are, from one of them on."""
+
+    start: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    tensor: Tensor | None
+
+    @property
+    def end(self) -> int:
+        return self.start + math.prod(self.shape) * self.dtype.itemsize
+
+    def overlaps(self, begin: int, end: int) -> bool:
+        return self.start < end and begin < self.end
+
+
+class Tensors:
+    """The tensors of a Manager, and the last tensors of memory that calls keep for arrays."""
+
+    def __init__(self) -> None:
+        self._living: weakref.WeakSet[Tensor] = weakref.WeakSet()
+        self._held: dict[int, list[_Elements]] = {}
+        """By the identities of buffers, the newest last: the tensor that has the memory, then views of it if
+        it holds plain bytes. A new buffer takes the place of an old one with the same identity.
+        """
+        self._names: dict[int, tuple[weakref.ref[Tensor], str]] = {}
+        self._on: dict[int, list[_Elements]] = {}
+
+    def add(self, memory: Memory) -> None:
+        """A new tensor or image."""
+        if isinstance(memory, Tensor):
+            self._living.add(memory)
+            native = memory._native
+            elements = _Elements(native.vk_offset, memory._dtype, memory._shape, None)
+            if type(native) is not _native.BufferView:
+                self._held[native.identity] = [elements]
+                return
+            held = self._held.setdefault(native.identity, [])
+            if not held or held[0].dtype != np.uint8:
+                return
+            if elements in held[1:]:
+                held.remove(elements)
+            held.append(elements)
+            del held[1:-_MOST_VIEWS]
+
+    @contextlib.contextmanager
+    def looking(self) -> Iterator[None]:
+        """For `of`: finds the tensors that live now."""
+        for tensor in self._alive():
+            if tensor._is_init():
+                native = tensor._native
+                elements = _Elements(native.vk_offset, tensor._dtype, tensor._shape, tensor)
+                self._on.setdefault(native.identity, []).append(elements)
+        try:
+            yield
+        finally:
+            self._on = {}  # it would keep the tensors alive
+
+    def _alive(self) -> list[Tensor]:
+        while True:
+            try:
+                return list(self._living)
+            except RuntimeError:  # another thread has added one meanwhile
+                continue
+
+    def of(self, memory: Any, begin: int, end: int) -> list[_Elements]:
+        """The elements in a range of a memory: those of the tensor that has it, unless that holds plain
+        bytes; then those of its views.
+        """
+        handle = memory.identity
+        living, held = self._on.get(handle, []), self._held.get(handle, [])
+        if held and held[0].end != memory.nbytes:
+            held = []  # of another buffer that was there
+        for each in (*living, *held[:1]):
+            if (each.tensor is None or each.tensor.base is None) and each.dtype != np.uint8:
+                return [each]
+        # The living ones first, then the newest views; plain bytes only in between.
+        found: list[_Elements] = []
+        for each in sorted((*living, *reversed(held)), key=lambda each: each.dtype == np.uint8):
+            if each.overlaps(begin, end) and not any(
+                each.overlaps(other.start, other.end) for other in found
+            ):
+                found.append(each)
+        return found
+
+    def name(self, tensor: Tensor | None) -> str:
+        """A tensor's name, or a number in its place."""
+        if tensor is None:
+            return "array"
+        if tensor.name:
+            return tensor.name
+        # By number, because == of tensors compares their elements.
+        reference, name = self._names.get(id(tensor), (None, ""))
+        if reference is None or reference() is not tensor:
+            name = f"tensor {len(self._names) + 1}"
+            self._names[id(tensor)] = weakref.ref(tensor), name
+        return name
+
+
+def _operations(run: dict[str, Any], tensors: Tensors) -> Iterator[OperationValues]:
+    parts = run["parts"]
+    for index, (name, line, uses) in enumerate(run["operations"]):
+        snapshots: list[Snapshot] = []
+        for before, after, read in uses:
+            memory, begin, end, old = parts[before]
+            new = parts[after][3]
+            for each in tensors.of(memory, begin, end):
+                item, count = each.dtype.itemsize, math.prod(each.shape)
+                first = max(0, -(-(begin - each.start) // item))
+                last = min(count, (end - each.start) // item)
+                if first >= last:
+                    continue
+                at = each.start + first * item - begin
+                was, now = (np.frombuffer(data, each.dtype, last - first, at) for data in (old, new))
+                if last - first == count:
+                    was, now = was.reshape(each.shape), now.reshape(each.shape)
+                name_of_it = tensors.name(each.tensor)
+                snapshots.append(
+                    Snapshot(each.tensor, name_of_it, each.shape, first, was, now, read, after != before)
+                )
+        yield OperationValues(
+            name,
+            index,
+            run["label"],
+            run["submission"],
+            line or run["line"],
+            _by_name((each.name, each.before) for each in snapshots if each.read),
+            _by_name((each.name, each.after) for each in snapshots if each.written),
+            tuple(snapshots),
+        )
+
+
+def _by_name(named: Iterable[tuple[str, Array]]) -> dict[str, Array]:
+    """Several ranges of one name are told apart by a number."""
+    found: dict[str, Array] = {}
+    for name, array in named:
+        key, number = name, 2
+        while key in found:
+            key, number = f"{name} ({number})", number + 1
+        found[key] = array
+    return found

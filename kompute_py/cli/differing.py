@@ -1,0 +1,84 @@
+"""``kompute-py diff``: where two records of operations part."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .._base.errors import KomputeError
+from .common import Traceback
+
+if TYPE_CHECKING:
+    from .._debugging.record import Step
+
+DIFF_HELP = """Show the first operation whose results differ between two records.
+
+kompute-py diff before after --rtol 1e-6
+
+A record is a folder that kp.Manager(debug="record=FOLDER"), the variable KOMPUTE_PY_DEBUG=record=FOLDER or \
+mgr.watch(FOLDER) wrote: the results of each operation of a run, in order.
+
+Exit status: 0 no difference beyond --rtol and --atol, 1 a difference, 2 wrong usage."""
+
+_MOST_SHOWN = 10
+
+
+def diff_command(
+    one: Annotated[Path, typer.Argument(metavar="A", help="A record.")],
+    other: Annotated[Path, typer.Argument(metavar="B", help="The record to compare with it.")],
+    rtol: Annotated[
+        float, typer.Option("--rtol", help="A relative difference up to this one does not count.")
+    ] = 0.0,
+    atol: Annotated[
+        float, typer.Option("--atol", help="An absolute difference up to this one does not count.")
+    ] = 0.0,
+    show_traceback: Traceback = False,
+) -> None:
+    """``kompute-py diff``."""
+    from .._debugging.record import read_record
+
+    different = number = 0
+    for number, (left, right) in enumerate(zip_longest(read_record(one), read_record(other)), 1):
+        if left is None or right is None:
+            ends, goes_on = (one, right) if left is None else (other, left)
+            assert goes_on is not None
+            print(f"operation {number}: {ends} ends here; the other has {goes_on.operation} ({goes_on.line})")
+            different += 1
+            break
+        if left.operation != right.operation or left.arrays.keys() != right.arrays.keys():
+            print(f"operation {number}: {_shown(left)} in {one}, {_shown(right)} in {other}")
+            different += 1
+            break  # what follows are other operations
+        lines = _differences(left, right, rtol, atol)
+        if lines:
+            different += 1
+            if different <= _MOST_SHOWN:
+                where = f" ({left.line})" if left.line else ""
+                print("\n".join([f"operation {number}, {left.operation}{where}:", *lines]))
+    if different > _MOST_SHOWN:
+        print(f"and {different - _MOST_SHOWN} more operations")
+    if different:
+        raise KomputeError(f"the records differ in {different} of {number} operations")
+    print(f"{number} operations, all equal" + (" within the bounds" if rtol or atol else ""))
+
+
+def _shown(step: Step) -> str:
+    return f"{step.operation} -> {', '.join(step.arrays) or 'nothing'}"
+
+
+def _differences(left: Step, right: Step, rtol: float, atol: float) -> list[str]:
+    from .._programs.tracing import difference
+
+    lines = []
+    for name, array in left.arrays.items():
+        with_it = right.arrays[name]
+        if array.shape != with_it.shape or array.dtype != with_it.dtype:
+            lines.append(
+                f"  {name}: {array.dtype}{list(array.shape)} and {with_it.dtype}{list(with_it.shape)}"
+            )
+        elif (found := difference(array, with_it)).exceeds(rtol, atol):
+            lines.append(f"  {name}: {found}")
+    return lines

@@ -1,0 +1,349 @@
+"""debug="nans", mgr.watch and records: what operations read and wrote."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+from kompute_py.cli import main
+from kompute_py.errors import NonFiniteError
+from tests.drivers import null_control
+from tests.support.child import run_child
+
+N = 100
+HEAD = """
+#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) buffer Y { float y[]; };
+"""
+INVERT = HEAD + "void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) y[i] = 1 / x[i]; }"
+ADD = HEAD + "void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) y[i] += x[i]; }"
+
+
+def line_here(offset: int = 0) -> str:
+    frame = sys._getframe(1)
+    return f"{frame.f_code.co_filename}:{frame.f_lineno + offset}"
+
+
+@pytest.fixture
+def debugged(make_manager, needs):
+    manager = make_manager(debug="nans")
+    needs(manager, "dispatch")
+    return manager
+
+
+def with_zero(manager, place=17):
+    x = np.arange(1, N + 1, dtype=np.float32)
+    x[place] = 0
+    return manager.tensor(x)
+
+
+# -- NaNs ----------------------------------------------------------------------------------------------------
+
+
+def test_the_first_operation_that_writes_one(debugged):
+    invert, add = debugged.kernel(INVERT, name="invert"), debugged.kernel(ADD, name="add")
+    x, y, z = with_zero(debugged), debugged.zeros(N), debugged.zeros(N)
+    x.name, y.name = "divisor", "quotient"
+    sequence = debugged.sequence()
+    sequence.record(kp.OpFill([y], 1))
+    line = line_here(1)
+    sequence.record(invert.bind(x, y), add.bind(y, z))
+    for _ in range(2):  # what was there before does not hide it
+        with pytest.raises(NonFiniteError) as caught:
+            sequence.eval()
+        error = caught.value
+        assert (error.operation, error.tensor, error.index) == ("invert", y, (17,))
+        assert error.inputs == {"divisor": 0.0}
+        assert error.line == line
+        assert isinstance(error, FloatingPointError)
+        assert "operation 2 of the sequence" in str(error) and "quotient (float32, 100) at [17]" in str(error)
+        assert "divisor 0.0" in str(error) and line in str(error)
+    x.write(np.ones(N, np.float32))
+    z.write(np.zeros(N, np.float32))
+    sequence.eval()
+    np.testing.assert_array_equal(z.read(), np.ones(N))
+
+
+@pytest.mark.parametrize(
+    "how", ["call", "array", "submit", "async", "together", "function", "out", "program"]
+)
+def test_each_way_to_run(debugged, how, tmp_path):
+    invert = debugged.kernel(INVERT, name="invert")
+    x, y = with_zero(debugged), debugged.zeros(N)
+    good = debugged.tensor(np.ones(N))
+    sequence = debugged.sequence().record(invert.bind(x, y))
+    divide = kp.ops.divide
+    if how == "program":
+        program = kp.Program.record({"entry": sequence}, inputs={"x": x}, outputs={"y": y})
+        loaded = program.on(debugged)["entry"]
+
+    def run(given):
+        if how == "call":
+            invert(given, y)
+        elif how == "array":
+            invert(given.read(), np.zeros(N, np.float32))
+        elif how == "submit":
+            invert.submit(given, y).wait()
+        elif how == "async":
+            debugged.sequence().record(invert.bind(given, y)).eval_async().eval_await()
+        elif how == "together":
+            debugged.submit([debugged.sequence().record(invert.bind(given, y))]).wait()
+        elif how == "function":
+            divide(1, given)
+        elif how == "out":
+            divide.submit(1, given, out=y).wait()
+        else:
+            loaded(given)
+
+    for _ in range(3):  # the first call, and those that are prepared
+        run(good)
+        with pytest.raises(NonFiniteError, match=r"at \[17\]"):
+            run(x)
+    run(good)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "bfloat16"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_dtypes(debugged, dtype, value):
+    if dtype == "bfloat16":
+        kind = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    else:
+        kind = np.dtype(dtype)
+    data = np.zeros((4, 5))
+    data[2, 3] = value
+    source, target = debugged.tensor_t(data.astype(kind)), debugged.tensor_t(np.zeros((4, 5), kind))
+    with pytest.raises(NonFiniteError) as caught:
+        debugged.sequence().eval(kp.OpCopy([source, target]))
+    assert caught.value.index == (2, 3)
+    # The same bytes as integers are none.
+    integers = debugged.tensor_t(np.frombuffer(data.astype(kind).tobytes(), np.uint16))
+    debugged.sequence().eval(kp.OpCopy([integers, debugged.tensor_t(integers.read())]))
+
+
+def test_what_is_left_as_it_was_is_no_fault(debugged):
+    add = debugged.kernel(ADD, name="add")
+    gaps = np.full(2 * N, np.nan, np.float32)
+    gaps[:N] = 1
+    t, ones = debugged.tensor(gaps), debugged.tensor(np.ones(N))
+    add(ones, t, grid=N)  # in place, over one half
+    add(ones, t[:N])
+    with pytest.raises(NonFiniteError, match=r"add,.* at \[3\]"):
+        bad = np.ones(N, np.float32)
+        bad[3] = np.inf
+        add(debugged.tensor(bad), t, grid=N)
+
+
+def test_views(debugged):
+    t = debugged.zeros((4, 8))
+    bad = np.zeros(8, np.float32)
+    bad[6] = np.inf
+    source = debugged.tensor(bad)
+    with pytest.raises(NonFiniteError) as caught:
+        debugged.sequence().eval(kp.OpCopy([source, t[2]]))
+    assert (caught.value.tensor, caught.value.index) == (t, (2, 6))
+    plain = debugged.tensor_t(np.zeros(64, np.uint8))
+    view = plain[32:].view(np.float32)
+    with pytest.raises(NonFiniteError) as caught:
+        debugged.sequence().eval(kp.OpCopy([source, view]))
+    assert (caught.value.tensor, caught.value.index) == (view, (6,))
+
+
+def test_functions_of_the_library_raise_nothing_for_finite_numbers(debugged):
+    rng = np.random.default_rng(32)
+    a, b = rng.random((40, 30), np.float32) + 1, rng.random((30, 20), np.float32)
+    t = debugged.tensor(a)
+    for name in ("sum", "max", "min", "argmax", "mean", "std", "sort", "cumsum", "softmax", "exp", "median"):
+        if hasattr(kp.ops, name):
+            getattr(kp.ops, name)(t)
+    np.testing.assert_allclose(kp.ops.matmul(t, debugged.tensor(b)).read(), a @ b, rtol=1e-4)
+
+
+def test_streams_of_frames(debugged):
+    invert = debugged.kernel(INVERT, name="invert")
+    x, y = debugged.zeros(N), debugged.zeros(N)
+    sequence = debugged.sequence().record(invert.bind(x, y))
+    frames = [np.full(N, value, np.float32) for value in (1, 2, 0, 4)]
+    got = []
+    with pytest.raises(NonFiniteError, match="invert"):
+        for result in sequence.stream(frames, inputs=x, outputs=y):
+            got.append(float(np.ravel(result)[0]))
+    assert got[:2] == [1.0, 0.5] and len(got) <= 3  # the fourth frame does not run
+
+
+def test_without_the_option_nothing_is_seen(mgr, needs):
+    needs(mgr, "dispatch")
+    assert np.isinf(kp.ops.divide(1, mgr.zeros(3)).read()).all()
+
+
+# -- watching ------------------------------------------------------------------------------------------------
+
+
+def test_row_I72_a_callback_with_the_values_of_each_operation(make_manager, needs):
+    manager = make_manager(debug="values")
+    needs(manager, "dispatch")
+    add = manager.kernel(ADD, name="add")
+    x, y = manager.tensor(np.arange(N)), manager.zeros(N)
+    x.name, y.name = "x", "y"
+    sequence = manager.sequence().record(add.bind(x, y), add.bind(x, y), kp.OpCopy([y, x]))
+    sequence.eval()
+    seen = []
+    with manager.watch(seen.append):
+        sequence.eval()
+        kp.ops.add(x, 1)
+    start = np.arange(N, dtype=np.float32)
+    assert [each.operation for each in seen] == ["add", "add", "OpCopy", "add"]
+    assert [each.number for each in seen] == [0, 1, 2, 0]
+    assert seen[0].inputs.keys() == {"x", "y"} and seen[0].outputs.keys() == {"y"}
+    expected = [4 * start, 6 * start]
+    np.testing.assert_array_equal(seen[0].inputs["y"], 2 * start)
+    for values, result in zip(seen, expected, strict=False):
+        np.testing.assert_array_equal(values.inputs["x"], 2 * start)
+        np.testing.assert_array_equal(values.outputs["y"], result)
+    np.testing.assert_array_equal(seen[2].outputs["x"], 6 * start)
+    np.testing.assert_array_equal(next(iter(seen[3].outputs.values())), 6 * start + 1)
+    assert seen[3].submission == seen[0].submission + 1
+    # After the block, nothing is seen.
+    sequence.eval()
+    assert len(seen) == 4
+
+
+def test_chosen_tensors(make_manager):
+    manager = make_manager(debug="values")
+    a, b, c = (manager.full(4, value) for value in (1, 2, 3))
+    seen = []
+    with manager.watch(seen.append, [b[1:]]):
+        manager.sequence().record(kp.OpFill([a], 5), kp.OpCopy([c, b]), kp.OpCopy([a, c])).eval()
+    assert [each.operation for each in seen] == ["OpCopy"]
+    assert next(iter(seen[0].outputs.values())).tolist() == [3] * 4
+
+
+def test_an_error_of_the_callback(make_manager):
+    manager = make_manager(debug="values")
+    t = manager.zeros(4)
+    sequence = manager.sequence().record(kp.OpFill([t], 1))
+
+    def refuse(values):
+        raise ZeroDivisionError(values.operation)
+
+    with manager.watch(refuse), pytest.raises(ZeroDivisionError, match="OpFill"):
+        sequence.eval()
+    sequence.eval()
+    assert t.read().tolist() == [1] * 4
+
+
+def test_several_queues(make_manager):
+    family = make_manager().queues[0]["family"]
+    manager = make_manager(family_queue_indices=[family, family], debug="values")
+    t = manager.zeros(4)
+    first = manager.sequence(0).record(kp.OpFill([t], 1))
+    second = manager.sequence(1).record(kp.OpFill([t], 2))
+    seen = []
+    with manager.watch(seen.append):
+        for _ in range(3):
+            manager.submit([first])
+            second.eval()
+            first.eval_await()
+    assert [next(iter(each.outputs.values()))[0] for each in seen] == [1, 2] * 3
+
+
+def test_misuse_of_watch(make_manager, mgr):
+    manager = make_manager(debug="values")
+    with pytest.raises(kp.FailedPreconditionError, match=r'kp\.Manager\(debug="values"\)'):
+        mgr.watch(print)
+    with pytest.raises(kp.ArgumentTypeError, match="not an int"):
+        manager.watch(3)
+    with pytest.raises(kp.ArgumentTypeError, match="tensors"):
+        manager.watch(print, [3])
+    with pytest.raises(kp.InvalidArgumentError, match="nans, values, record=FOLDER"):
+        kp.Manager(debug="nan")
+    with (
+        pytest.raises(kp.FailedPreconditionError, match="one after the other"),
+        manager.watch(print),
+        manager.profile(),
+    ):
+        pass
+    with manager.profile() as p:
+        manager.sequence().eval(kp.OpFill([manager.zeros(3)], 1))
+        with pytest.raises(kp.FailedPreconditionError, match="one after the other"):
+            manager.watch(print).__enter__()
+    assert p.records["name"].tolist() == ["OpFill"]
+
+
+def check_memory_that_is_not_coherent():
+    """The copies are invalidated, and nothing is left at the end."""
+    control = null_control()
+    manager = kp.Manager(debug="values")
+    a, b = manager.tensor(np.arange(100)), manager.zeros(100)
+    sequence = manager.sequence().record(kp.OpFill([b], 7), kp.OpCopy([a, b[:100]]), kp.OpFill([b[50:]], 3))
+    seen = []
+    with manager.watch(seen.append):
+        sequence.eval()
+        sequence.eval()
+    results = [each.snapshots[-1].after for each in seen]
+    assert results[0].tolist() == results[3].tolist() == [7] * 100
+    assert results[1].tolist() == list(range(100))
+    assert results[2].tolist() == [3] * 50
+    sequence.eval()
+    del sequence, a, b, seen, results
+    manager.destroy()
+    assert not control.violations(), control.violations()
+    assert control.live("VkBuffer") == 0
+
+
+@pytest.mark.own_driver
+@pytest.mark.parametrize("config", ["memory=noncoherent", "gpu_us=500"])
+def test_other_memory(config):
+    run_child(check_memory_that_is_not_coherent, driver="null", config=config)
+
+
+# -- records -------------------------------------------------------------------------------------------------
+
+
+def test_the_first_difference_of_two_records(make_manager, needs, tmp_path, capsys):
+    manager = make_manager(debug="values")
+    needs(manager, "dispatch")
+    add = manager.kernel(ADD, name="add")
+    folders = [tmp_path / name for name in ("one", "two", "three")]
+    for number, folder in enumerate(folders):
+        x, y = manager.tensor(np.arange(N)), manager.zeros(N)
+        x.name, y.name = "x", "y"
+        with manager.watch(folder):
+            manager.sequence().record(kp.OpFill([y], 1), add.bind(x, y)).eval()
+            if number == 2:
+                x.write(np.arange(N, dtype=np.float32) + 0.5)
+            add(x, y)
+    steps = [json.loads(line) for line in (folders[0] / "operations.jsonl").read_text().splitlines()]
+    assert [step["operation"] for step in steps] == ["OpFill", "add", "add"]
+    assert main(["diff", str(folders[0]), str(folders[1])]) == 0
+    assert "3 operations, all equal" in capsys.readouterr().out
+    assert main(["diff", str(folders[0]), str(folders[2])]) == 1
+    out = capsys.readouterr()
+    assert out.out.startswith("operation 3, add (") and "y: 100 differ: at most 0.5" in out.out
+    assert "differ in 1 of 3 operations" in out.err
+    assert main(["diff", str(folders[0]), str(folders[2]), "--atol", "0.5"]) == 0
+    # Another program, a shorter one, none, and a damaged one.
+    (folders[1] / "operations.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps[:2]))
+    assert main(["diff", str(folders[0]), str(folders[1])]) == 1
+    assert "ends here" in capsys.readouterr().out
+    steps[1]["operation"] = "multiply"
+    (folders[1] / "operations.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
+    assert main(["diff", str(folders[0]), str(folders[1])]) == 1
+    assert "operation 2: add -> y" in capsys.readouterr().out
+    assert main(["diff", str(folders[0]), str(tmp_path)]) == 1
+    (folders[1] / "000000.npz").write_bytes(b"no")
+    assert main(["diff", str(folders[0]), str(folders[1])]) == 1
+    assert "damaged" in capsys.readouterr().err
+
+
+def test_a_record_by_the_option(make_manager, tmp_path):
+    manager = make_manager(debug=["nans", f"record={tmp_path / 'run'}"])
+    t = manager.zeros(3)
+    manager.sequence().eval(kp.OpFill([t], 2))
+    with np.load(tmp_path / "run" / "000000.npz") as file:
+        assert file["arr_0"].tolist() == [2, 2, 2]
