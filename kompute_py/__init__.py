@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from ._custom.builder import FunctionBuilder, KernelBuilder
     from ._custom.selection import FunctionSelection, KernelSelection
     from ._custom.specs import TensorSpec
+    from ._debugging.messages import ShaderMessage
     from ._debugging.values import OperationValues, Snapshot
     from ._device.devices import list_devices
     from ._device.drivers import DriverInfo, available_drivers
@@ -243,6 +244,7 @@ __all__ = [
     "Shader",
     "ShaderCompileError",
     "ShaderCompileWarning",
+    "ShaderMessage",
     "ShaderModule",
     "ShaderStatistics",
     "Snapshot",
@@ -320,6 +322,7 @@ _LATER = {
     "_sync.sharing": ("SemaphoreHandle",),
     "_device.handles": ("VkHandles",),
     "_memory.strided": ("StridedView",),
+    "_debugging.messages": ("ShaderMessage",),
     "_profiling.benchmark": ("Benchmark", "benchmark"),
     "_debugging.values": ("OperationValues", "Snapshot"),
     "_profiling.profile": ("Profile",),

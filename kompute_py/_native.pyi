@@ -124,6 +124,7 @@ class Context(_Object):
         recent_pipelines: int,
         pipeline_timeout: float,
         wait_mode: str,
+        debug: Sequence[str],
         borrowed: tuple[int, int, int, Sequence[tuple[int, int]], Sequence[str], Sequence[str], object]
         | None = None,
     ) -> None:
@@ -132,6 +133,19 @@ class Context(_Object):
         `memory_limit` 0 means no limit. Sizes are in bytes; `memory_idle_limit` None means the allocator's
         own rule.
         """
+
+    def take_debug(self) -> tuple[bytes, int] | None:
+        """The reports of shaders with instruments since the last call: records as words of 32 bits, and the
+        number of records that did not fit. None if there is nothing, or while work runs.
+        """
+
+    def debug_sites(self, module: int) -> list[tuple[str, str, int, str, str, list[str]]]:
+        """The places in a module that report: (kind, file, line, text, arguments, strings); see
+        native/core/spirv/instrument.hpp.
+        """
+
+    def debug_operation(self, number: int) -> str:
+        """ "2:blur": the position of an operation in its recording, and its name."""
 
     def note_lines(self) -> None:
         """From now on, recordings note the user's lines for labels and messages."""

@@ -335,7 +335,8 @@ class InternalError(KomputeError):
 
 # Not a dataclass: importing dataclasses, which NumPy does not load, takes longer than this whole module.
 class ValidationError(InternalError):
-    """The validation layer reported errors. Only ``Manager(validation=True, strict=True)`` raises it.
+    """The validation layer, or a shader of a Manager with ``debug=``, reported errors. Only ``strict=True``
+    raises it.
 
     `messages` is a list of (severity, id, text).
     """

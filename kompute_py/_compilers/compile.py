@@ -31,7 +31,7 @@ from .cache import Compiled, compiler_key, shader_cache
 from .languages import LANGUAGES, choose_compiler, compile_elsewhere
 from .limits import as_seconds, most_bytes, read_file, too_long
 from .request import Request
-from .settings import Lookup, of_process
+from .settings import Lookup, keeps_lines, of_process
 from .spirv_words import is_spirv, module_bytes
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def _compile(
         directories,
         _texts(includes),
         _optimization(given.optimize),
-        to_flag(given.debug_info, "debug_info"),
+        to_flag(given.debug_info, "debug_info") or keeps_lines(setting),
         target,
         _text("" if given.spirv_version is None else given.spirv_version, "spirv_version"),
         _glsl_version(given.glsl_version),

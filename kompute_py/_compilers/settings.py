@@ -79,3 +79,8 @@ OPTIONS: dict[str, Option] = {
 def of_process(name: str) -> Any:
     """The value for calls without a Manager. Raises the errors of `Manager` for the option."""
     return find_setting(name, OPTIONS[name], {}, PREFIX).value
+
+
+def keeps_lines(setting: Lookup) -> bool:
+    """Whether modules keep the lines of their source: those of a Manager with ``debug=``."""
+    return setting is not of_process and bool(setting("debug"))

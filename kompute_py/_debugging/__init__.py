@@ -1,1 +1,1 @@
-"""Values that a Manager's operations read and wrote: faults in them, snapshots, records."""
+"""Looking at what runs: values of operations, and reports of shaders."""

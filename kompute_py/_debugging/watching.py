@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 def begin_debugging(manager: Device, words: tuple[str, ...]) -> None:
     """Does as `words`, the option `debug`, say, until the Manager ends."""
+    keys = [word.partition("=") for word in words]
+    if not any(key in ("nans", "values", "record") for key, _, _ in keys):
+        return
     values = Values(manager)
-    for word in words:
-        key, _, rest = word.partition("=")
+    for key, _, rest in keys:
         if key == "nans":
             values.add(NanLooker())
         elif key == "record":

@@ -133,6 +133,7 @@ class Device:
             recent_pipelines=resolved.recent_pipelines,
             pipeline_timeout=resolved.pipeline_timeout,
             wait_mode=resolved.wait_mode,
+            debug=resolved.debug,
             borrowed=borrowed,
         )
         info = native.info

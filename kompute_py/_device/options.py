@@ -84,7 +84,7 @@ def _to_bool(value: Any, source: str) -> bool:
     raise ArgumentTypeError(f"{source} is {shown(value)}; use True or False")
 
 
-_DEBUG_WORDS = ("nans", "values", "record=FOLDER")
+_DEBUG_WORDS = ("printf", "bounds", "nans", "values", "record=FOLDER")
 
 
 def _to_debug(value: Any, source: str) -> tuple[str, ...]:
@@ -217,11 +217,14 @@ _OPTIONS: dict[str, Option] = {
         lambda: None,
     ),
     "debug": Option(
-        'Looks at operations while they run: words in a list, or text separated by commas. "nans": a call '
-        'whose operation writes a NaN or an infinity raises NonFiniteError. "record=FOLDER": each '
-        'operation\'s results are written to that folder, for `kompute-py diff`. "values": `mgr.watch` can '
-        "be used. With any of them, each submission waits until it is done, operations are not tuned, and a "
-        "recording needs host memory for the inputs and results of all its operations.",
+        "Looks at operations and shaders while they run: words in a list, or text separated by commas. "
+        '"printf": messages of `debugPrintfEXT` and `printf`. "bounds": reads and writes outside of arrays, '
+        "of which writes are skipped and reads give 0. With these two, shaders get additional code, all "
+        'queues are one, and kernels keep the lines of their source. "nans": a call whose operation writes a '
+        'NaN or an infinity raises NonFiniteError. "record=FOLDER": each operation\'s results are '
+        'written to that folder, for `kompute-py diff`. "values": `mgr.watch` can be used. '
+        "With any of these three, each submission waits until it is done, and a recording needs host memory "
+        "for the inputs and results of all its operations. With any word, operations are not tuned.",
         _to_debug,
         tuple,
     ),

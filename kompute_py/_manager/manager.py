@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         SamplerOptions,
         ShaderSource,
     )
+    from .._debugging.messages import ShaderMessage
     from .._debugging.values import OperationValues
     from .._device.annotations import DeviceLike, ManagerOptions
     from .._kernels.kernel import Kernel
@@ -137,8 +138,8 @@ class Manager(Device):
     - `tuning`: "auto" (default) lets custom operations measure their variants at a first call of a kind,
       "stored" takes only choices that were kept, "off" always the first variant; `tuning_dir`: the folder of
       the choices, "" for none (see `kp.tune`).
-    - `debug` looks at operations while they run: "nans", "values", "record=FOLDER", separated by commas (see
-      `watch`).
+    - `debug` looks at operations and shaders while they run: "printf", "bounds" (see `on_message`), "nans",
+      "values", "record=FOLDER" (see `watch`), separated by commas.
     - `profile`: the file for a trace of all that the Manager runs, "" for none (see `profile`).
     - `visible_devices` hides and orders devices (see `kp.list_devices`).
     - `shader_cache_dir` ("" for none) and `shader_cache_size` (default 128 MiB, 0 for none): the cache of
@@ -241,9 +242,11 @@ class Manager(Device):
 
             begin(self, trace)
         if words := self._setting("debug"):
+            from .._debugging.messages import begin_messages
             from .._debugging.watching import begin_debugging
 
             begin_debugging(self, words)
+            begin_messages(self, words)
 
     # -- tensors ---------------------------------------------------------------------------------------------
 
@@ -912,6 +915,20 @@ class Manager(Device):
         from .._debugging.watching import watching
 
         return watching(self, sink, tensors)
+
+    def on_message(self, callback: Callable[[ShaderMessage], object] | None) -> None:
+        """Calls `callback` with each message that shaders write, in place of logging it; None: logs again.
+
+        The Manager must have been opened with ``debug="printf"`` or ``"bounds"``. The messages of work arrive
+        in the call that waits for it, on that thread, unless other work still runs; what `callback` raises,
+        that call raises. See `kp.ShaderMessage`.
+
+        Raises FailedPreconditionError if the Manager was opened without these, ArgumentTypeError if
+        `callback` cannot be called.
+        """
+        from .._debugging.messages import set_callback
+
+        set_callback(self, callback)
 
     # -- life ------------------------------------------------------------------------------------------------
 

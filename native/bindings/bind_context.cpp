@@ -3,6 +3,7 @@
 #include "bind_shader_compile.hpp"
 #include "bindings.hpp"
 #include "device/memory_report.hpp"
+#include "pipeline/debugger.hpp"
 #include "pipeline/shader.hpp"
 
 #include <mutex>
@@ -112,7 +113,7 @@ DeviceOptions options_of(const std::optional<uint32_t>& index, std::string prefe
                          std::vector<std::string> desired, std::vector<std::string> required, bool validation,
                          std::vector<std::string> layers, std::string driver, bool robust_access,
                          std::string cache_dir, const MemoryOptions& memory, size_t recent_pipelines,
-                         double pipeline_timeout, const std::string& wait) {
+                         double pipeline_timeout, const std::string& wait, const Instruments& instruments) {
     DeviceOptions options;
     options.wait = wait == "spin" ? WaitMode::spin : wait == "block" ? WaitMode::block : WaitMode::automatic;
     options.request.index = index;
@@ -129,7 +130,44 @@ DeviceOptions options_of(const std::optional<uint32_t>& index, std::string prefe
     options.memory = memory;
     options.recent_pipelines = recent_pipelines;
     options.pipeline_seconds = pipeline_timeout;
+    options.instruments = instruments;
     return options;
+}
+
+Instruments instruments_of(const std::vector<std::string>& words) {
+    const auto has = [&](const char* word) {
+        return std::find(words.begin(), words.end(), word) != words.end();
+    };
+    return {.printf = has("printf"), .bounds = has("bounds")};
+}
+
+// The records as bytes and the number of dropped ones; None if work runs or nothing is there.
+py::object take_debug(const Context& context) {
+    Debugger* const debugger = context.device().debugger();
+    if (!debugger || !context.device().is_open() || context.device().foreign()) return py::none();
+    Debugger::Records records;
+    {
+        const Unlocked unlocked;
+        if (!context.device().queues().front().queue->while_idle([&] { records = debugger->take(); }))
+            return py::none();
+    }
+    if (records.words.empty() && records.dropped == 0) return py::none();
+    return py::make_tuple(py::bytes(reinterpret_cast<const char*>(records.words.data()),
+                                    records.words.size() * sizeof(uint32_t)),
+                          records.dropped);
+}
+
+py::list debug_sites(const Context& context, uint32_t module) {
+    py::list result;
+    if (Debugger* const debugger = context.device().debugger())
+        for (const DebugSite& site : debugger->sites(module)) {
+            py::list strings;
+            for (const std::string& each : site.strings) strings.append(to_text(each));
+            result.append(py::make_tuple(site.kind == DebugSite::Kind::printf ? "printf" : "bounds",
+                                         to_text(site.file), site.line, to_text(site.text), site.arguments,
+                                         strings));
+        }
+    return result;
 }
 
 BorrowedDevice borrowed_device(const py::object& given) {
@@ -191,7 +229,8 @@ void bind_context(py::module_& m) {
                          std::string cache_dir, uint64_t memory_block_size, uint64_t memory_limit,
                          const std::optional<uint64_t>& memory_idle_limit, bool memory_debug,
                          bool force_staging, bool force_non_coherent, uint64_t recent_pipelines,
-                         double pipeline_timeout, const std::string& wait_mode, const py::object& borrowed) {
+                         double pipeline_timeout, const std::string& wait_mode,
+                         const std::vector<std::string>& debug, const py::object& borrowed) {
                  collect_orphans(false);
                  auto options =
                      options_of(index, std::move(preferences), std::move(visible), std::move(families),
@@ -203,7 +242,7 @@ void bind_context(py::module_& m) {
                                  .debug = memory_debug,
                                  .force_staging = force_staging,
                                  .force_non_coherent = force_non_coherent},
-                                recent_pipelines, pipeline_timeout, wait_mode);
+                                recent_pipelines, pipeline_timeout, wait_mode, instruments_of(debug));
                  if (!borrowed.is_none()) options.borrowed = borrowed_device(borrowed);
                  const Unlocked unlocked;
                  return std::make_unique<Context>(std::move(options));
@@ -214,7 +253,7 @@ void bind_context(py::module_& m) {
              py::arg("pipeline_cache_dir"), py::arg("memory_block_size"), py::arg("memory_limit"),
              py::arg("memory_idle_limit"), py::arg("memory_debug"), py::arg("force_staging"),
              py::arg("force_non_coherent"), py::arg("recent_pipelines"), py::arg("pipeline_timeout"),
-             py::arg("wait_mode"), py::arg("borrowed") = py::none())
+             py::arg("wait_mode"), py::arg("debug"), py::arg("borrowed") = py::none())
         .def_property_readonly("info", [](const Context& c) { return device_info(c.device().physical()); })
         .def_property_readonly("driver_library",
                                [](const Context& c) {
@@ -314,6 +353,15 @@ void bind_context(py::module_& m) {
                      result.append(py::make_tuple(message.severity, message.id, message.text, message.own));
                  return result;
              })
+        .def("take_debug", &take_debug)
+        .def("debug_sites", &debug_sites, py::arg("module"))
+        .def(
+            "debug_operation",
+            [](const Context& c, uint32_t number) {
+                Debugger* const debugger = c.device().debugger();
+                return to_text(debugger ? debugger->operation(number) : std::string());
+            },
+            py::arg("number"))
         .def_property_readonly("repeated_devices",
                                [](const Context& c) { return c.device().selection().repeated; })
         .def("memory_statistics", &memory_statistics)

@@ -1,1 +1,1 @@
-"""Choosing and opening devices, options, limits."""
+"""Values of operations, and reports of shaders while they run."""

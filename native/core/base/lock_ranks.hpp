@@ -64,6 +64,7 @@ namespace kp {
     X(wait_choice) \
     \
     /* Objects kept for later. These only need the lists of handles and of memory. */ \
+    X(debugger) \
     X(shaders) \
     X(pipeline_contents) \
     X(pipeline_caches) \

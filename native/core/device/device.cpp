@@ -5,6 +5,7 @@
 #include "device/initial_work.hpp"
 #include "device/profiler.hpp"
 #include "device/staging.hpp"
+#include "pipeline/debugger.hpp"
 #include "pipeline/pipeline_store.hpp"
 #include "pipeline/sampler.hpp"
 
@@ -35,7 +36,8 @@ Device::Device(const DeviceOptions& options)
       timeline_parts_{*this, deliveries_, waits_} {
     std::map<QueuePlace, Queue*> opened;
     std::vector<Queue*> all;
-    for (const auto& place : queue_places()) {
+    for (const auto& asked : queue_places()) {
+        const auto& place = options.instruments.any() ? queue_places().front() : asked;
         Queue*& queue = opened[place];
         const bool shared = queue != nullptr;
         if (!queue) {
@@ -47,8 +49,10 @@ Device::Device(const DeviceOptions& options)
         }
         logical_queues_.push_back({queue, shared});
     }
+    if (options.instruments.any())
+        debugger_ = std::make_unique<Debugger>(*this, *memory_, options.instruments);
     pipelines_ = std::make_unique<PipelineStore>(*this, std::move(all), options.pipeline_cache_dir,
-                                                 options.recent_pipelines);
+                                                 options.recent_pipelines, debugger_.get());
     samplers_ = std::make_unique<SamplerStore>(*this);
     Queue& first = *logical_queues_.front().queue;
     staging_ = std::make_unique<Staging>(*this, *memory_, first, retire_);
@@ -68,6 +72,7 @@ Device::~Device() {
     retire_.drain();
     initial_work_.reset();
     pipelines_.reset();
+    debugger_.reset();
     samplers_.reset();
     handles()->close();
     deliveries_.abandon();  // before the allocator, because deliveries hold memory

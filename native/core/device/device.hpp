@@ -9,6 +9,7 @@
 #include "device/memory_report.hpp"
 #include "device/recording.hpp"
 #include "memory/allocator.hpp"
+#include "spirv/instruments.hpp"
 #include "sync/crossing.hpp"
 #include "sync/delivery.hpp"
 #include "sync/gate.hpp"
@@ -25,6 +26,7 @@
 
 namespace kp {
 
+class Debugger;
 class InitialWork;
 class PipelineStore;
 class Profiler;
@@ -40,6 +42,7 @@ struct DeviceOptions : ContextOptions {
     size_t recent_pipelines = 128;  // see PipelineStore
     double pipeline_seconds = 300;  // that a thread waits for the driver to make a pipeline
     WaitMode wait = WaitMode::automatic;
+    Instruments instruments;  // with any, all queues are one
 };
 
 struct LogicalQueue {
@@ -73,6 +76,8 @@ public:
     [[nodiscard]] size_t least_busy(const std::vector<size_t>& among);
     [[nodiscard]] MemoryAllocator& memory() noexcept { return *memory_; }
     [[nodiscard]] PipelineStore& pipelines() noexcept { return *pipelines_; }
+    // Null if the device was opened without instruments.
+    [[nodiscard]] Debugger* debugger() noexcept { return debugger_.get(); }
     [[nodiscard]] SamplerStore& samplers() noexcept { return *samplers_; }
     [[nodiscard]] Staging& staging() noexcept { return *staging_; }
     [[nodiscard]] InitialWork& initial_work() noexcept { return *initial_work_; }
@@ -191,6 +196,7 @@ private:
     RankedMutex waiters_mutex_{LockRank::waiters};
     std::vector<Wakeable*> waiters_;
     Retire retire_;
+    std::unique_ptr<Debugger> debugger_;
     std::unique_ptr<PipelineStore> pipelines_;
     std::unique_ptr<SamplerStore> samplers_;
     std::unique_ptr<Staging> staging_;

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/host_heap.hpp"
 #include "base/host_span.hpp"
+#include "pipeline/debugger.hpp"
 #include "sync/queue.hpp"
 
 #include <algorithm>
@@ -75,8 +76,9 @@ VkDescriptorType PipelineStore::descriptor_type(DescriptorKind kind) noexcept {
 }
 
 PipelineStore::PipelineStore(DeviceContext& context, std::vector<Queue*> queues, std::string cache_dir,
-                             size_t recent)
+                             size_t recent, Debugger* debugger)
     : context_(context),
+      debugger_(debugger),
       queues_(std::move(queues)),
       caches_(context, std::move(cache_dir)),
       recent_shaders_(recent),
@@ -123,7 +125,7 @@ std::shared_ptr<Shader> PipelineStore::shader(std::string_view bytes, const std:
     }
     // Validating a module takes time, so no lock is held. Two threads may make the same module; the first
     // one is kept.
-    auto made = std::make_shared<Shader>(context_, bytes, entry, declared, subgroups);
+    auto made = std::make_shared<Shader>(context_, bytes, entry, declared, subgroups, debugger_);
     const std::lock_guard lock(shaders_mutex_);
     if (auto found = known(hash, bytes, entry, declared, subgroups, dropped)) return found;
     sweep_shaders();
@@ -170,8 +172,8 @@ PipelineStore::set_layout(const std::vector<VkDescriptorSetLayoutBinding>& bindi
     });
 }
 
-std::shared_ptr<PipelineLayout> PipelineStore::layout(const ShaderInfo& info,
-                                                      const DescriptorCounts& counts) {
+std::shared_ptr<PipelineLayout> PipelineStore::layout(const ShaderInfo& info, const DescriptorCounts& counts,
+                                                      std::optional<uint32_t> instruments) {
     uint32_t sets = 0;
     // Leave out bindings that the code does not use: some drivers read descriptors that no shader reads.
     for (const auto& binding : info.bindings)
@@ -199,6 +201,8 @@ std::shared_ptr<PipelineLayout> PipelineStore::layout(const ShaderInfo& info,
     }
     append(key, push.offset);
     append(key, push.size);
+    append(key, instruments.value_or(UINT32_MAX));
+    if (instruments) bindings.resize(*instruments);
     return layouts_.get(key, [&] {
         auto made = std::make_shared<PipelineLayout>();
         made->push = push;
@@ -208,6 +212,10 @@ std::shared_ptr<PipelineLayout> PipelineStore::layout(const ShaderInfo& info,
             handles.push_back(made->sets.back()->get());
             auto& needs = made->descriptors.emplace_back();
             for (const auto& entry : entries) needs.push_back({entry.descriptorType, entry.descriptorCount});
+        }
+        if (instruments) {
+            handles.push_back(debugger_->layout());
+            made->instruments = debugger_->set();
         }
         VkPipelineLayoutCreateInfo create{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
         create.setLayoutCount = static_cast<uint32_t>(handles.size());
@@ -273,7 +281,7 @@ std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& 
     auto made = std::make_shared<Pipeline>();
     made->local_size = info.local_size;
     made->shader = shader;
-    made->layout = layout(info, counts);
+    made->layout = layout(info, counts, shader->instruments());
     VkSpecializationInfo specialization{};
     specialization.mapEntryCount = static_cast<uint32_t>(constants.entries.size());
     specialization.pMapEntries = constants.entries.data();

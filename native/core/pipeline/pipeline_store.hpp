@@ -30,6 +30,7 @@
 
 namespace kp {
 
+class Debugger;
 class DeviceContext;
 class Queue;
 
@@ -49,6 +50,9 @@ struct PipelineLayout {
     std::vector<std::shared_ptr<SetLayout>> sets;
     // The descriptors that a set of each layout holds.
     std::vector<std::vector<VkDescriptorPoolSize>> descriptors;
+    // For shaders with instruments: the set to bind last, which algorithms share. Its layout is not in
+    // `sets`.
+    VkDescriptorSet instruments = VK_NULL_HANDLE;
     VkPushConstantRange push{};  // size 0: none
 
     [[nodiscard]] VkPipelineLayout handle() const noexcept { return object.get(); }
@@ -93,7 +97,8 @@ struct DescriptorSet {
 class PipelineStore {
 public:
     // `queues`: the device's queues, each once.
-    PipelineStore(DeviceContext& context, std::vector<Queue*> queues, std::string cache_dir, size_t recent);
+    PipelineStore(DeviceContext& context, std::vector<Queue*> queues, std::string cache_dir, size_t recent,
+                  Debugger* debugger);
     ~PipelineStore();
 
     // Hold the returned lock from the first look at a pipeline to the end of the work with its layout:
@@ -137,8 +142,8 @@ private:
                                                     const Specialization& constants,
                                                     const DescriptorCounts& counts,
                                                     const std::optional<Fold>& fold);
-    [[nodiscard]] std::shared_ptr<PipelineLayout> layout(const ShaderInfo& info,
-                                                         const DescriptorCounts& counts);
+    [[nodiscard]] std::shared_ptr<PipelineLayout>
+    layout(const ShaderInfo& info, const DescriptorCounts& counts, std::optional<uint32_t> instruments);
     [[nodiscard]] std::shared_ptr<SetLayout>
     set_layout(const std::vector<VkDescriptorSetLayoutBinding>& bindings);
 
@@ -158,6 +163,7 @@ private:
     void drop_pool(Pool& pool) noexcept;  // it must have no sets
 
     DeviceContext& context_;
+    Debugger* const debugger_;
     const std::vector<Queue*> queues_;
     DriverCaches caches_;
     // Locks are taken in this order.

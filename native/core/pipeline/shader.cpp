@@ -4,12 +4,14 @@
 #include "adapter/context.hpp"
 #include "base/error.hpp"
 #include "base/object_kind.hpp"
+#include "pipeline/debugger.hpp"
 #include "spirv/clamp.hpp"
 #include "spirv/fold.hpp"
 #include "spirv/guard_atomics.hpp"
 #include "spirv/lower.hpp"
 #include "spirv/reflect.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -47,7 +49,7 @@ bool same_bytes(std::span<const uint32_t> words, std::string_view bytes) noexcep
 }  // namespace
 
 Shader::Shader(DeviceContext& context, std::string_view bytes, const std::string& entry,
-               std::string_view declared, SubgroupRequest subgroups)
+               std::string_view declared, SubgroupRequest subgroups, Debugger* debugger)
     : context_(&context),
       words_(words_of(bytes)),
       declared_(declared.empty() ? std::vector<uint32_t>{} : words_of(declared)),
@@ -91,6 +93,14 @@ Shader::Shader(DeviceContext& context, std::string_view bytes, const std::string
     };
     // SwiftShader ends the process when it unrolls a loop around a subgroup operation under a condition.
     rewrite(lowered(code(), swiftshader));
+    if (debugger) {
+        uint32_t set = 0;
+        for (const BindingInfo& binding : info_.bindings) set = std::max(set, binding.set + 1);
+        if (auto next = debugger->instrument(code(), set); !next.empty()) {
+            instruments_ = set;
+            rewrite(std::move(next));
+        }
+    }
     if (context.shader_host().has("robustBufferAccess")) {
         rewrite(clamped(code()).words);
         // SwiftShader ends the process on an atomic far beyond its buffer.

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 
 namespace kp {
 
+class Debugger;
 class DeviceContext;
 
 class Shader {
@@ -23,9 +25,9 @@ public:
     // bytes are not valid SPIR-V, and Error(unimplemented) that names each capability that the device lacks,
     // so that no driver sees an unsupported module. `declared`: the module before it was optimized, which
     // has the arguments to use; "" if only `bytes` is known.
-    // `subgroups` is refused if the device does not have such.
+    // `subgroups` is refused if the device does not have such. `debugger`: adds its instruments to the code.
     Shader(DeviceContext& context, std::string_view bytes, const std::string& entry,
-           std::string_view declared = {}, SubgroupRequest subgroups = {});
+           std::string_view declared = {}, SubgroupRequest subgroups = {}, Debugger* debugger = nullptr);
     Shader(const Shader&) = delete;
     Shader& operator=(const Shader&) = delete;
 
@@ -41,9 +43,11 @@ public:
     [[nodiscard]] std::span<const uint32_t> words() const noexcept { return words_; }
     // Before it was optimized; empty if only words() is known.
     [[nodiscard]] std::span<const uint32_t> declared() const noexcept { return declared_; }
-    // The code to run: lowered (spirv/lower); on a robust device, with indices held within arrays
-    // (spirv/clamp).
+    // The code to run: lowered (spirv/lower); with instruments, if wanted (spirv/instrument); on a robust
+    // device, with indices held within arrays (spirv/clamp).
     [[nodiscard]] std::span<const uint32_t> code() const noexcept { return code_.empty() ? words_ : code_; }
+    // The set that its instruments use; nothing if it has none.
+    [[nodiscard]] std::optional<uint32_t> instruments() const noexcept { return instruments_; }
     [[nodiscard]] const SubgroupRequest& subgroups() const noexcept { return subgroups_; }
     [[nodiscard]] VkShaderModule handle() const noexcept { return module_.get(); }
     [[nodiscard]] bool belongs_to(const DeviceContext& context) const noexcept;
@@ -62,6 +66,7 @@ private:
     std::vector<uint32_t> words_;
     std::vector<uint32_t> code_;  // empty: words_ is used
     std::vector<uint32_t> declared_;
+    std::optional<uint32_t> instruments_;
     SubgroupRequest subgroups_;
     std::string asked_entry_;  // "main" may stand for another entry point
     ShaderInfo info_;

@@ -109,9 +109,10 @@ void Algorithm::check_arguments() const {
 
 void Algorithm::bind_all(const DescriptorCounts& counts) {
     const PipelineLayout& layout = *pipeline_->layout;
+    handles_.resize(layout.sets.size(), VK_NULL_HANDLE);
+    if (layout.instruments != VK_NULL_HANDLE) handles_.push_back(layout.instruments);
     if (layout.sets.empty()) return;
     try {
-        handles_.resize(layout.sets.size(), VK_NULL_HANDLE);
         for (uint32_t set = 0; set < layout.sets.size(); ++set) {
             if (layout.descriptors[set].empty()) continue;
             sets_.push_back(device().pipelines().allocate_set(layout, set));

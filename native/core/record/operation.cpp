@@ -4,6 +4,7 @@
 #include "base/ranked.hpp"
 #include "base/succession.hpp"
 #include "device/device.hpp"
+#include "pipeline/debugger.hpp"
 #include "record/algorithm.hpp"
 #include "record/stream_plan.hpp"
 #include "record/substitution.hpp"
@@ -136,6 +137,9 @@ public:
         const Pipeline& pipeline = *pipeline_made;
         const PipelineLayout& layout = *pipeline.layout;
         to.bind(pipeline.handle(), layout.handle(), algorithm_->sets());
+        const Debugger::Operation debugged(layout.instruments != VK_NULL_HANDLE ? device().debugger()
+                                                                                : nullptr,
+                                           to.commands, to.operation, name());
         if (layout.push.size != 0)
             to.vk.vkCmdPushConstants(to.commands, layout.handle(), VK_SHADER_STAGE_COMPUTE_BIT,
                                      layout.push.offset, layout.push.size, push_constants_.data());

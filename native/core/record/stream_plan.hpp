@@ -214,6 +214,7 @@ public:
 
     const VolkDeviceTable& vk;
     VkCommandBuffer commands;
+    uint32_t operation = 0;  // the number, within the recording, of the one that is recorded
 
     // Copies between a buffer and its host copy.
     void sync(const ResourceRange& range, VkBuffer buffer, SyncDirection direction);
@@ -242,6 +243,7 @@ public:
     [[nodiscard]] VkCommandBuffer secondary(const Record& record) {
         const VkCommandBuffer made = begin_secondary();
         Recorder inside(vk, made, plan_, slots_, first_slot_, secondaries_);
+        inside.operation = operation;
         record(inside);
         end_secondary(made);
         return made;

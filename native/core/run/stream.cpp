@@ -327,6 +327,7 @@ void Stream::record_commands() {
             recorder.barrier(*barrier);
         copy_values(i);
         const DeviceContext::Label label(device(), commands, operation.name(), line_of(i));
+        recorder.operation = i;
         if (operation.calls_out()) {
             {
                 const Turn::CallingOut calling(turn_, lock);

@@ -77,6 +77,7 @@ private:
         case spv::OpStore:
         case spv::OpCopyMemory: return i > 2;
         case spv::OpSwitch: return i > 1;
+        case spv::OpLine:
         case spv::OpSelectionMerge:
         case spv::OpLoopMerge: return true;
         default: return i == spirv::mask_index(op);
@@ -105,6 +106,7 @@ private:
 
     void follow_pointer(uint32_t pointer, const Parts& parts) {
         for (const Instruction user : users_[pointer]) {
+            if (is_remark(user) || (user.op() == spv::OpStore && user[1] == pointer)) continue;
             const bool chain = user.op() == spv::OpAccessChain || user.op() == spv::OpInBoundsAccessChain;
             const auto index = chain && user.size() == 5 ? constants_.integer(user[4]) : std::nullopt;
             if (user.op() == spv::OpLoad)
@@ -122,8 +124,19 @@ private:
         for (const Instruction user : users_[id]) follow_use(user, id, parts, depth + 1);
     }
 
+    // Messages and debug information compute nothing.
+    [[nodiscard]] bool is_remark(Instruction user) const {
+        if (user.op() != spv::OpExtInst) return false;
+        const auto set = module_.instruction_sets.find(user[3]);
+        return set != module_.instruction_sets.end() && set->second.starts_with("NonSemantic.");
+    }
+
     void follow_use(Instruction user, uint32_t id, Parts parts, uint32_t depth) {
         const uint32_t op = user.op();
+        if (is_remark(user)) return;
+        if (op == spv::OpStore && module_.find(user[1]).op() == spv::OpVariable &&
+            module_.storage_class(module_.type_of(user[1])) == uint32_t{spv::StorageClassFunction})
+            return follow_pointer(user[1], parts);
         const bool vector = components(id) > 1;
         if (op == spv::OpCompositeExtract && vector)
             return follow_value(user[2], {parts[std::min(user[4], 3u)]}, depth);

@@ -86,6 +86,13 @@ void Queue::send_through(PFN_vkQueueSubmit send) {
     send_ = send ? send : context_.vk().vkQueueSubmit;
 }
 
+bool Queue::while_idle(const std::function<void()>& look) {
+    const std::lock_guard lock(mutex_);
+    if (context_.lost() || !reached(submitted())) return false;
+    look();
+    return true;
+}
+
 void Queue::let_finish() noexcept {
     const std::lock_guard lock(mutex_);
     if (!context_.lost()) context_.vk().vkQueueWaitIdle(handle_);

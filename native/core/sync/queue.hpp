@@ -6,6 +6,7 @@
 #include "sync/timeline.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -56,6 +57,9 @@ public:
     // Later submissions go through `send`, which stands for vkQueueSubmit and is called under the queue's
     // lock; null: to the driver again. When this returns, no call of the former one is under way.
     void send_through(PFN_vkQueueSubmit send);
+
+    // Calls `look` while nothing runs and nothing can be submitted. False, without a call, if work runs.
+    [[nodiscard]] bool while_idle(const std::function<void()>& look);
 
     // All submissions have passed: returns when the driver is done with their semaphores, too. Mesa's
     // software queues give back those that a submission waited for after they have signalled its end.

@@ -228,3 +228,51 @@ TEST_CASE("fold: the rewritten module is valid, and code that cannot be rewritte
     CHECK_THROWS_WITH_AS((void)folded(by_pointer, "main", {0, 2, 100}, {1, 1, 1}),
                          doctest::Contains("by pointer"), Error);
 }
+
+TEST_CASE("debug information and messages use no numbers; local variables pass them on") {
+    // Line 3 is no use of the id 3, whichever value that is.
+    const std::string text = R"(
+        OpExtension "SPV_KHR_non_semantic_info"
+        %print = OpExtInstImport "NonSemantic.DebugPrintf"
+        OpMemoryModel Logical GLSL450
+        OpEntryPoint GLCompute %main "main" %id
+        OpExecutionMode %main LocalSize 8 1 1
+        %file = OpString "a.hlsl"
+        OpDecorate %id BuiltIn GlobalInvocationId
+        OpDecorate %array ArrayStride 4
+        OpDecorate %block Block
+        OpMemberDecorate %block 0 Offset 0
+        OpDecorate %buffer DescriptorSet 0
+        OpDecorate %buffer Binding 0
+        )" + basics + R"(
+        %uint3 = OpTypeVector %uint 3
+        %u0 = OpConstant %uint 0
+        %array = OpTypeRuntimeArray %uint
+        %block = OpTypeStruct %array
+        %to_block = OpTypePointer StorageBuffer %block
+        %buffer = OpVariable %to_block StorageBuffer
+        %to_uint = OpTypePointer StorageBuffer %uint
+        %to_input = OpTypePointer Input %uint3
+        %id = OpVariable %to_input Input
+        %to_local = OpTypePointer Function %uint3
+        %to_part = OpTypePointer Function %uint
+        %main = OpFunction %void None %fn
+        %entry = OpLabel
+        %local = OpVariable %to_local Function
+        %number = OpLoad %uint3 %id
+        OpStore %local %number
+        OpLine %file LINE 1
+        %part = OpAccessChain %to_part %local %u0
+        %x = OpLoad %uint %part
+        %said = OpExtInst %void %print 1 %file %number
+        %place = OpAccessChain %to_uint %buffer %u0 %x
+        OpStore %place %u0
+        OpReturn
+        OpFunctionEnd
+    )";
+    for (uint32_t line = 1; line < 40; ++line) {
+        std::string here = text;
+        here.replace(here.find("LINE"), 4, std::to_string(line));
+        CHECK(text_of(invocation_use(assemble_valid("OpCapability Shader\n" + here))) == "global x");
+    }
+}
