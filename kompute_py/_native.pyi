@@ -483,6 +483,9 @@ class Memory(_Memory):
     @property
     def imported(self) -> bool:
         """True if it was made by `import_array`."""
+    @property
+    def identity(self) -> int:
+        """A number that no other object has while this one exists."""
 
     def freeze(self) -> None: ...
     def is_init(self) -> bool: ...

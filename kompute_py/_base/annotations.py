@@ -20,9 +20,11 @@ Array = np.ndarray[Any, np.dtype[Any]]
 MemoryTypeName = Literal["device", "host", "storage", "deviceAndHost"]
 """The names of `kp.MemoryTypes`."""
 MemoryTypeLike = MemoryTypes | MemoryTypeName
-MemoryFlagName = Literal["device_local", "host_visible", "host_coherent", "host_cached"]
-MemoryFlags = MemoryFlagName | Sequence[MemoryFlagName]
 """A memory type: a member of `kp.MemoryTypes`, or its name."""
+MemoryFlagName = Literal["device_local", "host_visible", "host_coherent", "host_cached"]
+"""The names of Vulkan's properties of memory, as `Tensor.memory_flags` gives them."""
+MemoryFlags = MemoryFlagName | Sequence[MemoryFlagName]
+"""Properties that memory must have: one name, or several in a list or tuple."""
 
 # fmt: off
 FormatName = Literal[

@@ -27,7 +27,15 @@ if TYPE_CHECKING:
 
 
 class Snapshot(NamedTuple):
-    """A range of a tensor that an operation used."""
+    """A range of a tensor that an operation used: one of `OperationValues.snapshots`.
+
+    >>> seen = []
+    >>> with kp.Manager(debug="values") as debugged, debugged.watch(seen.append):
+    ...     kp.ops.add(debugged.tensor([1, 2]), 1)
+    <kp.Tensor ...>
+    >>> [(each.read, each.written) for each in seen[0].snapshots]
+    [(True, False), (False, True)]
+    """
 
     tensor: Tensor | None
     """None: memory for an array of a call."""
@@ -44,7 +52,9 @@ class Snapshot(NamedTuple):
     after: Array
     """... and after it."""
     read: bool
+    """Whether the operation reads it."""
     written: bool
+    """Whether the operation writes it."""
 
 
 class OperationValues(NamedTuple):

@@ -74,6 +74,7 @@ def test_the_list_here_is_the_whole_tree() -> None:
     } - {
         "ArrayAttributeError",
         "CompileTimeoutError",
+        "NonFiniteError",
         "ValidationError",
         "AlreadyExistsError",
         "SignatureError",

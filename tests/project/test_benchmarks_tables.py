@@ -68,7 +68,7 @@ def table_in(text):
 def test_the_pages_have_a_place_for_each_table_and_it_is_filled():
     assert set(places(GUIDE)) == {f"advice {name}" for name in TABLES}
     inside = places(INSIDE)
-    assert set(inside) == {"rows", "instructions", "peers", "operations", "shaders"}
+    assert set(inside) == {"rows", "instructions", "peers", "operations", "shaders", "traffic"}
     for text in (*places(GUIDE).values(), *inside.values()):
         rows = table_in(text)
         assert len(rows) > 2 and len({len(row) for row in rows}) == 1

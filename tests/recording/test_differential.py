@@ -27,7 +27,14 @@ IN_SHADERS = {
     "repeated with an exchange", "kernels by shape", "drawn", "donated", "rebuilt", "recorded again",
     "used by another thread while it is donated", "assigned at places",
 }  # fmt: skip
-WITHOUT_IMPORTS = ("swiftshader", "memory=noncoherent", "memory=exotic", "profile=mobile", "profile=bare")
+WITHOUT_IMPORTS = (
+    "swiftshader",
+    "memory=noncoherent",
+    "memory=exotic",
+    "profile=mobile",
+    "profile=adreno",
+    "profile=bare",
+)
 
 
 def check(device):
