@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pygments.lexers.graphics import GLShaderLexer
 from pygments.lexers.python import PythonLexer
+from pygments.token import Error, String
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -34,7 +35,8 @@ class PythonWithShaders(PythonLexer):
             if shaders and place == shaders[0][0]:
                 begin, done = shaders.pop(0)
                 for at, shader_kind, part in GLShaderLexer().get_tokens_unprocessed(text[begin:done]):
-                    yield begin + at, shader_kind, part
+                    # The lexer knows no strings, which debugPrintfEXT has.
+                    yield begin + at, String if shader_kind is Error else shader_kind, part
             if place >= done:
                 yield place, kind, value
 

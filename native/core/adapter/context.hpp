@@ -133,15 +133,16 @@ public:
     }
 
     void name_handle(VkObjectType type, uint64_t handle, const std::string& name) const noexcept;
-    // During its life, the commands that are recorded have a label, which debuggers, profilers, messages of
-    // validation and some drivers' reports show: `name`, and the line of the user's that `line` points to.
+    // Until end(), the commands that are recorded have a label, which debuggers, profilers, messages of
+    // validation and some drivers' reports show: `name`, and the line of the user's that `line` points to. A
+    // recording that fails has no end(): its command buffer may be invalid, and nobody submits it.
     class Label {
     public:
         Label(const DeviceContext& device, VkCommandBuffer commands, const std::string& name,
               const std::string* line);
         Label(const Label&) = delete;
         Label& operator=(const Label&) = delete;
-        ~Label() {
+        void end() const {
             if (end_) end_(commands_);
         }
 

@@ -339,6 +339,7 @@ void Stream::record_commands() {
             operation.record(recorder);
         }
         timestamp(i + 1);
+        label.end();
     }
     for (; barrier != barriers.barriers.cend(); ++barrier) recorder.barrier(*barrier);
     copy_values(static_cast<uint32_t>(operations_.size()));
