@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _FLAGS: dict[str, int] = {"device_local": 1, "host_visible": 2, "host_coherent": 4, "host_cached": 8}
 """VkMemoryPropertyFlagBits by the names of `Memory.memory_flags`."""
+NO_FLAGS: tuple[()] = ()
 # The largest size of a NumPy array; the core's sizes have 64 bits.
 _MOST_BYTES = 2**63 - 1
 
@@ -41,7 +42,7 @@ def new_tensor(
     dtype: np.dtype[Any],
     memory_type: Any = None,
     fill: bytes | None = None,
-    memory_flags: Any = (),
+    memory_flags: Any = NO_FLAGS,
 ) -> Tensor:
     """A Tensor of a checked shape and dtype, filled with `fill`, repeated; None: with undefined contents.
 
@@ -57,7 +58,11 @@ def new_tensor(
             "no device has buffers of that size"
         )
     native = manager._buffer(
-        None, nbytes, where, fill if count else None, _required(memory_flags) if memory_flags else 0
+        None,
+        nbytes,
+        where,
+        fill if count else None,
+        _required(memory_flags) if memory_flags is not NO_FLAGS else 0,
     )
     tensor = buffer_tensor(native, manager, shape, dtype, count, where)
     manager._after(where)

@@ -132,6 +132,14 @@ class Objects:
         profile = keep("Profile", lambda: _profile(mgr, tensor))
         keep("OperationTotal", lambda: profile.totals()[0])
         keep("Benchmark", lambda: kp.benchmark(list, seconds=0.001))
+        keep("ShaderStatistics", lambda: kernel.statistics())
+        keep("ShaderMessage", lambda: kp.ShaderMessage("printf", "a", "s.comp", 3, "k", 0, (0, 0, 0), (1,)))
+        ones = np.ones(2, np.float32)
+        snapshot = keep("Snapshot", lambda: kp.Snapshot(tensor, "t", (2,), 0, ones, ones, True, False))
+        keep(
+            "OperationValues",
+            lambda: kp.OperationValues("add", 0, "", 0, "", {"t": ones}, {}, (snapshot,)),
+        )
         if mgr.supports("VK_KHR_external_memory_fd"):
             keep("MemoryHandle", lambda: mgr.shared(4).share())
             keep("VkHandles", lambda: mgr.vk_handles)
