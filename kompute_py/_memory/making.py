@@ -72,9 +72,8 @@ def new_tensor(
 def _required(names: Any) -> int:
     """The bits of flags by name: one, or several in a list or tuple."""
     bits = 0
-    for name in (
-        (names,) if isinstance(names, str) else names if isinstance(names, (list, tuple)) else (None,)
-    ):
+    listed = names if isinstance(names, (list, tuple)) else (names,)
+    for name in listed:
         if not isinstance(name, str):
             raise ArgumentTypeError(
                 f"memory_flags is {shown(names)}; give names of flags, such as ['host_cached']"

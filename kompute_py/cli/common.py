@@ -39,6 +39,8 @@ Traceback = Annotated[
     bool,
     typer.Option("--traceback", callback=set_traceback, help="Show where in the code an error comes from."),
 ]
+Rtol = Annotated[float, typer.Option("--rtol", help="A relative difference up to this one does not count.")]
+Atol = Annotated[float, typer.Option("--atol", help="An absolute difference up to this one does not count.")]
 
 
 def output_console() -> Console:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .._base.errors import KomputeError
-from .common import Traceback
+from .common import Atol, Rtol, Traceback
 
 if TYPE_CHECKING:
     from .._debugging.record import Step
@@ -29,12 +29,8 @@ _MOST_SHOWN = 10
 def diff_command(
     one: Annotated[Path, typer.Argument(metavar="A", help="A record.")],
     other: Annotated[Path, typer.Argument(metavar="B", help="The record to compare with it.")],
-    rtol: Annotated[
-        float, typer.Option("--rtol", help="A relative difference up to this one does not count.")
-    ] = 0.0,
-    atol: Annotated[
-        float, typer.Option("--atol", help="An absolute difference up to this one does not count.")
-    ] = 0.0,
+    rtol: Rtol = 0.0,
+    atol: Atol = 0.0,
     show_traceback: Traceback = False,
 ) -> None:
     """``kompute-py diff``."""

@@ -16,7 +16,7 @@ import typer
 from .._base.errors import InvalidArgumentError, KomputeError, NotFoundError
 from .._base.text import binary_size
 from .array_files import load
-from .common import Traceback, device_of
+from .common import Atol, Rtol, Traceback, device_of
 
 if TYPE_CHECKING:
     from .._programs.program import Program, ProgramEntry
@@ -65,12 +65,8 @@ def program_command(
         str | None,
         typer.Option("--device", metavar="D", help="The device: its index, or a part of its name."),
     ] = None,
-    rtol: Annotated[
-        float, typer.Option("--rtol", help="A relative difference up to this one does not count.")
-    ] = 0.0,
-    atol: Annotated[
-        float, typer.Option("--atol", help="An absolute difference up to this one does not count.")
-    ] = 0.0,
+    rtol: Rtol = 0.0,
+    atol: Atol = 0.0,
     trace: Annotated[Path | None, typer.Option("--trace", metavar="DIR", hidden=True)] = None,
     show_traceback: Traceback = False,
 ) -> None:

@@ -22,13 +22,6 @@ def debugged(make_manager, needs):
     return mgr
 
 
-@pytest.fixture
-def messages(debugged):
-    got = []
-    debugged.on_message(got.append)
-    return got
-
-
 def run(mgr, body, x, y, head=HEAD, **options):
     kernel = mgr.kernel(head + body, name="planted", **options)
     t, u = mgr.tensor(x), mgr.tensor(y)

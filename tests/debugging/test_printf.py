@@ -25,13 +25,6 @@ def debugged(make_manager, needs):
     return mgr
 
 
-@pytest.fixture
-def messages(debugged):
-    got = []
-    debugged.on_message(got.append)
-    return got
-
-
 def test_each_of_10_000_invocations_is_heard(debugged, messages):
     kernel = debugged.kernel(
         HEAD + "void main() { uint i = gl_GlobalInvocationID.x;\n"
