@@ -6,8 +6,12 @@ tests/transfers/test_transfer_memory.py.
 
 from __future__ import annotations
 
+import mmap
+import multiprocessing
+import os
 import tempfile
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +90,47 @@ def shared(bench: Bench) -> Measured:
         return bench.compare(side(round_trip), pair.copy, times=1, scale=_SCALE, submits=True)
     finally:
         pair.close()
+
+
+def _take_frames(pipe: Connection) -> None:
+    with kp.Manager(validation=False, pipeline_cache_dir="") as manager:
+        frame = manager.import_memory(pipe.recv())
+        pipe.send(None)
+        while pipe.recv():
+            pipe.send(float(frame[-1:].read()[0]))
+
+
+@figure(
+    "exchanged-64m", "a frame of 64 MiB to another process, and its answer", TIMES, "lavapipe", 1 / 0.9,
+    drivers=("lavapipe",), baseline="memcpy to shared pages"
+)  # fmt: skip
+def exchanged(bench: Bench) -> Measured:
+    # Both write to pages of 4 KiB, as the system shares them.
+    source = np.random.default_rng(1).random(SHARED // 4, np.float32)
+    frame = bench.manager.shared(source.shape, source.dtype)
+    context = multiprocessing.get_context("spawn")
+    pipe, there = context.Pipe()
+    process = context.Process(target=_take_frames, args=(there,))
+    process.start()
+    pipe.send(frame.share())
+    pipe.recv()
+
+    def hand_over() -> None:
+        frame.write(source)
+        pipe.send(True)
+        if pipe.recv() != source[-1]:
+            raise RuntimeError("the other process saw another frame")
+
+    descriptor = os.memfd_create("frame")
+    os.ftruncate(descriptor, SHARED)
+    copied = np.frombuffer(mmap.mmap(descriptor, SHARED), np.float32)
+    os.close(descriptor)
+    copy = side(lambda: np.copyto(copied, source))
+    try:
+        return bench.compare(side(hand_over), copy, times=1, scale=_SCALE, submits=True)
+    finally:
+        pipe.send(False)
+        process.join()
 
 
 @figure(
