@@ -358,7 +358,12 @@ class ReductionOp(CombiningOp):
         if self.empty is not None or self.finish is None:
             given = self.neutral if self.empty is None else self.empty
             values = given if isinstance(acc, tuple) else (given,)
-            dtypes = (each.dtype for each in kb.selection.results)
+            dtypes = [each.dtype for each in kb.selection.results]
+            # NaN in both parts, as a quotient 0 / 0 has it.
+            values = [
+                complex(math.nan, math.nan) if dtype.kind == "c" and value != value else value
+                for value, dtype in zip(values, dtypes, strict=True)
+            ]
             kb.yield_results(
                 *(neutral_text(kb.selection, *each) for each in zip(values, dtypes, strict=True))
             )

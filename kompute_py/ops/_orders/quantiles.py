@@ -192,7 +192,8 @@ def _of_nothing(a: Array, shape: tuple[int, ...], method: _Method, strong: list[
         dtype = _between(dtype, strong, a)
     if math.prod(shape) and not has_nan(dtype):
         raise InvalidArgumentError(f"no elements have no such value in {dtype}")
-    made = np.full(shape, np.nan if math.prod(shape) else 0, dtype)
+    nan = complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
+    made = np.full(shape, nan if math.prod(shape) else 0, dtype)
     return a.manager.tensor_t(made) if isinstance(a, (Tensor, StridedView)) else made
 
 

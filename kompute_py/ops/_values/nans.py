@@ -95,7 +95,7 @@ def _quotient(
     """The total by the numbers, less `less` if it is given; NaN where nothing is left."""
     wide = "float64" if np.dtype(total.dtype).name in ("float64", "complex128") else "float32"
     if less is None:
-        return run(formula(f"where(n == 0, nan, s / {wide}(n))", dtype.name), numbers, total)
+        return run(formula(f"s / {wide}(n)", dtype.name), total, numbers)
     text = f"_d = {wide}(n) - ddof; where(_d <= 0, nan, s / _d)"
     return run(formula(text, dtype.name), numbers, less, total)
 

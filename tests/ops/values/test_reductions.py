@@ -322,3 +322,19 @@ def test_elements_become_floats_without_a_quotient(name, dtype):
     formula = getattr(kp.ops, name).__wrapped__.formula
     lines, _ = formula.typed({"a": np.dtype(dtype)}, frozenset()).glsl({"a": "x_load(i)"})
     assert lines and not [line for line in lines if "kp_quo" in line or "div" in line]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", [*FLOATING[:4], "prod", "median", "nansum", "nanmean", "nanvar"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "F", "D"])
+def test_of_no_elements_as_numpy(mgr, needs, name, dtype):
+    if dtype in ("f8", "D"):
+        needs(mgr, "shaderFloat64")
+    if name.startswith("nan"):
+        needs(mgr, "shaderInt64")
+    for shape, axis in (((0,), None), ((3, 0), 1), ((0, 3), 0), ((0, 3), 1)):
+        x = np.zeros(shape, dtype)
+        expected = np.asarray(getattr(np, name)(x, axis=axis))
+        got = np.asarray(getattr(kp.ops, name)(mgr.tensor_t(x), axis=axis))
+        for part in ("real", "imag"):
+            np.testing.assert_array_equal(getattr(got, part), getattr(expected, part))
