@@ -860,41 +860,22 @@ def exchange_buffer(tensor: object, made: Buffer) -> tuple[Buffer, bool] | None:
     has none, or a destroyed one.
     """
 
-class Dispatches(_Object):
-    """The dispatches of a function over memory that changes from call to call.
-
-    Each is (algorithm, [(set, binding, number of its memory in a call), ...], groups, where the device reads
-    the groups instead: the number of the memory and the byte in it).
-    """
-
-    def __init__(
-        self,
-        parts: Sequence[tuple[Algorithm, Sequence[tuple[int, int, int]], _Groups, tuple[int, int] | None]],
-    ) -> None: ...
-    def bind(self, memory: _Memories, push: Sequence[bytes], title: str = "") -> list[Operation]: ...
-    def warm_up(self, memory: _Memories) -> list[Operation]:
-        """Operations that dispatch each part with no groups."""
-
-    def run(
-        self,
-        memory: _Memories,
-        push: Sequence[bytes],
-        before: Sequence[Operation] = ...,
-        after: Sequence[Operation] = ...,
-    ) -> None:
-        """Records, submits, waits and lets go of the memory. Ctrl-C leaves the work running."""
-
 class CallForm(_Object):
-    """A call over any memory of certain shapes: native/bindings/call_table.hpp."""
+    """A call over any memory of certain shapes: native/bindings/call_form.hpp."""
+
+    repeats: bool
+    """Whether the table runs it again; if not, Python does."""
 
     def __init__(
         self,
         *,
-        program: Dispatches,
+        parts: Sequence[tuple[Algorithm, Sequence[tuple[int, int, int]], _Groups, tuple[int, int] | None]],
         slots: Sequence[tuple[int, Buffer | BufferView | Image | None, int]],
         results: Sequence[tuple[int, Buffer | BufferView | None, Callable[[], Any] | None]],
         push: Sequence[bytes],
         several: bool = False,
+        repeats: bool = True,
+        nbytes: int = 0,
         pack: Callable[[list[Any]], Sequence[bytes] | None] | None = None,
         check: Callable[[bytes], bool] | None = None,
         info: object = None,
@@ -902,20 +883,47 @@ class CallForm(_Object):
         tensors: Callable[[list[Buffer]], Sequence[Any]] | None = None,
         after: Callable[[], None] | None = None,
     ) -> None:
-        """`slots`: (value, memory of an array or of all calls, parameter of a kernel). `results`: (value,
+        """`parts` are its dispatches: (algorithm, [(set, binding, number of the slot), ...], groups, where
+        the device reads the groups instead: the number of the slot and the byte in it).
+
+        `slots`: (value, memory of an array or of all calls, parameter of a kernel). `results`: (value,
         memory of an array, what makes the array). A value is the number of an argument, -1 for none, -2 - n
-        for the new result n. `several`: the call returns a tuple. `push`: the push constants of each
-        dispatch.
+        for memory n of what the call makes: new results, then that of stand-ins. `several`: the call returns
+        a tuple. `push`: the push constants of each dispatch.
 
         `fresh` are of new results the bytes, the memory type, and whether they begin as zeros; `tensors`
-        makes their Tensors of native memory.
+        makes their Tensors of native memory. `nbytes` are those of memory that no other form has.
 
-        A function's: `pack` makes them from the values instead, None if it takes others. `after` is
-        called after the work.
+        A function's: `pack` makes the push constants from the values instead, None if it takes others.
+        `after` is called after the work.
 
         A kernel's: `check(push)` is False if other push constants must be prepared anew. `info` is for
         `bind`, which does not take the form if it is None.
         """
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of memory that no other form has."""
+
+    def bind(
+        self, given: Sequence[Any], made: Sequence[Any], push: Sequence[bytes], title: str = ""
+    ) -> list[Operation]:
+        """Its operations over what is given and made for a call: objects with native memory, or that memory
+        itself.
+        """
+
+    def without_groups(self, given: Sequence[Any], made: Sequence[Any]) -> list[Operation]:
+        """Operations that dispatch each part with no groups."""
+
+    def run(
+        self,
+        given: Sequence[Any],
+        made: Sequence[Any],
+        push: Sequence[bytes],
+        before: Sequence[Operation],
+        after: Sequence[Operation],
+    ) -> None:
+        """Records, submits, waits and lets go of the memory. Ctrl-C leaves the work running."""
 
 class CallTable(_Object):
     """The prepared calls of a kernel or a function: see native/bindings/call_table.hpp."""
@@ -1014,13 +1022,9 @@ class CallTable(_Object):
         outs: tuple[Any, ...],
         extra: tuple[Any, ...],
         places: Sequence[int],
-        form: object,
-        nbytes: int,
-        native: CallForm | None,
+        form: CallForm,
     ) -> None:
-        """Keeps a form of so many bytes for such calls. It depends on the numbers at `places`. `native` runs
-        it without Python.
-        """
+        """Keeps a form for such calls. It depends on the numbers at `places`."""
 
     @property
     def forms(self) -> int:

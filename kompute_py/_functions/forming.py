@@ -6,11 +6,10 @@ import copy
 import functools
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .. import _native
 from .._base.errors import InvalidArgumentError
 from .._base.types import is_small_float
 from .._custom.arg_descs import TensorArg, TensorListArg
@@ -38,7 +37,7 @@ from .._memory.strided import StridedView
 from .._memory.tensor import Tensor, buffer_tensor
 from .._recording.preload import in_parallel, unreported
 from .._shaders.constants import NO_SPECIALIZATION
-from .forms import FRESH, GIVEN, HOST, Calls, Form
+from .forms import Calls, Form
 from .given import flat
 from .parts import copying
 from .pictures import first_image, picture_like, tensor_of
@@ -70,7 +69,7 @@ def make_form(
     """
     check_numbers(program, selection)
     with calls.lending(manager) as lending:
-        return _Maker(program, selection, manager, calls, values, outs, shared, gathers, lending).form
+        return _Maker(program, selection, manager, calls, values, outs, shared, gathers, lending).made()
 
 
 def spare(
@@ -124,7 +123,7 @@ def tried_out(
         push = form.pushes(given)
 
         def run() -> None:
-            form.run(memory, manager, push, calls)
+            form.call(memory, manager, push, calls)
 
         return run
 
@@ -148,6 +147,22 @@ def made_of_specs(values: Sequence[Any]) -> list[Any]:
     return [made(value) for value in values]
 
 
+class _Part(NamedTuple):
+    """A dispatch of a form."""
+
+    step: Step
+    names: list[str]
+    """Of the memory by binding."""
+    grid: tuple[int, int, int]
+    push: bytes
+
+    @property
+    def bound(self) -> list[str]:
+        """The names of all memory that it uses."""
+        indirect = self.step.indirect
+        return self.names if indirect is None else [*self.names, indirect.tensor]
+
+
 class _Maker:
     def __init__(
         self,
@@ -161,7 +176,6 @@ class _Maker:
         gathers: bool,
         lending: Lending,
     ) -> None:
-        self.form = Form()
         self.shared = shared
         """The places of arguments that share memory with results: they are copied."""
         self.gathers = gathers
@@ -180,20 +194,55 @@ class _Maker:
         """For each tensor that is given its place."""
         self.used: dict[str, Tensor] = {}
         """The tensors that are bound, by name."""
-        self.lent: dict[str, int] = {}
-        """The numbers of the stand-ins, by name."""
+        self.lent: dict[str, StandIn] = {}
+        self.fresh: dict[str, Fresh] = {}
         self.common: set[str] = set()
         """The names of the memory that all calls share."""
-        self.fresh: list[str] = []
+        self.blocks: list[Block] = []
+        """Of the dispatches."""
+        self.nbytes = 0
+        """Of the common memory, what no other form has."""
+
+    def made(self) -> Form:
+        """The form."""
         self._take_memory()
-        self._name_results()
-        if selection._writes_nothing():
-            self.form.push = []  # no element to compute; generators need not think of this
-            return
-        self._make_bindable()
-        self._make_line()
-        # The program has the tables, too, and may be dropped first.
-        self.form.own_bytes += program.table_bytes
+        parts: list[_Part] = []
+        if not self.selection._writes_nothing():  # else generators need not think of it
+            self._make_bindable()
+            parts = self._parts()
+            # The program has the tables, too, and may be dropped first.
+            self.nbytes += self.program.table_bytes
+        made = [*self.fresh, *self.lent]
+        results = [
+            self.places[name] if name in self.places else -2 - made.index(name)
+            for name in (each.name for each in self.selection.results)
+        ]
+        # A copy takes the place of what is given, and of a new result.
+        numbers = {**self.places, **{name: -2 - number for number, name in enumerate(made)}}
+        bound = dict.fromkeys(name for part in parts for name in part.bound)
+        at = {name: number for number, name in enumerate(bound)}
+        return Form(
+            self.manager,
+            self.blocks,
+            list(self.fresh.values()),
+            list(self.lent.values()),
+            results,
+            parts=[
+                (
+                    native,
+                    [(0, binding, at[name]) for binding, name in enumerate(names)],
+                    grid,
+                    None if step.indirect is None else (at[step.indirect.tensor], 4 * step.indirect.offset),
+                )
+                for native, (step, names, grid, _) in zip(self._algorithms(parts), parts, strict=True)
+            ],
+            slots=[
+                (-1, self.used[name]._native, 0) if name in self.common else (numbers[name], None, 0)
+                for name in bound
+            ],
+            several=not self.selection._declaration.single,
+            nbytes=self.nbytes,
+        )
 
     def _places(self, values: Sequence[Any], outs: Sequence[Any]) -> dict[str, int]:
         found: dict[str, int] = {}
@@ -211,9 +260,8 @@ class _Maker:
 
     def _lend(self, name: str, made: StandIn, dtype: np.dtype[Any], nbytes: int) -> Tensor:
         """Uses what is lent to a stand-in as the memory of `name`: so many bytes of it. Returns all of it."""
-        number = self.lent[name] = len(self.form.stand_ins)
-        self.form.stand_ins.append(made)
-        lent = self.lending.bytes(number, made.nbytes)
+        lent = self.lending.bytes(len(self.lent), made.nbytes)
+        self.lent[name] = made
         self.used[name] = lent._part(0, (nbytes // dtype.itemsize,), dtype)
         return lent
 
@@ -239,13 +287,11 @@ class _Maker:
                     )
                 )
                 picture = None if image is None else picture_like(image, arg.shape, arg.dtype)
-                made = Fresh(arg.shape, arg.dtype, kind, reusable, picture)
-                self.form.fresh.append(made)
-                self.fresh.append(name)
+                made = self.fresh[name] = Fresh(arg.shape, arg.dtype, kind, reusable, picture)
                 if picture is None:
                     self.used[name] = made.made(self.manager)
                 else:
-                    self._copy(name, -len(self.fresh), arg.size, arg.dtype, False)
+                    self._copy(name, -1 - len(self.fresh), arg.size, arg.dtype, False)
             elif isinstance(value, Image):
                 self._copy(name, place, arg.size, arg.dtype, name not in self.results)
             elif isinstance(value, Tensor):
@@ -302,16 +348,6 @@ class _Maker:
         read, written = name not in self.results, name in self.written
         self._lend(name, Lent(place, arg.shape, arg.dtype, nbytes, read, written), arg.dtype, nbytes)
 
-    def _name_results(self) -> None:
-        for result in self.selection.results:
-            name = result.name
-            if name in self.places:
-                self.form.results.append((GIVEN, self.places[name]))
-            elif name in self.fresh:
-                self.form.results.append((FRESH, self.fresh.index(name)))
-            else:
-                self.form.results.append((HOST, self.lent[name]))
-
     def _make_bindable(self) -> None:
         """Replaces tensors that shaders cannot bind by other memory."""
         for name, tensor in list(self.used.items()):
@@ -327,7 +363,7 @@ class _Maker:
                 or (tensor.nbytes % 4 and element_of(tensor.dtype, self.facts.features).words)
             ):
                 # Shaders cannot use a part that begins there or ends within a word: a copy takes its place.
-                place = self.places[name] if name in self.places else -1 - self.fresh.index(name)
+                place = self.places[name] if name in self.places else -2 - list(self.fresh).index(name)
                 self._copy(name, place, tensor._count, tensor.dtype, place >= 0)
 
     def _check_ranges(self) -> None:
@@ -350,19 +386,19 @@ class _Maker:
 
     # -- dispatches ------------------------------------------------------------------------------------------
 
-    def _make_line(self) -> None:
+    def _parts(self) -> list[_Part]:
         numbers = numbers_of(self.program, self.selection)
         for name, tensor in scratch_of(self.program, numbers, self.manager):
             self.used[name] = tensor
             self.common.add(name)
             if not is_shared(self.manager, tensor):
-                self.form.own_bytes += tensor.nbytes
+                self.nbytes += tensor.nbytes
         for constant in self.program.tables:
             self.used[constant.name] = constant.tensor(self.manager)
             self.common.add(constant.name)
         self._check_ranges()
         check_indirect(self.program, self.selection)
-        parts: list[tuple[Step, list[str], tuple[int, int, int], bytes]] = []
+        parts: list[_Part] = []
         for step in self.program.steps:
             grid = groups_of(step, numbers)
             if 0 in grid:
@@ -373,53 +409,20 @@ class _Maker:
                 name = f"kp_parameters{len(parts)}"
                 nbytes = len(block.fixed)
                 if block.fields:
-                    self._lend(name, Numbers(len(self.form.blocks), nbytes), _BYTES, nbytes)
+                    self._lend(name, Numbers(len(self.blocks), nbytes), _BYTES, nbytes)
                     self.used[name] = self.used[name].view(np.uint32)
                 else:
                     self.used[name] = self.manager.tensor_t(np.frombuffer(block.fixed, np.uint32))
                     self.common.add(name)
                 names.append(name)
-            self.form.blocks.append(block)
-            push = b"" if block.in_memory else block.fixed
-            parts.append((step, names, grid, push))
-        if not parts:
-            return
-        order: dict[str, None] = {}
-        for step, names, _, _ in parts:
-            order.update(dict.fromkeys(names))
-            if step.indirect is not None:
-                order[step.indirect.tensor] = None
-        own = [name for name in order if name in self.common]
-        others = (self.lent, self.common, self.fresh)
-        theirs = [name for name in order if not any(name in each for each in others)]
-        self.form.slots = [self.places[name] for name in theirs]
-        self.form.own = [self.used[name]._native for name in own]
-        # A copy takes the place of a new result.
-        every = {name: number for number, name in enumerate((*theirs, *self.fresh, *own))}
-        first = len(theirs) + len(self.fresh) + len(own)
-        every.update({name: first + number for name, number in self.lent.items()})
-        self.form.line = _native.Dispatches(
-            [
-                (
-                    native,
-                    [(0, binding, every[name]) for binding, name in enumerate(names)],
-                    grid,
-                    None
-                    if step.indirect is None
-                    else (every[step.indirect.tensor], 4 * step.indirect.offset),
-                )
-                for native, (step, names, grid, _) in zip(self._algorithms(parts), parts, strict=True)
-            ]
-        )
-        for block in self.form.blocks:
-            if block.fields:
-                return
-        self.form.push = [b"" if block.in_memory else block.fixed for block in self.form.blocks]
+            self.blocks.append(block)
+            parts.append(_Part(step, names, grid, b"" if block.in_memory else block.fixed))
+        return parts
 
-    def _algorithms(self, parts: list[tuple[Step, list[str], tuple[int, int, int], bytes]]) -> list[Any]:
+    def _algorithms(self, parts: list[_Part]) -> list[Any]:
         """The native algorithms of the dispatches. Pipelines that the device lacks are built side by side."""
         native = self.manager._native
-        modules = {step.module for step, *_ in parts}
+        modules = {part.step.module for part in parts}
         new = [each for each in modules if not native.knows_pipeline(each._on(native), b"", [])]
         if len(new) < 2:
             return [self._algorithm(*each) for each in parts]

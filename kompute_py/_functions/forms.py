@@ -1,12 +1,13 @@
 """Forms: calls of a function that were prepared for certain shapes, dtypes and attributes.
 
 The native table finds a form by what the kernels, grids and results depend on. A form runs over whatever
-memory the call has: its `Dispatches` bind it, record, submit, wait and let go of it. Run-time numbers are not
-in the key, unless `select` looked at them.
+memory the call has: it binds it, records, submits, waits and lets go of it. Run-time numbers are not in the
+key, unless `select` looked at them.
 """
 
 from __future__ import annotations
 
+import functools
 import struct
 import threading
 import weakref
@@ -17,84 +18,85 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .. import _native
+from .._custom.arguments import plain_types
 from .._custom.program import Block, Program
 from .._device.kept import make_room
 from .._formulas.glsl import EXACT_DIVISION
 from .._memory.lending import Lending
 from .._memory.making import new_tensor
-from .._memory.stand_ins import Fresh, Lent, StandIn
+from .._memory.memory import seen_by_others
+from .._memory.stand_ins import Fresh, Lent, StandIn, made_natively
+from .._memory.tensor import Tensor
+from .._shaders.signature import MISSING
+from .given import facts
 
 if TYPE_CHECKING:
+    from .._custom.declaration import Declaration
     from .._manager.manager import Manager
-    from .._memory.tensor import Tensor
 
 _BYTES: np.dtype[Any] = np.dtype(np.uint8)
-GIVEN, FRESH, HOST = range(3)  # where a result of a form comes from
+_MOST_REPEATED = 512
+"""Calls with the same tensors that a function keeps recorded."""
 
 
-class Form:
-    """A prepared call. It holds no Python object that holds its Manager, nothing of the caller's, and no
-    memory that a call changes: calls and recordings share it.
+class Form(_native.CallForm):
+    """A function's prepared call. It holds no Python object that holds its Manager, nothing of the caller's,
+    and no memory that a call changes: calls and recordings share it. The table runs it again without Python
+    if it has no stand-ins.
     """
 
-    def __init__(self) -> None:
-        self.line: _native.Dispatches | None = None
-        """None if nothing runs."""
-        self.native: _native.CallForm | None = None
-        """What the table knows of it; None if Python must run it."""
-        self.blocks: list[Block] = []
-        """Of the dispatches."""
-        self.push: list[bytes] | None = None
-        """The numbers of the dispatches, if all are the same in each call."""
-        self.slots: list[int] = []
-        """The places of tensors among what is given."""
-        self.fresh: list[Fresh] = []
-        self.own: list[Any] = []
-        """Native memory that all calls share: tables, and scratch memory."""
-        self.own_bytes = 0
-        """The bytes of it that no other form has."""
-        self.stand_ins: list[StandIn] = []
-        """The line's memory is slots, fresh, own, and that of these."""
-        self.results: list[tuple[int, int]] = []
-        """(GIVEN, FRESH or HOST, the number of its place, of the new result or of the stand-in) of each."""
+    def __init__(
+        self,
+        manager: Manager,
+        blocks: list[Block],
+        fresh: list[Fresh],
+        stand_ins: list[StandIn],
+        results: list[int],
+        **native: Any,
+    ) -> None:
+        """`blocks` are those of the dispatches; none if nothing runs. `results`, as in a CallForm, may have
+        the memory of stand-ins, which follows that of `fresh`. `native` is told to the CallForm alone.
+        """
+        numbers = any(each.fields for each in blocks)
+        super().__init__(
+            results=[(each, None, None) for each in results],
+            push=[] if numbers else [each.of(()) for each in blocks],
+            pack=functools.partial(packed, blocks) if numbers else None,
+            repeats=bool(blocks) and not stand_ins,
+            after=manager._watch,
+            **made_natively(fresh, manager),
+            **native,
+        )
+        self.blocks = blocks
+        self.fresh = fresh
+        self.stand_ins = stand_ins
+        self.results = results
 
     def pushes(self, given: Sequence[Any]) -> list[bytes]:
         """The numbers of the dispatches for these arguments; a list is one argument. Raises struct.error for
         a number that the kernels of this form do not take.
         """
-        if self.push is not None:
-            return self.push
         return [block.of(given) for block in self.blocks]
-
-    def memory(self, given: Sequence[Any], fresh: Sequence[Any], lent: Sequence[Tensor] = ()) -> list[Any]:
-        """The native memory of a call."""
-        found = []
-        for place in self.slots:
-            found.append(given[place]._native)
-        for tensor in fresh:
-            found.append(tensor._native)
-        found += self.own
-        if lent:
-            found += [stand_in.bound(each) for stand_in, each in zip(self.stand_ins, lent, strict=True)]
-        return found
 
     def _bound(
         self, given: Sequence[Any], fresh: Sequence[Any], lent: Sequence[Tensor], push: Sequence[bytes]
     ) -> tuple[list[Any], list[bytes], list[Any], list[Any]]:
-        """The arguments of `line`: the memory, the push constants, and the operations before and after the
+        """Of a call the memory that it makes, the push constants, and the operations before and after the
         dispatches.
         """
+        made = [*fresh]
         before: list[Any] = []
         after: list[Any] = []
         for each, memory in zip(self.stand_ins, lent, strict=True):
             each.bring(memory, given, push)
             place = each.place
-            value = given[place] if place >= 0 else fresh[-1 - place] if fresh else None
+            value = given[place] if place >= 0 else fresh[-2 - place] if place < -1 else None
             first, last = each.around(memory, value)
             before += first
             after += last
+            made.append(each.bound(memory))
         pushed = [b"" if block.in_memory else each for block, each in zip(self.blocks, push, strict=True)]
-        return self.memory(given, fresh, lent), pushed, before, after
+        return made, pushed, before, after
 
     def reused(self, given: Sequence[Any], donated: Sequence[int]) -> dict[int, int]:
         """For results of `fresh` the places of the arguments that give them their memory, of those `donated`
@@ -108,7 +110,7 @@ class Form:
                     break
         return found
 
-    def run(
+    def call(
         self,
         given: Sequence[Any],
         manager: Manager,
@@ -124,29 +126,30 @@ class Form:
         with calls.lending(manager) as lending:
             lent = [lending.bytes(number, each.nbytes) for number, each in enumerate(self.stand_ins)]
             bound = self._bound(given, fresh, lent, push)
-            if self.line is not None:
-                self.line.run(*bound)
+            if self.blocks:
+                self.run(given, *bound)
                 if manager._watch is not None:
                     manager._watch()
             for stand_in, memory in zip(self.stand_ins, lent, strict=True):
                 stand_in.give_back(memory, given)
             results = []
-            for what, number in self.results:
-                if what == HOST:
-                    made = self.stand_ins[number]
+            for each in self.results:
+                host = -2 - each - len(fresh)
+                if host >= 0:
+                    made = self.stand_ins[host]
                     assert isinstance(made, Lent)
-                    results.append(made.tensor(lent[number]).read())
+                    results.append(made.tensor(lent[host]).read())
                 else:
-                    results.append(given[number] if what == GIVEN else fresh[number])
+                    results.append(given[each] if each >= 0 else fresh[-2 - each])
             return results
 
     def warm_up(self, given: Sequence[Any], manager: Manager) -> None:
         """Dispatches each kernel with no groups, and waits: some drivers compile then."""
-        if self.line is None:
-            return
-        fresh = [each.made(manager) for each in self.fresh]
-        memory = self.memory(given, fresh, self._new_memory(manager))
-        for fence in [_native.submit_once(each) for each in self.line.warm_up(memory)]:
+        made = [each.made(manager) for each in self.fresh]
+        made += [
+            each.bound(memory) for each, memory in zip(self.stand_ins, self._new_memory(manager), strict=True)
+        ]
+        for fence in [_native.submit_once(each) for each in self.without_groups(given, made)]:
             fence.wait(-1.0)
 
     def _new_memory(self, manager: Manager) -> list[Tensor]:
@@ -154,9 +157,7 @@ class Form:
 
     def over(self, natives: Sequence[Any]) -> list[Any]:
         """The native operations of a form without numbers of calls over this memory for its arguments."""
-        assert self.line is not None and self.push is not None
-        memory = [natives[place] for place in self.slots] + self.own
-        return self.line.bind(memory, self.push)
+        return self.bind(natives, (), self.pushes(()))
 
     def operations(
         self, manager: Manager, given: Sequence[Any], fresh: Sequence[Any], push: list[bytes], title: str = ""
@@ -164,12 +165,10 @@ class Form:
         """The native operations of a call, to be recorded, with memory of their own. `title` comes before the
         names of dispatches.
         """
-        if self.line is None:
-            return []
-        if not self.stand_ins:
-            return self.line.bind(self.memory(given, fresh), push, title)
-        memory, pushed, before, after = self._bound(given, fresh, self._new_memory(manager), push)
-        return [*before, *self.line.bind(memory, pushed, title), *after]
+        if not self.blocks or not self.stand_ins:
+            return self.bind(given, fresh, push, title)
+        made, pushed, before, after = self._bound(given, fresh, self._new_memory(manager), push)
+        return [*before, *self.bind(given, made, pushed, title), *after]
 
 
 def packed(blocks: Sequence[Block], given: Sequence[Any]) -> list[bytes] | None:
@@ -178,6 +177,24 @@ def packed(blocks: Sequence[Block], given: Sequence[Any]) -> list[bytes] | None:
         return [block.of(given) for block in blocks]
     except struct.error:
         return None
+
+
+def table_for(declaration: Declaration, parts_differ: bool, manager: object) -> _native.CallTable:
+    """An empty table for calls of a function. `parts_differ` is as for `facts`."""
+    parameters = declaration.parameters
+    return _native.CallTable.of_function(
+        tensor_type=Tensor,
+        manager=manager,
+        missing=MISSING,
+        parameters=[*(each.name for each in parameters), "out"],
+        defaults=[each.left_out for each in parameters],
+        plain=[list(plain_types(each)) for each in parameters],
+        by_position=sum(not each.by_name for each in parameters),
+        writes=any(each.alias for each in parameters),
+        facts=functools.partial(facts, parts_differ),
+        shared=seen_by_others,
+        most_entries=_MOST_REPEATED,
+    )
 
 
 class Facts(NamedTuple):

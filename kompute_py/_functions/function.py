@@ -42,7 +42,7 @@ from .._sync.fence import Fence
 from .._sync.ordered import Order, called_in_order, fence_of, order_of, stream_of, submit_stream
 from .called import begun, unknown
 from .forming import made_of_specs
-from .forms import GIVEN, Facts
+from .forms import Facts
 from .given import flat, manager_of, places_of, require_alive
 from .library import Recipe, recalled
 from .op_custom import CacheInfo, OpCustom
@@ -230,15 +230,15 @@ class Function:
             if reused is not None:
                 memory = form.reused(given, places_of(given, [each.taken for each in taken if each.alone]))
                 reused += [given[place] for place in memory.values()]
-            results = form.run(given, manager, push, calls, memory)
+            results = form.call(given, manager, push, calls, memory)
         except FailedPreconditionError:
             require_alive(given)
             raise
         if built:
             report_built(self.__name__, built, time.perf_counter() - began - built)
-        if exactly and form.native is not None:
+        if exactly and form.repeats:
             named = named if out is None else {**named, "out": out}
-            calls.table.remember(args, named, form.native, given, push)
+            calls.table.remember(args, named, form, given, push)
         return results[0] if self._declaration.single else tuple(results)
 
     def variant(self, name: str) -> Function:
@@ -372,10 +372,10 @@ class Function:
                 f"out={'tensor' if len(fresh) == 1 else '(' + ', '.join(fresh) + ')'}"
             )
         prepared, parts, _ = self._recorded(values, outs)
-        if prepared.form.native is not None:
+        if prepared.form.repeats:
             named = named if out is None else {**named, "out": out}
             given = self._prepared.memory(values, outs)
-            prepared.calls.table.remember(args, named, prepared.form.native, given, prepared.push)
+            prepared.calls.table.remember(args, named, prepared.form, given, prepared.push)
         fence = submit_stream(prepared.manager, stream_of(prepared.manager, parts), order)
         if prepared.calls.watch is not None:
             prepared.calls.watch()
@@ -406,7 +406,7 @@ class Function:
         form = prepared.form
         fresh = [each.made(manager) for each in form.fresh]
         parts = form.operations(manager, given, fresh, prepared.push, title)
-        results = tuple(given[number] if what == GIVEN else fresh[number] for what, number in form.results)
+        results = tuple(given[each] if each >= 0 else fresh[-2 - each] for each in form.results)
         return prepared, parts, results
 
     @_beginning

@@ -19,10 +19,9 @@ from .._manager.default import manager as default_manager
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .forming import make_form, tried_out
-from .forms import Calls, Facts, Form, packed
+from .forms import Calls, Facts, Form, packed, table_for
 from .given import bases, flat, look_at_parts, manager_of, overlapping, surely_apart
 from .op_custom import CacheInfo
-from .prepared import native_form, table_for
 from .tuning import Tuning, check_variants, choices_of
 
 if TYPE_CHECKING:
@@ -83,14 +82,14 @@ class Preparing:
         calls = self.calls_of(manager)
         self.current, table = calls, calls.table
         form: Form | None = table.find_form(values, outs, extra)
-        push = None if form is None else form.push or packed(form.blocks, values)
+        push = None if form is None else packed(form.blocks, values)
         if form is None or push is None:  # or a number of another dtype
             form, decisive = self.made(values, outs, shared, manager, calls)
             push = form.pushes(values)
-            if make_room(manager, form.own_bytes, 1):
-                if not self.op._eager:
-                    form.native = native_form(form, manager, not self.declaration.single)
-                table.keep(values, outs, extra, sorted(decisive), form, form.own_bytes, form.native)
+            kept = make_room(manager, form.nbytes, 1)
+            form.repeats = form.repeats and kept and not self.op._eager
+            if kept:
+                table.keep(values, outs, extra, sorted(decisive), form)
         return Prepared(form, push, manager, calls)
 
     def made(

@@ -170,7 +170,7 @@ def teach(table: _native.CallTable, call: Call, dispatch: _native.BoundDispatch)
     values = [*call.args, *call.keywords.values(), *others]
     slots += [(len(values) - 1 - number, None, 0) for number in range(len(others))]
     form = _native.CallForm(
-        program=_native.Dispatches([(dispatch.algorithm, places, launch.groups, None)]),
+        parts=[(dispatch.algorithm, places, launch.groups, None)],
         slots=slots,
         results=results,
         push=[launch.push],

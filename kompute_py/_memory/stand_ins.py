@@ -37,7 +37,7 @@ class StandIn:
 
     def __init__(self, place: int, nbytes: int) -> None:
         self.place = place
-        """-1 for a result that the call makes on the host, -1 - n for the new result n."""
+        """-1 for what is not given, -2 - n for the new result n."""
         self.nbytes = nbytes
         """The bytes that it needs."""
 

@@ -1,4 +1,4 @@
-// Some 850 lines because entries, forms, families and plans are dropped from each other, and are private
+// Some 800 lines because entries, forms, families and plans are dropped from each other, and are private
 // here.
 #include "call_table.hpp"
 
@@ -15,37 +15,6 @@ struct CallEntry {
     size_t number = 0;
     size_t place = 0;  // in the list of all
     bool dropped = false;
-};
-
-// Everything about a call but the memory of its tensors and its push constants.
-struct CallForm {
-    // Memory of a call.
-    struct Slot {
-        int64_t value = -1;    // the number of its value; -1: none; -2 - n: the new result n
-        ResourceRange memory;  // for an array, or of all calls; empty for an object
-        size_t parameter = 0;  // a kernel's
-        [[nodiscard]] bool is_object() const noexcept { return value >= 0 && !memory.resource; }
-    };
-    struct Result {
-        int64_t value = -1;
-        ResourceRange memory;  // of an array
-        py::object make;       // the array that the call leaves out
-    };
-    std::shared_ptr<Dispatches> program;
-    std::vector<Groups> groups;
-    std::vector<Slot> slots;
-    std::vector<Result> results;
-    bool several = false;  // whether the call returns a tuple
-    bool copies = false;   // whether there are arrays
-    // A function's: push constants of all calls, or None and those for a list of values. A kernel's: those
-    // that were checked last, and None if all will do.
-    std::vector<std::string> push;
-    py::object pack, check;
-    py::object info;  // of a kernel's launch; None if `bind` must not take the form
-    std::vector<std::tuple<uint64_t, int, bool>> fresh;  // of new results: bytes, memory type, if they are 0
-    py::object tensors;                                  // makes their tensors of native memory
-    py::object after;                                    // called after the work; None for nothing
-    std::vector<py::object> kept;                        // the dtypes of the key
 };
 
 // Everything about a call but the number of elements of its arguments.
@@ -233,7 +202,7 @@ py::object CallTable::call(const py::object& args, const py::object& keywords) {
         for (size_t i = 0; i < memory.size(); ++i)
             if (const int64_t value = form.slots[i].value; value < -1)
                 memory[i] = ResourceRange(memory_of_results[static_cast<size_t>(-2 - value)]);
-        if (!tried([&] { once = form.program->bind(memory, found.push); })) return unknown();
+        if (!tried([&] { once = form.bind(memory, found.push); })) return unknown();
     }
     const auto result = [&](size_t i) {
         const auto [value, item] = plan.results[i];
@@ -265,7 +234,7 @@ py::object CallTable::call(const py::object& args, const py::object& keywords) {
     if (once.empty())
         run(*plan.entry, form.groups, found.push);
     else
-        form.program->run(once);
+        plan.form->run(once);
     if (!form.after.is_none()) form.after();
     if (form.copies)
         for (size_t i = 0; i < count; ++i) download(form.results[i].memory, array(i));
@@ -347,7 +316,7 @@ std::shared_ptr<const CallTable::Plan> CallTable::plan_of(Found& found, bool rea
     std::vector<py::object> owners;
     if (!plan->form || !memory_of(*plan->form, given.all(), plan->memory, owners)) return nullptr;
     const CallForm& form = *plan->form;
-    if (function && !packed(form, given.all(), plan->push)) return nullptr;
+    if (function && !form.pushes(given.all(), plan->push)) return nullptr;
     for (const auto& result : form.results) plan->results.emplace_back(result.value, -1);
     const bool whole =
         readable && !(function && owners.empty()) && same(objects_of(form, given.all()), owners);
@@ -371,9 +340,9 @@ std::shared_ptr<const CallTable::Plan> CallTable::plan_of(Found& found, bool rea
 std::shared_ptr<CallForm> CallTable::form_of(CallArguments& given) {
     if (vocabulary_.function) {
         const Kept* kept = find_kept(given);
-        return kept ? kept->native : nullptr;
+        return kept && kept->form->repeats ? kept->form : nullptr;
     }
-    if (const auto form = forms_.find(given.key()); form != forms_.end()) return form->second.native;
+    if (const auto form = forms_.find(given.key()); form != forms_.end()) return form->second.form;
     if (families_.empty()) return nullptr;
     const Key shapes(given.key().begin(), given.key().end());
     if (!given.read_dtypes(vocabulary_)) return nullptr;
@@ -401,7 +370,7 @@ bool CallTable::bind_memory(const Plan& plan) {
     if (!plan.entry || !form.fresh.empty() || !plan.entry->work.empty()) return true;
     std::vector<Bound> work;
     const bool done = tried([&] {
-        work = form.program->bound(plan.memory, form.groups);
+        work = form.bound(plan.memory);
         for (size_t i = 0; i < work.size(); ++i) (void)prepared(work[i].algorithm, form.groups[i]);
     });
     if (!done) return false;
@@ -480,7 +449,7 @@ std::shared_ptr<CallForm> CallTable::form_of(const CallFamily& family, const Cal
         if (size == 0 || size % family.stride != 0) return nullptr;
         const uint64_t count = size / family.stride;
         const uint64_t groups = (count + family.local_size - 1) / family.local_size;
-        const auto& limits = form->program->parts().front().base.device->limits();
+        const auto& limits = form->parts->front().base.device->limits();
         if (groups > limits.maxComputeWorkGroupCount[family.axis]) return nullptr;
         Groups& own = form->groups.front() = {1, 1, 1};
         own[family.axis] = static_cast<uint32_t>(groups);
@@ -635,30 +604,15 @@ const CallTable::Kept* CallTable::find_kept(CallArguments& given) {
     return found == forms_.end() ? nullptr : &found->second;
 }
 
-bool CallTable::packed(const CallForm& form, std::span<PyObject* const> given,
-                       std::vector<std::string>& push) {
-    if (form.pack.is_none()) {
-        push = form.push;
-        return true;
-    }
-    py::list values(given.size());
-    for (size_t i = 0; i < given.size(); ++i) values[i] = py::reinterpret_borrow<py::object>(given[i]);
-    const py::object made = form.pack(values);
-    if (made.is_none()) return false;  // the form is for numbers of another dtype
-    push = made.cast<std::vector<std::string>>();
-    return true;
-}
-
 py::object CallTable::find_form(const py::sequence& values, const py::tuple& outs, const py::tuple& extra) {
     CallArguments given;
     if (!given.take(vocabulary_, values, outs, extra)) return py::none();
     const Kept* kept = find_kept(given);
-    return kept ? kept->form : py::none();
+    return kept ? kept->object : py::none();
 }
 
 void CallTable::keep(const py::sequence& values, const py::tuple& outs, const py::tuple& extra,
-                     const std::vector<uint32_t>& places, const py::object& form, uint64_t nbytes,
-                     std::shared_ptr<CallForm> native) {
+                     const std::vector<uint32_t>& places, const py::object& form) {
     if (places_.size() >= most_kinds || vocabulary_.known.size() >= most_kinds) clear();
     CallArguments given;
     if (!given.take(vocabulary_, values, outs, extra)) return;
@@ -666,18 +620,18 @@ void CallTable::keep(const py::sequence& values, const py::tuple& outs, const py
     for (const uint32_t place : places)
         if (std::ranges::find(all, place) == all.end()) all.push_back(place);
     if (!given.add_values(vocabulary_, all)) return;
-    std::vector<py::object> dtypes = dtypes_of(given);
+    Kept kept{form.cast<std::shared_ptr<CallForm>>(), form};
+    kept.form->kept = dtypes_of(given);
     if (const auto earlier = forms_.find(given.key()); earlier != forms_.end()) drop_form(earlier);
-    forms_.emplace(Key(given.key().begin(), given.key().end()),
-                   Kept{std::move(native), form, nbytes, std::move(dtypes)});
+    forms_.emplace(Key(given.key().begin(), given.key().end()), std::move(kept));
 }
 
 void CallTable::drop_form(Table<Kept>::iterator place) {
     const Kept kept = std::move(place->second);
     forms_.erase(place);
-    for (size_t i = all_.size(); kept.native && i-- > 0;)
+    for (size_t i = all_.size(); i-- > 0;)
         // Other entries may end with what one holds.
-        if (i < all_.size() && all_[i]->form == kept.native) drop(*all_[i]);
+        if (i < all_.size() && all_[i]->form == kept.form) drop(*all_[i]);
 }
 
 void CallTable::drop_a_form() {
@@ -687,7 +641,7 @@ void CallTable::drop_a_form() {
 
 uint64_t CallTable::kept_bytes() const noexcept {
     uint64_t found = 0;
-    for (const auto& [key, kept] : forms_) found += kept.nbytes;
+    for (const auto& [key, kept] : forms_) found += kept.form->nbytes;
     return found;
 }
 
@@ -779,39 +733,6 @@ void CallTable::add_form(std::span<const uint64_t> key, Kept kept) {
 
 void bind_call_table(py::module_& m) {
     using Names = std::vector<std::string>;
-    using Slot = std::tuple<int64_t, std::optional<ResourceRange>, size_t>;
-    using Result = std::tuple<int64_t, std::optional<ResourceRange>, py::object>;
-    py::class_<CallForm, std::shared_ptr<CallForm>>(m, "CallForm")
-        .def(py::init([](std::shared_ptr<Dispatches> program, const std::vector<Slot>& slots,
-                         const std::vector<Result>& results, std::vector<std::string> push, bool several,
-                         py::object pack, py::object check, py::object info,
-                         std::vector<std::tuple<uint64_t, int, bool>> fresh, py::object tensors,
-                         py::object after) {
-                 auto made = std::make_shared<CallForm>();
-                 made->groups = program->groups();
-                 made->program = std::move(program);
-                 for (const auto& [value, memory, parameter] : slots) {
-                     made->slots.push_back({value, memory.value_or(ResourceRange()), parameter});
-                     made->copies = made->copies || (memory && value >= 0);
-                 }
-                 for (const auto& [value, memory, make] : results) {
-                     made->results.push_back({value, memory.value_or(ResourceRange()), make});
-                     made->copies = made->copies || memory;
-                 }
-                 made->several = several;
-                 made->push = std::move(push);
-                 made->pack = std::move(pack);
-                 made->check = std::move(check);
-                 made->info = std::move(info);
-                 made->fresh = std::move(fresh);
-                 made->tensors = std::move(tensors);
-                 made->after = std::move(after);
-                 return made;
-             }),
-             py::kw_only(), py::arg("program"), py::arg("slots"), py::arg("results"), py::arg("push"),
-             py::arg("several") = false, py::arg("pack") = py::none(), py::arg("check") = py::none(),
-             py::arg("info") = py::none(), py::arg("fresh") = std::vector<std::tuple<uint64_t, int, bool>>(),
-             py::arg("tensors") = py::none(), py::arg("after") = py::none());
     const auto vocabulary = [](const py::object& tensor_type, const py::object& manager,
                                const py::object& missing) {
         CallVocabulary made;

@@ -19,8 +19,8 @@
 #pragma once
 
 #include "call_arguments.hpp"
+#include "call_form.hpp"
 #include "call_support.hpp"
-#include "dispatches.hpp"
 
 #include <deque>
 #include <functional>
@@ -32,7 +32,6 @@ namespace kp {
 
 // The descriptor sets for certain memory.
 struct CallEntry;
-struct CallForm;
 struct CallFamily;
 
 class CallTable : public std::enable_shared_from_this<CallTable> {
@@ -71,11 +70,9 @@ public:
     // memory for its results, and what else a form depends on.
     [[nodiscard]] py::object find_form(const py::sequence& values, const py::tuple& outs,
                                        const py::tuple& extra);
-    // Keeps a form, which has so many bytes. `places` are those of the numbers that it depends on. `native`:
-    // None if Python must run it.
+    // Keeps a form. `places` are those of the numbers that it depends on.
     void keep(const py::sequence& values, const py::tuple& outs, const py::tuple& extra,
-              const std::vector<uint32_t>& places, const py::object& form, uint64_t nbytes,
-              std::shared_ptr<CallForm> native);
+              const std::vector<uint32_t>& places, const py::object& form);
     [[nodiscard]] size_t forms() const noexcept { return forms_.size(); }
     [[nodiscard]] uint64_t kept_bytes() const noexcept;
     void drop_a_form();
@@ -123,10 +120,8 @@ private:
         std::span<const std::string> push;
     };
     struct Kept {
-        std::shared_ptr<CallForm> native;
-        py::object form;
-        uint64_t nbytes = 0;
-        std::vector<py::object> dtypes;  // those of the key
+        std::shared_ptr<CallForm> form;
+        py::object object;  // a function's, as `keep` was given it
     };
     friend struct CallEntry;
 
@@ -145,9 +140,6 @@ private:
     // The memory of a call, but new results', and the objects that own it. False if one cannot be used.
     [[nodiscard]] bool memory_of(const CallForm& form, std::span<PyObject* const> given,
                                  std::vector<ResourceRange>& memory, std::vector<py::object>& owners) const;
-    // A function's push constants; false if the form does not take these numbers.
-    [[nodiscard]] static bool packed(const CallForm& form, std::span<PyObject* const> given,
-                                     std::vector<std::string>& push);
     // A form for other shapes; null if the longer way must look at the call.
     [[nodiscard]] std::shared_ptr<CallForm> form_of(const CallFamily& family,
                                                     const CallArguments& given) const;

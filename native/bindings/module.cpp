@@ -1,7 +1,7 @@
 #include "base/long_call.hpp"
 #include "bindings.hpp"
+#include "call_form.hpp"
 #include "call_table.hpp"
-#include "dispatches.hpp"
 
 PYBIND11_MODULE(_native, m) {
     m.doc() = "The native core of kompute_py. Private: use the package's public classes.";
@@ -27,7 +27,7 @@ PYBIND11_MODULE(_native, m) {
     kp::bind_stream(m);
     kp::bind_fence(m);
     kp::bind_call_table(m);
-    kp::bind_dispatches(m);
+    kp::bind_call_form(m);
     kp::bind_peer_copy(m);
     kp::bind_waiter(m);
     kp::bind_substitution(m);
