@@ -129,6 +129,7 @@ def check_visible():
         (" 1 ; ", [second]),
         ("swiftshader", [names_of["swiftshader"]]),
         ("cpu", [first, second]),
+        ("cpu;cpu", [first, second]),
         (f"{swiftshader};swiftshader", [names_of["swiftshader"]]),
         ("cpu,CPU", [first, second]),
         ("", []),
@@ -175,7 +176,7 @@ def check_visible():
         kp.list_devices([None])
 
 
-def test_visible_devices():
+def test_row_S61_visible_devices():
     run_child(check_visible, driver=TWO)
 
 
@@ -376,7 +377,7 @@ def _loaded_library():
     return found[0]
 
 
-def test_the_loader_library_is_taken_from_where_the_environment_says(tmp_path):
+def test_row_P4_the_loader_library_is_taken_from_where_the_environment_says(tmp_path):
     if not os.path.exists("/proc/self/maps"):
         pytest.skip("needs /proc")
     kp.list_devices()

@@ -46,7 +46,7 @@ def own(folder):
     return [each for each in kp.available_drivers() if each.manifest.startswith(root)]
 
 
-def test_row_P1_manifests_are_listed_in_the_loaders_order(folders):
+def test_rows_I52_P1_manifests_are_listed_in_the_loaders_order(folders):
     first, second = folders
     (first / "lib.so").touch()
     put(first, "lvp_icd.x86_64.json", "./lib.so", is_portability_driver=True)
@@ -136,7 +136,7 @@ def check_one_driver(swiftshader, null):
         kp.Manager("llvmpipe")
 
 
-def test_row_P3_a_manager_of_one_driver():
+def test_rows_I57_P3_P15_a_manager_of_one_driver():
     run_child(check_one_driver, str(manifest("swiftshader")), str(manifest("null")), driver="lavapipe")
 
 
@@ -177,7 +177,7 @@ def check_facts():
             assert again.get_device_properties() == visible.get_device_properties() == info
 
 
-def test_rows_I54_P6_P17_P54_S31_W8_W9_what_a_device_says():
+def test_rows_I54_P6_P7_P13_P17_P54_S31_S63_W8_W9_what_a_device_says():
     run_child(check_facts, driver="null")
 
 
@@ -220,7 +220,7 @@ def check_uris():
         kp.manager("vulkan://amd?queues=2")
 
 
-def test_rows_I55_I56_device_uris():
+def test_rows_I55_I56_W13_device_uris():
     run_child(check_uris, driver="null", layer="newer")
 
 

@@ -26,7 +26,7 @@ def double(request: pytest.FixtureRequest, mgr: kp.Manager, monkeypatch: pytest.
     return kp.ops.elementwise("2 * x")
 
 
-def test_a_call_waits_and_then_signals(mgr: kp.Manager, double) -> None:
+def test_row_I39_a_call_waits_and_then_signals(mgr: kp.Manager, double) -> None:
     counter, x = mgr.semaphore(), np.ones(3, np.float32)
     want = double(np.full(3, 4.0, np.float32))
 

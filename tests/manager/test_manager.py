@@ -267,7 +267,7 @@ def test_the_end_of_a_block_leaves_a_shared_manager_open():
         outside.destroy()
 
 
-def test_inside_its_block_a_manager_is_the_one_that_code_gets():
+def test_row_W2_inside_its_block_a_manager_is_the_one_that_code_gets():
     outside = kp.manager()
     try:
         with kp.Manager() as one:

@@ -201,7 +201,7 @@ def test_submit_of_nothing_orders(mgr):
     assert mgr.submit([]).done()
 
 
-def test_submit_of_nothing_at_all_gives_the_end_of_all_work(mgr, work):
+def test_row_S42_submit_of_nothing_at_all_gives_the_end_of_all_work(mgr, work):
     """Of queues and of held work, however one waits; later work does not count."""
     (held, t), (later, _) = work(), work()
     sem, other = mgr.semaphore(), mgr.semaphore()
