@@ -4,10 +4,7 @@ PART is one of these, `rows` by default; `--help` after it shows its options:
 
   rows          the engine beside the same work in C and memcpy, on lavapipe, SwiftShader and the null driver
   instructions  how many instructions the engine's small calls take, under valgrind
-  past          what --save of these two kept, and what moved between two commits
-  peers         what users do, with NumPy, Taichi, wgpu, compushady, PyTorch, numba and IREE in turns
-  operations    sorts, products, transforms, sums and random numbers beside NumPy, PyTorch and Taichi in turns
-  shaders       seven shaders, the same SPIR-V through kompute_py, compushady and wgpu in turns
+  peers         what users do, with NumPy, Taichi, wgpu, compushady and PyTorch in turns
   advice        a figure for each advice of docs/guides/performance.md, on lavapipe
   device        time and rate of each function of kp.ops on the machine's own GPU, beside PyTorch's
   traffic       what each function of kp.ops moves beside the least, and the time that follows on four GPUs
@@ -23,10 +20,7 @@ PARTS = {
     "device": "benchmarks.device.__main__",
     "rows": "benchmarks.measure",
     "instructions": "benchmarks.callgrind.__main__",
-    "past": "benchmarks.past",
     "peers": "benchmarks.peers.__main__",
-    "operations": "benchmarks.peers.__main__",
-    "shaders": "benchmarks.peers.__main__",
     "traffic": "benchmarks.traffic",
     "advice": "benchmarks.advice.__main__",
     "library": "benchmarks.library.__main__",
@@ -45,8 +39,7 @@ def main(arguments: list[str]) -> int:
         print(f"error: there is no part {part!r}; there are: {', '.join(PARTS)}", file=sys.stderr)
         return 2
     module = importlib.import_module(PARTS[part])
-    shared = list(PARTS.values()).count(PARTS[part]) > 1
-    status: int = module.main(rest, part) if shared else module.main(rest)
+    status: int = module.main(rest)
     return status
 
 

@@ -34,22 +34,6 @@ def processor() -> str:
     return f"{model}, {count} logical processor{'s' if count != 1 else ''}"
 
 
-def kind() -> str:
-    """Two machines of one kind have the same: times of one may be compared with times of the other.
-
-    A kind is what no commit changes and no update of the day: the processor with its stepping, how many of
-    its logical processors this process may use, whether a hypervisor runs below (system calls and page faults
-    then cost more), and the system's release, which brings the C library and the compiler. Hypervisors hide a
-    processor's name behind one for many models, so stepping and cache belong to the kind.
-    """
-    found = _cpuinfo()
-    numbers = "-".join(found.get(name, "?") for name in ("cpu family", "model", "stepping"))
-    virtual = ["virtual machine"] if "hypervisor" in found.get("flags", "").split() else []
-    return ", ".join(
-        [processor(), numbers, found.get("cache size", "?"), *virtual, system(), platform.machine()]
-    )
-
-
 def memory() -> str:
     """The size of main memory; empty where the system does not say."""
     try:

@@ -19,7 +19,6 @@ from .drivers import driver_environment
 from .figures import DRIVERS, NO_DRIVER, Figure
 from .floor import build
 from .pages import INSIDE, put
-from .past import PastError, Record, add_options, compare_and_save, find
 from .paths import ROOT
 from .rows import REGISTRY
 from .table import Row, legend, markdown, met, text
@@ -34,8 +33,6 @@ class Report:
     rows: list[Row] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     quick: bool = False
-    yardstick: float | None = None
-    """Seconds of a fixed piece of work, the least of all processes."""
 
     def heading(self) -> list[str]:
         """Day, machine and drivers, a line each."""
@@ -76,8 +73,6 @@ def _measure(report: Report, driver: str, figures: list[Figure], quick: bool) ->
             message: dict[str, Any] = json.loads(line)
             if "machine" in message:
                 report.machine = message["machine"]
-            elif "yardstick" in message:
-                report.yardstick = min(report.yardstick or message["yardstick"], message["yardstick"])
             elif "driver" in message:
                 report.drivers[driver] = message["driver"]
             elif "started" in message:
@@ -94,22 +89,16 @@ def _measure(report: Report, driver: str, figures: list[Figure], quick: bool) ->
         report.failures.append(f"{ended}; not measured: {', '.join(sorted(open_names)) or 'nothing'}")
 
 
-def _measured_again(figures: list[tuple[str, str]], quick: bool, why: str) -> list[Row]:
-    """New rows of figures, which are given by driver and name; one that fails now has none."""
-    _say(f"{len(figures)} figures {why}; they are measured again")
-    report = Report()
-    for driver in dict.fromkeys(driver for driver, _ in figures):
-        names = [name for each, name in figures if each == driver]
-        _measure(report, driver, [REGISTRY.figures[name] for name in names], quick)
-    return report.rows
-
-
 def _second_chance(rows: list[Row], quick: bool) -> list[Row]:
     """The rows, with the better of two measurements for those that miss their target: noise only slows."""
-    missed = [(row.driver, row.figure) for row in rows if met(REGISTRY.figures[row.figure], row) == "NO"]
+    missed = [row for row in rows if met(REGISTRY.figures[row.figure], row) == "NO"]
     if not missed:
         return rows
-    again = {(row.driver, row.figure): row for row in _measured_again(missed, quick, "miss their target")}
+    _say(f"{len(missed)} figures miss their target; they are measured again")
+    report = Report()
+    for driver in dict.fromkeys(row.driver for row in missed):
+        _measure(report, driver, [REGISTRY.figures[r.figure] for r in missed if r.driver == driver], quick)
+    again = {(row.driver, row.figure): row for row in report.rows}
     pairs = [(row, again.get((row.driver, row.figure), row)) for row in rows]
     return [new if new.value < old.value else old for old, new in pairs]
 
@@ -158,20 +147,17 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to FILE too")
     parser.add_argument("--list", action="store_true", help="print the figures' names and stop")
     parser.add_argument("--write", action="store_true", help="put the table into docs/inside/performance.md")
-    add_options(parser)
     options = parser.parse_args(arguments)
     if options.write and (options.quick or options.only or options.driver):
         parser.error("the page has all figures, of a full run on all drivers")
-    if options.quick and options.save:
-        parser.error("a quick run is too short to be kept: leave out --quick")
     return options
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measures and prints.
 
-    Returns 1 where a figure could not be measured, 2 where the arguments are wrong, 3 where --compare found
-    something slower; a missed target is no failure.
+    Returns 1 where a figure could not be measured, 2 where the arguments are wrong; a missed target is no
+    failure.
     """
     options = _parse(arguments)
     if options.list:
@@ -180,10 +166,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     try:
         figures = REGISTRY.chosen(options.only)
-        if options.compare is not None:
-            find("rows", options.compare)  # before minutes are spent
         build()
-    except (KeyError, BuildError, PastError) as error:
+    except (KeyError, BuildError) as error:
         _say(f"error: {error.args[0]}")
         return 2
     report = Report(quick=options.quick)
@@ -200,15 +184,4 @@ def main(arguments: list[str] | None = None) -> int:
         _write_json(report, options.json)
     for failure in report.failures:
         _say(f"error: {failure}")
-    status = 0
-    if report.rows:
-        record = Record.of_now("rows", drivers=report.drivers, yardstick=report.yardstick, rows=report.rows)
-        status = compare_and_save(
-            options,
-            record,
-            {figure.name: figure.title for figure in figures},
-            again=lambda moves: _measured_again(
-                [(move.driver, move.name) for move in moves], options.quick, "seem slower"
-            ),
-        )
-    return 1 if report.failures else status
+    return 1 if report.failures else 0

@@ -5,17 +5,13 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import numpy as np
-from PIL import Image as pillow
 
 import kompute_py as kp
 
-from . import calls
 from .bench import Bench
-from .calls import timed
 from .figures import TIMES, Measured, figure
 from .paths import cache_directory
 from .timing import side
@@ -29,14 +25,6 @@ _PICTURE = (2160, 3840, 4)
 _FILE = 20_000
 # A round takes a twentieth of a second: fewer of them.
 _SCALE = 0.2
-
-
-for _name, _title, _must, _aim, _prepare in (
-    ("write-256", "write() of 256 bytes", 1.0, 0.8, partial(calls.write, n=_SMALL)),
-    ("view", "t[a:b]", 1.5, 1.0, calls.view),
-    ("asarray", "np.asarray(t) of 256 bytes on the device", 3, 1, partial(calls.asarray, n=_SMALL)),
-):
-    figure(_name, _title, "us", drivers=_NULL, must=_must, aim=_aim)(timed(_prepare))
 
 
 def _converted(bench: Bench, data: np.ndarray, dtype: type) -> Measured:
@@ -123,16 +111,6 @@ def image_write(bench: Bench) -> Measured:
 )  # fmt: skip
 def image_read(bench: Bench) -> Measured:
     return _pictures(bench, lambda image, room: image.read(room), lambda tensor, room: tensor.read(room))
-
-
-@figure(
-    "image-to-pil-4k", "Image.to_pil() of 3840 x 2160 RGBA8", TIMES, "lavapipe", 1.25, 1.1,
-    drivers=_CPU_DRIVERS, baseline="fromarray(read copy)"
-)  # fmt: skip
-def image_to_pil(bench: Bench) -> Measured:
-    return _pictures(
-        bench, lambda image, room: image.to_pil(), lambda tensor, room: pillow.fromarray(room.copy())
-    )
 
 
 def _each(work: Callable[[], object]) -> Callable[[int], float]:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from functools import partial
 
 import numpy as np
 
 import kompute_py as kp
 
-from . import calls
 from .bench import Bench
-from .calls import timed
 from .figures import TIMES, Measured, figure
 from .timing import Side, side
 
@@ -27,31 +24,6 @@ void main() { parts[nonuniformEXT(gl_GlobalInvocationID.x)].part[0] += 1; }
 """
 FEW = 1_000
 MANY = 60_000
-
-
-for _name, _title, _must, _aim, _prepare, _theirs in (
-    (
-        "zeros",
-        "mgr.zeros of 16 elements",
-        3,
-        2,
-        partial(calls.zeros, n=16),
-        lambda: np.zeros(16, np.float32),
-    ),
-    (
-        "full",
-        "mgr.full of 16 elements",
-        6,
-        3,
-        partial(calls.full, n=16),
-        lambda: np.full(16, 1.0, np.float32),
-    ),
-    ("op-fill", "make an OpFill", 4, 2, calls.op_fill, None),
-    ("fill", "t.fill(1.0), not waited for", 7, 4, partial(calls.fill, n=16), None),
-):
-    figure(
-        _name, _title, "us", drivers=_NULL, baseline=f"np.{_name}" if _theirs else "", must=_must, aim=_aim
-    )(timed(_prepare, _theirs))
 
 
 @figure(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 from collections.abc import Callable
@@ -12,9 +11,8 @@ import numpy as np
 import kompute_py as kp
 
 from .bench import Bench
-from .figures import TIMES, Measured, figure
-from .rows_sequence import clear_record_eval
-from .timing import Sample, side
+from .figures import Measured, figure
+from .timing import Sample
 
 COPY = """
 #version 450
@@ -37,28 +35,6 @@ def _tensor(mgr: kp.Manager) -> kp.Tensor:
 
 def _manager(**options: object) -> kp.Manager:
     return kp.Manager(validation=False, pipeline_cache_dir="", **options)  # type: ignore[arg-type]
-
-
-@figure(
-    "sync-device-64k-tensors", "OpSyncDevice of 64,000 tensors, for each", "us", drivers=("null",),
-    must=0.6, aim=0.35
-)  # fmt: skip
-def sync_device_of_many(bench: Bench) -> Measured:
-    mgr = _manager()
-    try:
-        tensors = [_tensor(mgr) for _ in range(64_000)]
-        kp.OpSyncDevice(tensors)
-
-        def run(times: int) -> float:
-            start = time.perf_counter()
-            operation = kp.OpSyncDevice(tensors[:times])
-            seconds = time.perf_counter() - start
-            del operation
-            return seconds
-
-        return bench.compare(run, times=len(tensors), scale=_SCALE)
-    finally:
-        mgr.destroy()
 
 
 @figure(
@@ -85,53 +61,6 @@ def first_eval_of_many(bench: Bench) -> Measured:
             mgr.destroy()
 
     return bench.compare(run, times=20_000, scale=_SCALE)
-
-
-@figure(
-    "eval-shared-2k", "eval of one of 2,000 sequences on 2 queues that write one tensor", "us",
-    drivers=("null",), must=0.6, aim=0.3
-)  # fmt: skip
-def eval_of_one_of_many(bench: Bench) -> Measured:
-    mgr = _manager(family_queue_indices=[0, 0])
-    try:
-        algorithm = mgr.algorithm([_tensor(mgr), _tensor(mgr)], kp.compile(COPY), (1, 1, 1))
-        sequences = [mgr.sequence(i % 2).record(kp.OpAlgoDispatch(algorithm)) for i in range(2000)]
-        for sequence in sequences:
-            sequence.eval()
-        in_turn = itertools.cycle(sequences)
-        return bench.compare(side(lambda: next(in_turn).eval()))
-    finally:
-        mgr.destroy()
-
-
-@figure(
-    "first-eval-noncoherent-16k", "first eval of OpSyncLocal of 16,000 tensors, not coherent, for each",
-    "us", drivers=("null",), must=1.2, aim=0.8
-)  # fmt: skip
-def first_eval_of_non_coherent(bench: Bench) -> Measured:
-    mgr = _manager(force_non_coherent=True)
-    try:
-        # Every other tensor, so that no two ranges of memory touch.
-        tensors = [_tensor(mgr) for _ in range(32_000)][::2]
-        mgr.sequence().eval(kp.OpSyncDevice(tensors))
-        sequence, operation = mgr.sequence(), kp.OpSyncLocal(tensors)
-
-        def run(times: int) -> float:
-            sequence.clear()
-            sequence.record(operation)
-            start = time.perf_counter()
-            sequence.eval()
-            return time.perf_counter() - start
-
-        return bench.compare(run, times=len(tensors), scale=_SCALE)
-    finally:
-        mgr.destroy()
-
-
-figure(
-    "clear-record-eval-ratio", "clear, record 3 operations, eval", TIMES, drivers=("null",),
-    baseline="C record, submit and wait", must=10, aim=5
-)(clear_record_eval)  # fmt: skip
 
 
 def _longest_pause(work: Callable[[], object]) -> float:

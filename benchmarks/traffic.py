@@ -11,19 +11,15 @@ A result whose length depends on numbers is empty here (nothing computes them): 
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from tests.drivers import environment, null_control
 
-from .device.__main__ import FIRST, Tiled
 from .library.calls import CALLS
+from .library.large import COUNT, Tiled, functions, made, options_of
 from .pages import INSIDE, put
-from .parts import chosen
 
 CARDS = {"integrated, 90 GB/s": 90, "Apple M4 Pro, 273": 273, "RTX 4070, 504": 504, "RTX 4090, 1008": 1008}
 """GB/s as published: two channels of DDR5-5600, and the makers' data sheets."""
@@ -47,16 +43,13 @@ class Traffic(NamedTuple):
 
 def main(arguments: list[str] | None = None) -> int:
     """Counts and prints. Returns 2 for a function that there is not."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks traffic", description=__doc__)
-    parser.add_argument("--only", action="append", default=[], metavar="FUNCTION", help="only this one")
-    parser.add_argument("--count", type=int, default=1 << 24, help="elements (default: 2**24)")
+    parser = options_of("traffic", __doc__)
     parser.add_argument("--write", action="store_true", help="put the table into docs/inside/performance.md")
     options = parser.parse_args(arguments)
-    if options.write and (options.only or options.count != 1 << 24):
+    if options.write and (options.only or options.count != COUNT):
         parser.error("the page has the figures of all functions on 2**24 elements")
-    order = [*(name for name in FIRST if name in CALLS), *(name for name in CALLS if name not in FIRST)]
     try:
-        names = chosen("function", dict.fromkeys(order), options.only)
+        names = functions(options.only)
     except KeyError as error:
         print(f"error: {error.args[0]}", file=sys.stderr)
         return 2
@@ -87,7 +80,7 @@ def traffic(mgr: Any, name: str, count: int) -> Traffic:
     import kompute_py as kp
 
     args, named = CALLS[name].make(Tiled(0), count)
-    tensors = [_like(mgr, each) for each in args]
+    tensors = made(args, lambda each: mgr.empty(each.shape, each.dtype, "storage"))
     function = getattr(kp.ops, name)
     function(*tensors, **named)
     control = null_control()
@@ -103,15 +96,6 @@ def traffic(mgr: Any, name: str, count: int) -> Traffic:
         int(records["bytes_read"].sum() + records["bytes_written"].sum()),
         _size(tensors) + _size(result),
     )
-
-
-def _like(mgr: Any, thing: Any) -> Any:
-    """Tensors of the arrays' shapes, also of those in lists; anything else as it is."""
-    if isinstance(thing, np.ndarray) and thing.ndim:
-        return mgr.empty(thing.shape, thing.dtype, "storage")
-    if isinstance(thing, (list, tuple)):
-        return type(thing)(_like(mgr, each) for each in thing)
-    return thing
 
 
 def _size(thing: Any) -> int:

@@ -17,7 +17,6 @@ from .figures import NO_DRIVER
 from .machine import describe, driver_text
 from .rows import REGISTRY
 from .table import Row
-from .yardstick import yardstick
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -33,7 +32,6 @@ def main(arguments: list[str] | None = None) -> int:
         print(json.dumps(message), flush=True)
 
     send(machine=describe())
-    send(yardstick=yardstick())
     if options.driver != NO_DRIVER:
         send(driver=driver_text())
     for name in options.figures:

@@ -15,7 +15,7 @@ from tests.drivers import DriverUnavailableError
 
 from ..build import BuildError
 from ..pages import INSIDE, put
-from ..past import PastError, Record, add_options, compare_and_save, find
+from ..past import PastError, add_options, compare_and_save, find
 from ..paths import cache_directory
 from .counting import CountError, count_all
 from .works import WORKS, Work
@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     counts: dict[str, float] = {}
     try:
         if options.compare is not None:
-            find("instructions", options.compare)  # before minutes are spent
+            find(options.compare)  # before minutes are spent
         print("\n".join(_MARKDOWN) if options.markdown else f"{'instructions':>12}  for one of")
         keep = {}
         if options.profile:
@@ -72,8 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
             put(INSIDE, "instructions", "\n".join([*_MARKDOWN, *rows]))
         for name in _beyond(counts):
             print(f"error: {name} takes more than {WORKS[name].most:,} instructions", file=sys.stderr)
-        record = Record.of_now("instructions", counts=counts)
-        compared = compare_and_save(options, record, {name: work.title for name, work in WORKS.items()})
+        compared = compare_and_save(options, counts, {name: work.title for name, work in WORKS.items()})
         return compared or (4 if _beyond(counts) else 0)
     except PastError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -1,5 +1,4 @@
-"""The parts `peers`, `operations` and `shaders`: what kompute_py and other libraries take, in turns on one
-Vulkan driver.
+"""The part `peers`: what kompute_py and other libraries take, in turns on one Vulkan driver.
 
 Prints how long each takes, and how many times as long as kompute_py. The peers are installed from PyPI on
 first use.
@@ -10,10 +9,8 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tests.drivers import DriverUnavailableError
 
@@ -24,12 +21,11 @@ from ..parts import chosen, options_of, parsed
 from ..table import aligned, duration
 from .environments import OURS, PEERS, PeerError
 from .processes import FIRST, QUICK, Plan, Task, Worker, take_turns
-from .programs import PROGRAMS
 
 LEGEND = """\
-Over blocks that the libraries' processes did in turns; the processes were started {generations} times. In
-parentheses: times as long as kompute_py. Each library is used in the fastest way that its documentation
-shows, and the numbers are checked before times are taken. A dash: the library has no way to do this."""
+Lower quartiles, over blocks that the libraries' processes did in turns; the processes were started
+{generations} times. In parentheses: times as long as kompute_py. Each library is used in the fastest way that
+its documentation shows, and the numbers are checked before times are taken."""
 
 
 @dataclass
@@ -38,84 +34,35 @@ class Report:
 
     driver: str
     about: dict[str, str] = field(default_factory=dict)
-    blocks: dict[str, dict[str, list[tuple[float, float]]]] = field(default_factory=dict)
-    """By task and library: seconds and processor time of each block."""
+    blocks: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    """By task and library: seconds of each block."""
     failures: list[str] = field(default_factory=list)
     lost: set[tuple[str, str]] = field(default_factory=set)
     """Task and library of each failure; the task is empty where the library did not start."""
 
     def typical(self, task: str, library: str) -> float | None:
         """Seconds of `library` for the task, the lower quartile; None where it was not measured."""
-        values = [seconds for seconds, _ in self.blocks.get(task, {}).get(library, [])]
+        values = self.blocks.get(task, {}).get(library, [])
         if len(values) < 2:
             return values[0] if values else None
         return statistics.quantiles(values, n=4, method="inclusive")[0]
 
-    def processor(self, task: str, library: str) -> float | None:
-        """Processor time of `library` for the task, the least; None where it was not measured."""
-        return min((used for _, used in self.blocks.get(task, {}).get(library, [])), default=None)
 
-
-@dataclass(frozen=True)
-class Part:
-    """A table of docs/inside/performance.md."""
-
-    tasks: tuple[Task, ...]
-    libraries: Iterable[str]
-    """Ours is the first."""
-    full: Plan
-    figure: Callable[[Report, str, str], float | None]
-    shows: str
-    """What the figure is, the first words of the legend."""
-
-
-PARTS = {
-    "peers": Part(
-        (
-            Task("first", "first product in a fresh process, caches warm", FIRST, 4 << 10),
-            Task("call-16", "call with NumPy arrays of 16 B", "call", 16),
-            Task("call-4k", "call with NumPy arrays of 4 KiB", "call", 4 << 10),
-            Task("call-64k", "call with NumPy arrays of 64 KiB", "call", 64 << 10),
-            Task("call-1m", "call with NumPy arrays of 1 MiB", "call", 1 << 20),
-            Task("call-64m", "call with NumPy arrays of 64 MiB", "call", 64 << 20),
-            Task("many-4k", "1,000 dispatches over 4 KiB, one after the other: each", "many", 4 << 10),
-            Task("stream-1m", "stream of frames of 1 MiB, NumPy to NumPy: each", "stream", 1 << 20),
-            Task("upload-64m", "upload 64 MiB", "upload", 64 << 20),
-            Task("download-64m", "download 64 MiB", "download", 64 << 20),
-            Task("roundtrip-4k", "upload 2 x 4 KiB, multiply, download", "roundtrip", 4 << 10),
-            Task("dispatch-4k", "multiply 4 KiB on the device, wait", "dispatch", 4 << 10),
-        ),
-        PEERS,
-        Plan(generations=2, rounds=7, block_seconds=0.02, limit=2.0),
-        Report.typical,
-        "Lower quartiles.",
-    ),
-    "operations": Part(
-        (
-            Task("sort", "sort 1 M ints of 32 bits", "operation", "sort"),
-            Task("matmul", "product of 512 x 512 matrices of float32", "operation", "matmul"),
-            Task("fft", "Fourier transform of 1 M complex64", "operation", "fft"),
-            Task("rfft", "Fourier transform of 1 M float32", "operation", "rfft"),
-            Task("normal", "16 M normal numbers of float32", "operation", "normal"),
-            Task("permutation", "random order of 1 M numbers", "operation", "permutation"),
-            Task("sum", "sum of 16 M float32", "operation", "sum"),
-            Task("cumsum", "running sums of 16 M float32", "operation", "cumsum"),
-        ),
-        (OURS.name, "numpy", "torch", "taichi", "taichi-cpu"),
-        Plan(generations=3, rounds=5, block_seconds=0.05, limit=6.0),
-        Report.typical,
-        "Lower quartiles. Data is in the library's memory before and after: on the device, or in arrays.",
-    ),
-    "shaders": Part(
-        tuple(Task(name, each.title, "shaders", name) for name, each in PROGRAMS.items()),
-        (OURS.name, "compushady", "wgpu"),
-        Plan(generations=3, rounds=5, block_seconds=0.05, limit=3.0),
-        Report.processor,
-        "Least processor time of a run, all threads. The SPIR-V is the same, but for the numbers of its\n"
-        "bindings with compushady. kompute_py and wgpu keep indices inside of arrays, compushady leaves\n"
-        "that to the driver.",
-    ),
-}
+TASKS = (
+    Task("first", "first product in a fresh process, caches warm", FIRST, 4 << 10),
+    Task("call-16", "call with NumPy arrays of 16 B", "call", 16),
+    Task("call-4k", "call with NumPy arrays of 4 KiB", "call", 4 << 10),
+    Task("call-64k", "call with NumPy arrays of 64 KiB", "call", 64 << 10),
+    Task("call-1m", "call with NumPy arrays of 1 MiB", "call", 1 << 20),
+    Task("call-64m", "call with NumPy arrays of 64 MiB", "call", 64 << 20),
+    Task("many-4k", "1,000 dispatches over 4 KiB, one after the other: each", "many", 4 << 10),
+    Task("stream-1m", "stream of frames of 1 MiB, NumPy to NumPy: each", "stream", 1 << 20),
+    Task("upload-64m", "upload 64 MiB", "upload", 64 << 20),
+    Task("download-64m", "download 64 MiB", "download", 64 << 20),
+    Task("roundtrip-4k", "upload 2 x 4 KiB, multiply, download", "roundtrip", 4 << 10),
+    Task("dispatch-4k", "multiply 4 KiB on the device, wait", "dispatch", 4 << 10),
+)
+_FULL = Plan(generations=2, rounds=7, block_seconds=0.02, limit=2.0)
 
 
 def compare(report: Report, names: list[str], tasks: list[Task], plan: Plan) -> None:
@@ -156,11 +103,9 @@ def compare(report: Report, names: list[str], tasks: list[Task], plan: Plan) -> 
                 worker.close()
 
 
-def lines(
-    tasks: list[Task], names: list[str], taken: Callable[[str, str], float | None], lost: set[tuple[str, str]]
-) -> list[list[str]]:
+def lines(tasks: list[Task], names: list[str], taken: Callable[[str, str], float | None]) -> list[list[str]]:
     """The table's cells, the header first: times of the first library, and of the others how many times as
-    long they took. A library that does not offer a task has a dash.
+    long they took.
     """
     made = [["", *names]]
     for task in tasks:
@@ -169,7 +114,7 @@ def lines(
         for name in names:
             seconds = taken(task.name, name)
             if seconds is None:
-                cells.append("failed" if {(task.name, name), ("", name)} & lost else "-")
+                cells.append("failed")
             elif name == names[0] or ours is None:
                 cells.append(duration(seconds))
             else:
@@ -184,46 +129,34 @@ def times(ratio: float) -> str:
     return f"{ratio:.{digits}f} x"
 
 
-def main(arguments: list[str] | None = None, part: str = "peers") -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Measures and prints.
 
     Returns 1 where a library could not be measured, 2 for a task that there is not.
     """
-    made = PARTS[part]
-    parser = options_of(part, __doc__, "task", "put the table into docs/inside/performance.md")
-    peers = list(made.libraries)[1:]
+    parser = options_of("peers", __doc__, "task", "put the table into docs/inside/performance.md")
+    peers = list(PEERS)[1:]
     text = f"only this library, beside {OURS.name}: {', '.join(peers)}"
     parser.add_argument("--peer", action="append", default=[], choices=peers, metavar="NAME", help=text)
     options = parsed(parser, arguments, ("only", "peer"))
     try:
-        wanted = chosen("task", [task.name for task in made.tasks], options.only)
+        wanted = chosen("task", [task.name for task in TASKS], options.only)
     except KeyError as error:
         print(f"error: {error.args[0]}", file=sys.stderr)
         return 2
-    tasks = [task for task in made.tasks if task.name in wanted]
+    tasks = [task for task in TASKS if task.name in wanted]
     names = [OURS.name, *(options.peer or peers)]
-    report, plan = Report(options.driver), QUICK if options.quick else made.full
-    with tempfile.TemporaryDirectory() as scratch:
-        try:
-            compare(report, names, [_written(task, Path(scratch)) for task in tasks], plan)
-        except DriverUnavailableError as error:
-            print(f"{options.driver} is not available: {error}", file=sys.stderr)
-            return 1
-    table = lines(tasks, names, lambda task, name: made.figure(report, task, name), report.lost)
-    _show(report, table, f"{made.shows}\n{LEGEND.format(generations=plan.generations)}", options)
+    report, plan = Report(options.driver), QUICK if options.quick else _FULL
+    try:
+        compare(report, names, tasks, plan)
+    except DriverUnavailableError as error:
+        print(f"{options.driver} is not available: {error}", file=sys.stderr)
+        return 1
+    table = lines(tasks, names, report.typical)
+    _show(report, table, LEGEND.format(generations=plan.generations), options)
     if options.write and not report.failures:
-        put(INSIDE, part, "\n".join([*_heading(report, False, True), "", aligned(table, True)]))
+        put(INSIDE, "peers", "\n".join([*_heading(report, False, True), "", aligned(table, True)]))
     return 1 if report.failures else 0
-
-
-def _written(task: Task, scratch: Path) -> Task:
-    """The task; one of a shader with its files, in a folder."""
-    if task.action != "shaders":
-        return task
-    folder = scratch / task.name
-    folder.mkdir()
-    PROGRAMS[task.name].write(folder)
-    return Task(task.name, task.title, task.action, str(folder))
 
 
 def _heading(report: Report, quick: bool, as_markdown: bool) -> list[str]:

@@ -26,8 +26,6 @@ class Peer:
 
     name: str
     requirements: tuple[str, ...] = ()
-    module: str = ""
-    """The module libraries/with_*.py; the name itself if empty."""
     of_system: str = ""
     """A module that the system's own Python may have, which saves installing it: PyPI's PyTorch brings
     gigabytes.
@@ -42,11 +40,8 @@ PEERS = {
         Peer("numpy"),
         Peer("wgpu", ("wgpu",)),
         Peer("taichi", ("taichi",)),
-        Peer("taichi-cpu", ("taichi",), "taichi_cpu"),
         Peer("compushady", ("compushady",)),
         Peer("torch", ("torch",), of_system="torch"),
-        Peer("numba", ("numba",)),
-        Peer("iree", ("iree-base-runtime", "iree-base-compiler")),
     )
 }
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..paths import ROOT, cache_directory
+from ..paths import ROOT
 from .environments import Peer, PeerError, interpreter
 
 _SERVER = Path(__file__).resolve().parent / "libraries" / "serve.py"
@@ -26,18 +26,12 @@ FIRST = "first"
 
 @dataclass(frozen=True)
 class Task:
-    """What is measured: `action` is one of libraries/serve.py's, `what` the size of each array in bytes, the
-    name of an operation, or the folder of a shader.
-    """
+    """What is measured: `action` is one of libraries/serve.py's, `what` the size of each array in bytes."""
 
     name: str
     title: str
     action: str
-    what: int | str
-
-
-class NotOfferedError(Exception):
-    """The library has no way to do this task."""
+    what: int
 
 
 class Worker:
@@ -52,12 +46,11 @@ class Worker:
         # Ours comes from this repository; a peer's environment has all that it needs, and no other module of
         # ours.
         variables.pop("PYTHONPATH", None)
-        variables["NUMBA_CACHE_DIR"] = str(cache_directory() / "numba")
         if not peer.requirements:
             variables["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
-            [str(python), str(_SERVER), peer.module or peer.name, *arguments],
+            [str(python), str(_SERVER), peer.name, *arguments],
             env=variables,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -73,7 +66,7 @@ class Worker:
     def prepare(self, task: Task, seconds: float) -> None:
         """Makes what the task needs and checks its numbers; a block is to take about so many seconds.
 
-        Raises PeerError, or NotOfferedError.
+        Raises PeerError.
         """
         self._first = task.action == FIRST
         if self._first:
@@ -81,16 +74,15 @@ class Worker:
         else:
             self._ask(prepare=task.action, what=task.what, seconds=seconds)
 
-    def measure(self) -> tuple[float, float]:
-        """Seconds for the task, and processor time of all threads, over one block."""
+    def measure(self) -> float:
+        """Seconds for the task, over one block."""
         if self._first:
             start = time.perf_counter()
             worker = Worker(self._peer, self._environment, "--first")
             seconds = time.perf_counter() - start
             worker.close()
-            return seconds, seconds
-        answer = self._ask(measure=True)
-        return answer["seconds"], answer["processor"]
+            return seconds
+        return float(self._ask(measure=True)["seconds"])
 
     def _ask(self, **request: object) -> dict[str, Any]:
         assert self._process.stdin is not None
@@ -112,8 +104,6 @@ class Worker:
         if not line:
             raise self._ended()
         answer: dict[str, Any] = json.loads(line)
-        if "not_offered" in answer:
-            raise NotOfferedError
         if "failed" in answer:
             raise PeerError(f"{self.name}: {answer['failed']}")
         return answer
@@ -160,22 +150,20 @@ QUICK = Plan(generations=1, rounds=2, block_seconds=0.005, limit=5.0)
 
 def take_turns(
     workers: list[Worker], task: Task, plan: Plan, failed: Callable[[Worker, PeerError], None]
-) -> dict[str, list[tuple[float, float]]]:
-    """Seconds and processor time by library: a block of each in turns, the order reversed every other round.
+) -> dict[str, list[float]]:
+    """Seconds by library: a block of each in turns, the order reversed every other round.
 
-    Libraries that do not offer the task are missing.
+    Libraries that fail are missing.
     """
     ready = []
     for worker in workers:
         try:
             worker.prepare(task, plan.block_seconds)
-        except NotOfferedError:
-            pass
         except PeerError as error:
             failed(worker, error)
         else:
             ready.append(worker)
-    taken: dict[str, list[tuple[float, float]]] = {worker.name: [] for worker in ready}
+    taken: dict[str, list[float]] = {worker.name: [] for worker in ready}
     end = time.monotonic() + plan.limit
     for number in range(min(plan.rounds, _FIRST_ROUNDS) if task.action == FIRST else plan.rounds):
         if number > 1 and time.monotonic() > end:

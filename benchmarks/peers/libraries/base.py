@@ -57,10 +57,6 @@ def groups_of(count: int) -> tuple[int, int]:
     return (groups, 1) if groups <= ROW else (ROW, -(-groups // ROW))
 
 
-class NotOfferedError(Exception):
-    """The library has no way to do this."""
-
-
 @dataclass(frozen=True)
 class Transfer:
     """An array of the caller's and device memory of its size; each call ends when the data has arrived."""
@@ -93,34 +89,6 @@ class Additions:
     read: Callable[[], np.ndarray]
 
 
-@dataclass(frozen=True)
-class Pass:
-    """A dispatch of a shader whose bindings 0, 1, ... are the buffers with these numbers."""
-
-    spirv: bytes
-    buffers: tuple[int, ...]
-    groups: tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Shaders:
-    """Passes over buffers on the device."""
-
-    run: Callable[[], object]
-    """All passes; ends when the last is done."""
-    read: Callable[[int], np.ndarray]
-    """What the buffer with this number holds."""
-
-
-@dataclass(frozen=True)
-class Operation:
-    """A function of the library's own."""
-
-    run: Callable[[], object]
-    """Computes it; ends when that is done."""
-    result: Callable[[], np.ndarray]
-
-
 class Library(ABC):
     """A library, opened on the Vulkan device that the process sees, used in the fastest way that its
     documentation shows. `caches`: with the caches on disk that it has by default; without them, nothing is
@@ -148,20 +116,10 @@ class Library(ABC):
         """
         return self.multiplication(left, right).round_trip
 
+    @abstractmethod
     def additions(self, array: np.ndarray, count: int) -> Additions:
         """`count` dispatches that each add 1 to the float32 `array` on the device."""
-        raise NotOfferedError
 
+    @abstractmethod
     def stream(self, frames: list[np.ndarray], results: list[np.ndarray]) -> Callable[[], object]:
         """Computes 2 x + 1 of each frame into the results, in turn, as if they came from a file."""
-        raise NotOfferedError
-
-    def shaders(self, passes: list[Pass], buffers: list[np.ndarray]) -> Shaders:
-        """SPIR-V over buffers that begin with this content."""
-        raise NotOfferedError
-
-    def operation(self, name: str, arrays: list[np.ndarray]) -> Operation:
-        """The function of this name over `arrays`, which are in the library's memory before; its result stays
-        there. For "normal" and "permutation", an array of the result's size.
-        """
-        raise NotOfferedError

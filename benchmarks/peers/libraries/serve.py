@@ -3,8 +3,7 @@ with one.
 
 Asked {"prepare": TASK, "seconds": S}, it makes what the task needs, checks that the task gives the right
 numbers, and finds how often it fits into S seconds. Asked {"measure": TASK}, it does it so often and answers
-{"seconds": for each, "processor": of all threads}. A task that the library has no way to do is answered with
-{"not_offered": true}.
+{"seconds": for each}.
 
 `python serve.py LIBRARY --first` is a fresh process: it multiplies two arrays once, answers and ends.
 """
@@ -18,11 +17,10 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from base import Library, NotOfferedError, Pass
+from base import Library
 
 _WARM = 3
 _LONG = 0.2  # seconds; work that takes so long needs no further try
@@ -112,72 +110,7 @@ def _stream(library: Library, nbytes: int) -> Work:
     return Work(run, _FRAMES)
 
 
-def _shaders(library: Library, folder: str) -> Work:
-    """The passes, buffers and results that `benchmarks.shaders` wrote into `folder`."""
-    place = Path(folder)
-    plan = json.loads((place / "plan.json").read_text())
-    passes = [
-        Pass((place / each["spirv"]).read_bytes(), tuple(each["buffers"]), tuple(each["groups"]))
-        for each in plan["passes"]
-    ]
-    shaders = library.shaders(passes, [np.load(place / name) for name in plan["buffers"]])
-    for _ in range(2):  # a run begins with what the one before has left
-        shaders.run()
-        for number, name in plan["results"].items():
-            got, wanted = shaders.read(int(number)), np.load(place / name)
-            tolerance = 1e-4 if wanted.dtype == np.float32 else 0
-            if not np.allclose(np.asarray(got).reshape(-1), wanted, rtol=tolerance, atol=0):
-                raise RuntimeError("the library gives wrong numbers")
-    return Work(shaders.run)
-
-
-def _near(got: np.ndarray, wanted: np.ndarray) -> None:
-    error = np.abs(got - wanted).max() / np.abs(wanted).max()
-    if not error < 1e-3:
-        raise RuntimeError(f"the library gives wrong numbers: the error is {error:.2g} of the largest")
-
-
-def _operation(library: Library, name: str) -> Work:
-    rng = np.random.default_rng(0)
-    arrays = [rng.random(1 << 24, np.float32)]
-    if name == "sort":
-        arrays = [rng.integers(-(2**31), 2**31, 1 << 20, np.int32)]
-    elif name == "permutation":
-        arrays = [np.zeros(1 << 20, np.int32)]
-    elif name == "matmul":
-        arrays = list(rng.standard_normal((2, 512, 512), np.float32))
-    elif name in ("fft", "rfft"):
-        arrays = [rng.standard_normal(1 << 20, np.float32)]
-        if name == "fft":
-            arrays = [arrays[0] + 1j * rng.standard_normal(1 << 20, np.float32)]
-    operation = library.operation(name, arrays)
-    for _ in range(2):
-        operation.run()
-        got = np.asarray(operation.result())
-        if name == "sort":
-            _check(got, np.sort(arrays[0]))
-        elif name == "matmul":
-            _near(got, arrays[0] @ arrays[1])
-        elif name in ("fft", "rfft"):
-            _near(got, getattr(np.fft, name)(arrays[0]))
-        elif name == "normal":
-            # Some of those of Taichi through Vulkan are infinite.
-            if np.isinf(got).sum() < 100:
-                got = got[np.isfinite(got)]
-            moments = [np.power(got, n).mean(dtype=np.float64) for n in range(1, 5)]
-            if not np.allclose(moments, [0, 1, 0, 3], atol=0.02):
-                raise RuntimeError(f"the library gives wrong numbers: their moments are {moments}")
-        elif name == "permutation":
-            _check(np.sort(got), np.arange(1 << 20))
-        elif name == "sum":
-            _near(got.reshape(-1), arrays[0].sum(dtype=np.float64).reshape(1))
-        else:
-            _near(got, np.cumsum(arrays[0], dtype=np.float64))
-    return Work(operation.run)
-
-
 _TASKS = {
-    "operation": _operation,
     "upload": _upload,
     "download": _download,
     "roundtrip": _round_trip,
@@ -185,26 +118,23 @@ _TASKS = {
     "dispatch": _dispatch,
     "many": _many,
     "stream": _stream,
-    "shaders": _shaders,
 }
 
 
-def _timed(work: Work, times: int) -> tuple[float, float]:
-    """Seconds and processor time for one."""
-    clock, processor = time.perf_counter, time.process_time
-    run, count = work.run, times * work.share
-    used, start = processor(), clock()
+def _timed(work: Work, times: int) -> float:
+    """Seconds for one."""
+    run, start = work.run, time.perf_counter()
     for _ in range(times):
         run()
-    return (clock() - start) / count, (processor() - used) / count
+    return (time.perf_counter() - start) / (times * work.share)
 
 
-def _prepare(library: Library, task: str, what: int | str, seconds: float) -> tuple[Work, int]:
+def _prepare(library: Library, task: str, what: int, seconds: float) -> tuple[Work, int]:
     work = _TASKS[task](library, what)
-    took = _timed(work, 1)[0] * work.share
+    took = _timed(work, 1) * work.share
     for _ in range(_WARM - 1):
         if took < _LONG:
-            took = min(took, _timed(work, 1)[0] * work.share)
+            took = min(took, _timed(work, 1) * work.share)
     return work, max(1, min(_MOST, round(seconds / max(took, 1e-9))))
 
 
@@ -241,12 +171,9 @@ def main() -> None:
                 answer(failed="nothing is prepared")
             else:
                 gc.disable()
-                seconds, processor = _timed(work, times)
+                seconds = _timed(work, times)
                 gc.enable()
-                answer(seconds=seconds, processor=processor)
-        except NotOfferedError:
-            work = None
-            answer(not_offered=True)
+                answer(seconds=seconds)
         except Exception as error:
             work = None
             answer(failed=f"{type(error).__name__}: {error}")

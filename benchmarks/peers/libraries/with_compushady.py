@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from importlib.metadata import version
 
 import compushady
 import numpy as np
-from base import Additions, Library, Multiplication, Pass, Shaders, Transfer, groups_of
+from base import Additions, Library, Multiplication, Transfer, groups_of
 from compushady.shaders import hlsl
 
 # All as unordered access: version 0.17.5 gives lavapipe zeros for structured buffers that are bound as
@@ -43,22 +42,6 @@ void main(uint3 id : SV_DispatchThreadID) {
     if (id.x < count) target[id.x] = 2.0 * source[id.x] + 1.0;
 }
 """
-_FIRST_BINDING = 2048
-_DECORATE, _BINDING = 71, 33
-
-
-def _rebound(spirv: bytes) -> bytes:
-    """The module with bindings from 2048 on, where compushady looks for unordered access; all else is as it
-    was.
-    """
-    words = list(struct.unpack(f"<{len(spirv) // 4}I", spirv))
-    at = 5
-    while at < len(words):
-        size, code = words[at] >> 16, words[at] & 0xFFFF
-        if code == _DECORATE and words[at + 2] == _BINDING:
-            words[at + 3] += _FIRST_BINDING
-        at += size
-    return struct.pack(f"<{len(words)}I", *words)
 
 
 def _pair(nbytes: int, heap: int) -> tuple[compushady.Buffer, compushady.Buffer]:
@@ -148,26 +131,6 @@ class Compushady(Library):
                 landing.readback(result)
 
         return run
-
-    def shaders(self, passes: list[Pass], buffers: list[np.ndarray]) -> Shaders:
-        on_device = [self._on_device(buffer) for buffer in buffers]
-        for transfer, _ in on_device:
-            transfer.upload()
-        kernels = [
-            (
-                compushady.Compute(
-                    _rebound(each.spirv), uav=[on_device[number][1] for number in each.buffers]
-                ),
-                each.groups,
-            )
-            for each in passes
-        ]
-
-        def run() -> None:
-            for kernel, groups in kernels:
-                kernel.dispatch(*groups, 1)
-
-        return Shaders(run, lambda number: on_device[number][0].download())
 
 
 LIBRARY = Compushady

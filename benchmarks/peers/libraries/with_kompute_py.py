@@ -5,19 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from base import (
-    ADD_GLSL,
-    FRAME_GLSL,
-    GLSL,
-    Additions,
-    Library,
-    Multiplication,
-    Operation,
-    Pass,
-    Shaders,
-    Transfer,
-    groups_of,
-)
+from base import ADD_GLSL, FRAME_GLSL, GLSL, Additions, Library, Multiplication, Transfer, groups_of
 
 import kompute_py as kp
 
@@ -94,30 +82,6 @@ class KomputePy(Library):
                 np.copyto(landing, out)
 
         return run
-
-    def shaders(self, passes: list[Pass], buffers: list[np.ndarray]) -> Shaders:
-        tensors = [self._manager.tensor_t(buffer) for buffer in buffers]
-        sequence = self._manager.sequence()
-        sequence.record(kp.OpSyncDevice(tensors)).eval()
-        sequence.clear()
-        for each in passes:
-            used = [tensors[number] for number in each.buffers]
-            algorithm = self._manager.algorithm(used, each.spirv, (*each.groups, 1))
-            sequence.record(kp.OpAlgoDispatch(algorithm))
-        return Shaders(sequence.eval, lambda number: tensors[number].read())
-
-    def operation(self, name: str, arrays: list[np.ndarray]) -> Operation:
-        manager = self._manager
-        if name == "normal":
-            numbers = manager.empty(arrays[0].shape)
-            drawn = manager.sequence().record(kp.random.Generator(0).normal_op(numbers))
-            return Operation(drawn.eval, numbers.read)
-        if name == "permutation":
-            order = manager.empty(arrays[0].shape, np.int32)
-            drawn = manager.sequence().record(kp.random.Generator(0).permutation_op(order))
-            return Operation(drawn.eval, order.read)
-        made = getattr(kp.ops, name).op(*map(manager.tensor_t, arrays))
-        return Operation(manager.sequence().record(made).eval, made.results[0].read)
 
 
 LIBRARY = KomputePy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from base import Additions, Library, Multiplication, Operation, Transfer
+from base import Additions, Library, Multiplication, Transfer
 
 
 class NumPy(Library):
@@ -49,27 +49,6 @@ class NumPy(Library):
                 np.add(result, 1, out=result)
 
         return run
-
-    def operation(self, name: str, arrays: list[np.ndarray]) -> Operation:
-        first, out = arrays[0], np.empty_like(arrays[0])
-        rng = np.random.default_rng(0)
-        made: list[np.ndarray] = [out]
-
-        def run() -> None:
-            if name == "sort":
-                made[0] = np.sort(first)
-            elif name == "matmul":
-                np.matmul(*arrays, out=out)
-            elif name == "normal":
-                rng.standard_normal(dtype=np.float32, out=out)
-            elif name == "permutation":
-                made[0] = rng.permutation(len(first))
-            elif name == "cumsum":
-                np.cumsum(first, out=out)
-            else:
-                made[0] = first.sum() if name == "sum" else getattr(np.fft, name)(first)
-
-        return Operation(run, lambda: made[0])
 
 
 LIBRARY = NumPy

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from base import Additions, Library, Multiplication, Operation, Transfer
+from base import Additions, Library, Multiplication, Transfer
 
 
 class Torch(Library):
@@ -62,27 +62,6 @@ class Torch(Library):
                 out.add_(1)
 
         return run
-
-    def operation(self, name: str, arrays: list[np.ndarray]) -> Operation:
-        given = [torch.from_numpy(array) for array in arrays]
-        functions: dict[str, Callable[[], torch.Tensor]] = {
-            "sort": lambda: torch.sort(given[0])[0],
-            "matmul": lambda: torch.matmul(*given),
-            "fft": lambda: torch.fft.fft(given[0]),
-            "rfft": lambda: torch.fft.rfft(given[0]),
-            "normal": lambda: torch.randn(given[0].shape, out=out),
-            "permutation": lambda: torch.randperm(len(given[0])),
-            "sum": lambda: torch.sum(given[0]),
-            "cumsum": lambda: torch.cumsum(given[0], 0, out=out),
-        }
-        out = torch.empty_like(given[0])
-        function = functions[name]
-        made = [out]
-
-        def run() -> None:
-            made[0] = function()
-
-        return Operation(run, lambda: made[0].numpy())
 
 
 LIBRARY = Torch

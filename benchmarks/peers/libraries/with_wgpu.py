@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import wgpu
-from base import Additions, Library, Multiplication, Pass, Shaders, Transfer, groups_of
+from base import Additions, Library, Multiplication, Transfer, groups_of
 
 _WGSL = """
 @group(0) @binding(0) var<storage, read> left: array<f32>;
@@ -123,7 +123,7 @@ class Wgpu(Library):
         )
 
     def _pipeline(
-        self, code: str | bytes, buffers: list[wgpu.GPUBuffer]
+        self, code: str, buffers: list[wgpu.GPUBuffer]
     ) -> tuple[wgpu.GPUComputePipeline, wgpu.GPUBindGroup]:
         module = self._device.create_shader_module(code=code)
         pipeline = self._device.create_compute_pipeline(
@@ -194,26 +194,6 @@ class Wgpu(Library):
                 finish(number)
 
         return run
-
-    def shaders(self, passes: list[Pass], buffers: list[np.ndarray]) -> Shaders:
-        inside = [self._on_device(buffer) for buffer in buffers]
-        made = [
-            (*self._pipeline(each.spirv, [inside[number] for number in each.buffers]), each.groups)
-            for each in passes
-        ]
-        last = inside[passes[-1].buffers[-1]]
-
-        def run() -> None:
-            encoder = self._device.create_command_encoder()
-            compute = encoder.begin_compute_pass()
-            for pipeline, bindings, groups in made:
-                compute.set_pipeline(pipeline)
-                compute.set_bind_group(0, bindings)
-                compute.dispatch_workgroups(*groups, 1)
-            compute.end()
-            self._submit_and_wait(encoder, last)
-
-        return Shaders(run, lambda number: self._reader(inside[number], buffers[number])())
 
 
 LIBRARY = Wgpu

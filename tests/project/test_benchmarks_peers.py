@@ -4,7 +4,6 @@ fail.
 
 from __future__ import annotations
 
-import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +19,7 @@ from tests.conftest import DRIVER
 
 pytestmark = pytest.mark.own_driver
 
-TASKS = {task.name: task for task in command.PARTS["peers"].tasks}
+TASKS = {task.name: task for task in command.TASKS}
 SMALL = ["--quick", "--peer", "numpy", "--only", "roundtrip-4k", "--only", "dispatch-4k"]
 
 
@@ -50,22 +49,11 @@ def test_what_users_do_is_measured(capsys):
         assert row.count("(") == 1 and row.endswith("x)")
 
 
-def test_what_a_library_does_not_offer_is_a_dash(capsys, tmp_path):
-    shader = Task("shader", "a shader", "shaders", str(tmp_path))
-    (tmp_path / "plan.json").write_text('{"passes": [], "buffers": [], "results": {}}')
-    worker = Worker(PEERS["numpy"], {})
-    try:
-        assert take_turns([worker], shader, QUICK, lambda *what: pytest.fail(str(what))) == {}
-        # It goes on with the next task.
-        taken = take_turns([worker], TASKS["dispatch-4k"], QUICK, lambda *what: pytest.fail(str(what)))
-    finally:
-        worker.close()
-    assert len(taken["numpy"]) == QUICK.rounds
-    assert all(0 < seconds < 60 and 0 < processor < 60 for seconds, processor in taken["numpy"])
-    table = command.lines(
-        [shader], ["kompute_py", "numpy"], lambda task, name: None, {("shader", "kompute_py")}
-    )
-    assert table == [["", "kompute_py", "numpy"], ["a shader", "failed", "-"]]
+def test_a_figure_that_is_missing_has_failed():
+    task = TASKS["dispatch-4k"]
+    taken = {"kompute_py": None, "numpy": 1e-6}
+    table = command.lines([task], list(taken), lambda task, name: taken[name])
+    assert table == [["", *taken], [task.title, "failed", "1.00 us"]]
 
 
 def test_ratios():
@@ -96,8 +84,6 @@ def test_writes_nothing_unless_asked(tmp_path, monkeypatch, capsys):
 
 def test_a_library_that_does_not_start_is_shown(capsys, monkeypatch):
     monkeypatch.setattr(command, "PEERS", {OURS.name: OURS, "broken": Peer("broken")})
-    broken = dataclasses.replace(command.PARTS["peers"], libraries=(OURS.name, "broken"))
-    monkeypatch.setitem(command.PARTS, "peers", broken)
     assert command.main(["--quick", "--only", "dispatch-4k", "--driver", DRIVER]) == 1
     text = capsys.readouterr().out
     assert "Not measured:\n- broken: ModuleNotFoundError: No module named 'with_broken'" in text
@@ -129,6 +115,7 @@ def test_a_task_that_fails_ends_only_itself():
         worker.close()
     assert failures == ["numpy: KeyError: 'wrong'"]
     assert len(taken["numpy"]) == QUICK.rounds
+    assert all(0 < seconds < 60 for seconds in taken["numpy"])
 
 
 def test_a_process_that_dies_is_shown():
