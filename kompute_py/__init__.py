@@ -365,6 +365,15 @@ for _name in __all__:
 del _name
 
 
+def _begin_capture(self: Manager, path: str) -> Any:
+    from ._programs.capture import begin
+
+    return begin(path, self._setting("capture_limit"))
+
+
+Manager._begin_capture = _begin_capture  # type: ignore[method-assign]
+
+
 def load_ipython_extension(shell: Any) -> None:
     """``%load_ext kompute_py``: the magics ``%%glsl``, ``%%hlsl``, ``%%slang`` and ``%kp``; each takes
     ``--help``.

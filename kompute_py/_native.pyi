@@ -49,10 +49,10 @@ class ValueReader(_Object):
     """Looks at the values of operations, from now until `end` or its own end: each submission waits."""
 
     def __init__(self, context: Context) -> None: ...
-    def take(self) -> list[dict[str, Any]]:
+    def take(self, contents: bool) -> list[dict[str, Any]]:
         """The runs since the last call: "label", "line", "submission", "parts" (each (memory, first byte,
         end, bytes)) and "operations" (each (name, line, uses)); a use is (number of the part before, after,
-        whether the operation reads it).
+        whether the operation reads it). With `contents`, "recorded", too: as `recorded` has it.
         """
 
     def end(self) -> None: ...

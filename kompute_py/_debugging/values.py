@@ -100,15 +100,23 @@ class Looker(Protocol):
         """Looks at an operation's values. The call that ran the operation raises its errors."""
 
 
+class RunLooker(Protocol):
+    """Is handed whole submissions."""
+
+    def look(self, run: dict[str, Any], tensors: Tensors) -> None:
+        """Looks at a submission, as `ValueReader.take` describes it, with its contents."""
+
+
 class Values:
     """The values of one Manager's operations, while somebody looks at them."""
 
-    __slots__ = ("_context", "_handing", "_lock", "_lookers", "_raised", "_reader", "_tensors")
+    __slots__ = ("_capture", "_context", "_handing", "_lock", "_lookers", "_raised", "_reader", "_tensors")
 
     def __init__(self, manager: Device) -> None:
         self._context = manager._native
         self._tensors = Tensors()
         self._lookers: list[Looker] = []
+        self._capture: RunLooker | None = None
         self._reader: _native.ValueReader | None = None
         self._lock = threading.RLock()
         self._handing = False
@@ -119,15 +127,23 @@ class Values:
 
     def add(self, looker: Looker) -> None:
         """Begins to hand values to `looker`. Raises FailedPreconditionError if the Manager is profiled."""
+        self._read()
+        self._lookers.append(looker)
+
+    def capture(self, looker: RunLooker) -> None:
+        """Hands whole submissions to `looker`, until the Manager ends. Raises what `add` raises."""
+        self._read()
+        self._capture = looker
+
+    def _read(self) -> None:
         if self._reader is None:
             self._reader = _native.ValueReader(self._context)
-        self._lookers.append(looker)
 
     def remove(self, looker: Looker) -> None:
         """Ends it, after the values that there are."""
         self._hand_over()
         self._lookers.remove(looker)
-        if not self._lookers and self._reader is not None:
+        if not self._lookers and self._capture is None and self._reader is not None:
             self._reader.end()
             self._reader = None
 
@@ -144,7 +160,7 @@ class Values:
         if self._reader is None:
             return
         with self._lock:  # values are handed over in the order of the submissions
-            runs = [] if self._handing else self._reader.take()
+            runs = [] if self._handing else self._reader.take(self._capture is not None)
             if not runs:
                 return  # or a looker itself has submitted: its values are for the next call
             self._handing = True
@@ -156,6 +172,13 @@ class Values:
 
     def _hand(self, runs: list[dict[str, Any]]) -> None:
         for run in runs:
+            if self._capture is not None:
+                try:
+                    self._capture.look(run, self._tensors)
+                except Exception as error:
+                    self._raised.append(error)
+            if not self._lookers:
+                continue
             for values in _operations(run, self._tensors):
                 for looker in tuple(self._lookers):
                     try:

@@ -18,15 +18,17 @@ if TYPE_CHECKING:
 
     from .._device.device import Device
     from .._memory.tensor import Tensor
-    from .values import Looker, OperationValues
+    from .values import Looker, OperationValues, RunLooker
 
 
-def begin_debugging(manager: Device, words: tuple[str, ...]) -> None:
-    """Does as `words`, the option `debug`, say, until the Manager ends."""
+def begin_debugging(manager: Device, words: tuple[str, ...], capture: RunLooker | None = None) -> None:
+    """Does as `words`, the option `debug`, say, and hands submissions to `capture`, until the end."""
     keys = [word.partition("=") for word in words]
-    if not any(key in ("nans", "values", "record") for key, _, _ in keys):
+    if capture is None and not any(key in ("nans", "values", "record") for key, _, _ in keys):
         return
     values = Values(manager)
+    if capture is not None:
+        values.capture(capture)
     for key, _, rest in keys:
         if key == "nans":
             values.add(NanLooker())

@@ -39,6 +39,11 @@ class ManagerOptions(TypedDict, total=False):
     memory_idle_limit: SizeLike | None
     """The most memory to keep when nothing uses it."""
     debug: str | Iterable[str] | None
+    """Looks at operations and shaders while they run."""
+    capture: str | os.PathLike[str] | None
+    """The file for a program of all that is submitted, "" for none."""
+    capture_limit: SizeLike | None
+    """The most bytes of data in that file."""
     memory_debug: bool | None
     """Puts guard bytes around memory."""
     force_staging: bool | None

@@ -155,8 +155,9 @@ class Device:
         self._device_name = info["device_name"]
         self._max_groups = tuple(info["max_work_group_count"])
         self._diagnostics = Diagnostics(native, resolved.strict)
-        watched = native.validation or resolved.memory_debug or bool(resolved.debug)
-        if resolved.debug:
+        looked_at = bool(resolved.debug or resolved.capture)
+        watched = native.validation or resolved.memory_debug or looked_at
+        if looked_at:
             self._values["tuning"] = "off"  # measurements are submissions, too
         self._watch = self._diagnostics.report if watched else None
         self._diagnostics.log_notes()

@@ -55,6 +55,8 @@ class Options(NamedTuple):
     memory_limit: int
     memory_idle_limit: int | None
     debug: tuple[str, ...]
+    capture: str
+    capture_limit: int
     memory_debug: bool
     force_staging: bool
     force_non_coherent: bool
@@ -227,6 +229,19 @@ _OPTIONS: dict[str, Option] = {
         "for the inputs and results of all its operations. With any word, operations are not tuned.",
         _to_debug,
         tuple,
+    ),
+    "capture": Option(
+        "The file for a program of all that the Manager submits, with the data that it read, written when "
+        "the script ends: `kompute-py program run` and `compare` repeat it. Each submission waits until it "
+        'is done, and operations are not tuned. "": no file.',
+        functools.partial(to_path, takes='a file for the program, or "" for none'),
+        lambda: "",
+        is_path=True,
+    ),
+    "capture_limit": Option(
+        "The most bytes of data in that file: a submission beyond them raises FailedPreconditionError.",
+        as_bytes,
+        lambda: 2**30,
     ),
     "memory_debug": Option(
         "Put guard bytes around host-visible memory, check them on release, and poison released memory.",

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
         ShaderSource,
     )
     from .._debugging.messages import ShaderMessage
-    from .._debugging.values import OperationValues
+    from .._debugging.values import OperationValues, RunLooker
     from .._device.annotations import DeviceLike, ManagerOptions
     from .._kernels.kernel import Kernel
     from .._memory.memory import ScalarType
@@ -140,6 +140,8 @@ class Manager(Device):
       the choices, "" for none (see `kp.tune`).
     - `debug` looks at operations and shaders while they run: "printf", "bounds" (see `on_message`), "nans",
       "values", "record=FOLDER" (see `watch`), separated by commas.
+    - `capture`: the file for a program that repeats what the Manager submits, "" for none; `capture_limit`
+      (default 1 GiB): the most data in it (see the guide on programs).
     - `profile`: the file for a trace of all that the Manager runs, "" for none (see `profile`).
     - `visible_devices` hides and orders devices (see `kp.list_devices`).
     - `shader_cache_dir` ("" for none) and `shader_cache_size` (default 128 MiB, 0 for none): the cache of
@@ -241,12 +243,17 @@ class Manager(Device):
             from .._profiling.scripts import begin
 
             begin(self, trace)
-        if words := self._setting("debug"):
+        words, path = self._setting("debug"), self._setting("capture")
+        if words or path:
             from .._debugging.messages import begin_messages
             from .._debugging.watching import begin_debugging
 
-            begin_debugging(self, words)
+            begin_debugging(self, words, self._begin_capture(path) if path else None)
             begin_messages(self, words)
+
+    def _begin_capture(self, path: str) -> RunLooker:
+        """The looker at submissions. The package sets this method: programs stand above Managers."""
+        raise NotImplementedError
 
     # -- tensors ---------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ FORMAT = "kompute_py program"
 VERSION = 1
 INPUT, OUTPUT, STATE, PARAMETER = "input", "output", "state", "parameter"
 _ROLES = (INPUT, OUTPUT, STATE, PARAMETER)
-_OPTIONS = ("out", "donate", "wait", "signal")
+OPTIONS = ("out", "donate", "wait", "signal")
 _MOST = 2**63 - 1
 _MOST_COUNT = 2**32 - 1
 _Made = TypeVar("_Made")
@@ -326,10 +326,9 @@ def _check_part(part: Part) -> None:
             raise InvalidArgumentError(f"{where} is an image of another size than {block.nbytes} bytes")
     for value in part.values:
         _check_value(part, value, f"The value {shown(value.name)}")
-        if value.name and (not value.name.isidentifier() or value.name in _OPTIONS):
+        if value.name and (not value.name.isidentifier() or value.name in OPTIONS):
             raise InvalidArgumentError(
-                f"A value's name is {shown(value.name)}; give an identifier, but none of "
-                f"{', '.join(_OPTIONS)}"
+                f"A value's name is {shown(value.name)}; give an identifier, but none of {', '.join(OPTIONS)}"
             )
     for entry in part.entries:
         where = f"The entry {shown(entry.name)}"

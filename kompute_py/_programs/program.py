@@ -400,10 +400,15 @@ class Program(Mapping[str, ProgramEntry]):
         part = part._replace(
             entries=tuple(each._replace(source=(sources or {}).get(each.name, "")) for each in part.entries)
         )
+        return cls._made(part, contents, recorder.files, hosts)
+
+    @classmethod
+    def _made(
+        cls, part: c.Part, contents: Mapping[str, Any], files: Mapping[str, bytes], hosts: Hosts = None
+    ) -> Program:
         content = c.Content(c.FORMAT, c.VERSION, (part,))
         c.check(content)
-        index = TensorIndex(contents)
-        return cls._of(_Core(content, recorder.files, {"": index}, _functions(hosts)))
+        return cls._of(_Core(content, files, {"": TensorIndex(contents)}, _functions(hosts)))
 
     def save(self, target: str | os.PathLike[str] | BinaryIO, *, parameters: bool = True) -> None:
         """Writes the program to a file, by its path or open for writing bytes.

@@ -50,7 +50,7 @@ class Named(NamedTuple):
     memory: Any
 
 
-class _Made(NamedTuple):
+class Made(NamedTuple):
     """Memory that is still to be made, with what it begins with."""
 
     nbytes: int
@@ -60,7 +60,7 @@ class _Made(NamedTuple):
 class _Root:
     """Memory that recordings use."""
 
-    def __init__(self, native: Any, number: int, made: _Made | None = None) -> None:
+    def __init__(self, native: Any, number: int, made: Made | None = None) -> None:
         self.native = native
         self.number = number
         self.made = made
@@ -162,13 +162,13 @@ class Recorder:
             *((each.name, each.dtype, each.size) for each in selection.tensors),
             *((name, dtype, numbers[f"{name}_size"]) for name, _, dtype in program.scratch),
         ):
-            places[name] = self.own(_Made(max(whole_words(count) * dtype.itemsize, 16)))
+            places[name] = self.own(Made(max(whole_words(count) * dtype.itemsize, 16)))
         for table in program.tables:
             if not isinstance(table._contents, np.ndarray):
                 raise UnimplementedError(
                     f"{program.name}: its table {table.name!r} is computed by a device: leave portable out"
                 )
-            places[table.name] = self.own(_Made(table._contents.nbytes, table._contents))
+            places[table.name] = self.own(Made(table._contents.nbytes, table._contents))
         steps: list[c.Step] = []
         for step in program.steps:
             groups = groups_of(step, numbers)
@@ -177,7 +177,7 @@ class Recorder:
             block, names = Block(step.source, numbers, selection), list(step.source.tensors)
             if block.in_memory:
                 names.append(f"kp_parameters{len(steps)}")
-                places[names[-1]] = self.own(_Made(len(block.fixed), np.frombuffer(block.fixed, np.uint8)))
+                places[names[-1]] = self.own(Made(len(block.fixed), np.frombuffer(block.fixed, np.uint8)))
             bound = [(each.set, each.binding) for each in step.module.signature.parameters]
             indirect = None
             if step.indirect is not None:
@@ -209,7 +209,7 @@ class Recorder:
         inputs = [each for each in selection.tensors if each.name not in results]
         return c.Recording(values(c.INPUT, inputs), values(c.OUTPUT, selection.results), tuple(steps))
 
-    def own(self, made: _Made) -> c.Range:
+    def own(self, made: Made) -> c.Range:
         """A block of its own."""
         root = self.roots[id(made)] = _Root(None, len(self.roots), made)
         root.temporary = made.contents is None
@@ -427,7 +427,7 @@ class Recorder:
             places[place.block].append(place)
         spans = []
         for root, found in zip(roots, places, strict=True):
-            if root.made is not None or isinstance(root.native, _native.Image):
+            if isinstance(root.native, _native.Image) or (root.made and root.made.contents is None):
                 spans.append((0, (root.made or root.native).nbytes))
                 continue
             first = min((each.offset for each in found), default=0) // _STEP * _STEP
@@ -441,8 +441,11 @@ class Recorder:
         native, (first, last) = root.native, span
         if root.made is not None:
             data = root.made.contents
-            name = "" if data is None else self._keep(f"block{root.number}", data, contents)
-            return c.Block(root.made.nbytes, "storage", None, name)
+            name = ""
+            if data is not None and data.any():
+                data = data.reshape(-1).view(np.uint8)[first:last]
+                name = self._keep(f"block{root.number}", data, contents)
+            return c.Block(last - first, "storage", None, name)
         image = None
         if isinstance(native, _native.Image):
             dims, arrayed, size, format = native.shape

@@ -69,11 +69,12 @@ void add_dispatch(py::dict& to, const OperationContent& content) {
         !content.memory.references.empty() || algorithm.shader()->info().physical_storage_buffer;
 }
 
-py::dict to_python(const Operation& operation) {
-    const OperationContent content = operation.content();
+}  // namespace
+
+py::dict content_to_python(const std::string& name, const OperationContent& content) {
     py::dict result;
     result["kind"] = content.kind;
-    result["name"] = operation.name();
+    result["name"] = name;
     if (content.algorithm) add_dispatch(result, content);
     result["ranges"] = ranges_to_python(content.ranges);
     py::list patterns;
@@ -83,7 +84,8 @@ py::dict to_python(const Operation& operation) {
     for (const auto& region : content.regions) regions.append(region_to_python(region));
     result["regions"] = std::move(regions);
     py::list operations;
-    for (const auto& each : content.operations) operations.append(to_python(*each));
+    for (const auto& each : content.operations)
+        operations.append(content_to_python(each->name(), each->content()));
     result["operations"] = std::move(operations);
     result["times"] = content.times;
     py::list swaps;
@@ -93,13 +95,12 @@ py::dict to_python(const Operation& operation) {
     return result;
 }
 
-}  // namespace
-
 void bind_content(py::module_& m) {
     m.def("recorded", [](Stream& stream) {
         const Turn::Taken turn = stream.drive();
         py::list result;
-        for (const auto& operation : stream.operations("save")) result.append(to_python(*operation));
+        for (const auto& operation : stream.operations("save"))
+            result.append(content_to_python(operation->name(), operation->content()));
         return result;
     });
 }

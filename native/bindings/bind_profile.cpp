@@ -87,7 +87,7 @@ private:
     bool ended_ = false;
 };
 
-py::dict described_values(const ProfiledRun& run) {
+py::dict described_values(const ProfiledRun& run, bool contents) {
     const ValueCopies& values = *run.what->values;
     py::list parts;
     for (const auto& part : values.parts)
@@ -103,6 +103,14 @@ py::dict described_values(const ProfiledRun& run) {
         operations.append(py::make_tuple(operation.name, operation.line, uses));
     }
     py::dict result;
+    if (contents) {
+        py::list recorded;
+        for (size_t i = 0; i < run.what->contents.size(); ++i)
+            recorded.append(
+                content_to_python(run.what->operations[i].name,
+                                  *std::static_pointer_cast<const OperationContent>(run.what->contents[i])));
+        result["recorded"] = std::move(recorded);
+    }
     result["label"] = run.what->label;
     result["line"] = run.line;
     result["submission"] = run.submission;
@@ -155,12 +163,14 @@ void bind_profile(py::module_& m) {
         py::arg("kind"), py::arg("text"), py::arg("begin"));
     py::class_<ValueReader>(m, "ValueReader")
         .def(py::init<const Context&>(), py::arg("context"))
-        .def("take",
-             [](ValueReader& reader) {
-                 py::list runs;
-                 for (const ProfiledRun& run : reader.take()) runs.append(described_values(run));
-                 return runs;
-             })
+        .def(
+            "take",
+            [](ValueReader& reader, bool contents) {
+                py::list runs;
+                for (const ProfiledRun& run : reader.take()) runs.append(described_values(run, contents));
+                return runs;
+            },
+            py::arg("contents"))
         .def("end", &ValueReader::end);
     py::class_<ProfileReader>(m, "ProfileReader")
         .def(py::init<const Context&, bool>(), py::arg("context"), py::arg("operations"))

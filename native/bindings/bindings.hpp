@@ -51,6 +51,9 @@ void bind_waiter(py::module_& m);
 void bind_substitution(py::module_& m);
 void bind_content(py::module_& m);
 
+// What an operation does, as `recorded` of _native.pyi describes it.
+py::dict content_to_python(const std::string& name, const OperationContent& content);
+
 // The longest single wait in the driver before checking for Ctrl-C.
 inline constexpr uint64_t wait_slice_nanoseconds = 50'000'000;
 // For waits that end by themselves.

@@ -81,8 +81,9 @@ private:
 struct Profiled {
     std::string label;
     std::vector<ProfiledOperation> operations;
-    std::shared_ptr<const TimestampQueries> queries;  // null: it is not timed
-    std::shared_ptr<const ValueCopies> values;        // null: nobody looks at them
+    std::shared_ptr<const TimestampQueries> queries;    // null: it is not timed
+    std::shared_ptr<const ValueCopies> values;          // null: nobody looks at them
+    std::vector<std::shared_ptr<const void>> contents;  // with values: each operation's OperationContent
 
     // The timestamp after the first `index` of a recording's `count` operations; one for each of ours.
     void stamp(VkCommandBuffer commands, size_t index, size_t count) const {

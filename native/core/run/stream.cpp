@@ -264,10 +264,19 @@ void Stream::remake_operations() {
         if (OperationPtr made = operation->remade()) operation = std::move(made);
 }
 
-void Stream::begin_profiling() {
+void Stream::begin_profiling(std::unique_lock<RankedMutex>& graph) {
     profiled_ = nullptr;
-    Profiler* const profiler = device().profiler();
+    Profiler* profiler = device().profiler();
     if (!profiler) return;
+    std::vector<std::shared_ptr<const void>> contents;
+    if (profiler->looks() == ProfilerLooks::values) {
+        graph.unlock();  // operations take it, too
+        for (const OperationPtr& operation : operations_)
+            contents.push_back(std::make_shared<const OperationContent>(operation->content()));
+        graph.lock();
+        profiler = device().profiler();
+        if (!profiler) return;
+    }
     const StreamPlan& plan = built_recording_.plan();
     auto what = std::make_shared<Profiled>();
     what->label = label();
@@ -284,11 +293,13 @@ void Stream::begin_profiling() {
             what->operations.front().written += written;
         }
     }
-    if (profiler->looks() == ProfilerLooks::values)
+    if (profiler->looks() == ProfilerLooks::values) {
         what->values = plan_values(plan, device().memory());
-    else
+        what->contents = std::move(contents);
+    } else {
         what->queries = std::make_shared<const TimestampQueries>(
             device(), queue_, static_cast<uint32_t>(what->operations.size()) + 1, "a profile");
+    }
     profiled_ = what;
     profiler->list(commands_->handle(), std::move(what));
 }
@@ -304,7 +315,7 @@ void Stream::record_commands() {
     // Held while built-in operations read their objects' handles, so that no thread destroys these
     // meanwhile.
     std::unique_lock lock(device().graph_mutex());
-    begin_profiling();
+    begin_profiling(lock);
     const auto timestamp = [&](uint32_t index) {
         if (timestamps_) timestamps_->queries().stamp(commands, index);
         if (profiled_) profiled_->stamp(commands, index, operations_.size());

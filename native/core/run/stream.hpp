@@ -124,7 +124,7 @@ private:
     void remake_operations();
     void record_commands();
     // Under the graph mutex: if somebody profiles, what is about to be recorded, with queries for it.
-    void begin_profiling();
+    void begin_profiling(std::unique_lock<RankedMutex>& graph);
     // Warns, once, if it runs an algorithm that was rebuilt since.
     void warn_of_old_algorithms();
 
