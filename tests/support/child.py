@@ -2,15 +2,24 @@
 
 For what cannot be had in the test's process: another driver (the loader reads its variables once), the null
 driver's control of it, a missing loader, a signal, an interpreter that exits.
+
+An interpreter that starts and imports NumPy, pytest and hypothesis takes half a second, most children far
+less. So one process imports them, and forks the children. It loads nothing of Vulkan: a child has the loader,
+driver and layers of its own variables, and its interpreter ends as any does.
 """
 
 from __future__ import annotations
 
+import functools
+import gc
+import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,16 +28,13 @@ from tests.drivers import environment
 from tests.support.sampling import sampled
 
 ROOT = Path(__file__).resolve().parents[2]
-
+_AT_START = ("LD_", "PYTHON")
+"""How the variables begin that a process reads when it starts."""
+_OF_CHILDREN = {"PYTHONFAULTHANDLER": "1", "PYTHONWARNINGS": "default"}
 # Not `python -m`: the repository stands last on the path, since the installed package must win over the
 # sources.
-_BOOTSTRAP = """
-import importlib, json, sys
-root, module, function, arguments = sys.argv[1:]
-sys.path.append(root)
-result = getattr(importlib.import_module(module), function)(*json.loads(arguments))
-print("\\nresult:" + json.dumps(result))
-"""
+_SERVE = "import sys; sys.path.append(sys.argv[1]); from tests.support.child import serve; serve()"
+_one_at_a_time = threading.Lock()
 
 
 def run_child(
@@ -40,7 +46,7 @@ def run_child(
     env: dict[str, str] | None = None,
     timeout: float = sampled(500, 1000),
 ) -> Any:
-    """`function(*arguments)` in a new interpreter; arguments and the result pass through JSON.
+    """`function(*arguments)` in another interpreter; arguments and the result pass through JSON.
 
     `driver`, `layer` and `config` are those of `tests.drivers.environment`; without `driver`, the one of the
     tests. `env` comes on top. Fails with the child's output when it does not end with success.
@@ -51,21 +57,87 @@ def run_child(
         of_another = ("VK_", "KP_NULL_DRIVER")
         variables = {name: value for name, value in variables.items() if not name.startswith(of_another)}
         variables |= environment(driver, layer, config)
-    variables |= {"PYTHONFAULTHANDLER": "1", "PYTHONWARNINGS": "default"} | (env or {})
-    command = [sys.executable, "-c", _BOOTSTRAP, str(ROOT), function.__module__, function.__name__]
-    # Not in the repository: Python puts the current directory first.
+    variables |= _OF_CHILDREN | (env or {})
     with tempfile.TemporaryDirectory() as scratch:
-        done = subprocess.run(
-            [*command, json.dumps(arguments)],
-            cwd=scratch,
-            env=variables,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
-    output = f"{done.stdout}\n{done.stderr}".strip()
-    assert done.returncode == 0, f"{function.__name__} in a child ended with {done.returncode}:\n{output}"
-    marker, _, result = done.stdout.rstrip().rpartition("\n")[2].partition(":")
-    assert marker == "result", f"{function.__name__} in a child gave no result:\n{output}"
-    return json.loads(result)
+        # Not in the repository: Python puts the current directory first.
+        place = Path(scratch)
+        (place / "here").mkdir()
+        wanted = json.dumps([scratch, variables, function.__module__, function.__name__, arguments])
+        status = _ended(wanted, variables, timeout)
+        output = (place / "output").read_text(errors="replace")
+        output += (place / "errors").read_text(errors="replace")
+        assert status == 0, f"{function.__name__} in a child ended with {status}:\n{output.strip()}"
+        result = place / "result"
+        assert result.exists(), f"{function.__name__} in a child gave no result:\n{output.strip()}"
+        return json.loads(result.read_text())
+
+
+def _ended(wanted: str, variables: dict[str, str], timeout: float) -> int:
+    """How the child ended; it is killed when the time is over."""
+    with _one_at_a_time:
+        server = _server(*((name, value) for name, value in variables.items() if name.startswith(_AT_START)))
+        assert server.stdin is not None and server.stdout is not None
+        server.stdin.write(wanted + "\n")
+        server.stdin.flush()
+        child = int(server.stdout.readline())
+        timer = threading.Timer(timeout, os.kill, (child, signal.SIGKILL))
+        timer.start()
+        try:
+            return int(server.stdout.readline())
+        except BaseException:  # the test's own time is over
+            os.kill(child, signal.SIGKILL)
+            server.stdout.readline()  # the next child's answers come after it
+            raise
+        finally:
+            timer.cancel()
+
+
+@functools.cache
+def _server(*at_start: tuple[str, str]) -> subprocess.Popen[str]:
+    """One for each set of variables `at_start`. It ends with this process, whose end of the pipe closes."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith(_AT_START)}
+    return subprocess.Popen(
+        [sys.executable, "-c", _SERVE, str(ROOT)],
+        env=others | dict(at_start),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def serve() -> None:
+    """Forks a child for each line of the input; says its number, then how it ended."""
+    for module in ("numpy", "pytest", "hypothesis", "kompute_py"):
+        importlib.import_module(module)
+    gc.freeze()
+    try:
+        wanted = _forked()
+    except KeyboardInterrupt:
+        return
+    if wanted:
+        _become(*json.loads(wanted))
+
+
+def _forked() -> str:
+    """The line for which this process is the child; "" in the server, when the input ends."""
+    for line in iter(sys.stdin.readline, ""):
+        pid = os.fork()
+        if pid == 0:
+            return line
+        print(pid, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+    return ""
+
+
+def _become(
+    scratch: str, variables: dict[str, str], module: str, function: str, arguments: list[Any]
+) -> None:
+    os.chdir(os.path.join(scratch, "here"))
+    for number, name in enumerate((os.devnull, "output", "errors")):
+        file = os.open(os.path.join(scratch, name), os.O_RDWR | os.O_CREAT, 0o644)
+        os.dup2(file, number)
+        os.close(file)
+    os.environ.clear()
+    os.environ.update(variables)
+    result = getattr(importlib.import_module(module), function)(*arguments)
+    Path(scratch, "result").write_text(json.dumps(result))
