@@ -2,6 +2,8 @@
 
 The places depend on the number of elements only, which is the same for all lines. Without NaN, lines have
 numbers of their own: a call reads them, and what is recorded looks the places up in a table of all numbers.
+For one fraction of a long line nothing is sorted: a partition has the element below in place, and the one
+above is the least of those after it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from .._places.indexing import take_along_axis
 from .._places.moving import take, transpose
 from .._values.elements import divide
 from .._values.nans import has_nan, numbers_of
-from .sorting import sort
+from .._values.reductions import min as least_of
+from .selecting import LEAST
+from .sorting import partition, sort
 
 Array = Any
 
@@ -143,12 +147,19 @@ def _found(
         return _of_nothing(a, (*fractions.shape, *kept), method, strong)
     order = [*rest, *axes]
     lined = dense(run, a) if order == sorted(order) else run(transpose, a, order)
-    ordered = run(sort, lined.reshape((lines, n)), -1)
-    makes = ordered.manager.tensor_t if isinstance(ordered, Tensor) else np.asarray
+    lined = lined.reshape((lines, n))
     own = skips and has_nan(dtype)
+    places = _places(np.array([n]), fractions.reshape(-1), method)
+    at = int(places.below[0, 0]) if fractions.size == 1 and n >= LEAST and dtype.kind != "c" else n
+    ordered = run(sort, lined, -1) if own or at == n else run(partition, lined, at, -1)
+    makes = ordered.manager.tensor_t if isinstance(ordered, Tensor) else np.asarray
     numbers = run(numbers_of, ordered, axis=1) if own else None
-    known = np.array([n]) if numbers is None else np.arange(n + 1) if records(run) else host(numbers)
-    places = _places(known, fractions.reshape(-1), method)
+    if own:
+        known = np.arange(n + 1) if records(run) else host(numbers)
+        places = _places(known, fractions.reshape(-1), method)
+    after = None
+    if not own and at + 1 < n and (has_nan(dtype) or not method.takes):
+        after = run(least_of, ordered[:, at + 1 :], 1, keepdims=True)
 
     def row(values: Any) -> Array:
         """For each line its row, or one for all."""
@@ -162,14 +173,13 @@ def _found(
 
     found = pick(places.below)
     if not method.takes:
-        lo, hi = (
-            run(divide, each, 1) if dtype.kind in "biu" else each for each in (found, pick(places.above))
-        )
+        above = pick(places.above) if after is None or places.above[0, 0] == at else after
+        lo, hi = (run(divide, each, 1) if dtype.kind in "biu" else each for each in (found, above))
         result = _between(dtype, strong, ordered)
         wide = np.float64 if result == np.float64 else np.float32
         found = run(formula(_BETWEEN, result.name), row(places.weight.astype(wide)), lo, hi)
     if has_nan(dtype) and not own:
-        last = run(take, ordered, makes(np.array([n - 1], np.int32)), 1, "clip")
+        last = pick(np.array([[n - 1]], np.int32)) if after is None else after
         found = run(formula("where(isnan(x), x, y)"), last, found)
     if fractions.ndim and fractions.size > 1 and lines > 1:
         found = run(transpose, found)

@@ -21,7 +21,7 @@ from .radix import BLOCK, ITEMS, Radix, SortOp, add_blocks, add_digits, blocks_o
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder
 
-_LEAST = 1024
+LEAST = 1024
 """Elements of a line that is worth a selection."""
 _MOST_FOUND = {"run": MOST_MERGED, "subgroup": 1024}
 """Elements that are sorted by one dispatch after a selection. More are sorted by digits."""
@@ -42,7 +42,7 @@ class SelectOp(SortOp):
         lines = x.size // n if n else 0
         ways = []
         for way, most in _MOST_FOUND.items():
-            worth = n >= _LEAST and (not self.sorts or 4 * count <= n)
+            worth = n >= LEAST and (not self.sorts or 4 * count <= n)
             merged = way == "run" and lines >= 16 and n <= MOST_MERGED
             if worth and count and not merged:
                 ways.append(way if count <= most or not self.sorts else f"{way}_many")

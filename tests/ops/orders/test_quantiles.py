@@ -86,6 +86,28 @@ def test_dtypes_are_numpys(mgr, needs, name):
             np.testing.assert_allclose(got, expected, 4e-3)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "i4", "u1", "f2", "f8"])
+@pytest.mark.parametrize("n", [1024, 1501])
+def test_one_fraction_of_long_lines(mgr, needs, dtype, n):
+    """They are selected, not sorted."""
+    rng = np.random.default_rng(n)
+    x = np.abs(np.round(rng.normal(size=(3, n)) * 9)).astype(dtype)
+    if x.dtype.kind == "f":
+        x[1, n // 3] = np.nan
+    feature = {"u1": "shaderInt8", "f2": "shaderFloat16", "f8": "shaderFloat64"}.get(dtype)
+    if feature:
+        needs(mgr, feature)
+    t = mgr.tensor_t(x)
+    for method in [*METHODS, "closest_observation"]:
+        for q in (0, 0.37, [0.5], 1):
+            expected = np.quantile(x, q, axis=1, method=method)
+            close(ops.quantile(t, q, axis=1, method=method), expected, dtype)
+    made = ops.median.bind(t, axis=1)
+    mgr.sequence().record(made).eval()
+    close(made.results[0], np.median(x, axis=1), dtype)
+    np.testing.assert_array_equal(np.asarray(ops.nanmedian(t, axis=1)), np.nanmedian(x, axis=1))
+
+
 @pytest.mark.parametrize("method", ["linear", "nearest", "midpoint", "hazen"])
 @pytest.mark.parametrize("axis", [None, 1, (0, 2)])
 def test_nan(mgr, method, axis):
