@@ -18,6 +18,7 @@ import functools
 import marshal
 import math
 import os
+import re
 import sys
 import threading
 import time
@@ -27,11 +28,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
 from .._base.digest import DIGEST_SIZE, digest
+from .._base.errors import UnavailableError
 from .._base.file_access import delete_abandoned, read_own, read_regular, replace_own
 from .settings import Lookup, of_process
 
 if TYPE_CHECKING:
     from .._base.annotations import Language
+    from .request import Request
 
 _HEAD = b"kpshad\r\n\x0b"  # the last byte is the format's number
 _SUFFIX = ".kpsh"
@@ -39,6 +42,8 @@ _KEPT_BY_PRUNING = 0.75  # the part of the limit to keep, so that not every stor
 _TOUCH_AFTER = 3600.0  # seconds; another use within this time is not recorded
 _MOST_ENTRY = 1 << 30  # bytes
 _MOST_INCLUDE = 1 << 28  # bytes; more than the compiler reads
+_DUMP_SUFFIXES = {"glsl": "comp", "hlsl": "hlsl", "slang": "slang"}
+_MOST_OF_NAME = 60
 
 
 class Compiled(NamedTuple):
@@ -203,3 +208,34 @@ def _unchanged(path: str, expected: bytes) -> bool:
         return digest(read_regular(path, _MOST_INCLUDE)) == expected
     except (OSError, ValueError):
         return False
+
+
+# -- the option `dump`, a folder that keeps each shader's source and SPIR-V
+
+
+def dump_source(folder: str, request: Request) -> str:
+    """Keeps the source of a request, also if it does not compile. Returns the path without its suffix."""
+    # By content: the same source with the same options has one file, others do not replace it.
+    name = request.name
+    if not name.startswith("<"):  # a path
+        name = os.path.splitext(os.path.basename(name))[0]
+    name = re.sub(r"[^\w.-]+", "_", name).strip("_.")[:_MOST_OF_NAME] or "shader"
+    path = os.path.join(folder, f"{name}-{digest(request.key()).hex()[:12]}")
+    _write_dump(f"{path}.{_DUMP_SUFFIXES[request.language]}", request.source)
+    return path
+
+
+def dump_spirv(path: str, spirv: bytes) -> None:
+    """Keeps a result beside its source: the module, and its text."""
+    _write_dump(f"{path}.spv", spirv)
+    _write_dump(f"{path}.spvasm", _native.disassemble_spirv(spirv, True).encode())
+
+
+def _write_dump(path: str, content: bytes) -> None:
+    try:
+        replace_own(path, content)
+    except (OSError, ValueError) as error:
+        raise UnavailableError(
+            f"The option dump (KOMPUTE_PY_DUMP) keeps shaders in a folder, and {path} cannot be written: "
+            f'{error}. Give another folder, or "" for none'
+        ) from None

@@ -27,7 +27,7 @@ from .._base.errors import (
     shown,
 )
 from .._base.plain_arguments import as_text, refuse_unordered
-from .cache import Compiled, compiler_key, shader_cache
+from .cache import Compiled, compiler_key, dump_source, dump_spirv, shader_cache
 from .languages import LANGUAGES, choose_compiler, compile_elsewhere
 from .limits import as_seconds, most_bytes, read_file, too_long
 from .request import Request
@@ -259,8 +259,6 @@ def _warned(
         seconds = setting("compile_timeout") if timeout is None else as_seconds(timeout, "timeout")
         folder, dumped = setting("dump"), ""
         if folder:
-            from .dump import dump_source, dump_spirv
-
             dumped = dump_source(folder, request)
         store = shader_cache(setting) if cache else None
         key = compiler_key() + request.key() if store else b""

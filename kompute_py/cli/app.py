@@ -18,7 +18,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from .._base.errors import KomputeError, KomputeWarning, NotFoundError
-from . import bench, caches, differing, profiling, programs, running, shaders, starting
+from . import bench, caches, looking, programs, running, shaders, starting
 from .common import (
     LateProgress,
     Traceback,
@@ -157,8 +157,8 @@ app.command("watch", help=starting.WATCH_HELP)(with_options(starting.watch_comma
 app.command("new")(starting.new_command)
 app.command("cache")(caches.cache_command)
 app.command("program", help=programs.PROGRAM_HELP)(programs.program_command)
-app.command("diff", help=differing.DIFF_HELP)(differing.diff_command)
-app.command("profile", context_settings=profiling.PROFILE_SETTINGS)(profiling.profile_command)
+app.command("diff", help=looking.DIFF_HELP)(looking.diff_command)
+app.command("profile", context_settings=looking.PROFILE_SETTINGS)(looking.profile_command)
 
 
 def run(argv: Sequence[str] | None = None) -> int:

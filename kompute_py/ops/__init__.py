@@ -36,7 +36,7 @@ def __getattr__(name: str) -> Any:
         return found
     found = libraries.get(name)
     if found is None:
-        from .._base.other_names import CALLS, OPERATIONS
+        from .._memory.array_habits import CALLS, OPERATIONS
 
         near = f": use {CALLS[name]}." if name in CALLS else nearest(OPERATIONS.get(name, name), __dir__())
         raise AttributeError(f"kp.ops has no function and no library {name!r}{near}", name=name)

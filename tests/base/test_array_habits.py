@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from kompute_py._base import other_names
 from kompute_py._memory import array_habits
 
 VALUES = np.array([1.0, -2.0, 3.0], np.float32)
@@ -139,9 +138,9 @@ def test_methods_of_other_libraries_are_answered_with_code(mgr, name, answer):
 
 
 def test_the_functions_that_answers_name_exist():
-    named = {*other_names.SAME, *other_names.OPERATIONS.values()}
+    named = {*array_habits._SAME, *array_habits.OPERATIONS.values()}
     assert named - set(dir(kp.ops)) == set()
-    assert set(other_names.CALLS) & set(dir(kp.ops)) == set()
+    assert set(array_habits.CALLS) & set(dir(kp.ops)) == set()
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
+from tests.ops.variants import only
 from tests.support.sampling import examples
-from tests.support.variants import only
 
 pytestmark = pytest.mark.usefixtures("current")
 

@@ -1,19 +1,28 @@
-"""``kompute-py diff``: where two records of operations part."""
+"""What a script did: ``kompute-py profile`` measures it, ``kompute-py diff`` finds where two runs part."""
 
 from __future__ import annotations
 
+import os
+import runpy
+import sys
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .._base.errors import KomputeError
+from .._base.errors import KomputeError, NotFoundError
+from .._base.settings import PREFIX
 from .common import Atol, Rtol, Traceback
 
 if TYPE_CHECKING:
     from .._debugging.record import Step
 
+PROFILE_SETTINGS = {
+    "allow_extra_args": True,
+    "ignore_unknown_options": True,
+    "allow_interspersed_args": False,
+}
 DIFF_HELP = """Show the first operation whose results differ between two records.
 
 kompute-py diff before after --rtol 1e-6
@@ -78,3 +87,29 @@ def _differences(left: Step, right: Step, rtol: float, atol: float) -> list[str]
         elif (found := difference(array, with_it)).exceeds(rtol, atol):
             lines.append(f"  {name}: {found}")
     return lines
+
+
+def profile_command(
+    context: typer.Context,
+    script: Annotated[Path, typer.Argument(help="A Python script; its own arguments follow.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="The trace, for ui.perfetto.dev.")
+    ] = Path("profile.json"),
+    show_traceback: Traceback = False,
+) -> None:
+    """Run a Python script, print the time of each operation, and write a trace."""
+    if not script.is_file():
+        raise NotFoundError(f"there is no script {script}")
+    from .._profiling import scripts
+
+    os.environ[f"{PREFIX}PROFILE"] = str(out.absolute())
+    sys.argv = [str(script), *context.args]
+    sys.path.insert(0, str(script.parent.absolute()))
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    finally:
+        profiles = scripts.finish()
+        for profile in profiles:
+            print(profile)
+        if not profiles:
+            print(f"{script} made no Manager: there is no trace", file=sys.stderr)
