@@ -37,7 +37,7 @@ from .._shaders.constants import Specialization
 from .._shaders.module import ShaderModule, naming
 from .._shaders.scalars import SCALARS
 from .._sync.fence import Fence
-from .._sync.ordered import ordered
+from .._sync.ordered import ordered, stream_of
 from . import content as c
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class OpProgram(OpBase):
 
     _plain = False  # recorded part by part
 
-    def __init__(self, name: str, parts: Iterable[Any], results: tuple[Any, ...]) -> None:
+    def __init__(self, name: str, parts: Iterable[Any], results: tuple[Any, ...] = ()) -> None:
         if not isinstance(name, str) or not isinstance(parts, tuple):
             raise ArgumentTypeError("An OpProgram is made by an entry of a program: program.entry.bind(...)")
         self._name = name
@@ -84,15 +84,6 @@ class OpProgram(OpBase):
 
     def __repr__(self) -> str:
         return f"<kp.OpProgram {self._name}, {len(self._parts)} operations>"
-
-
-class _Native(OpBase):
-    """A native operation, to be recorded into a Sequence."""
-
-    __slots__ = ("_native",)
-
-    def __init__(self, native: Any) -> None:
-        self._native = native
 
 
 class Loaded:
@@ -237,7 +228,9 @@ class Loaded:
         """Steps as operations of this Manager."""
         with self._lock:
             return [
-                self._host_call(step) if step.kind == "host" else _Native(self._operation(step))
+                self._host_call(step)
+                if step.kind == "host"
+                else OpProgram(step.name, (self._operation(step),))
                 for step in steps
             ]
 
@@ -478,22 +471,41 @@ class RecordedForm:
             raise InvalidArgumentError(f"{what} has shape {given.shape}; it was recorded for {value.shape}")
         return given
 
-    def _outs(self, out: Any, given: list[Any]) -> list[Any]:
-        """The memory or the arrays of the results."""
+    def arguments(self, given: list[Any], out: Any, alone: str = "") -> tuple[list[Any], list[Any]]:
+        """What a call works on: the memory or arrays of the inputs, and of the results. `alone` is the name
+        of a call that takes memory alone, and copies nothing in or back.
+        """
+        checked = [self._checked(value, each) for value, each in zip(self.inputs, given, strict=True)]
         if out is None:
-            if any(isinstance(each, (Memory, StridedView)) for each in given):
-                return [self._like(value) for value in self.outputs]
-            return [host_empty(v.shape, c.dtype_of(v.dtype), self.name) for v in self.outputs]
-        outs = list(out) if isinstance(out, (tuple, list)) else [out]
-        if len(outs) != len(self.outputs):
-            raise InvalidArgumentError(f"{self.name} has {len(self.outputs)} results; out has {len(outs)}")
-        for value, each in zip(self.outputs, outs, strict=True):
-            what = f"{self.name}: out for {value.name}"
-            if isinstance(each, Memory):
-                self._fitting(what, value, each)
+            if alone == "submit" and self.outputs:
+                names = ", ".join(value.name for value in self.outputs)
+                raise InvalidArgumentError(
+                    f"{self.name}.submit returns a Fence, so it needs the memory of its results: "
+                    f"out=({names})"
+                )
+            if alone or any(isinstance(each, (Memory, StridedView)) for each in given):
+                outs = [self._like(value) for value in self.outputs]
             else:
-                check_out(each, c.dtype_of(value.dtype), value.shape, lambda what=what: what)  # type: ignore[misc]
-        return outs
+                outs = [host_empty(v.shape, c.dtype_of(v.dtype), self.name) for v in self.outputs]
+        else:
+            outs = list(out) if isinstance(out, (tuple, list)) else [out]
+            if len(outs) != len(self.outputs):
+                raise InvalidArgumentError(
+                    f"{self.name} has {len(self.outputs)} results; out has {len(outs)}"
+                )
+            for value, each in zip(self.outputs, outs, strict=True):
+                what = f"{self.name}: out for {value.name}"
+                if isinstance(each, Memory):
+                    self._fitting(what, value, each)
+                else:
+                    check_out(each, c.dtype_of(value.dtype), value.shape, lambda what=what: what)  # type: ignore[misc]
+        for value, each in zip((*self.inputs, *self.outputs), (*checked, *outs), strict=True):
+            if alone and not isinstance(each, Memory):
+                raise ArgumentTypeError(
+                    f"{self.name}.{alone} works on Tensors and Images, and {value.name} is {kind_of(each)}: "
+                    "make one, mgr.tensor_t(array)"
+                )
+        return checked, outs
 
     def _like(self, value: c.Value) -> Any:
         block, manager = self.loaded.block(value.block), self.loaded.manager
@@ -505,8 +517,7 @@ class RecordedForm:
 
     def call(self, given: list[Any], out: Any) -> Any:
         """The results, once the work is done."""
-        checked = [self._checked(value, each) for value, each in zip(self.inputs, given, strict=True)]
-        outs = self._outs(out, given)
+        checked, outs = self.arguments(given, out)
         key = (*map(id, checked), *map(id, outs))
         with self._lock:
             # Over tensors that come again, the recording runs in place; over others, on copies.
@@ -565,64 +576,40 @@ class RecordedForm:
         """The recording over what is given: in its place if the recording only reads it, else over copies."""
         if self._operations is None:
             self._operations = self.loaded.operations(self.recording.steps)
-        copies = [[], []]  # type: list[list[Any]]
-        pairs = []
+        before, after, pairs = [], [], []
         for value, own, each in zip(self.inputs, self._own(self.inputs), given, strict=True):
             if each is not None and self._stands_for(value, each):
                 pairs.append((self.loaded.block(value.block)._native, each._native))
             elif each is not None:
-                copies[0].append(_native.op_copy([each._native, own._native]))
+                before.append(_native.op_copy([each._native, own._native]))
         for own, each in zip(self._own(self.outputs), outs, strict=True):
             if each is not None:
-                copies[1].append(_native.op_copy([own._native, each._native]))
+                after.append(_native.op_copy([own._native, each._native]))
         middle = self._operations
         if pairs:
-            middle = [_Native(each) for each in _native.substituted(self._stream(), pairs, [])]
-        return [*map(_Native, copies[0]), *middle, *map(_Native, copies[1])]
+            middle = [OpProgram(self.name, tuple(_native.substituted(self._stream(), pairs, [])))]
+        return [OpProgram(self.name, tuple(before)), *middle, OpProgram(self.name, tuple(after))]
 
     def _stands_for(self, value: c.Value, memory: Any) -> bool:
         """Whether steps can use `memory` instead of the block of an input."""
         if self._written is None:
-            self._written = set()
-            if any(step.kind == "host" for step in self.recording.steps):
-                self._written = c.blocks_of(self.recording.steps)
-            else:
+            self._written = c.blocks_of(self.recording.steps)
+            if not any(step.kind == "host" for step in self.recording.steps):
                 uses = {
                     id(each["memory"]): each["written"] for each in _native.frame_uses(self._stream(), [], [])
                 }
-                numbers = c.blocks_of(self.recording.steps)
-                self._written = {n for n in numbers if uses.get(id(self.loaded.block(n)._native), True)}
+                self._written = {n for n in self._written if uses.get(id(self.loaded.block(n)._native), True)}
         block = self.loaded.part.blocks[value.block]
         whole = block.image is None and block.nbytes == memory.nbytes
         return whole and type(memory._native) is _native.Buffer and value.block not in self._written
 
     def _stream(self) -> _native.Stream:
-        stream = self.loaded.manager._native.stream(0, 0)
         assert self._operations is not None
-        for operation in self._operations:
-            stream.record(operation._native)  # type: ignore[attr-defined]
-        return stream
-
-    def memories(self, given: list[Any], out: Any, call: str) -> tuple[list[Any], list[Any]]:
-        """The checked memory of a recorded or submitted call."""
-        checked = [self._checked(value, each) for value, each in zip(self.inputs, given, strict=True)]
-        if out is None and call == "submit" and self.outputs:
-            names = ", ".join(value.name for value in self.outputs)
-            raise InvalidArgumentError(
-                f"{self.name}.submit returns a Fence, so it needs the memory of its results: out=({names})"
-            )
-        outs = [self._like(value) for value in self.outputs] if out is None else self._outs(out, checked)
-        for value, each in zip((*self.inputs, *self.outputs), (*checked, *outs), strict=True):
-            if not isinstance(each, Memory):
-                raise ArgumentTypeError(
-                    f"{self.name}.{call} works on Tensors and Images, and {value.name} is {kind_of(each)}: "
-                    "make one, mgr.tensor_t(array)"
-                )
-        return checked, outs
+        return stream_of(self.loaded.manager, _parts(self._operations))
 
     def submit(self, given: list[Any], out: Any, wait: Any, signal: Any) -> Fence:
         """Runs it without waiting."""
-        checked, outs = self.memories(given, out, "submit")
+        checked, outs = self.arguments(given, out, "submit")
         with self._lock:
             prepared = self.prepare(checked, outs)
             prepared.submitted = True
@@ -632,10 +619,14 @@ class RecordedForm:
         """The recording over these tensors as an operation."""
         if any(step.kind == "host" for step in self.recording.steps):
             raise UnimplementedError(f"{self.name} has steps of the host: call it, or submit it")
-        checked, outs = self.memories(given, out, "bind")
+        checked, outs = self.arguments(given, out, "bind")
         with self._lock:
-            parts = tuple(each._native for each in self.operations(checked, outs))  # type: ignore[attr-defined]
-        return OpProgram(self.name, parts, tuple(outs))
+            return OpProgram(self.name, _parts(self.operations(checked, outs)), tuple(outs))
+
+
+def _parts(operations: Iterable[OpBase]) -> tuple[Any, ...]:
+    """The native operations, without steps of the host."""
+    return tuple([part for each in operations for part in getattr(each, "_parts", ())])
 
 
 def _fits(given: Any, value: c.Value) -> bool:
