@@ -21,7 +21,7 @@ if str(ROOT) not in sys.path:
     sys.path.append(str(ROOT))
 
 from tests.drivers import DriverUnavailableError, environment  # noqa: E402
-from tests.support.sampling import is_mine  # noqa: E402
+from tests.support import sampling  # noqa: E402
 
 # A shell that starts a command in the background may ignore SIGINT, and processes inherit that. Tests of
 # Ctrl-C need Python's handler; their child processes then start with the default action.
@@ -34,7 +34,11 @@ settings.load_profile("busy")
 
 DRIVER = os.environ.get("KOMPUTE_PY_TEST_DRIVER", "lavapipe")
 SHARE = os.environ.get("KOMPUTE_PY_TEST_SHARE", "")
-"""Which part of the cases of tests to run, as "0/2"; all if it is empty. tools/passes.py sets it."""
+"""Which part of the cases to run (`sampling.shared`); all if it is empty. tools/passes.py sets it."""
+
+SHADERS = os.environ.get("KOMPUTE_PY_TEST_SHADERS", "")
+"""The folder of a cache of compiled shaders, for `_OF_NUMBERS`; tools/passes.py sets it."""
+_OF_NUMBERS = tuple(f"tests/{room}/" for room in ("builders", "formulas", "functions", "ops", "random"))
 
 
 def _environment() -> dict[str, str]:
@@ -75,15 +79,14 @@ def pytest_runtest_makereport(item, call):
 _passed = pytest.StashKey[bool]()
 
 
+@pytest.hookimpl(tryfirst=True)  # the marks before those that choose by them
 def pytest_collection_modifyitems(config, items):
-    """Keeps this pass's share of the cases, and all of those with the mark `each_driver`."""
-    others = [
-        item for item in items if not is_mine(item, SHARE) and not item.get_closest_marker("each_driver")
-    ]
-    if others:
-        config.hook.pytest_deselected(items=others)
-        gone = set(others)
-        items[:] = [item for item in items if item not in gone]
+    """Keeps what this pass of the suite runs."""
+    sampling.mark_products(items)
+    if SHARE:
+        items[:], others = sampling.shared(items, SHARE)
+        if others:
+            config.hook.pytest_deselected(items=others)
 
 
 @pytest.fixture
@@ -133,6 +136,17 @@ def _only_what_the_module_made():
     """
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled_before(request):
+    """Where numbers are judged, a shader that was compiled before is taken from the cache."""
+    if not request.node.nodeid.startswith(_OF_NUMBERS):
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KOMPUTE_PY_SHADER_CACHE_DIR", SHADERS)
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,14 +1,17 @@
 """Runs the passes of the test suite, a few at a time, each in a process of its own: `./dev test`.
 
-Tests that choose their driver, or need none, are a pass of their own. The drivers share the cases of tests
-with parameters (but for the mark `each_driver`): half of them run on lavapipe, the other half on SwiftShader,
-and with the next commit it is the other way round. Output comes as lines that begin with the pass's name, and
-stands whole in build/logs/pytest-NAME.log. Exits with 1 if a pass fails.
+Tests that choose their driver, or need none, are a pass of their own. The drivers share the others: one half
+runs on lavapipe, the other on SwiftShader, and with the next commit it is the other way round
+(tests/support/sampling.py says what runs on both, and what the suite takes samples of). Output comes as lines
+that begin with the pass's name, and stands whole in build/logs/pytest-NAME.log. Exits with 1 if a pass fails.
 """
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -26,9 +29,10 @@ _MARKED = {"own": "own_driver"}
 class Pass:
     """One run of pytest."""
 
-    def __init__(self, name: str, share: str = "") -> None:
+    def __init__(self, name: str, share: str, shaders: str) -> None:
         self.name = name
         self.share = share
+        self.shaders = shaders
         self.log = LOGS / f"pytest-{name}.log"
         self.status: int | None = None
         self.seconds = 0.0
@@ -49,6 +53,7 @@ class Pass:
             **os.environ,
             "KOMPUTE_PY_TEST_DRIVER": driver,
             "KOMPUTE_PY_TEST_SHARE": self.share,
+            "KOMPUTE_PY_TEST_SHADERS": self.shaders,
         }
         with (
             self.log.open("w") as log,
@@ -75,7 +80,7 @@ class Pass:
 
 
 def commits() -> int:
-    """How many commits there are; 0 without git. By it the drivers exchange their shares."""
+    """How many commits there are; 0 without git. By it drivers exchange their shares, and samples move on."""
     try:
         counted = subprocess.run(
             ["git", "rev-list", "--count", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -85,13 +90,31 @@ def commits() -> int:
     return int(counted.stdout)
 
 
+def shaders() -> Path:
+    """A cache of what these compilers made of shaders; what others made is removed.
+
+    The library's own key of an entry has the compilers' versions, not what someone is changing in them.
+    """
+    native = importlib.util.find_spec("kompute_py._native")
+    assert native is not None and native.origin is not None
+    files = [Path(native.origin), *sorted(ROOT.glob("kompute_py/_compilers/*.py"))]
+    key = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+    folder = ROOT / ".cache" / "shaders" / key
+    for each in folder.parent.glob("*"):
+        if each != folder:
+            shutil.rmtree(each)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def main(names: list[str]) -> int:
     """Runs the passes `names`: of drivers, and "own"."""
     LOGS.mkdir(parents=True, exist_ok=True)
     drivers = [name for name in names if name not in _MARKED]
-    first = commits() if len(drivers) > 1 else 0
-    shares = {name: f"{(first + n) % len(drivers)}/{len(drivers)}" for n, name in enumerate(drivers)}
-    passes = [Pass(name, shares.get(name, "")) for name in names]
+    first = commits()
+    shares = {name: f"{first + n}/{len(drivers)}" for n, name in enumerate(drivers)}
+    compiled = str(shaders())
+    passes = [Pass(name, shares.get(name, f"{first}/1"), compiled) for name in names]
     waiting = list(passes)
     shown = threading.Lock()
 

@@ -162,6 +162,7 @@ def test_out_of_device_memory(mgr):
     assert mgr.tensor([1.0]).is_init()
 
 
+@pytest.mark.each_driver
 def test_buffers_beyond_the_storage_range(mgr):
     limit = mgr.get_device_properties().limits["maxStorageBufferRange"]
     if limit > 1 << 28:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 import kompute_py as kp
 from kompute_py._builders import walks
+from tests.support.sampling import spread
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +35,7 @@ def check(got, expected, **error):
         np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.sampled
 def test_reductions(placed):
     rng = np.random.default_rng(0)
     x = rng.normal(size=50_003).astype(np.float32)
@@ -44,9 +48,8 @@ def test_reductions(placed):
     check(kp.ops.any(placed(x > 9)), False)
     check(kp.ops.count_nonzero(v), np.count_nonzero(z))
     check(kp.ops.sum(v, dtype="int32"), z.sum())
-    for axis in (None, 0, 1, (0, 1)):
-        for keep in (False, True):
-            check(kp.ops.sum(v, axis=axis, keepdims=keep), z.sum(axis, keepdims=keep))
+    for axis, keep in spread([*itertools.product((None, 0, 1, (0, 1)), (False, True))], 3):
+        check(kp.ops.sum(v, axis=axis, keepdims=keep), z.sum(axis, keepdims=keep))
     check(kp.ops.mean(v, axis=0), z.mean(0), atol=1e-6)
     check(kp.ops.reduction("a * x + y", "max")(2.0, u, np.float32(1)), (2 * x + 1).max())
     out = placed(np.zeros(133, kp.ops.sum(v, axis=0).dtype))  # int32 on devices without int64
@@ -75,16 +78,16 @@ def test_counts(placed):
         kp.ops.int_counts(placed(x), 90_000)
 
 
+@pytest.mark.sampled
 def test_norms(placed):
     x = np.random.default_rng(5).normal(size=(161, 133)).astype(np.float32)
     z = x + 1j * x[::-1]
-    for order in (2, 1, 0, np.inf, -np.inf, 3):
-        for axis, keep in ((None, False), (0, True), (1, False)):
-            of = {"ord": order, "axis": axis, "keepdims": keep}
-            flat = {**of, "axis": 0, "keepdims": False} if axis is None else of
-            for each in (x, z):
-                expected = np.linalg.norm(each.astype(complex).reshape(-1) if axis is None else each, **flat)
-                check(kp.ops.norm(placed(each), **of), expected, rtol=1e-4)
+    orders, places = (2, 1, 0, np.inf, -np.inf, 3), ((None, False), (0, True), (1, False))
+    for order, (axis, keep), each in spread([*itertools.product(orders, places, (x, z))], 5):
+        of = {"ord": order, "axis": axis, "keepdims": keep}
+        flat = {**of, "axis": 0, "keepdims": False} if axis is None else of
+        expected = np.linalg.norm(each.astype(complex).reshape(-1) if axis is None else each, **flat)
+        check(kp.ops.norm(placed(each), **of), expected, rtol=1e-4)
 
 
 def test_scans_and_conversions(placed):
@@ -101,6 +104,7 @@ def test_scans_and_conversions(placed):
     check(kp.ops.round(placed(x / np.float32(4)), 1), np.round(x / np.float32(4), 1), atol=1e-6)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float32", "bool"])
 def test_places(placed, dtype):
     """The first of equal values, in whichever part; the first NaN if there is one."""
@@ -110,25 +114,25 @@ def test_places(placed, dtype):
         x = x.astype(dtype)
         x.reshape(-1)[rng.integers(9_000, x.size, nans)] = np.nan if nans else x[0, 0]
         u = placed(x)
-        for axis in (None, 0):
-            for name in ("argmin", "argmax", *(["nanargmin", "nanargmax"] if nans else [])):
-                check(getattr(kp.ops, name)(u, axis), getattr(np, name)(x, axis))
-            kept = kp.ops.argmax(u, axis, keepdims=True)
-            check(kept, np.argmax(x, axis, keepdims=True))
+        names = ("argmin", "argmax", *(["nanargmin", "nanargmax"] if nans else []))
+        for name, axis in spread([*itertools.product(names, (None, 0))], 3):
+            check(getattr(kp.ops, name)(u, axis), getattr(np, name)(x, axis))
+        kept = kp.ops.argmax(u, 0, keepdims=True)
+        check(kept, np.argmax(x, 0, keepdims=True))
     out = placed(np.zeros(133, kp.ops.argmax(u, 0).dtype))
     assert kp.ops.argmax(u, 0, out=out) is out
     check(out, np.argmax(x, 0))
 
 
+@pytest.mark.sampled
 def test_deviations(placed):
     rng = np.random.default_rng(3)
     x = rng.normal(5, 2, (161, 133)).astype(np.float32)
     u = placed(x)
-    for name in ("var", "std", "nanstd"):
-        for axis, ddof, keep in ((None, 0, False), (0, 1.5, True), ((0, 1), 1, False)):
-            if name == "std" or axis != (0, 1):
-                expected = getattr(np, name)(x.astype(float), axis, ddof=ddof, keepdims=keep)
-                check(getattr(kp.ops, name)(u, axis, ddof=ddof, keepdims=keep), expected, rtol=1e-4)
+    ways = itertools.product(("var", "std", "nanstd"), ((None, 0, False), (0, 1.5, True), ((0, 1), 1, False)))
+    for name, (axis, ddof, keep) in spread([*ways], 4):
+        expected = getattr(np, name)(x.astype(float), axis, ddof=ddof, keepdims=keep)
+        check(getattr(kp.ops, name)(u, axis, ddof=ddof, keepdims=keep), expected, rtol=1e-4)
     z = placed((x * 9).astype(np.int32))
     check(kp.ops.var(z, 0, dtype="float32"), (x * 9).astype(np.int32).var(0), rtol=1e-4)
     check(kp.ops.std(placed(x + 1j * x[::-1])), (x + 1j * x[::-1]).std(), rtol=1e-4)

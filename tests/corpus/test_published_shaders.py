@@ -25,7 +25,7 @@ def unavailable(why: str) -> None:
     pytest.skip(why)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("archive", [a for a in ARCHIVES if a.quick], ids=lambda a: a.name)
 def test_each_loads_with_a_right_signature_or_names_what_is_missing(archive):
     if tools := missing_tools():

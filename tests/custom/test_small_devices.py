@@ -64,6 +64,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 SHAPES = [(1,), (127,), (128,), (129,), (4099,), (3, 1025), (5, 7, 64), (300, 300)]
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_small_workgroups_compute_the_same(mgr: kp.Manager, small: None, shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).integers(0, 5, shape).astype(np.float32)

@@ -72,6 +72,7 @@ def test_a_module(mgr, form, tmp_path):
     np.testing.assert_array_equal(program.on(mgr).main(x), x * 2)
 
 
+@pytest.mark.each_driver
 def test_numbers_are_aligned(mgr, needs):
     needs(mgr, "shaderInt64")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pickle
 import signal
@@ -19,7 +20,7 @@ from scipy import ndimage
 
 import kompute_py as kp
 import kompute_py.dask
-from tests.support.sampling import sampled
+from tests.support.sampling import sampled, spread
 
 SCALE = """
 #version 450
@@ -67,7 +68,6 @@ def array(shape=(90, 100), chunks=(40, 30), seed=1):
     return values, da.from_array(values, chunks=chunks)
 
 
-@pytest.mark.each_driver
 def test_kernels_functions_and_entries(mgr, needs, cluster):
     needs(mgr, "dispatch")
     values, x = array()
@@ -84,7 +84,6 @@ def test_kernels_functions_and_entries(mgr, needs, cluster):
     np.testing.assert_array_equal(bools.compute(), values > 0.5)
 
 
-@pytest.mark.each_driver
 def test_halos(mgr, needs, cluster):
     needs(mgr, "dispatch")
     values, x = array()
@@ -102,16 +101,15 @@ def test_halos(mgr, needs, cluster):
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-@pytest.mark.each_driver
+@pytest.mark.sampled
 def test_reductions_in_two_stages(mgr, needs, cluster):
     needs(mgr, "dispatch")
     values, x = array()
-    for axis in (None, 0, 1, (0, 1)):
-        for keepdims in (False, True):
-            total = kp.dask.reduction(kp.ops.sum, x, axis=axis, keepdims=keepdims).compute()
-            np.testing.assert_allclose(total, values.sum(axis=axis, keepdims=keepdims), rtol=1e-5)
-            largest = kp.dask.reduction(kp.ops.max, x, axis=axis, keepdims=keepdims).compute()
-            np.testing.assert_array_equal(largest, values.max(axis=axis, keepdims=keepdims))
+    for axis, keepdims in spread([*itertools.product((None, 0, 1, (0, 1)), (False, True))], 3):
+        total = kp.dask.reduction(kp.ops.sum, x, axis=axis, keepdims=keepdims).compute()
+        np.testing.assert_allclose(total, values.sum(axis=axis, keepdims=keepdims), rtol=1e-5)
+        largest = kp.dask.reduction(kp.ops.max, x, axis=axis, keepdims=keepdims).compute()
+        np.testing.assert_array_equal(largest, values.max(axis=axis, keepdims=keepdims))
     squares = kp.ops.reduction("x * x", "a + b", 0.0, name="squares")
     found = kp.dask.reduction(squares, x, combine=kp.ops.sum, split_every=2).compute()
     np.testing.assert_allclose(found, (values.astype(np.float64) ** 2).sum(), rtol=1e-5)

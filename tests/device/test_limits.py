@@ -225,6 +225,7 @@ def check_allocation_size():
     assert null_control().violations() == []
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("profile", PROFILES)
 def test_largest_allocation(profile):
     config = f"profile={profile},maxMemoryAllocationSize={8 << 20}"
@@ -248,6 +249,7 @@ def check_small_allocations():
     assert null_control().violations() == []
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("profile", PROFILES)
 def test_transfers_fit_the_largest_allocation(profile):
     run_child(

@@ -226,6 +226,7 @@ def check(found, arrays, wrong):
             )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_function_at_special_values(mgr, dtype):
     needs = {
@@ -242,9 +243,9 @@ def test_every_function_at_special_values(mgr, dtype):
     if dtype in INTS:  # these become floats, of which all are taken
         mine = sampled([*REAL][INTS.index(dtype) :: len(INTS)], [*REAL])
         found = [each for each in found if each[0] not in REAL or each[0] in mine]
-    flushing = flushes(mgr)
-    check(found, arrays, lambda *case: wrong(*case, flushing))
     assert len(found) > 40
+    flushing = flushes(mgr)
+    check(sampled(found[DTYPES.index(dtype) % 3 :: 3], found), arrays, lambda *case: wrong(*case, flushing))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -81,6 +81,7 @@ def test_parts_at_any_offset(mgr):
             np.testing.assert_array_equal(ramp(t[first : first + 200 : 2]).read(), x[first : first + 200 : 2])
 
 
+@pytest.mark.each_driver
 def test_weak_numbers_choose_their_dtype_anew(mgr, needs):
     needs(mgr, "shaderInt64")
 
@@ -135,6 +136,7 @@ def test_lists_take_part(mgr):
         total([mgr.zeros(3), kp.Manager(0).zeros(3)])
 
 
+@pytest.mark.each_driver
 def test_memory_beyond_a_binding(mgr):
     most = mgr.get_device_properties()["limits"]["maxStorageBufferRange"]
     if most > 2**28:

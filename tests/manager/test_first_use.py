@@ -481,6 +481,7 @@ def test_every_first_use_finds_the_data(make_manager, needs, what, make, holds, 
     check_a_use(mgr, make, holds, use)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.own_driver
 @pytest.mark.parametrize(
     "config, memory_debug",

@@ -192,6 +192,7 @@ def check_kinds_of_memory():
     assert not null_control().violations()
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.own_driver
 @pytest.mark.parametrize(
     "config",

@@ -11,6 +11,7 @@ import pytest
 import kompute_py as kp
 from tests.drivers import null_control
 from tests.support.child import run_child
+from tests.support.sampling import sampled
 
 MIB = 2**20
 LIMIT_TEXT = "Out of memory under the limit"
@@ -213,10 +214,11 @@ def test_what_is_empty_makes_room_under_a_limit(make_manager):
     assert mgr.empty(15 * MIB, np.uint8, "storage").is_init()
 
 
+@pytest.mark.sampled
 def test_tensors_of_random_sizes_leave_a_limit_usable(make_manager):
     """What is free in pieces does not help large tensors, so blocks are small beside the limit."""
     mgr, rng, kept = make_manager(memory_limit=600 * MIB), np.random.default_rng(1), []
-    for _ in range(300):
+    for _ in range(sampled(30, 300)):
         for _ in range(4):
             t = mgr.empty(int(10 ** rng.uniform(4, 7.6)), np.uint8, "storage")
             if rng.random() < 0.5:

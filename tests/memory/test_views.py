@@ -247,6 +247,7 @@ def check_partial_flushes():
     assert not null_control().violations()
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.own_driver
 @pytest.mark.parametrize("config", ["memory=discrete", *(f"profile={profile}" for profile in PROFILES)])
 def test_parts_of_memory_that_only_flushes_carry_over(config):

@@ -58,7 +58,7 @@ def bad(mgr, make_manager):
     ]  # fmt: skip
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("titles", groups([*CALLABLES], 80))
 def test_errors_begin_with_the_called_name(mgr, bad, titles):
     first = mgr.tensor_t(SQUARE)

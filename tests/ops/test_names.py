@@ -64,6 +64,7 @@ def candidates(mgr):
                 yield [first, rest, more, more, more, more]
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("name", recorded())
 def test_what_is_recorded_has_the_name_first(mgr, name):
     """In the repr, and in those of recordings, timings and errors, which have the names of dispatches."""

@@ -154,6 +154,7 @@ def replay(where: str) -> int:
     return count
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_program_of_the_gallery_records_runs_elsewhere(tmp_path, name):
     pytest.importorskip("matplotlib")

@@ -208,6 +208,7 @@ def test_kernels_keep_their_constants_and_their_calls(mgr, tmp_path):
         program.five(X)
 
 
+@pytest.mark.each_driver
 def test_bounds_of_kernels_are_kept(mgr, tmp_path):
     if "robustBufferAccess2" not in mgr.enabled_features:
         pytest.skip("the device has no robustBufferAccess2")

@@ -116,6 +116,7 @@ def test_example_notices_a_wrong_result(path, monkeypatch, capsys):
     assert "WRONG" in capsys.readouterr().out
 
 
+@pytest.mark.sampled(every=2)
 @named(GALLERY)
 def test_program_of_the_gallery(path, tmp_path, capsys):
     status = load(path)([*SMALL[path.stem], "--out", "folder/picture.png"])
@@ -127,6 +128,7 @@ def test_program_of_the_gallery(path, tmp_path, capsys):
         assert picture.width >= 48 and np.asarray(picture.convert("L")).std() > 5
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.own_driver  # the checks are on the host: one driver is enough
 @named(GALLERY)
 def test_program_of_the_gallery_notices_a_mistake(path, capsys):

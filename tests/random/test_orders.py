@@ -11,6 +11,7 @@ import pytest
 
 import kompute_py as kp
 from kompute_py.random.orders import ORDERS
+from tests.support.sampling import sampled
 
 from . import philox
 
@@ -210,21 +211,23 @@ def test_choices_without_replacement(generator):
     assert (np.abs(counts - 300) < 5 * math.sqrt(1000 * 0.3 * 0.7)).all()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("on_device", [False, True])
 def test_choices_without_replacement_have_their_probabilities(mgr, generator, on_device):
     """One after the other, each with its probability among those that are left."""
     p = mgr.tensor(P) if on_device else P
     counts, expected = np.zeros((5, 5)), np.zeros((5, 5))
-    for _ in range(1500):
+    times = sampled(400, 1500)
+    for _ in range(times):
         first, second = generator.choice(5, 2, replace=False, p=p).read()
         counts[first, second] += 1
     for first in range(5):
         for second in range(5):
             if first != second:
-                expected[first, second] = 1500 * P[first] * P[second] / (1 - P[first])
+                expected[first, second] = times * P[first] * P[second] / (1 - P[first])
     assert like(counts, expected)
     frequencies, inclusion = counts.sum(0) + counts.sum(1), expected.sum(0) + expected.sum(1)
-    assert (np.abs(frequencies - inclusion) <= 5 * np.sqrt(inclusion * (1 - inclusion / 1500) + 1e-9)).all()
+    assert (np.abs(frequencies - inclusion) <= 5 * np.sqrt(inclusion * (1 - inclusion / times) + 1e-9)).all()
 
 
 def test_rare_and_equal_elements(generator):

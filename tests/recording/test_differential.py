@@ -53,6 +53,7 @@ def test_on_the_driver_of_the_tests():
     check(DRIVER)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.own_driver
 @pytest.mark.parametrize("device", NULL)
 def test_on_the_null_driver(device):
@@ -74,6 +75,7 @@ def test_faults_of_memory_put_back_are_found(device, fault, gpu_us):
     check_found(device, fault, gpu_us=gpu_us, seed="1")
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("fault", ["TakenAtTheEnd", "GivenTwice", "NotesBesideTheKey", "UntoldRebuilds"])
 def test_faults_of_operations_put_back_are_found(fault):
     check_found(DRIVER, fault)

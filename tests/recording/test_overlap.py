@@ -181,6 +181,7 @@ def check_random_orders(seed):
     assert not null_control().violations()
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     ("seed", "device"),
     [(seed, "memory=discrete") for seed in range(3)] + [(3, f"profile={p}") for p in PROFILES],

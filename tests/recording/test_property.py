@@ -419,7 +419,7 @@ def explore_null(without=None):
     return control.violations(), control.live(), kp.alive()
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=4)
 @pytest.mark.own_driver
 @pytest.mark.parametrize(
     "device",
@@ -435,7 +435,7 @@ def test_programs_on_other_memory(device):
     assert run_child(explore_null, driver="null", config=f"{device},gpu_us=20") == [[], 0, 0]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=3)
 @pytest.mark.own_driver
 @pytest.mark.skipif(
     platform.machine() != "x86_64", reason="the null driver tells reads from writes on x86-64 alone"

@@ -303,7 +303,7 @@ def sweep_flow(flow, results):
     calls = {entry: control.calls(entry) for entry in control.called()}
     assert sum(calls.values()) == control.total_calls, calls
     assert_nothing_left(f"{flow.__name__} undisturbed")
-    chosen = [(entry, nth) for entry, count in calls.items() for nth in spread(range(1, count + 1), every=8)]
+    chosen = [(entry, nth) for entry, count in calls.items() for nth in spread(range(1, count + 1), every=16)]
     return len(calls), len(chosen), [sweep_one(flow, chosen, result) for result in results]
 
 
@@ -355,6 +355,7 @@ GROUPS = [
 ]
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     ("memory", "group"), GROUPS, ids=[f"{memory}-{'-'.join(n for n, _ in group)}" for memory, group in GROUPS]
 )

@@ -1,20 +1,37 @@
-"""The suite takes samples of what is long; `./dev whole` does all of it.
+"""What runs where: the suite takes samples of what is long, and its passes share the rest.
 
-A test that takes a sample has the mark `sampled`. Samples leave out repetitions, never a kind of case.
+`./dev test` runs three passes, each a part of the tests:
 
-The drivers share the cases of a test with parameters: in the whole suite each case runs on one driver, and
-each value of one of several parameters on all; with the next commit the drivers exchange their cases. They
-share the tests without parameters, too, in the rooms that judge numbers. Tests with the mark `each_driver`
-have cases that some driver cannot run: all of theirs run on all drivers. Without the suite (`./dev test
-FILE`) all cases run.
+- Tests with the mark `own_driver` are a pass of their own: no driver changes their subject (files, documents,
+  tools, errors of arguments), or they choose a driver themselves.
+- lavapipe and SwiftShader share the cases of a test with parameters. A case runs on one of them, and with the
+  next commit on the other. So it is with tests without parameters, but for those in the rooms whose subject
+  is the device itself (`_OF_DEVICES`): they run on both.
+- Tests with the mark `each_driver` have cases that some driver cannot run: theirs run on both drivers.
+
+Samples leave out repetitions, never a kind of case; `./dev whole` runs what they leave out:
+
+- Of a test with several parameters, the suite takes as many cases as its longest parameter has values: each
+  value of each parameter once or more, not each with each. The mark `sampled` comes by itself.
+- Of one with the mark `sampled(every=3)`, the suite takes a third of the cases, with the next commit another:
+  for many cases of one kind, as are the programs of the gallery.
+- Other tests with the mark `sampled` say how much they take: `sampled`, `spread`, `examples`.
+
+A case may cost a second of processor time in the suite, which has seven hundred in all. What costs more takes
+a sample. A test that needs a process of its own takes it from `tests.support.child`, in which Python has
+started and imported already.
+
+`./dev test FILE` is not the suite: all cases run, on one driver.
 """
 
 from __future__ import annotations
 
+import collections
 import os
+import random
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import hypothesis
@@ -26,7 +43,11 @@ WHOLE = os.environ.get("KOMPUTE_PY_TEST_WHOLE", "") not in ("", "0")
 """Whether the samples are to be whole."""
 
 _WIDE = re.compile(r"(int|float)64|complex128|double", re.IGNORECASE)
-_OF_NUMBERS = ("tests/builders/", "tests/formulas/", "tests/ops/", "tests/random/")
+_ROOMS = (
+    "debugging", "device", "exchange", "images", "kernels", "manager", "memory", "profiling", "recording",
+    "robustness", "shaders", "sync", "threads", "transfers",
+)  # fmt: skip
+_OF_DEVICES = tuple(f"tests/{room}/" for room in _ROOMS)
 
 
 def sampled(sample: _T, whole: _T) -> _T:
@@ -35,9 +56,9 @@ def sampled(sample: _T, whole: _T) -> _T:
 
 
 def examples(whole: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorates a test of random examples: the suite takes a third of `whole`, and at least five."""
+    """Decorates a test of random examples: the suite takes a fifth of `whole`, and at least five."""
     chosen = hypothesis.settings(
-        max_examples=sampled(max(whole // 3, 5), whole),
+        max_examples=sampled(max(whole // 5, 5), whole),
         deadline=None,
         suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
     )
@@ -56,28 +77,63 @@ def groups(cases: Sequence[_T], most: int) -> list[list[_T]]:
     return [list(cases[first : first + most]) for first in range(0, len(cases), most)]
 
 
-def turn(item: Any) -> int:
-    """A number of a test's case that alternates along its parameters.
-
-    Along the second parameter and the next ones it goes 0 1 1 0: among pairs of dtypes of which every second
-    has a sign, else all with one sign would be on one driver, and all with two signs on the other.
-    """
-    firsts = []
+def places(item: Any) -> list[int]:
+    """Which value of each parameter a case has, as a number; names in one mark are one parameter."""
+    if not hasattr(item, "callspec"):
+        return []
+    left = dict(item.callspec.indices)
+    found = []
     for mark in item.iter_markers("parametrize"):
         names = mark.args[0]
-        firsts.append(names.split(",")[0].strip() if isinstance(names, str) else names[0])
-    first, *others = (item.callspec.indices[name] for name in firsts or [next(iter(item.callspec.indices))])
-    return first + sum(index ^ (index >> 1) for index in others)
+        taken = [left.pop(name.strip()) for name in (names.split(",") if isinstance(names, str) else names)]
+        found.append(taken[0])
+    return found + list(left.values())
 
 
-def is_mine(item: Any, share: str) -> bool:
-    """Whether a case is of the share "0/2" or "1/2"; of "", each is.
+def _of_sample(test: str, place: Sequence[int], lengths: Sequence[int]) -> tuple[bool, int]:
+    """Whether a case is of the sample, and its number in it: the place along the longest parameter.
+
+    The values of each shorter parameter come again and again, each time in another order.
+    """
+    longest = max(range(len(place)), key=lambda n: lengths[n])
+    turn = place[longest]
+
+    def value(n: int) -> int:
+        again, at = divmod(turn, lengths[n])
+        return random.Random(f"{test} {n} {again}").sample(range(lengths[n]), lengths[n])[at]
+
+    return all(place[n] == value(n) for n in range(len(place)) if n != longest), turn
+
+
+def shared(items: Iterable[Any], share: str) -> tuple[list[Any], list[Any]]:
+    """The cases that a pass runs, and the others; "7/2" is the seventh turn of two drivers.
 
     Numbers of 64 bits are of every share: SwiftShader lacks them, and would leave its share of them out.
     """
-    if not share or _WIDE.search(item.nodeid):
-        return True
-    own, shares = map(int, share.split("/"))
-    if hasattr(item, "callspec"):
-        return turn(item) % shares == own
-    return not item.nodeid.startswith(_OF_NUMBERS) or zlib.crc32(item.nodeid.encode()) % shares == own
+    first, shares = map(int, share.split("/"))
+    found = [(item, item.nodeid.partition("[")[0], places(item)) for item in items]
+    lengths: dict[str, list[int]] = collections.defaultdict(list)
+    for _, test, place in found:
+        longest = lengths[test] or [0] * len(place)
+        lengths[test] = [max(length, n + 1) for length, n in zip(longest, place, strict=True)]
+    kept: list[Any] = []
+    others: list[Any] = []
+    for item, test, place in found:
+        among, turn = _of_sample(test, place, lengths[test]) if place else (True, zlib.crc32(test.encode()))
+        everywhere = item.get_closest_marker("each_driver") or _WIDE.search(item.nodeid)
+        everywhere = everywhere or (not place and test.startswith(_OF_DEVICES))
+        one_of = (1 if everywhere else shares) * _every(item)
+        (kept if among and (turn + first) % one_of == 0 else others).append(item)
+    return kept, others
+
+
+def _every(item: Any) -> int:
+    mark = item.get_closest_marker("sampled")
+    return mark.kwargs.get("every", 1) if mark and hasattr(item, "callspec") else 1
+
+
+def mark_products(items: Iterable[Any]) -> None:
+    """Tests with several parameters get the mark `sampled`."""
+    for item in items:
+        if len(places(item)) > 1 and not item.get_closest_marker("sampled"):
+            item.add_marker("sampled")

@@ -531,6 +531,7 @@ def check_null(config):
     assert null_control().violations() == []
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.own_driver
 @pytest.mark.parametrize(
     "config",

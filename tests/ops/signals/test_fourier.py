@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import kompute_py as kp
 from kompute_py.ops._signals import chirp as _chirp
 from kompute_py.ops._signals import transforms as _transforms
-from tests.support.sampling import examples
+from tests.support.sampling import examples, sampled
 
 ONE = ["fft", "ifft", "rfft", "irfft"]
 MANY = ["fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn"]
@@ -61,6 +61,7 @@ def check(result, x, name, **arguments):
     assert error <= bound * eps * max(np.linalg.norm(expected), np.finfo(np.float32).tiny), (name, x.shape)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("n", range(1, 41))
 def test_each_length(mgr, n):
     x = numbers((3, n))
@@ -111,6 +112,10 @@ def test_axes(mgr, shape, name):
     check(getattr(kp.ops, name)(x, axis=axis), x, name, axis=axis)
 
 
+BEYOND = [((70001, 2, 2), 1), ((140001, 2), 1), ((70001, 3), 1), ((530001, 17), 1)]
+
+
+@pytest.mark.sampled
 @pytest.mark.parametrize("vendor", [0x10DE, 0x1002, 0x8086])
 def test_kernels_for_the_gpus_of(monkeypatch, vendor):
     """VkFFT chooses kernels by the vendor: those for others run here, too."""
@@ -119,8 +124,9 @@ def test_kernels_for_the_gpus_of(monkeypatch, vendor):
     for shape, axis in [((2, 17), 1), ((1000,), 0), ((64, 6), 0)]:
         x = numbers(shape)
         check(kp.ops.fft(x, axis=axis), x, "fft", axis=axis)
-    x = numbers((265001, 17, 2))  # the first of these axes is transformed in place
-    check(kp.ops.fft2(x), x, "fft2")
+    if vendor == sampled(0x1002, vendor):
+        x = numbers((265001, 17, 2))  # the first of these axes is transformed in place
+        check(kp.ops.fft2(x), x, "fft2")
 
 
 @pytest.mark.parametrize(("shared", "n"), [(512, 211), (1024, 10007)])
@@ -180,8 +186,9 @@ def test_nan_of_a_length_with_a_large_prime(mgr):
     assert not np.isfinite(result[[1, 2]]).any() and np.isfinite(result[[0, 3]]).all()
 
 
+@pytest.mark.sampled
 def test_more_transforms_than_workgroups_on_an_axis(mgr):
-    for shape, axis in [((70001, 2, 2), 1), ((140001, 2), 1), ((70001, 3), 1), ((530001, 17), 1)]:
+    for shape, axis in sampled(BEYOND[::2], BEYOND):
         x = numbers(shape)
         check(kp.ops.fft(x, axis=axis), x, "fft", axis=axis)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 import kompute_py as kp
 from kompute_py import ops
+from tests.support.sampling import spread
 
 pytestmark = pytest.mark.usefixtures("current")
 
@@ -56,6 +59,7 @@ def test_products_and_extremes(dtype):
         np.testing.assert_array_equal(ours(x, axis=1), theirs(x, axis=1))
 
 
+@pytest.mark.sampled
 def test_places(dtype):
     """By real parts, then by imaginary ones; the first of equal ones, or the first NaN."""
     rng = np.random.default_rng(3)
@@ -66,11 +70,9 @@ def test_places(dtype):
         ours, theirs, numbers_only = (
             getattr(*each) for each in ((ops, name), (np, name), (ops, f"nan{name}"))
         )
-        for variant in ("run", "shared"):
-            for axis in (0, 1, None):
-                for each in (x, y):
-                    found = ours.variant(variant)(each, axis=axis)
-                    np.testing.assert_array_equal(found, theirs(each, axis=axis))
+        for variant, axis, each in spread([*itertools.product(("run", "shared"), (0, 1, None), (x, y))], 5):
+            found = ours.variant(variant)(each, axis=axis)
+            np.testing.assert_array_equal(found, theirs(each, axis=axis))
         np.testing.assert_array_equal(numbers_only(y, axis=1), getattr(np, f"nan{name}")(y, axis=1))
         assert ours(x[0, :0:-3]) == theirs(x[0, :0:-3])
 
