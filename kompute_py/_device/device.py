@@ -59,8 +59,8 @@ class Device:
         "_config",
         "_device_name",
         "_diagnostics",
-        "_families",
         "_info",
+        "_keepers",
         "_max_groups",
         "_native",
         "_scratch",
@@ -73,7 +73,7 @@ class Device:
     _config: ConfigReport
     _device_name: str
     _diagnostics: Diagnostics
-    _families: weakref.WeakSet[Keeper]  # their kernels and operations keep them alive
+    _keepers: weakref.WeakSet[Keeper]  # their kernels and operations keep them alive
     _info: dict[str, Any]
     _max_groups: tuple[int, int, int]
     _native: Context
@@ -145,7 +145,7 @@ class Device:
         warn_of(native.repeated_devices)
         self._native = native
         self._buffer = native.buffer
-        self._families = weakref.WeakSet()
+        self._keepers = weakref.WeakSet()
         devices.add(self)
         self._scratch = {}
         self._tensors = None

@@ -37,7 +37,7 @@ class Keeper(Protocol):
 class Keeping(Protocol):
     """A device for which something is kept."""
 
-    _families: weakref.WeakSet[Keeper]
+    _keepers: weakref.WeakSet[Keeper]
 
     def _setting(self, name: str) -> Any: ...
 
@@ -49,7 +49,7 @@ def keepers_of(device: Keeping) -> list[Keeper]:
     """All that keep something for a device."""
     while True:
         try:
-            return list(device._families)
+            return list(device._keepers)
         except RuntimeError:  # another thread has added one meanwhile
             continue
 

@@ -212,7 +212,7 @@ class Calls:
         number = id(manager)
         self.table = table
         self.watch: Callable[..., None] | None = manager._watch
-        manager._families.add(self)
+        manager._keepers.add(self)
         self.reference: weakref.ref[Manager] = weakref.ref(manager, lambda _: ended(number))
         properties = manager.get_device_properties()
         self.facts: Facts = Facts(

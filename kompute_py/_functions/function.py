@@ -30,7 +30,7 @@ from .._custom.declaration import Declaration
 from .._custom.names import text_of
 from .._custom.program import written
 from .._custom.selection import FunctionSelection
-from .._kernels.family import Specializations
+from .._kernels.specializations import Specializations
 from .._manager.default import manager as default_manager
 from .._memory.donation import Donated, chosen, donating, require_apart, with_taken
 from .._memory.image import Image

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,8 +18,7 @@ from .._memory.stand_ins import Lent
 from .._memory.tensor import Tensor
 from .._recording.binding import check_argument, check_owner, indirect_groups, made_by
 from .._shaders.signature import MISSING, Parameter
-from .arrays import array_for
-from .calls import flat, is_number_for_array, refuse_number, several
+from .arrays import array_for, is_number_for_array, refuse_number
 from .version import Version
 
 if TYPE_CHECKING:
@@ -144,7 +143,7 @@ class Call:
                 return MISSING
             return self._lend(place, parameter, self._counter(parameter), lending)
         if parameter.descriptors != 1:
-            return several(self.version.name, parameter, value)
+            return _several(self.version.name, parameter, value)
         if isinstance(value, (Memory, Bindable)):
             return value
         if lending is None:
@@ -238,3 +237,26 @@ class Call:
         if memory._manager is not manager or not memory._is_init():
             check_owner(memory, manager, f"{parameter.name!r} of {version.name}")
         check_argument(parameter, memory, f"{version.name}: {parameter.name!r}", array=array)
+
+
+def flat(bound: Iterable[Any]) -> Iterator[Any]:
+    """The objects of bound arguments; an argument may be a tuple."""
+    for each in bound:
+        if type(each) is tuple:
+            yield from each
+        else:
+            yield each
+
+
+def _several(kernel: str, parameter: Parameter, value: Any) -> tuple[Any, ...]:
+    """The values for an array of bindings."""
+    what = f"{kernel}: {parameter.name!r}"
+    if not isinstance(value, (list, tuple)) or not all(isinstance(v, (Memory, Bindable)) for v in value):
+        raise ArgumentTypeError(
+            f"{what} is {parameter.type}, an array of {parameter.kind}s: give a list of tensors or images"
+        )
+    if not value or (parameter.descriptors and len(value) != parameter.descriptors):
+        raise InvalidArgumentError(
+            f"{what} is {parameter.type}: it takes {parameter.descriptors or 'at least 1'}, not {len(value)}"
+        )
+    return tuple(value)

@@ -41,9 +41,9 @@ from .._sync.fence import Fence
 from .._sync.ordered import called_in_order, fence_of, order_of, stream_of, submit_stream
 from .call import Call
 from .call_signature import CallSignature
-from .family import Specializations
 from .operation import OpKernel, OpReloadableKernel, OpWatchedKernel
 from .prepared import sources, table_for, teach
+from .specializations import Specializations
 from .version import Version
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from .._launches.code import Launch
 from .._memory.tensor import Tensor
 from .._recording.operations import OpBase
 from .._shaders.signature import MISSING
-from .calls import flat
+from .call import flat
 from .version import Version
 
 if TYPE_CHECKING:

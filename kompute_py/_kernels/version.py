@@ -5,25 +5,24 @@ An edit of the shader's file changes this and nothing else of a kernel.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from .._base.arrays import counts_of
-from .._base.errors import InvalidArgumentError
+from .._base.errors import ArgumentTypeError, InvalidArgumentError
 from .._launches.code import Launch
 from .._launches.grid import Spelling, as_keywords
 from .._launches.launches import Launches
 from .._memory.memory import Memory
 from .._memory.sampler import Sampler
 from .._memory.tensor import Tensor
-from .._recording.binding import texel_format
+from .._recording.binding import check_owner, texel_format
 from .._recording.preload import report_built
 from .._shaders.constants import Specialization
 from .._shaders.module import ShaderModule, naming
 from .._shaders.signature import MISSING, Signature
-from .calls import check_references
 
 if TYPE_CHECKING:
     from .._base.arrays import Counts
@@ -140,7 +139,7 @@ class Version:
         if push is not None and push.has_references:
             references = (*push.references(members, who), *uses)
         if references:
-            check_references(self.name, self.manager, references)
+            _check_references(self.name, self.manager, references)
         packed = b"" if push is None else push.pack_named(members, who)
         return self.launches.launch(extent, groups, packed, by_default, indirect, members, uses, references)
 
@@ -242,3 +241,14 @@ class Version:
         if built is not None:
             report_built(self.name, built)
         return made
+
+
+def _check_references(kernel: str, manager: Device, references: Iterable[Any]) -> None:
+    """Raises what is wrong with tensors that a shader reaches by their addresses."""
+    for memory in references:
+        if not isinstance(memory, Memory) or memory._is_image:
+            raise ArgumentTypeError(
+                f"{kernel}: uses= lists the Tensors whose addresses the shader finds in memory, not "
+                f"{type(memory).__name__}"
+            )
+        check_owner(memory, manager, f"reached by {kernel}")

@@ -49,7 +49,7 @@ class Lending:
         self._dtypes: dict[np.dtype[Any], np.dtype[Any]] = {}  # in native byte order, of those seen
         self.beyond = False
         """Whether the current call has memory that is too large to be kept."""
-        manager._families.add(self)
+        manager._keepers.add(self)
 
     def begin(self) -> None:
         """Begins a call."""

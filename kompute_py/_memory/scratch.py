@@ -79,7 +79,7 @@ def pool_of(manager: Device, kind: str) -> ScratchPool:
     found = pools.get(kind)
     if found is None:
         found = pools.setdefault(kind, ScratchPool())
-        manager._families.add(found)
+        manager._keepers.add(found)
     return found
 
 

@@ -48,7 +48,7 @@ class Specializations(Generic[_Made]):
                 self._most = 0
                 if manager is not None:
                     self._most = min(_MOST_RECENT, manager.config.recent_pipelines.value)
-                    manager._families.add(self)
+                    manager._keepers.add(self)
             kernel = self._known.setdefault(key, made)
             dropped = self._touch(key, kernel)
         del dropped
