@@ -102,6 +102,18 @@ def kernel(bench: Bench) -> Work:
     return lambda: kernel(x, y, factor=2.0, offset=1.0, count=4)
 
 
+def program_kernel(bench: Bench) -> Work:
+    entry, (x, y) = kp.Program.record(bench.manager.kernel(SCALE)).main, bench.tensors[:2]
+    return lambda: entry(x, y, factor=2.0, offset=1.0, count=4)
+
+
+def program_recording(bench: Bench) -> Work:
+    (x, y), kernel = bench.tensors[:2], bench.manager.kernel(SCALE)
+    sequence = bench.manager.sequence().record(kernel.bind(x, y, factor=2.0, offset=1.0, count=4))
+    entry = kp.Program.record(sequence, inputs={"x": x}, outputs={"y": y}).main
+    return lambda: entry(x, out=y)
+
+
 def kernel_of_new_values(bench: Bench) -> Work:
     kernel, (x, y), numbers = bench.manager.kernel(SCALE), bench.tensors[:2], itertools.count(1)
     return lambda: kernel(x, y, factor=2.0, offset=1.0, count=next(numbers))

@@ -26,7 +26,6 @@ from ._base.errors import (
     kind_of,
 )
 from ._base.public import offer
-from ._kernels.kernel import Kernel
 from ._manager.default import set_manager
 from ._manager.manager import Manager
 from ._memory.memory import Memory
@@ -342,8 +341,6 @@ def _task(work: Any, who: str, name: str | None) -> _Task:
             f"{who} takes a kernel, a function or an entry of a program, not {kind_of(work)}"
         )
     named = name or getattr(work, "__name__", None) or getattr(work, "name", type(work).__name__)
-    if isinstance(work, Kernel):
-        work = Program.record({work.name: work})[work.name]
     # Functions of a script or a notebook go by value: one that is written again is another one.
     return _Task(dumps(work), str(named))
 

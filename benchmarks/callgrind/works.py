@@ -57,6 +57,10 @@ WORKS: dict[str, Work] = {
     ),
     "kernel-bind": Work("bind a kernel", calls.kernel_bind, 20_000),
     "kernel-submit": Work("submit a kernel and wait", calls.kernel_submit, 18_000),
+    "program-kernel": Work("call a kernel of a program", calls.program_kernel, 16_000),
+    "program-recording": Work(
+        "call a recording of a program over its tensors", calls.program_recording, 8_800
+    ),
     "operation": Work("call a custom operation on prepared memory", calls.operation, 7_500),
     "operation-number": Work(
         "the same with another number each time", calls.operation_of_new_numbers, 42_000

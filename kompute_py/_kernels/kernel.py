@@ -23,7 +23,6 @@ from .._base.errors import (
     KomputeError,
     UnimplementedError,
     kind_of,
-    not_copyable,
     shown,
 )
 from .._device.device import require_manager
@@ -564,10 +563,26 @@ class Kernel:
         return self._version.module.to_spirv()
 
     def __reduce_ex__(self, protocol: object) -> Any:
-        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
-        raise not_copyable(
-            self, "keep the source, or kernel.to_spirv(), and make a new one with mgr.kernel, in each process"
-        )
+        """Pickles the SPIR-V and the constants, without sources. The other process makes a kernel of its
+        current Manager.
+        """
+        version = self._version
+        return Kernel._of_content, (version.module, version.name, version.zero, self._values)
+
+    @classmethod
+    def _of_content(cls, module: ShaderModule, name: str, zero: bool, values: dict[str | int, Any]) -> Kernel:
+        from .. import manager  # the package's: Managers stand above kernels
+
+        made = cls(manager(), module, name=name, bounds="zero" if zero else "check")
+        return made.specialize(values) if values else made
+
+    def __copy__(self) -> Kernel:
+        """Itself, as for functions."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Kernel:
+        """Itself, as for functions."""
+        return self
 
     def __str__(self) -> str:
         signature = self.signature

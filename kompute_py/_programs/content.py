@@ -171,10 +171,20 @@ class Part(NamedTuple):
     shaders: tuple[Shader, ...] = ()
     blocks: tuple[Block, ...] = ()
     values: tuple[Value, ...] = ()
+    version: int = 0
 
     def name_of(self, block: int) -> str:
         """The name of the first value in a block; "" if it has none."""
         return next((value.name for value in self.values if value.block == block), "")
+
+
+class Needed(NamedTuple):
+    """A part of another program, which is given when the program is loaded."""
+
+    name: str
+    version: int
+    """The least one."""
+    entries: tuple[str, ...]
 
 
 class Content(NamedTuple):
@@ -183,6 +193,7 @@ class Content(NamedTuple):
     format: str
     version: int
     parts: tuple[Part, ...]
+    needs: tuple[Needed, ...] = ()
 
 
 # -- plain data ----------------------------------------------------------------------------------------------
@@ -300,7 +311,10 @@ def check(content: Content) -> None:
         raise InvalidArgumentError(f"It is not a program: its format is {shown(content.format)}")
     if content.version != VERSION:
         raise UnimplementedError(f"It has version {content.version}; this kompute_py reads version {VERSION}")
-    _unique([part.name for part in content.parts], "parts")
+    _unique([*(part.name for part in content.parts), *(each.name for each in content.needs)], "parts")
+    for needed in content.needs:
+        if not identifiers(needed.name) or not all(map(identifiers, needed.entries)):
+            raise InvalidArgumentError(f"It needs {shown(needed.name)}; the names are identifiers")
     for part in content.parts:
         if part.name and not identifiers(part.name):
             raise InvalidArgumentError(f"A module's name is {shown(part.name)}; give an identifier")

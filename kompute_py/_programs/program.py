@@ -8,9 +8,10 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from .._base.arrays import to_flag
+from .._base.arrays import as_index, to_flag
 from .._base.errors import (
     ArgumentTypeError,
+    FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
     kind_of,
@@ -18,6 +19,7 @@ from .._base.errors import (
 )
 from .._base.plain_arguments import as_list
 from .._base.text import binary_size, nearest
+from .._device.options import string_tuple
 from .._files.index import TensorIndex
 from .._files.reading import Readable
 from .._files.tensors import tensor_file_info
@@ -29,7 +31,7 @@ from .._memory.memory import Memory
 from . import content as c
 from . import file
 from .recorder import Named, Recorder
-from .running import Loaded, Recorded, module_of, text_of
+from .running import Loaded, Prepared, Recorded, module_of, native_of, text_of
 
 if TYPE_CHECKING:
     from .._memory.image import Image
@@ -107,6 +109,7 @@ class ProgramEntry:
         "_manager",
         "_name",
         "_part",
+        "_prepared",
         "_targets",
     )
 
@@ -117,7 +120,9 @@ class ProgramEntry:
         self._part, self._entry = core.entries[name]
         self._targets: dict[int, Kernel | Recorded] = {}
         self._last: tuple[object, Any] = self, None
-        """The Manager of the last call, and the kernel or recording there."""
+        """The Manager of the last call, and the call of the kernel or recording there."""
+        self._prepared: dict[tuple[object, ...], Prepared] = {}
+        """Of that recording."""
 
     def _target(self, args: Iterable[Any], named: Mapping[str, Any]) -> Any:
         """The kernel or recording on the Manager of these arguments."""
@@ -144,25 +149,34 @@ class ProgramEntry:
             found = self._targets[id(manager)] = self._core.loaded(self._part, manager).entry(
                 self._entry.name
             )
-        self._last = manager, found
+        self._last = manager, found.__call__
+        self._prepared = {} if isinstance(found, Kernel) else found.prepared
         return found
 
-    def __call__(self, /, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         """Runs it and waits until it is done: see `ProgramEntry`."""
-        manager, found = self._last
-        if args and getattr(args[0], "_manager", None) is manager:
-            if type(found) is Recorded and len(named) == 1 and "out" in named:
-                out = named["out"]
+        if out is not None:
+            if not named:
                 try:
-                    prepared = found.prepared.get((*[id(each._native) for each in args], id(out._native)))
-                except AttributeError:  # arrays, or several results
-                    prepared = None
-                if prepared is not None and not prepared.submitted:
-                    with found.lock:
-                        prepared.evaluate()
-                    return out
-            return found(*args, **named)
-        return self._target(args, named)(*args, **named)
+                    if len(args) == 1:  # takes half of the other line's time
+                        prepared = self._prepared[args[0]._native, out._native]
+                    else:
+                        prepared = self._prepared[(*map(native_of, args), out._native)]
+                except (KeyError, AttributeError):  # also arrays, or several results
+                    pass
+                else:
+                    if not prepared.submitted:
+                        prepared.take()  # `with` takes three times as long
+                        try:
+                            prepared.evaluate()
+                        finally:
+                            prepared.give_back()
+                        return out
+            named["out"] = out
+        manager, call = self._last
+        if not args or getattr(args[0], "_manager", None) is not manager:
+            call = self._target(args, named).__call__
+        return call(*args, **named)
 
     def submit(
         self,
@@ -329,6 +343,7 @@ class Program(Mapping[str, ProgramEntry]):
         hosts: Hosts = None,
         sources: Mapping[str, str] | None = None,
         portable: bool = False,
+        version: int = 0,
     ) -> Program:
         """A program of what a script has: one thing, which becomes the entry "main", or a dict of them by
         name.
@@ -348,7 +363,8 @@ class Program(Mapping[str, ProgramEntry]):
         may go on with what another left there. OpSyncDevice of an input and OpSyncLocal are left out.
 
         `hosts` are the functions of OpHostCall, by name, which are called with the Tensors of its `reads` and
-        then those only in its `writes`. `sources` are texts to keep with entries, by name.
+        then those only in its `writes`. `sources` are texts to keep with entries, by name. `version`, from 0
+        on, is the program's own, for programs that are saved without it (see `save`).
 
         Functions are recorded as the current Manager, or that of their Tensors, runs them. With
         ``portable=True`` they run on any device that has the dtypes of their arguments, and none is needed
@@ -398,7 +414,8 @@ class Program(Mapping[str, ProgramEntry]):
                     f"sources: there is no entry {shown(name)}, or it is given no text"
                 )
         part = part._replace(
-            entries=tuple(each._replace(source=(sources or {}).get(each.name, "")) for each in part.entries)
+            version=_to_version(version),
+            entries=tuple(each._replace(source=(sources or {}).get(each.name, "")) for each in part.entries),
         )
         return cls._made(part, contents, recorder.files, hosts)
 
@@ -410,23 +427,37 @@ class Program(Mapping[str, ProgramEntry]):
         c.check(content)
         return cls._of(_Core(content, files, {"": TensorIndex(contents)}, _functions(hosts)))
 
-    def save(self, target: str | os.PathLike[str] | BinaryIO, *, parameters: bool = True) -> None:
+    def save(
+        self,
+        target: str | os.PathLike[str] | BinaryIO,
+        *,
+        parameters: bool = True,
+        without: Iterable[str] = (),
+    ) -> None:
         """Writes the program to a file, by its path or open for writing bytes.
 
-        ``parameters=False`` leaves out the contents of named parameters; `kp.load_program` is then given
-        them. A file by its path is written completely or not at all. The format is in
-        docs/guides/programs.md.
+        ``parameters=False`` leaves out the contents of named parameters, `without` whole modules, by name;
+        `kp.load_program` is then given them. Modules have to have at least the version that they have now. A
+        file by its path is written completely or not at all. The format is in docs/guides/programs.md.
 
-        Raises the errors of `kp.save_tensors` about files.
+        Raises the errors of `kp.save_tensors` about files, NotFoundError for a module that there is not.
         """
         prefix = self._prefix
         parts = [part._replace(name=part.name[len(prefix) :].strip(".")) for part in self._parts()]
+        needs: list[c.Needed] = []
+        for name in string_tuple(without, "without"):
+            left = [part for part in parts if part.name == name or part.name.startswith(f"{name}.")]
+            if not left or not name:
+                raise NotFoundError(f"without: the program has no module {shown(name)}")
+            parts = [part for part in parts if part not in left]
+            for part in left:
+                needs.append(c.Needed(part.name, part.version, tuple(e.name for e in part.entries)))
         contents = {
             part.name[len(prefix) :].strip("."): self._core.contents[part.name] for part in self._parts()
         }
         digests = {d for part in parts for s in part.shaders for d in (s.file, s.declared) if d}
         files = {digest: self._core.files[digest] for digest in digests}
-        content = c.Content(c.FORMAT, c.VERSION, tuple(parts))
+        content = c.Content(c.FORMAT, c.VERSION, tuple(parts), tuple(needs))
         file.save(target, content, files, contents, to_flag(parameters, "parameters"))
 
     def __reduce_ex__(self, protocol: object) -> Any:
@@ -450,6 +481,11 @@ class Program(Mapping[str, ProgramEntry]):
     def exports(self) -> tuple[str, ...]:
         """The names of the entries."""
         return tuple(self._entries)
+
+    @property
+    def versions(self) -> dict[str, int]:
+        """The versions of the modules, by name: those of `record`. "" is a program without modules."""
+        return {part.name[len(self._prefix) :].strip("."): part.version for part in self._parts()}
 
     @property
     def state(self) -> dict[str, Tensor | Image]:
@@ -549,17 +585,24 @@ class Program(Mapping[str, ProgramEntry]):
         return f"<kp.Program {', '.join(self._entries)}>"
 
 
-def load_program(source: Readable, parameters: Parameters = None, hosts: Hosts = None) -> Program:
+def load_program(
+    source: Readable,
+    parameters: Parameters = None,
+    hosts: Hosts = None,
+    modules: Mapping[str, Program] | None = None,
+) -> Program:
     """Loads a program of a file, by its path, open for reading bytes, or as bytes. Needs no device.
 
     `parameters` stand for named ones of the file and may be left out there: a dict of arrays and Tensors, a
     `TensorIndex`, or a parameter file. Those of modules have names with a scope, "blur::weight". `hosts` are
-    the functions of the host, by name: see `Program.record`. Memory is made, and data read, when an entry is
-    called or preloaded first; the file must not change until then.
+    the functions of the host, by name: see `Program.record`. `modules` are programs by name, for those that
+    `Program.save` left out: with their entries, and of the same version or a later one. Memory is made, and
+    data read, when an entry is called or preloaded first; the file must not change until then.
 
-    Raises NotFoundError if the file does not exist, InvalidArgumentError if it is damaged or not a program,
-    or parameters do not fit, UnimplementedError if it is of a later version, UnavailableError if the system
-    refuses to read it, ArgumentTypeError for other arguments.
+    Raises NotFoundError if the file, a module that it needs or an entry of that does not exist,
+    FailedPreconditionError if a module's version is older, InvalidArgumentError if the file is damaged or not
+    a program, or parameters do not fit, UnimplementedError if it is of a later version, UnavailableError if
+    the system refuses to read it, ArgumentTypeError for other arguments.
 
     >>> program = kp.Program.record(kp.ops.exp, kp.TensorSpec(2))
     >>> program.save("exp.kpp")
@@ -586,7 +629,42 @@ def load_program(source: Readable, parameters: Parameters = None, hosts: Hosts =
             made.add_file(own, names=[name for name in own if name not in names])
             made.add_file(given, names=names)
             file.check_contents(part, made)
+    if content.needs or modules:
+        joined = Program(modules or {})._core
+        for needed in content.needs:
+            _check_needed(needed, joined.parts.get(needed.name))
+        content = content._replace(parts=(*content.parts, *joined.content.parts), needs=())
+        c.check(content)
+        files, contents = {**files, **joined.files}, {**contents, **joined.contents}
+        functions = {**joined.hosts, **functions}
     return Program._of(_Core(content, files, contents, functions))
+
+
+def _to_version(version: int) -> int:
+    number = as_index(version, "version")
+    if not 0 <= number < 2**63:
+        raise InvalidArgumentError(f"version is {number}; give an int from 0 on")
+    return number
+
+
+def _check_needed(needed: c.Needed, found: c.Part | None) -> None:
+    """Raises the errors of `load_program` for a module."""
+    if found is None:
+        raise NotFoundError(
+            f"The program needs the module {needed.name}, version {needed.version} or later: give it, "
+            f"kp.load_program(path, modules={{{needed.name!r}: program}})"
+        )
+    if found.version < needed.version:
+        raise FailedPreconditionError(
+            f"The program needs version {needed.version} of the module {needed.name}, or a later one; it is "
+            f"given version {found.version}"
+        )
+    for name in needed.entries:
+        if name not in [entry.name for entry in found.entries]:
+            raise NotFoundError(
+                f"The program needs the entry {needed.name}.{name}; version {found.version} of the module "
+                "does not have it"
+            )
 
 
 def _functions(hosts: Hosts) -> dict[str, Callable[..., object]]:

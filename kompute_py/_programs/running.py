@@ -353,8 +353,7 @@ class Recorded:
         self.loaded = loaded
         self.lock = threading.RLock()
         self.prepared: dict[tuple[object, ...], Prepared] = {}
-        """By the identities of the native memory of arguments and results: donation takes it from a
-        tensor."""
+        """By the native memory of arguments and results: donation takes it from a tensor."""
         self.forms = [RecordedForm(self, each) for each in entry.recordings]
 
     def form(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[RecordedForm, list[Any]]:
@@ -399,14 +398,20 @@ class Recorded:
 class Prepared:
     """A sequence of a recording over certain memory, to be evaluated again."""
 
-    def __init__(self, sequence: Sequence, memories: list[Any], gone: Callable[[object], None]) -> None:
-        """`gone` is called when the first of the memories ends."""
+    def __init__(
+        self,
+        sequence: Sequence,
+        lock: threading.RLock,
+        memories: list[Any],
+        gone: Callable[[object], None],
+    ) -> None:
+        """`lock` is that of the entry. `gone` is called when the first of the memories ends."""
         self.sequence = sequence
-        self.evaluate = sequence.eval
+        self.take, self.give_back = lock.acquire, lock.release
+        self.evaluate: Callable[[], object] = sequence.eval if sequence._slow else sequence._eval
         self.submitted = False
         """Whether it may still run."""
         self._alive = [weakref.ref(each, gone) for each in memories]
-        self._natives = [each._native for each in memories]  # so that their identities stay theirs
 
 
 class RecordedForm:
@@ -430,6 +435,8 @@ class RecordedForm:
     def bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
         """The arguments in the order of the inputs."""
         names = [value.name for value in self.inputs]
+        if not named and len(args) == len(names):
+            return list(args)
         text = text_of(self.name, self.loaded.part, self.recording)
         if len(args) > len(names):
             raise ArgumentTypeError(f"{self.name} takes {len(names)} arrays; {len(args)} were given: {text}")
@@ -552,7 +559,7 @@ class RecordedForm:
         recording's own memory.
         """
         memories = [each for each in (*given, *outs) if each is not None]
-        key: tuple[object, ...] = (*map(id, map(native_of, memories)),) if memories else ("own", id(self))
+        key: tuple[object, ...] = (*map(native_of, memories),) if memories else ("own", id(self))
         found = self.prepared.get(key)
         if found is not None and found.submitted:
             found.submitted = found.sequence.is_running()
@@ -569,7 +576,7 @@ class RecordedForm:
 
             while len(self.prepared) >= _MOST_PREPARED:
                 del self.prepared[next(iter(self.prepared))]
-            found = self.prepared[key] = Prepared(sequence, memories, gone)
+            found = self.prepared[key] = Prepared(sequence, self._lock, memories, gone)
         return found
 
     def operations(self, given: list[Any], outs: list[Any]) -> list[OpBase]:

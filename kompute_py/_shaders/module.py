@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from .._base.arrays import as_index, to_flag
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, kind_of, not_copyable, shown
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, kind_of, shown
 from .._base.plain_arguments import as_text
 from .._base.text import nearest
 from .._compilers.compile import (
@@ -253,12 +253,17 @@ class ShaderModule:
         return _native.decompile_spirv(self._spirv, as_text(language, "language"), self.reflection["entry"])
 
     def __reduce_ex__(self, protocol: object) -> Any:
-        """Raises ArgumentTypeError (a TypeError): shader modules are not copied or pickled."""
-        raise not_copyable(
-            self,
-            "keep module.to_spirv(), and make a new one of that: kp.ShaderModule(spirv)",
-            "is bound to this process",
-        )
+        """Pickles the SPIR-V, without sources."""
+        made_of = self._spirv, self.name, self._entry, self._declared, self._subgroups
+        return ShaderModule._of_content, made_of
+
+    @classmethod
+    def _of_content(
+        cls, spirv: bytes, name: str, entry: str, declared: bytes, subgroups: tuple[int, bool]
+    ) -> ShaderModule:
+        made = cls(spirv, name=name, entry=entry)
+        made._declared, made._subgroups, made._reflection = declared, subgroups, None
+        return made
 
     def __repr__(self) -> str:
         return f"<kp.ShaderModule {self.signature.text(self.name)} {len(self._spirv)} bytes>"

@@ -15,7 +15,7 @@ import typer
 
 from .._base.errors import InvalidArgumentError, KomputeError, NotFoundError
 from .._base.text import binary_size
-from .array_files import load
+from .array_files import literal, load, save_picture
 from .common import Atol, Rtol, Traceback, device_of
 
 if TYPE_CHECKING:
@@ -30,10 +30,11 @@ kompute-py program run FILE --entry blur --in image=photo.npy --out results
 
 kompute-py program compare FILE --driver lvp --driver nvidia
 
-FILE was saved by kp.Program.save. `run` calls one entry, a recording, with the arrays of --in; an input \
-without one gets random numbers, always the same. `compare` runs each recording on each driver, in processes \
-of their own, one step at a time, and prints the worst differences of the results to those of the first \
-driver, and the first step whose results differ.
+FILE was saved by kp.Program.save. `run` calls one entry with the arrays and numbers of --in; an input of a \
+recording without one gets random numbers, always the same. `compare` runs each recording, or the kernel \
+that --entry names, on each driver, in processes of their own, one step at a time, and prints the worst \
+differences of the results to those of the first driver, and the first step whose results differ. With --out \
+it draws the differences of pictures: white for the largest.
 
 Exit status: 0 done and no difference beyond --rtol and --atol, 1 failed or a difference, 2 wrong usage."""
 
@@ -52,7 +53,10 @@ def program_command(
         typer.Option("--in", "-i", metavar="NAME=SOURCE", help="An input, as in `kompute-py run`."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where to write results, as .npy.")
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Where to write results, as .npy; of compare, pictures."
+        ),
     ] = None,
     parameters: Annotated[
         Path | None, typer.Option("--parameters", metavar="FILE", help="A file of named parameters.")
@@ -84,7 +88,8 @@ def program_command(
         chosen = [entry] if entry else [e.name for e in program.values() if e.kind == "recording"]
         command = [f"--in={each}" for each in inputs or ()]
         command += [] if parameters is None else [f"--parameters={parameters}"]
-        failed = [name for name in chosen if _differs(path, name, command, drivers or _drivers(), rtol, atol)]
+        on = drivers or _drivers()
+        failed = [name for name in chosen if _differs(path, name, command, on, rtol, atol, out)]
         if failed or not chosen:
             raise KomputeError(
                 f"different results on the drivers: {', '.join(failed)}" if failed else "it has no recordings"
@@ -113,10 +118,7 @@ def _entry_of(program: Program, name: str | None) -> ProgramEntry:
         return recordings[0]
     if name is None:
         raise InvalidArgumentError(f"choose an entry with --entry: {', '.join(e.name for e in recordings)}")
-    found = program[name]
-    if found.kind == "kernel":
-        raise InvalidArgumentError(f"{name} is a kernel, which takes any shapes: call it from Python")
-    return found
+    return program[name]
 
 
 def _form(entry: ProgramEntry) -> Any:
@@ -124,8 +126,14 @@ def _form(entry: ProgramEntry) -> Any:
 
 
 def _arguments(entry: ProgramEntry, given: list[str]) -> dict[str, np.ndarray[Any, Any]]:
-    """An array for each input."""
+    """An array for each input; of a kernel, also numbers for its push constants."""
     sources = dict(each.partition("=")[::2] for each in given)
+    if entry.kind == "kernel":
+        dtypes = {each.name: each.dtype for each in _signature(entry).parameters}
+        return {
+            name: load(source, name, dtypes[name])[0] if name in dtypes else literal(source)
+            for name, source in sources.items()
+        }
     chance = np.random.default_rng(_SEED)
     arguments: dict[str, np.ndarray[Any, Any]] = {}
     for value in _form(entry).inputs:
@@ -143,15 +151,28 @@ def _arguments(entry: ProgramEntry, given: list[str]) -> dict[str, np.ndarray[An
     return arguments
 
 
-def _show(entry: ProgramEntry, arguments: dict[str, Any], out: Path | None) -> None:
+def _signature(entry: ProgramEntry) -> Any:
+    return entry._target((), {}).signature
+
+
+def _results(entry: ProgramEntry, arguments: dict[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+    """The results of a call, by name."""
     results = entry(**arguments)
     several = results if isinstance(results, tuple) else () if results is None else (results,)
-    for value, array in zip(_form(entry).outputs, several, strict=True):
-        print(f"{value.name}: {array.dtype}{list(array.shape)}")
+    if entry.kind == "kernel":
+        names = [each.name for each in _signature(entry).parameters if each.written]
+    else:
+        names = [value.name for value in _form(entry).outputs]
+    return dict(zip(names, several, strict=True))
+
+
+def _show(entry: ProgramEntry, arguments: dict[str, Any], out: Path | None) -> None:
+    for name, array in _results(entry, arguments).items():
+        print(f"{name}: {array.dtype}{list(array.shape)}")
         print(np.array2string(array, threshold=20))
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
-            np.save(out / f"{value.name}.npy", array)
+            np.save(out / f"{name}.npy", array)
 
 
 # -- comparing -----------------------------------------------------------------------------------------------
@@ -161,7 +182,12 @@ def _write_trace(entry: ProgramEntry, arguments: dict[str, Any], folder: Path) -
     from .._programs.tracing import traced
 
     names = []
-    for number, (name, arrays) in enumerate(traced(entry._target((), {}), arguments)):
+    steps = (
+        [("", _results(entry, arguments))]
+        if entry.kind == "kernel"
+        else traced(entry._target((), {}), arguments)
+    )
+    for number, (name, arrays) in enumerate(steps):
         names.append(name)
         named: dict[str, Any] = arrays
         np.savez(folder / f"{number:06}.npz", **named)
@@ -179,8 +205,25 @@ def _drivers() -> list[str]:
     return found
 
 
+def _draw(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], path: Path) -> None:
+    """The differences as a picture, if the arrays are pictures."""
+    if one.ndim not in (2, 3) or one.shape[2:] not in ((), (1,), (3,), (4,)) or one.dtype.kind not in "biuf":
+        return
+    apart = np.nan_to_num(np.abs(one.astype(np.float64) - other))
+    apart = apart[:, :, :3] if apart.ndim == 3 else apart
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_picture(path, path.stem, apart / max(apart.max(initial=0), 1e-300))
+    print(f"  {path}")
+
+
 def _differs(
-    path: Path, entry: str, options: list[str], drivers: list[str], rtol: float, atol: float
+    path: Path,
+    entry: str,
+    options: list[str],
+    drivers: list[str],
+    rtol: float,
+    atol: float,
+    out: Path | None,
 ) -> bool:
     """Compares the results of an entry on the drivers. Returns whether some differ too much."""
     from .._programs.tracing import difference
@@ -215,7 +258,7 @@ def _differs(
                 wrong = True
                 if driver == drivers[0]:
                     return True
-        for driver, trace in list(zip(drivers, traces, strict=True))[1:]:
+        for at, (driver, trace) in list(enumerate(zip(drivers, traces, strict=True)))[1:]:
             first, results = True, 0
             for step, name, one, other in _pairs(traces[0], trace):
                 found = difference(one, other)
@@ -225,6 +268,8 @@ def _differs(
                 elif not step:
                     results += 1
                     print(f"  {driver}: {name}: {found}")
+                    if out is not None and found.elements:
+                        _draw(one, other, out / f"{entry}.{name}.{at}.png")
                     wrong = wrong or found.exceeds(rtol, atol)
             if (trace / "steps.txt").exists() and not results:  # its memory is all that it leaves
                 wrong = wrong or not first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import PIL.Image
 import pytest
 
 import kompute_py as kp
@@ -96,6 +97,33 @@ def test_compare_of_a_recording_without_results(mgr, tmp_path, capsys):
     assert "all steps equal" in capsys.readouterr().out
     assert main(command) == 1
     assert "first in step 0 (order)" in capsys.readouterr().out
+
+
+PICTURE = """
+#extension GL_KHR_shader_subgroup_basic : require
+layout(local_size_x = 8, local_size_y = 8) in;
+layout(binding = 0) writeonly buffer Y { float y[]; };
+layout(push_constant) uniform P { float scale; };
+void main() {
+    y[gl_GlobalInvocationID.y * 8 + gl_GlobalInvocationID.x] = scale * float(gl_SubgroupSize) / 8;
+}
+"""
+
+
+def test_kernels_are_run_and_compared_with_pictures_of_differences(mgr, tmp_path, capsys):
+    path, out = str(tmp_path / "program.kpp"), tmp_path / "pictures"
+    kp.Program.record({"picture": mgr.kernel(PICTURE, name="picture")}).save(path)
+    given = ["--entry", "picture", "--in", "y=zeros:8,8", "--in", "scale=0.5"]
+    assert main(["program", "run", path, *given, "--out", str(out)]) == 0
+    assert "y: float32[8, 8]" in capsys.readouterr().out
+    assert np.load(out / "y.npy").shape == (8, 8)
+    drivers = [f"--driver={manifest(each)}" for each in ("lavapipe", "swiftshader")]
+    assert main(["program", "compare", path, *given, *drivers, "--out", str(out)]) == 1
+    assert "y: 64 differ" in capsys.readouterr().out
+    picture = np.asarray(PIL.Image.open(out / "picture.y.1.png"))
+    assert picture.shape == (8, 8) and (picture == 255).all()
+    same = [drivers[0], drivers[0]]
+    assert main(["program", "compare", path, *given, *same]) == 0
 
 
 def test_differences_are_those_of_numbers():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import pickle
 import threading
@@ -633,3 +634,110 @@ def test_calls_that_do_not_fit_are_refused(mgr, pipeline, args, named, error, te
     with pytest.raises(error, match=text):
         program.run(*args, **named)
     assert program.state["count"].tolist() == [0.0]
+
+
+def expected(number):
+    """The pipeline's result for X + number."""
+    return 2 * (X + np.float32(number)) + 1 + np.linspace(0, 1, 8).astype(np.float32)
+
+
+# -- calls in flight -----------------------------------------------------------------------------------------
+
+
+def test_row_P49_several_calls_are_in_flight_with_results_of_their_own(mgr, pipeline):
+    entry = pipeline.on(mgr).run
+    given, outs = [mgr.tensor(X + number) for number in range(40)], [mgr.zeros(8) for _ in range(40)]
+    fences = [entry.submit(x, out=out) for x, out in zip(given, outs, strict=True)]
+    fences += [entry.submit(x, out=out) for x, out in zip(given, outs, strict=True)]
+    for fence in fences:
+        fence.wait()
+    for number, out in enumerate(outs):
+        np.testing.assert_array_equal(out.read(), expected(number))
+    assert pipeline.on(mgr).state["count"].tolist() == [80.0]
+    results = [entry(x) for x in given[:3]]
+    assert len({id(each._native) for each in results}) == 3
+    for number, result in enumerate(results):
+        np.testing.assert_array_equal(result.read(), expected(number))
+
+
+def test_calls_of_several_threads_get_their_own_results(mgr, pipeline):
+    entry, wrong = pipeline.on(mgr).run, []
+
+    def work(number):
+        x, out = mgr.tensor(X + number), mgr.zeros(8)
+        for turn in range(30):
+            result = entry(x, out=out) if turn % 2 else entry(x)
+            if not np.array_equal(result.read(), expected(number)):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=[number]) for number in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not wrong
+
+
+def test_views_of_other_dtypes_are_other_arguments(mgr):
+    negative = kp.ops.negative
+    specs = [kp.TensorSpec(4, np.float32), kp.TensorSpec(4, np.int32)]
+    with mgr.current():
+        entry = kp.Program.record([(negative, spec) for spec in specs]).on(mgr).main
+    x, out = mgr.tensor([1, 2, 3, 4]), mgr.zeros(4)
+    for _ in range(3):
+        entry(x, out=out)
+        assert out.tolist() == [-1, -2, -3, -4]
+        entry(x.view(np.int32), out=out.view(np.int32))
+        assert out.view(np.int32).tolist() == (-x.view(np.int32).read()).tolist()
+
+
+# -- modules by name and version -----------------------------------------------------------------------------
+
+
+def test_row_I63_modules_are_given_by_name_and_version(mgr, pipeline, tmp_path):
+    path = tmp_path / "application.kpp"
+
+    def signs(version, **more):
+        with mgr.current():
+            return kp.Program.record(
+                {"negative": (kp.ops.negative, kp.TensorSpec(8)), **more}, version=version
+            )
+
+    kp.Program({"app": pipeline, "signs": signs(3)}).save(path, without=["signs"])
+    loaded = kp.load_program(path, modules={"signs": signs(3)}).on(mgr)
+    assert loaded.exports == ("app.run", "signs.negative")
+    assert loaded.versions == {"app": 0, "signs": 3}
+    np.testing.assert_array_equal(loaded["signs.negative"](X), -X)
+    np.testing.assert_array_equal(loaded["app.run"](X), EXPECTED)
+    newer = signs(5, more=[kp.ops.multiply.bind(mgr.zeros(1), 2, out=mgr.zeros(1))])
+    assert "signs.more" in kp.load_program(path, modules={"signs": newer})
+    with pytest.raises(kp.NotFoundError, match="needs the module signs, version 3 or later"):
+        kp.load_program(path)
+    with pytest.raises(kp.FailedPreconditionError, match=r"version 3 of the module signs.*given version 2"):
+        kp.load_program(path, modules={"signs": signs(2)})
+    with mgr.current():
+        fill = kp.Program.record({"other": kp.ops.multiply.bind(mgr.zeros(1), 2)}, version=3)
+    with pytest.raises(kp.NotFoundError, match=r"the entry signs\.negative"):
+        kp.load_program(path, modules={"signs": fill})
+    with pytest.raises(kp.InvalidArgumentError, match="'app' stands twice"):
+        kp.load_program(path, modules={"signs": signs(3), "app": pipeline})
+    with pytest.raises(kp.NotFoundError, match="no module 'sign'"):
+        loaded.save(path, without=["sign"])
+    with pytest.raises(kp.InvalidArgumentError, match="version is -1"):
+        signs(-1)
+
+
+# -- pickling ------------------------------------------------------------------------------------------------
+
+
+def test_kernels_and_modules_pickle_by_content(mgr):
+    kernel = mgr.kernel(SCALE, name="scale")
+    for each, factor in ((kernel, 2), (kernel.specialize(BY=5.0), 5)):
+        with mgr.current():
+            loaded = pickle.loads(pickle.dumps(each))
+        assert loaded is not each and loaded.manager is mgr and loaded.name == "scale"
+        np.testing.assert_array_equal(loaded(X, np.zeros(8, np.float32), plus=1.0), factor * X + 1)
+        assert copy.copy(each) is each and copy.deepcopy([each])[0] is each
+    module = pickle.loads(pickle.dumps(kp.ShaderModule(SCALE, name="scale")))
+    assert (module.name, module.signature.text("f")) == ("scale", kernel.signature.text("f"))
+    assert module.to_spirv() == kernel.to_spirv()
