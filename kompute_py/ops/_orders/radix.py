@@ -276,6 +276,9 @@ class Radix:
     """The elements of a line, in the kernels."""
     of = ""
     """The part of the names of the numbers of runs."""
+    gathers = False
+    """Whether `load` and `store` have dispatches of their own. Else the first digit is that of the arguments'
+    elements, and the last one's move stores the results."""
 
     def __init__(
         self, op: SortOp, ksel: FunctionSelection, kb: FunctionBuilder, key: Key, places: bool, more: int = 0
@@ -285,6 +288,8 @@ class Radix:
         self.more = more
         """Digits that come after those of the keys, of the numbers in ``segments``."""
         self.places = places or more > 0
+        # With one digit, a move would read and write at once what may be the same memory.
+        self.direct = op.merges and not self.gathers and key.passes > 1
         self.line_runs = f"kp_runs_{self.of}{self.way}"
         self.runs = named(self.line_runs) * named("kp_lines")
         self.blocks = kb.ceil_div(named(self.line_runs), BLOCK) * named("kp_lines")
@@ -294,7 +299,8 @@ class Radix:
         """All dispatches. Those of every second digit are the same: the number of the digit is in memory."""
         kb = self.kb
         total = named("kp_lines") * named(self.n)
-        for number in range(2):
+        count = self.key.passes + self.more
+        for number in range(1, 2) if self.direct and count == 2 else range(2):
             kb.scratch(f"keys{number}", total, self.key.dtype)
             if self.places:
                 kb.scratch(f"places{number}", total, "uint32")
@@ -302,10 +308,12 @@ class Radix:
         kb.scratch("state", 4, "uint32")
         if self.in_blocks:
             kb.scratch("blocks", self.blocks * 256, "uint32")
-        self.load()
-        count = self.key.passes + self.more
+        if not self.direct:
+            self.load()
         for number in range(count):
-            source, target = number % 2, 1 - number % 2
+            source, target = (str(each % 2) for each in (number, number + 1))
+            if self.direct:
+                source, target = source if number else "", target if number + 1 < count else ""
             if self.way == "run":
                 self.count_run(source)
                 self.carry()
@@ -314,7 +322,8 @@ class Radix:
                 self.count_group(source)
                 self.carry()
                 self.move_group(source, target)
-        self.store(count % 2)
+        if not self.direct:
+            self.store(count % 2)
 
     def each(self, name: str, count: str) -> None:
         """A dispatch with an invocation for each of `lines` times `count`: ``kp_line`` and ``kp_i``."""
@@ -350,13 +359,35 @@ class Radix:
             )
         return found
 
-    def place(self, source: int, at: str, k: str) -> str:
-        return f"(kp_pass == 0u ? {k} : places{source}_load({at}))"
+    def raw(self, source: str, k: str) -> str:
+        """The bits of element `k` of the line."""
+        if source:
+            return f"keys{source}_load(kp_first + {k})"
+        return self.key.to_raw.format(f"{self.op.keys}_load(kp_from + ({k}) * kp_step)")
 
-    def begin(self, name: str, passed: bool) -> None:
-        """A dispatch over all runs."""
+    def place(self, source: str, k: str) -> str:
+        """Where it was before the sort."""
+        if not source:
+            return k
+        found = f"places{source}_load(kp_first + {k})"
+        return found if self.direct else f"(kp_pass == 0u ? {k} : {found})"
+
+    def put(self, target: str, raw: str, place: str) -> str:
+        """Statements that store an element as number ``t`` of the line."""
+        if not target:
+            place = place if self.places else "0u"
+            return (
+                f"if (t < kp_stored) {{ {self.op.store(self.ksel, self.key, 'kp_line', 't', place, raw)} }}"
+            )
+        also = f" places{target}_store(t, {place});" if self.places else ""
+        return f"t += kp_first; keys{target}_store(t, {raw});{also}"
+
+    def begin(self, name: str, passed: bool, *sides: str) -> None:
+        """A dispatch over all runs; `sides` are the memory that it reads, and that it writes."""
         kb = self.kb
         kb.begin_dispatch(name)
+        if "" in sides:
+            self.key.declare_bits(kb)
         self.key.declare_order(kb, self.op.descending(self.ksel))
         if self.way == "run":
             kb.workgroup(8)
@@ -369,12 +400,16 @@ class Radix:
         way, n = f"{self.of}{self.way}", self.n
         kb.emit(f"if (kp_run >= {self.runs}) return;")
         kb.emit(f"""
-            uint kp_pass = state_load(0u){" - 1u" if passed else ""};
+            uint kp_pass = {f"state_load(0u){' - 1u' * passed}" if sides[0] else "0u"};
             uint kp_shift = (kp_pass * 8u) & {self.key.bits - 1}u, kp_counts = kp_run * 256u;
             uint kp_line = kp_run / kp_runs_{way}, kp_first = kp_line * {n};
             uint kp_k = min({self.length}, kp_run % kp_runs_{way} * kp_each_{way});
             uint kp_e = min({self.length}, kp_k + kp_each_{way});
         """)
+        if not sides[0]:
+            kb.emit(f"uint kp_from = {self.op.at('0u')};")
+            if not passed:
+                kb.emit("if (gl_LocalInvocationID.x == 0u && kp_run == 0u) state_store(0u, 0u);")
 
     def over_runs(self, each: int) -> None:
         """Sets the grid: a workgroup for so many runs."""
@@ -388,15 +423,15 @@ class Radix:
         """Sets the grid: a workgroup for each line."""
         spread(self.kb, named("kp_lines"))
 
-    def count_run(self, source: int) -> None:
+    def count_run(self, source: str) -> None:
         """How often each digit is in a run."""
         kb = self.kb
-        self.begin("count", False)
-        digit = self.digit("R", self.place(source, "kp_first + K", "K"))
+        self.begin("count", False, source)
+        digit = self.digit("R", self.place(source, "K"))
         kb.emit("for (uint d = 0u; d < 64u; ++d) counts_store4(kp_run * 64u + d, uvec4(0u));")
         kb.emit(
             in_fours(
-                f"{self.key.type} R = keys{source}_load(kp_first + K);",
+                f"{self.key.type} R = {self.raw(source, 'K')};",
                 f"{{ uint c = kp_counts + {digit}; counts_store(c, counts_load(c) + 1u); }}",
             )
         )
@@ -449,53 +484,50 @@ class Radix:
             }}
         """)
 
-    def move_run(self, source: int, target: int) -> None:
+    def move_run(self, source: str, target: str) -> None:
         """Each run moves its elements, in their order."""
         kb = self.kb
-        self.begin("move", True)
-        load = f"{self.key.type} R = keys{source}_load(kp_first + K);"
-        put = f"keys{target}_store(t, R);"
+        self.begin("move", True, source, target)
+        load = f"{self.key.type} R = {self.raw(source, 'K')};"
         if self.places:
-            load += f" uint P = {self.place(source, 'kp_first + K', 'K')};"
-            put += f" places{target}_store(t, P);"
+            load += f" uint P = {self.place(source, 'K')};"
         one = f"uint c = kp_counts + {self.digit('R', 'P')}; uint t = counts_load(c);"
-        kb.emit(in_fours(load, f"{{ {one} counts_store(c, t + 1u); t += kp_first; {put} }}"))
+        kb.emit(in_fours(load, f"{{ {one} counts_store(c, t + 1u); {self.put(target, 'R', 'P')} }}"))
 
-    def count_group(self, source: int) -> None:
+    def count_group(self, source: str) -> None:
         """As `count_run`, by a workgroup."""
         kb, size = self.kb, self.op._group(self.ksel)
-        self.begin("count", False)
+        self.begin("count", False, source)
         kb.declare("shared uint kp_sums[256];")
-        digit = self.digit("r", self.place(source, "kp_first + k", "k"))
+        digit = self.digit("r", self.place(source, "k"))
         kb.emit(f"""
             for (uint d = kp_l; d < 256u; d += {size}u) kp_sums[d] = 0u;
             barrier();
             for (uint k = kp_k + kp_l; k < kp_e; k += {size}u) {{
-                {self.key.type} r = keys{source}_load(kp_first + k);
+                {self.key.type} r = {self.raw(source, "k")};
                 atomicAdd(kp_sums[{digit}], 1u);
             }}
             barrier();
             for (uint d = kp_l; d < 256u; d += {size}u) counts_store(kp_counts + d, kp_sums[d]);
         """)
 
-    def move_group(self, source: int, target: int) -> None:
+    def move_group(self, source: str, target: str) -> None:
         """As `move_run`, by a workgroup. Each subgroup has a part of the run: in each turn its invocations
         take the next elements, and those with equal digits find each other by ballots."""
         kb, size = self.kb, self.op._group(self.ksel)
         each = self.op._subgroup_size(self.ksel) or 16
         subgroups = size // each
-        self.begin("move", True)
+        self.begin("move", True, source, target)
         if self.ksel.has("subgroupSizeControl") and self.ksel.has("computeFullSubgroups"):
             kb.subgroups(each)
         for name in ("basic", "ballot"):
             kb.extension(f"GL_KHR_shader_subgroup_{name}")
         kb.declare(f"shared uint kp_sums[{subgroups * 256}];")
-        load = f"r = keys{source}_load(kp_first + k);"
-        put = f"keys{target}_store(t, keys[n]);"
+        load = f"r = {self.raw(source, 'k')};"
+        put = self.put(target, "keys[n]", "own[n]")
         keep = "keys[n] = r;"
         if self.places:
-            load += f" p = {self.place(source, 'kp_first + k', 'k')};"
-            put += f" places{target}_store(t, own[n]);"
+            load += f" p = {self.place(source, 'k')};"
             keep += " own[n] = p;"
         kb.emit(f"""
             uint row = gl_SubgroupID * 256u;
@@ -537,7 +569,7 @@ class Radix:
             barrier();
             for (uint n = 0u; n < {ITEMS}u; ++n) {{
                 if (begin + n * gl_SubgroupSize < kp_e) {{
-                    uint t = kp_first + kp_sums[row + digits[n]] + ranks[n];
+                    uint t = kp_sums[row + digits[n]] + ranks[n];
                     {put}
                 }}
             }}

@@ -227,6 +227,7 @@ class _OfSegments(Radix):
     """The radix sort of what is in long segments, gathered."""
 
     length = "kp_long"
+    gathers = True
 
     def __init__(
         self,

@@ -358,6 +358,7 @@ class _OfFound(Radix):
     n = "kp_count"
     length = "kp_count"
     of = "found_"
+    gathers = True
 
     def load(self) -> None:
         self.each("load", self.n)
