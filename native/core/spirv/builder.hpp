@@ -1,4 +1,4 @@
-// Adds types, constants and functions to a module.
+// Adds types, constants and functions to a module, and code to its functions.
 #pragma once
 
 #include "spirv/module.hpp"
@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace kp::spirv {
@@ -14,6 +15,9 @@ namespace kp::spirv {
 // Instructions, one after the other.
 class Code {
 public:
+    Code() = default;
+    explicit Code(std::span<const uint32_t> words) : words_(words.begin(), words.end()) {}
+
     void emit(uint32_t op, std::span<const uint32_t> operands) {
         words_.push_back(static_cast<uint32_t>(operands.size() + 1) << 16 | op);
         words_.insert(words_.end(), operands.begin(), operands.end());
@@ -26,6 +30,7 @@ public:
     }
     void append(const Code& other) { words_.insert(words_.end(), other.words_.begin(), other.words_.end()); }
     [[nodiscard]] const std::vector<uint32_t>& words() const noexcept { return words_; }
+    [[nodiscard]] std::vector<uint32_t>& words() noexcept { return words_; }
     [[nodiscard]] bool empty() const noexcept { return words_.empty(); }
 
 private:
@@ -68,15 +73,19 @@ public:
         return type(spv::OpTypePointer, {static_cast<uint32_t>(storage), to});
     }
 
-    uint32_t uint_constant(uint32_t value) {
-        const auto [entry, added] = constants_.try_emplace(value, 0);
+    // A constant of this type of ints, which has so many bits.
+    uint32_t number(uint32_t type, uint32_t width, uint64_t value) {
+        const auto [entry, added] = constants_.try_emplace({type, value}, next_id_);
         if (added) {
-            const uint32_t uint = uint_type();
-            entry->second = id();
-            globals.emit(spv::OpConstant, {uint, entry->second, value});
+            const auto low = static_cast<uint32_t>(value);
+            if (width > 32)
+                globals.emit(spv::OpConstant, {type, id(), low, static_cast<uint32_t>(value >> 32)});
+            else
+                globals.emit(spv::OpConstant, {type, id(), low});
         }
         return entry->second;
     }
+    uint32_t uint_constant(uint32_t value) { return number(uint_type(), 32, value); }
     uint32_t null(uint32_t of) {
         const auto [entry, added] = nulls_.try_emplace(of, next_id_);
         if (added) globals.emit(spv::OpConstantNull, {of, id()});
@@ -95,6 +104,15 @@ public:
         return made;
     }
 
+    // The module with its additions: `head` is all before its functions, `body` is its functions.
+    [[nodiscard]] std::vector<uint32_t> joined(const Code& head, const Code& body) const {
+        Code all = head;
+        all.append(globals);
+        all.append(body);
+        all.words()[bound_word] = next_id_;
+        return std::move(all.words());
+    }
+
     Code annotations;  // after the module's own
     Code globals;      // after the module's own, before its functions
     Code functions;    // after the module's own
@@ -109,7 +127,7 @@ private:
 
     uint32_t next_id_;
     std::map<std::vector<uint32_t>, uint32_t> types_;
-    std::map<uint32_t, uint32_t> constants_;
+    std::map<std::pair<uint32_t, uint64_t>, uint32_t> constants_;
     std::map<uint32_t, uint32_t> nulls_;
 };
 

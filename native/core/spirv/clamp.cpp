@@ -1,5 +1,6 @@
 #include "spirv/clamp.hpp"
 
+#include "spirv/builder.hpp"
 #include "spirv/constants.hpp"
 #include "spirv/module.hpp"
 
@@ -16,6 +17,8 @@ namespace kp {
 namespace {
 
 using spirv::bound_word;
+using spirv::Builder;
+using spirv::Code;
 using spirv::Constants;
 using spirv::header_words;
 using spirv::Instruction;
@@ -40,7 +43,7 @@ uint64_t largest_of(uint32_t width) { return width >= 64 ? UINT64_MAX : (uint64_
 class Clamper {
 public:
     explicit Clamper(std::span<const uint32_t> words)
-        : words_(words), module_(words), constants_(module_), next_id_(words[bound_word]) {
+        : words_(words), module_(words), constants_(module_), builder_(module_, words[bound_word]) {
         for (const auto& [id, name] : module_.instruction_sets)
             if (name == "GLSL.std.450") glsl_ = id;
         find_local_size();
@@ -55,9 +58,12 @@ private:
     [[nodiscard]] uint32_t last_index(const Length& length, const IntType& type);
 
     [[nodiscard]] std::optional<IntType> int_type(uint32_t type) const;
-    [[nodiscard]] IntType unsigned_type(uint32_t width);
-    [[nodiscard]] std::optional<uint64_t> fixed(uint32_t id) const;
-    [[nodiscard]] uint32_t constant(const IntType& type, uint64_t value);
+    [[nodiscard]] IntType unsigned_type(uint32_t width) {
+        return {builder_.type(spv::OpTypeInt, {width, 0}), width, false};
+    }
+    [[nodiscard]] uint32_t constant(const IntType& type, uint64_t value) {
+        return builder_.number(type.id, type.width, value);
+    }
 
     [[nodiscard]] uint64_t most(uint32_t id, uint32_t depth = 0) const;
     [[nodiscard]] uint64_t most_of(Instruction made, uint64_t top, uint32_t depth) const;
@@ -65,40 +71,22 @@ private:
     [[nodiscard]] std::optional<uint64_t> most_built_in(uint32_t pointer) const;
     [[nodiscard]] std::optional<uint64_t> most_of_component(uint32_t variable, uint32_t component) const;
 
-    void emit(uint32_t op, std::initializer_list<uint32_t> operands) { put(made_, op, operands); }
-    static void put(std::vector<uint32_t>& into, uint32_t op, std::initializer_list<uint32_t> operands) {
-        into.push_back(static_cast<uint32_t>(operands.size() + 1) << 16 | op);
-        into.insert(into.end(), operands);
-    }
-
     std::span<const uint32_t> words_;
     Module module_;
     Constants constants_;
-    uint32_t next_id_;
+    Builder builder_;
     uint32_t glsl_ = 0;
     bool imports_glsl_ = false;
-    std::array<uint64_t, 3> local_size_{};     // the largest of all entry points; 0 if unknown
-    std::map<uint32_t, IntType> added_types_;  // by width
-    std::map<std::pair<uint32_t, uint64_t>, uint32_t> added_constants_;  // by type and value
-    std::map<std::pair<uint32_t, uint32_t>, uint32_t> added_lengths_;    // by type and constant
-    std::vector<uint32_t> globals_;                                      // added to the module's globals
-    std::vector<uint32_t> made_;
+    std::array<uint64_t, 3> local_size_{};  // the largest of all entry points; 0 if unknown
+    std::map<std::pair<uint32_t, uint32_t>, uint32_t> added_lengths_;  // by type and constant
+    Code made_;
     Clamped result_;
 };
 
 std::optional<IntType> Clamper::int_type(uint32_t type) const {
-    for (const auto& [width, added] : added_types_)
-        if (added.id == type) return added;
     const Instruction found = module_.find(type);
     if (found.op() != spv::OpTypeInt) return std::nullopt;
     return IntType{type, found[2], found[3] != 0};
-}
-
-// The value, if no specialization can change it.
-std::optional<uint64_t> Clamper::fixed(uint32_t id) const {
-    const uint32_t op = module_.find(id).op();
-    if (op != spv::OpConstant && op != spv::OpConstantNull) return std::nullopt;
-    return constants_.integer(id);
 }
 
 void Clamper::find_local_size() {
@@ -113,14 +101,14 @@ void Clamper::find_local_size() {
     for (const auto& mode : module_.execution_modes)
         for (uint32_t axis = 0; axis < 3; ++axis) {
             if (mode.mode == spv::ExecutionModeLocalSize && !mode.by_id) take(axis, mode.operands[axis]);
-            if (mode.mode == spv::ExecutionModeLocalSizeId) take(axis, fixed(mode.operands[axis]));
+            if (mode.mode == spv::ExecutionModeLocalSizeId) take(axis, constants_.fixed(mode.operands[axis]));
         }
     for (const Instruction global : module_.globals) {
         const uint32_t op = global.op();
         if (op != spv::OpConstantComposite && op != spv::OpSpecConstantComposite) continue;
         if (module_.decoration(global[2], spv::DecorationBuiltIn) != uint32_t{spv::BuiltInWorkgroupSize})
             continue;
-        for (uint32_t axis = 0; axis < 3; ++axis) take(axis, fixed(global[3 + axis]));
+        for (uint32_t axis = 0; axis < 3; ++axis) take(axis, constants_.fixed(global[3 + axis]));
     }
     if (known) local_size_ = size;
 }
@@ -142,7 +130,7 @@ std::optional<uint64_t> Clamper::most_built_in(uint32_t pointer) const {
         return local_size_[0] * local_size_[1] * local_size_[2] - 1;
     }
     if ((made.op() == spv::OpAccessChain || made.op() == spv::OpInBoundsAccessChain) && made.size() == 5)
-        if (const auto component = fixed(made[4]))
+        if (const auto component = constants_.fixed(made[4]))
             return most_of_component(made[3], static_cast<uint32_t>(std::min<uint64_t>(*component, 3)));
     return std::nullopt;
 }
@@ -178,15 +166,15 @@ uint64_t Clamper::most_of(Instruction made, uint64_t top, uint32_t depth) const 
         return divisor == 0 ? top : std::min(most(made[3], depth), divisor - 1);
     }
     case spv::OpUDiv: {
-        const auto divisor = fixed(made[4]);
+        const auto divisor = constants_.fixed(made[4]);
         return divisor && *divisor != 0 ? most(made[3], depth) / *divisor : top;
     }
     case spv::OpShiftRightLogical: {
-        const auto by = fixed(made[4]);
+        const auto by = constants_.fixed(made[4]);
         return by && *by < 64 ? within(most(made[3], depth) >> *by) : top;
     }
     case spv::OpShiftLeftLogical: {
-        const auto by = fixed(made[4]);
+        const auto by = constants_.fixed(made[4]);
         const uint64_t value = most(made[3], depth);
         return by && *by < 64 && value <= top >> *by ? value << *by : top;
     }
@@ -211,46 +199,23 @@ uint64_t Clamper::most_of(Instruction made, uint64_t top, uint32_t depth) const 
 
 // The largest value of the integer, read as unsigned.
 uint64_t Clamper::most(uint32_t id, uint32_t depth) const {
-    if (const auto value = fixed(id)) return *value;
+    if (const auto value = constants_.fixed(id)) return *value;
     const Instruction made = module_.find(id);
     const auto type = int_type(made.type());
     const uint64_t top = type ? largest_of(type->width) : UINT64_MAX;
     return depth >= deepest || !type ? top : most_of(made, top, depth + 1);
 }
 
-IntType Clamper::unsigned_type(uint32_t width) {
-    for (const Instruction global : module_.globals)
-        if (global.op() == spv::OpTypeInt && global[2] == width && global[3] == 0)
-            return {global[1], width, false};
-    const auto [entry, added] = added_types_.try_emplace(width, IntType{next_id_, width, false});
-    if (added) put(globals_, spv::OpTypeInt, {next_id_++, width, 0});
-    return entry->second;
-}
-
-uint32_t Clamper::constant(const IntType& type, uint64_t value) {
-    const auto [entry, added] = added_constants_.try_emplace({type.id, value}, next_id_);
-    if (!added) return entry->second;
-    const auto low = static_cast<uint32_t>(value);
-    if (type.width > 32)
-        put(globals_, spv::OpConstant, {type.id, next_id_, low, static_cast<uint32_t>(value >> 32)});
-    else
-        put(globals_, spv::OpConstant, {type.id, next_id_, low});
-    return next_id_++;
-}
-
 // The length minus one, as an id of this type.
 uint32_t Clamper::last_index(const Length& length, const IntType& type) {
     if (length.constant == 0) return constant(type, length.number - 1);
     const IntType own = int_type(module_.type_of(length.constant)).value_or(type);
-    const auto [entry, added] = added_lengths_.try_emplace({own.id, length.constant}, next_id_);
-    if (added) {
-        const uint32_t made = next_id_++;
-        put(globals_, spv::OpSpecConstantOp, {own.id, made, spv::OpISub, length.constant, constant(own, 1)});
-    }
+    const auto [entry, added] = added_lengths_.try_emplace({own.id, length.constant}, 0);
+    if (added)
+        entry->second = builder_.value(builder_.globals, spv::OpSpecConstantOp, own.id,
+                                       {spv::OpISub, length.constant, constant(own, 1)});
     if (own.width == type.width) return entry->second;
-    const IntType wide = unsigned_type(type.width);
-    emit(spv::OpUConvert, {wide.id, next_id_, entry->second});
-    return next_id_++;
+    return builder_.value(made_, spv::OpUConvert, unsigned_type(type.width).id, {entry->second});
 }
 
 // The index, or the id of the clamped index.
@@ -258,7 +223,7 @@ uint32_t Clamper::held(uint32_t index, const Length& length) {
     const auto own = int_type(module_.type_of(index));
     if (!own) return index;
     if (length.constant == 0) {
-        const auto value = fixed(index);
+        const auto value = constants_.fixed(index);
         if (value && *value < length.number) return index;
         if (!value && most(index) < length.number) {
             ++result_.safe;
@@ -272,16 +237,14 @@ uint32_t Clamper::held(uint32_t index, const Length& length) {
     if (type.width < width) {
         // A sign-extended negative index is greater than every length.
         type = unsigned_type(width);
-        emit(own->is_signed ? spv::OpSConvert : spv::OpUConvert, {type.id, next_id_, index});
-        index = next_id_++;
+        index = builder_.value(made_, own->is_signed ? spv::OpSConvert : spv::OpUConvert, type.id, {index});
     }
     const uint32_t last = last_index(length, type);
     if (glsl_ == 0) {
-        glsl_ = next_id_++;
+        glsl_ = builder_.id();
         imports_glsl_ = true;
     }
-    emit(spv::OpExtInst, {type.id, next_id_, glsl_, GLSLstd450UMin, index, last});
-    return next_id_++;
+    return builder_.value(made_, spv::OpExtInst, type.id, {glsl_, GLSLstd450UMin, index, last});
 }
 
 void Clamper::rewrite(Instruction chain) {
@@ -316,7 +279,7 @@ void Clamper::rewrite(Instruction chain) {
         uint32_t& index = operands[i - 1];
         switch (outer.op()) {
         case spv::OpTypeArray: {
-            const auto number = fixed(outer[3]);
+            const auto number = constants_.fixed(outer[3]);
             if (number && *number != 0)
                 index = held(index, {*number, 0});
             else if (!number && int_type(module_.type_of(outer[3])))
@@ -330,7 +293,7 @@ void Clamper::rewrite(Instruction chain) {
             type = outer[2];
             break;
         case spv::OpTypeStruct: {
-            const auto member = fixed(index);
+            const auto member = constants_.fixed(index);
             covered = !only_outer && member && *member + 2 < outer.size();
             if (covered) type = outer[static_cast<uint32_t>(*member) + 2];
             break;
@@ -338,20 +301,19 @@ void Clamper::rewrite(Instruction chain) {
         default: covered = false;
         }
     }
-    made_.push_back(static_cast<uint32_t>(operands.size() + 1) << 16 | chain.op());
-    made_.insert(made_.end(), operands.begin(), operands.end());
+    made_.emit(chain.op(), operands);
 }
 
 Clamped Clamper::run() {
-    std::vector<uint32_t> head;
+    Code head;
     size_t memory_model = 0;  // instruction sets are imported before it
-    made_.assign(words_.begin(), words_.begin() + header_words);
+    made_ = Code(words_.first(header_words));
     for (size_t offset = header_words; offset < words_.size(); offset += words_[offset] >> 16) {
         const Instruction instruction(words_.subspan(offset, words_[offset] >> 16));
         switch (instruction.op()) {
-        case spv::OpMemoryModel: memory_model = made_.size(); break;
+        case spv::OpMemoryModel: memory_model = made_.words().size(); break;
         case spv::OpFunction:
-            if (head.empty()) head.swap(made_);
+            if (head.empty()) std::swap(head, made_);
             break;
         case spv::OpAccessChain:
         case spv::OpInBoundsAccessChain:
@@ -359,20 +321,16 @@ Clamped Clamper::run() {
         case spv::OpInBoundsPtrAccessChain: rewrite(instruction); continue;
         default: break;
         }
-        const auto copied = words_.subspan(offset, instruction.size());
-        made_.insert(made_.end(), copied.begin(), copied.end());
+        made_.copy(instruction);
     }
     if (result_.indices == 0) return std::move(result_);
-    std::vector<uint32_t> words = std::move(head);
     if (imports_glsl_) {
-        std::vector<uint32_t> import;
-        put(import, spv::OpExtInstImport, {glsl_, 0x4C534C47, 0x6474732E, 0x3035342E, 0});  // "GLSL.std.450"
-        words.insert(words.begin() + static_cast<ptrdiff_t>(memory_model), import.begin(), import.end());
+        Code import;
+        import.emit(spv::OpExtInstImport, {glsl_, 0x4C534C47, 0x6474732E, 0x3035342E, 0});  // "GLSL.std.450"
+        head.words().insert(head.words().begin() + static_cast<ptrdiff_t>(memory_model),
+                            import.words().begin(), import.words().end());
     }
-    words.insert(words.end(), globals_.begin(), globals_.end());
-    words.insert(words.end(), made_.begin(), made_.end());
-    words[bound_word] = next_id_;
-    result_.words = std::move(words);
+    result_.words = builder_.joined(head, made_);
     return std::move(result_);
 }
 

@@ -123,6 +123,11 @@ std::optional<uint64_t> Constants::integer(uint32_t id) const {
     return value->bits[0];
 }
 
+std::optional<uint64_t> Constants::fixed(uint32_t id) const {
+    const uint32_t op = module_.find(id).op();
+    return op == spv::OpConstant || op == spv::OpConstantNull ? integer(id) : std::nullopt;
+}
+
 std::optional<ConstantValue> Constants::evaluate(Instruction instruction) const {
     switch (instruction.op()) {
     case spv::OpConstantTrue:

@@ -38,6 +38,8 @@ public:
     [[nodiscard]] const ConstantValue* find(uint32_t id) const;
     // Value of a scalar integer, zero-extended.
     [[nodiscard]] std::optional<uint64_t> integer(uint32_t id) const;
+    // The same, if no specialization can change it.
+    [[nodiscard]] std::optional<uint64_t> fixed(uint32_t id) const;
 
 private:
     [[nodiscard]] std::optional<ConstantValue> evaluate(Instruction instruction) const;

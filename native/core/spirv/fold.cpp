@@ -1,6 +1,7 @@
 #include "spirv/fold.hpp"
 
 #include "base/error.hpp"
+#include "spirv/builder.hpp"
 #include "spirv/invocation.hpp"
 #include "spirv/module.hpp"
 
@@ -13,6 +14,8 @@ namespace kp {
 namespace {
 
 using spirv::bound_word;
+using spirv::Builder;
+using spirv::Code;
 using spirv::header_words;
 using spirv::Instruction;
 using spirv::Module;
@@ -28,7 +31,11 @@ struct Number {
 class Folder {
 public:
     Folder(std::span<const uint32_t> words, const Fold& fold, const std::array<uint32_t, 3>& local_size)
-        : words_(words), module_(words), fold_(fold), local_size_(local_size), next_id_(words[bound_word]) {}
+        : words_(words),
+          module_(words),
+          fold_(fold),
+          local_size_(local_size),
+          builder_(module_, words[bound_word]) {}
 
     std::vector<uint32_t> run();
 
@@ -36,21 +43,16 @@ private:
     void find_numbers();
     void check_uses() const;
     void rewrite(Instruction load);
-    void copy(Instruction instruction);
-    void emit(uint32_t op, std::initializer_list<uint32_t> operands);
-    [[nodiscard]] uint32_t constant(uint32_t type, uint32_t value);
     // The number that a pointer leads to; null if it leads elsewhere.
     [[nodiscard]] const Number* number_behind(uint32_t pointer) const;
-    [[nodiscard]] uint32_t value(uint32_t op, uint32_t type, uint32_t a, uint32_t b);
 
     std::span<const uint32_t> words_;
     Module module_;
     Fold fold_;
     std::array<uint32_t, 3> local_size_;
-    uint32_t next_id_;
-    std::unordered_map<uint32_t, Number> numbers_;                 // by variable
-    std::map<std::pair<uint32_t, uint32_t>, uint32_t> constants_;  // id by type and value
-    std::vector<uint32_t> made_;
+    Builder builder_;
+    std::unordered_map<uint32_t, Number> numbers_;  // by variable
+    Code made_;
 };
 
 [[noreturn]] void cannot() {
@@ -116,29 +118,9 @@ void Folder::check_uses() const {
         }
 }
 
-void Folder::emit(uint32_t op, std::initializer_list<uint32_t> operands) {
-    made_.push_back(static_cast<uint32_t>(operands.size() + 1) << 16 | op);
-    made_.insert(made_.end(), operands);
-}
-
-void Folder::copy(Instruction instruction) {
-    for (uint32_t i = 0; i < instruction.size(); ++i) made_.push_back(instruction[i]);
-}
-
-uint32_t Folder::constant(uint32_t type, uint32_t value) {
-    const auto [entry, added] = constants_.try_emplace({type, value}, next_id_);
-    if (added) ++next_id_;
-    return entry->second;
-}
-
-uint32_t Folder::value(uint32_t op, uint32_t type, uint32_t a, uint32_t b) {
-    emit(op, {type, next_id_, a, b});
-    return next_id_++;
-}
-
 void Folder::rewrite(Instruction load) {
     const Number* number = number_behind(load[3]);
-    if (!number) return copy(load);
+    if (!number) return made_.copy(load);
     const Instruction made = module_.find(load[3]);
     const bool chained = is_chain(made.op());
     const uint32_t variable = chained ? made[3] : load[3];
@@ -147,47 +129,42 @@ void Folder::rewrite(Instruction load) {
     const uint32_t from = fold_.from;
     const uint32_t into = fold_.into;
     const uint32_t size = number->of_invocation ? local_size_[into] : 1;  // size of a layer along `into`
-    const uint32_t whole = next_id_++;
-    emit(spv::OpLoad, {vector, whole, variable});
-    uint32_t layer = value(spv::OpCompositeExtract, type, whole, into);
-    uint32_t rest = constant(type, 0);
+    const auto value = [&](uint32_t op, std::initializer_list<uint32_t> operands) {
+        return builder_.value(made_, op, type, operands);
+    };
+    const auto constant = [&](uint32_t of) { return builder_.number(type, 32, of); };
+    const uint32_t whole = builder_.value(made_, spv::OpLoad, vector, {variable});
+    uint32_t layer = value(spv::OpCompositeExtract, {whole, into});
+    uint32_t rest = constant(0);
     if (size > 1) {
-        const uint32_t divisor = constant(type, size);
-        rest = value(number->is_signed ? spv::OpSRem : spv::OpUMod, type, layer, divisor);
-        layer = value(number->is_signed ? spv::OpSDiv : spv::OpUDiv, type, layer, divisor);
+        const uint32_t divisor = constant(size);
+        rest = value(number->is_signed ? spv::OpSRem : spv::OpUMod, {layer, divisor});
+        layer = value(number->is_signed ? spv::OpSDiv : spv::OpUDiv, {layer, divisor});
     }
     const uint32_t step = fold_.stride * (number->of_invocation ? local_size_[from] : 1);
-    const uint32_t before = value(spv::OpIMul, type, layer, constant(type, step));
-    const uint32_t within = value(spv::OpCompositeExtract, type, whole, from);
-    const uint32_t counted = value(spv::OpIAdd, type, within, before);
-    const uint32_t moved = next_id_++;
-    emit(spv::OpCompositeInsert, {vector, moved, counted, whole, from});
-    const uint32_t last = chained ? next_id_++ : load[2];
-    emit(spv::OpCompositeInsert, {vector, last, rest, moved, into});
-    if (chained) emit(spv::OpVectorExtractDynamic, {load[1], load[2], last, made[4]});
+    const uint32_t before = value(spv::OpIMul, {layer, constant(step)});
+    const uint32_t within = value(spv::OpCompositeExtract, {whole, from});
+    const uint32_t counted = value(spv::OpIAdd, {within, before});
+    const uint32_t moved = builder_.value(made_, spv::OpCompositeInsert, vector, {counted, whole, from});
+    const uint32_t last = chained ? builder_.id() : load[2];
+    made_.emit(spv::OpCompositeInsert, {vector, last, rest, moved, into});
+    if (chained) made_.emit(spv::OpVectorExtractDynamic, {load[1], load[2], last, made[4]});
 }
 
 std::vector<uint32_t> Folder::run() {
     find_numbers();
     check_uses();
-    // Functions come first: rewriting them collects the constants, which are placed before them.
-    std::vector<uint32_t> head;
-    made_.assign(words_.begin(), words_.begin() + header_words);
+    Code head;
+    made_ = Code(words_.first(header_words));
     for (size_t offset = header_words; offset < words_.size(); offset += words_[offset] >> 16) {
         const Instruction instruction(words_.subspan(offset, words_[offset] >> 16));
-        if (instruction.op() == spv::OpFunction && head.empty()) head.swap(made_);
+        if (instruction.op() == spv::OpFunction && head.empty()) std::swap(head, made_);
         if (instruction.op() == spv::OpLoad)
             rewrite(instruction);
         else
-            copy(instruction);
+            made_.copy(instruction);
     }
-    std::vector<uint32_t> functions = std::exchange(made_, {});
-    for (const auto& [key, id] : constants_) emit(spv::OpConstant, {key.first, id, key.second});
-    std::vector<uint32_t> result = std::move(head);
-    result.insert(result.end(), made_.begin(), made_.end());
-    result.insert(result.end(), functions.begin(), functions.end());
-    result[bound_word] = next_id_;
-    return result;
+    return builder_.joined(head, made_);
 }
 
 }  // namespace

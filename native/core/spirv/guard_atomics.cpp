@@ -1,5 +1,6 @@
 #include "spirv/guard_atomics.hpp"
 
+#include "spirv/builder.hpp"
 #include "spirv/constants.hpp"
 #include "spirv/module.hpp"
 
@@ -13,6 +14,8 @@ namespace kp {
 namespace {
 
 using spirv::bound_word;
+using spirv::Builder;
+using spirv::Code;
 using spirv::Constants;
 using spirv::header_words;
 using spirv::Instruction;
@@ -42,7 +45,7 @@ struct Bound {
 class Guard {
 public:
     explicit Guard(std::span<const uint32_t> words)
-        : words_(words), module_(words), constants_(module_), next_id_(words[bound_word]) {}
+        : words_(words), module_(words), constants_(module_), builder_(module_, words[bound_word]) {}
 
     std::vector<uint32_t> run();
 
@@ -53,61 +56,17 @@ private:
     void copy_block(std::span<const Instruction> block);
     void name_predecessors(std::vector<uint32_t>& body) const;
 
-    [[nodiscard]] std::optional<uint64_t> fixed(uint32_t id) const {
-        const uint32_t op = module_.find(id).op();
-        if (op != spv::OpConstant && op != spv::OpConstantNull) return std::nullopt;
-        return constants_.integer(id);
-    }
-    // A 32-bit unsigned integer, a bool or a pointer: the module's, or one that is added to it.
-    [[nodiscard]] uint32_t type(std::initializer_list<uint32_t> declaration);
-    [[nodiscard]] uint32_t null_of(uint32_t type);
-    void emit(uint32_t op, std::initializer_list<uint32_t> operands) { put(made_, op, operands); }
-    static void put(std::vector<uint32_t>& into, uint32_t op, std::initializer_list<uint32_t> operands) {
-        into.push_back(static_cast<uint32_t>(operands.size() + 1) << 16 | op);
-        into.insert(into.end(), operands);
-    }
-    void copy(Instruction instruction) {
-        for (uint32_t i = 0; i < instruction.size(); ++i) made_.push_back(instruction[i]);
-    }
-
     std::span<const uint32_t> words_;
     Module module_;
     Constants constants_;
-    uint32_t next_id_;
-    std::map<std::vector<uint32_t>, uint32_t> added_types_;
-    std::map<uint32_t, uint32_t> nulls_;
-    std::map<std::pair<uint32_t, uint64_t>, uint32_t> numbers_;
+    Builder builder_;
     std::map<uint32_t, uint32_t>
         last_part_;  // of a block that was split: its label -> the label of its last part
-    std::vector<uint32_t> globals_;
-    std::vector<uint32_t> made_;
+    Code made_;
     uint32_t label_ = 0;  // of the block that is being copied
     uint32_t part_ = 0;   // of its part that is being written
     bool changed_ = false;
 };
-
-uint32_t Guard::type(std::initializer_list<uint32_t> declaration) {
-    const std::vector<uint32_t> wanted(declaration);
-    for (const Instruction global : module_.globals) {
-        if (global.op() != wanted[0] || global.size() != wanted.size() + 1) continue;
-        bool same = true;
-        for (uint32_t i = 1; i < wanted.size(); ++i) same = same && global[i + 1] == wanted[i];
-        if (same) return global[1];
-    }
-    const auto [entry, added] = added_types_.try_emplace(wanted, next_id_);
-    if (added) {
-        globals_.push_back(static_cast<uint32_t>(wanted.size() + 1) << 16 | wanted[0]);
-        globals_.push_back(next_id_++);
-        globals_.insert(globals_.end(), wanted.begin() + 1, wanted.end());
-    }
-    return entry->second;
-}
-
-uint32_t Guard::null_of(uint32_t type) {
-    const auto [entry, added] = nulls_.try_emplace(type, next_id_);
-    if (added) put(globals_, spv::OpConstantNull, {type, next_id_++});
-    return entry->second;
-}
 
 // The bounds of the indices in the access chains that make the pointer; empty if it does not point into a
 // buffer variable.
@@ -134,7 +93,7 @@ std::vector<Bound> Guard::bounds_of(uint32_t pointer, uint32_t& variable, uint32
         const Instruction outer = module_.find(type);
         switch (outer.op()) {
         case spv::OpTypeStruct: {
-            const auto member = fixed(indices[i]);
+            const auto member = constants_.fixed(indices[i]);
             if (!member || *member + 2 >= outer.size()) return {};
             type = outer[static_cast<uint32_t>(*member) + 2];
             if (i + 1 < indices.size() && module_.find(type).op() == spv::OpTypeRuntimeArray) {
@@ -145,8 +104,8 @@ std::vector<Bound> Guard::bounds_of(uint32_t pointer, uint32_t& variable, uint32
             break;
         }
         case spv::OpTypeArray: {
-            const auto number = fixed(outer[3]);
-            const auto index = fixed(indices[i]);
+            const auto number = constants_.fixed(outer[3]);
+            const auto index = constants_.fixed(indices[i]);
             if (number && !(index && *index < *number)) bounds.push_back({indices[i], *number, {}, 0, 0});
             type = outer[2];
             break;
@@ -166,74 +125,58 @@ std::vector<Bound> Guard::bounds_of(uint32_t pointer, uint32_t& variable, uint32
 uint32_t Guard::within(const Bound& bound, uint32_t variable, uint32_t storage) {
     const Instruction own = module_.find(module_.type_of(bound.index));
     const uint32_t width = std::max(own[2], 32u);
-    const uint32_t number_type = type({spv::OpTypeInt, width, 0});
+    const uint32_t number_type = builder_.type(spv::OpTypeInt, {width, 0});
     uint32_t index = bound.index;
     if (own[2] < width) {
-        const uint32_t wide = own[3] ? type({spv::OpTypeInt, width, 1}) : number_type;
-        emit(own[3] ? spv::OpSConvert : spv::OpUConvert, {wide, next_id_, index});
-        index = next_id_++;
+        const uint32_t wide = own[3] ? builder_.type(spv::OpTypeInt, {width, 1}) : number_type;
+        index = builder_.value(made_, own[3] ? spv::OpSConvert : spv::OpUConvert, wide, {index});
     }
     uint32_t length = 0;
     if (bound.block_type == 0) {
-        const auto [entry, added] = numbers_.try_emplace({number_type, bound.number}, next_id_);
-        if (added) {
-            const auto low = static_cast<uint32_t>(bound.number);
-            if (width > 32)
-                put(globals_, spv::OpConstant,
-                    {number_type, next_id_++, low, static_cast<uint32_t>(bound.number >> 32)});
-            else
-                put(globals_, spv::OpConstant, {number_type, next_id_++, low});
-        }
-        length = entry->second;
+        length = builder_.number(number_type, width, bound.number);
     } else {
         uint32_t block = variable;
         if (!bound.block.empty()) {
-            const uint32_t pointer = type({spv::OpTypePointer, storage, bound.block_type});
-            made_.push_back(static_cast<uint32_t>(bound.block.size() + 4) << 16 | spv::OpAccessChain);
-            made_.insert(made_.end(), {pointer, next_id_, variable});
-            made_.insert(made_.end(), bound.block.begin(), bound.block.end());
-            block = next_id_++;
+            std::vector<uint32_t> operands{variable};
+            operands.insert(operands.end(), bound.block.begin(), bound.block.end());
+            const auto to = static_cast<spv::StorageClass>(storage);
+            block =
+                builder_.value(made_, spv::OpAccessChain, builder_.pointer(to, bound.block_type), operands);
         }
-        const uint32_t word = type({spv::OpTypeInt, 32, 0});
-        emit(spv::OpArrayLength, {word, next_id_, block, bound.member});
-        length = next_id_++;
-        if (width > 32) {
-            emit(spv::OpUConvert, {number_type, next_id_, length});
-            length = next_id_++;
-        }
+        length = builder_.value(made_, spv::OpArrayLength, builder_.uint_type(), {block, bound.member});
+        if (width > 32) length = builder_.value(made_, spv::OpUConvert, number_type, {length});
     }
-    emit(spv::OpULessThan, {type({spv::OpTypeBool}), next_id_, index, length});
-    return next_id_++;
+    return builder_.value(made_, spv::OpULessThan, builder_.bool_type(), {index, length});
 }
 
 void Guard::guard(Instruction atomic, const std::vector<Bound>& bounds, uint32_t variable, uint32_t storage) {
     changed_ = true;
-    const uint32_t boolean = type({spv::OpTypeBool});
     uint32_t good = 0;
     for (const Bound& bound : bounds) {
         const uint32_t each = within(bound, variable, storage);
-        if (good != 0) emit(spv::OpLogicalAnd, {boolean, next_id_, good, each});
-        good = good != 0 ? next_id_++ : each;
+        good =
+            good == 0 ? each : builder_.value(made_, spv::OpLogicalAnd, builder_.bool_type(), {good, each});
     }
-    const uint32_t taken = next_id_++;
-    const uint32_t after = next_id_++;
-    emit(spv::OpSelectionMerge, {after, 0});
-    emit(spv::OpBranchConditional, {good, taken, after});
-    emit(spv::OpLabel, {taken});
+    const uint32_t taken = builder_.id();
+    const uint32_t after = builder_.id();
+    made_.emit(spv::OpSelectionMerge, {after, 0});
+    made_.emit(spv::OpBranchConditional, {good, taken, after});
+    made_.emit(spv::OpLabel, {taken});
     const uint32_t result = atomic.result();
     if (result == 0) {
-        copy(atomic);
+        made_.copy(atomic);
     } else {
-        const uint32_t inner = next_id_++;
-        for (uint32_t i = 0; i < atomic.size(); ++i) made_.push_back(i == 2 ? inner : atomic[i]);
-        emit(spv::OpBranch, {after});
-        emit(spv::OpLabel, {after});
-        emit(spv::OpPhi, {atomic.type(), result, inner, taken, null_of(atomic.type()), part_});
+        const uint32_t inner = builder_.id();
+        made_.copy(atomic);
+        made_.words()[made_.words().size() - atomic.size() + 2] = inner;
+        made_.emit(spv::OpBranch, {after});
+        made_.emit(spv::OpLabel, {after});
+        made_.emit(spv::OpPhi, {atomic.type(), result, inner, taken, builder_.null(atomic.type()), part_});
         part_ = after;
         return;
     }
-    emit(spv::OpBranch, {after});
-    emit(spv::OpLabel, {after});
+    made_.emit(spv::OpBranch, {after});
+    made_.emit(spv::OpLabel, {after});
     part_ = after;
 }
 
@@ -253,10 +196,10 @@ void Guard::copy_block(std::span<const Instruction> block) {
     bool moved = false;
     const auto move_into_loop = [&] {
         moved = true;
-        const uint32_t rest = next_id_++;
-        copy(merge);
-        emit(spv::OpBranch, {rest});
-        emit(spv::OpLabel, {rest});
+        const uint32_t rest = builder_.id();
+        made_.copy(merge);
+        made_.emit(spv::OpBranch, {rest});
+        made_.emit(spv::OpLabel, {rest});
         part_ = rest;
     };
     for (const Instruction instruction : block) {
@@ -268,7 +211,7 @@ void Guard::copy_block(std::span<const Instruction> block) {
             bounds =
                 bounds_of(instruction[instruction.op() == spv::OpAtomicStore ? 1 : 3], variable, storage);
         if (bounds.empty()) {
-            copy(instruction);
+            made_.copy(instruction);
             continue;
         }
         if (loop && !moved) move_into_loop();
@@ -292,17 +235,17 @@ void Guard::name_predecessors(std::vector<uint32_t>& body) const {
 }
 
 std::vector<uint32_t> Guard::run() {
-    std::vector<uint32_t> head;
+    Code head;
     std::vector<Instruction> block;
-    made_.assign(words_.begin(), words_.begin() + header_words);
+    made_ = Code(words_.first(header_words));
     for (size_t offset = header_words; offset < words_.size(); offset += words_[offset] >> 16) {
         const Instruction instruction(words_.subspan(offset, words_[offset] >> 16));
         const uint32_t op = instruction.op();
-        if (op == spv::OpFunction && head.empty()) head.swap(made_);
+        if (op == spv::OpFunction && head.empty()) std::swap(head, made_);
         if (op == spv::OpLabel) block.clear();
         const bool inside = op == spv::OpLabel || !block.empty();
         if (!inside) {
-            copy(instruction);
+            made_.copy(instruction);
             continue;
         }
         block.push_back(instruction);
@@ -314,12 +257,8 @@ std::vector<uint32_t> Guard::run() {
         }
     }
     if (!changed_ || !block.empty()) return {};
-    name_predecessors(made_);
-    std::vector<uint32_t> words = std::move(head);
-    words.insert(words.end(), globals_.begin(), globals_.end());
-    words.insert(words.end(), made_.begin(), made_.end());
-    words[bound_word] = next_id_;
-    return words;
+    name_predecessors(made_.words());
+    return builder_.joined(head, made_);
 }
 
 }  // namespace

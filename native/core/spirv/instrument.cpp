@@ -127,7 +127,6 @@ private:
     // -- paths
     [[nodiscard]] std::optional<Path> path_of(uint32_t pointer) const;
     [[nodiscard]] bool read_types(Path& path) const;
-    [[nodiscard]] std::optional<uint64_t> fixed(uint32_t id) const;
     [[nodiscard]] bool is_signed(uint32_t id) const;
 
     // -- code
@@ -433,12 +432,6 @@ bool Instrumenter::print(Instruction instruction, Code& into) {
 // -- indices
 // -------------------------------------------------------------------------------------------------
 
-std::optional<uint64_t> Instrumenter::fixed(uint32_t id) const {
-    const uint32_t op = module_.find(id).op();
-    if (op != spv::OpConstant && op != spv::OpConstantNull) return std::nullopt;
-    return constants_.integer(id);
-}
-
 bool Instrumenter::is_signed(uint32_t id) const {
     const Instruction type = module_.find(module_.type_of(id));
     return type.op() == spv::OpTypeInt && type[3] != 0;
@@ -481,7 +474,7 @@ bool Instrumenter::read_types(Path& path) const {
         const uint32_t index = path.indices[i];
         switch (type.op()) {
         case spv::OpTypeStruct: {
-            const auto member = fixed(index);
+            const auto member = constants_.fixed(index);
             if (!member || *member + 2 >= type.size()) return false;
             const std::string& name = module_.member_name(type[1], static_cast<uint32_t>(*member));
             if (!name.empty()) path.text += (path.text.empty() ? "" : ".") + name;
@@ -494,7 +487,7 @@ bool Instrumenter::read_types(Path& path) const {
             break;
         }
         case spv::OpTypeArray:
-            path.checks.push_back({index, type[3], fixed(type[3]), 0});
+            path.checks.push_back({index, type[3], constants_.fixed(type[3]), 0});
             path.text += "[]";
             type = module_.find(type[2]);
             break;
@@ -515,7 +508,7 @@ bool Instrumenter::read_types(Path& path) const {
         }
     }
     std::erase_if(path.checks, [&](const Check& check) {
-        const auto index = fixed(check.index);
+        const auto index = constants_.fixed(check.index);
         return check.number && index && *index < *check.number;
     });
     for (const Check& check : path.checks) {

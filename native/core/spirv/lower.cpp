@@ -1,5 +1,6 @@
 #include "spirv/lower.hpp"
 
+#include "spirv/builder.hpp"
 #include "spirv/constants.hpp"
 #include "spirv/module.hpp"
 
@@ -12,6 +13,8 @@ namespace kp {
 namespace {
 
 using spirv::bound_word;
+using spirv::Builder;
+using spirv::Code;
 using spirv::Constants;
 using spirv::header_words;
 using spirv::Instruction;
@@ -23,13 +26,14 @@ constexpr uint64_t most_elements = 1 << 15;  // an instruction has up to 65,535 
 class Lowering {
 public:
     explicit Lowering(std::span<const uint32_t> words)
-        : words_(words), module_(words), constants_(module_), next_id_(words[bound_word]) {}
+        : words_(words), module_(words), constants_(module_), builder_(module_, words[bound_word]) {}
 
     std::vector<uint32_t> run(bool without_unrolling) {
-        made_.assign(words_.begin(), words_.begin() + header_words);
+        Code head;
+        made_ = Code(words_.first(header_words));
         for (size_t offset = header_words; offset < words_.size(); offset += words_[offset] >> 16) {
             const Instruction each(words_.subspan(offset, words_[offset] >> 16));
-            if (each.op() == spv::OpFunction && end_of_globals_ == 0) end_of_globals_ = made_.size();
+            if (each.op() == spv::OpFunction && head.empty()) std::swap(head, made_);
             if (is_remainder(each)) {
                 divided(each);
                 changed_ = true;
@@ -41,19 +45,16 @@ public:
                 changed_ = true;
                 continue;
             }
-            made_.insert(made_.end(), words_.begin() + static_cast<ptrdiff_t>(offset),
-                         words_.begin() + static_cast<ptrdiff_t>(offset + each.size()));
+            made_.copy(each);
             if (without_unrolling && each.op() == spv::OpLoopMerge &&
                 (each[3] & spv::LoopControlUnrollMask)) {
-                made_[made_.size() - each.size() + 3] &= ~uint32_t{spv::LoopControlUnrollMask};
+                auto& words = made_.words();
+                words[words.size() - each.size() + 3] &= ~uint32_t{spv::LoopControlUnrollMask};
                 changed_ = true;
             }
         }
         if (!changed_) return {};
-        made_[bound_word] = next_id_;
-        made_.insert(made_.begin() + static_cast<ptrdiff_t>(end_of_globals_), globals_.begin(),
-                     globals_.end());
-        return std::move(made_);
+        return builder_.joined(head, made_);
     }
 
     static bool is_remainder(const Instruction& each) {
@@ -96,78 +97,53 @@ private:
         const Instruction type = module_.find(to);
         const Instruction other = module_.find(from);
         const auto count = static_cast<uint32_t>(parts(type));
-        std::vector<uint32_t> made;
+        std::vector<uint32_t> made{to, 0};
         for (uint32_t i = 0; i < count; ++i) {
-            const uint32_t extracted = next_id_++;
-            for (const uint32_t word : std::array<uint32_t, 5>{5u << 16 | spv::OpCompositeExtract,
-                                                               part(other, i), extracted, value, i})
-                made_.push_back(word);
+            const uint32_t extracted =
+                builder_.value(made_, spv::OpCompositeExtract, part(other, i), {value, i});
             made.push_back(copied(part(type, i), part(other, i), extracted));
         }
-        if (result == 0) result = next_id_++;
-        for (const uint32_t word : {(count + 3) << 16 | spv::OpCompositeConstruct, to, result})
-            made_.push_back(word);
-        made_.insert(made_.end(), made.begin(), made.end());
-        return result;
-    }
-
-    // Appends an instruction with a result; returns its id, `result` if that is given.
-    static uint32_t append(std::vector<uint32_t>& to, spv::Op op, uint32_t type, uint32_t result,
-                           std::initializer_list<uint32_t> operands) {
-        to.push_back(static_cast<uint32_t>(operands.size() + 3) << 16 | op);
-        to.push_back(type);
-        to.push_back(result);
-        to.insert(to.end(), operands);
-        return result;
+        made[1] = result == 0 ? builder_.id() : result;
+        made_.emit(spv::OpCompositeConstruct, made);
+        return made[1];
     }
 
     // a - a / b * b, which has the sign of a; for OpSMod plus b where that is not the sign of b.
     void divided(const Instruction& each) {
         const uint32_t type = each[1], a = each[3], b = each[4];
-        const auto value = [&](spv::Op op, std::initializer_list<uint32_t> operands, uint32_t result = 0) {
-            return append(made_, op, type, result ? result : next_id_++, operands);
+        const auto value = [&](spv::Op op, std::initializer_list<uint32_t> operands) {
+            return builder_.value(made_, op, type, operands);
         };
         const uint32_t whole = value(spv::OpIMul, {value(spv::OpSDiv, {a, b}), b});
         if (each.op() == spv::OpSRem) {
-            value(spv::OpISub, {a, whole}, each[2]);
+            made_.emit(spv::OpISub, {type, each[2], a, whole});
             return;
         }
         const uint32_t rest = value(spv::OpISub, {a, whole});
         const uint32_t not_zero = value(spv::OpBitwiseOr, {rest, value(spv::OpSNegate, {rest})});  // its sign
         const uint32_t other_sign = value(spv::OpBitwiseAnd, {not_zero, value(spv::OpBitwiseXor, {rest, b})});
         const uint32_t mask = value(spv::OpShiftRightArithmetic, {other_sign, last_bit(type)});
-        value(spv::OpIAdd, {rest, value(spv::OpBitwiseAnd, {mask, b})}, each[2]);
+        made_.emit(spv::OpIAdd, {type, each[2], rest, value(spv::OpBitwiseAnd, {mask, b})});
     }
 
     // The constant of this type of ints, or of vectors of them, that has the number of the highest bit.
     uint32_t last_bit(uint32_t type) {
-        uint32_t& found = last_bits_[type];
-        if (found != 0) return found;
         const Instruction each = module_.at(type, "the type of a remainder");
-        if (each.op() == spv::OpTypeVector) {
-            const uint32_t part = last_bit(each[2]);
-            found = next_id_++;
-            globals_.insert(globals_.end(), {(each[3] + 3) << 16 | spv::OpConstantComposite, type, found});
-            globals_.insert(globals_.end(), each[3], part);
-            return found;
+        if (each.op() != spv::OpTypeVector) return builder_.number(type, each[2], each[2] - 1);
+        uint32_t& found = last_bits_[type];
+        if (found == 0) {
+            const std::vector<uint32_t> parts(each[3], last_bit(each[2]));
+            found = builder_.value(builder_.globals, spv::OpConstantComposite, type, parts);
         }
-        found = next_id_++;
-        const uint32_t bits = each[2];
-        if (bits == 64)
-            append(globals_, spv::OpConstant, type, found, {bits - 1, 0});
-        else
-            append(globals_, spv::OpConstant, type, found, {bits - 1});
         return found;
     }
 
     std::span<const uint32_t> words_;
     Module module_;
     Constants constants_;
-    uint32_t next_id_;
-    std::vector<uint32_t> made_;
-    std::vector<uint32_t> globals_;  // constants, which stand before the first function
-    std::unordered_map<uint32_t, uint32_t> last_bits_;
-    size_t end_of_globals_ = 0;
+    Builder builder_;
+    Code made_;
+    std::unordered_map<uint32_t, uint32_t> last_bits_;  // of vectors, by type
     bool changed_ = false;
 };
 
