@@ -11,6 +11,7 @@ from kompute_py._base.text import told
 from kompute_py._base.types import data_type_of, dtype_text, is_small_float
 from kompute_py._memory.memory import Memory
 from kompute_py._memory.strided import StridedView
+from tests.base import test_dtypes
 
 SCALE = """#version 450
 layout(local_size_x = 1) in;
@@ -112,22 +113,7 @@ def test_a_text_is_itself_or_made():
     assert told("a") == told(lambda: "a") == "a"
 
 
-NAMES = {
-    "bool": "bool",
-    "int8": "char",
-    "uint8": "uchar",
-    "int16": "short",
-    "uint16": "ushort",
-    "int32": "int",
-    "uint32": "uint",
-    "int64": "long",
-    "uint64": "ulong",
-    "float16": "half",
-    "float32": "float",
-    "float64": "double",
-    "complex64": "complex64",
-    "complex128": "complex128",
-}
+NAMES = {**test_dtypes.NAMES, "complex64": "complex64", "complex128": "complex128"}
 DTYPES = [
     *map(np.dtype, "?bBhHiIlLqQefdFDgGSUVOMm"),
     *(np.dtype(each).newbyteorder() for each in ("i2", "f4", "c16")),

@@ -3,6 +3,7 @@
 #include "spirv/builder.hpp"
 #include "spirv/constants.hpp"
 #include "spirv/module.hpp"
+#include "spirv/operands.hpp"
 
 #include <spirv/unified1/GLSL.std.450.h>
 
@@ -129,7 +130,7 @@ std::optional<uint64_t> Clamper::most_built_in(uint32_t pointer) const {
             return std::nullopt;
         return local_size_[0] * local_size_[1] * local_size_[2] - 1;
     }
-    if ((made.op() == spv::OpAccessChain || made.op() == spv::OpInBoundsAccessChain) && made.size() == 5)
+    if (spirv::is_chain(made.op()) && made.size() == 5)
         if (const auto component = constants_.fixed(made[4]))
             return most_of_component(made[3], static_cast<uint32_t>(std::min<uint64_t>(*component, 3)));
     return std::nullopt;

@@ -4,6 +4,7 @@
 #include "spirv/builder.hpp"
 #include "spirv/invocation.hpp"
 #include "spirv/module.hpp"
+#include "spirv/operands.hpp"
 
 #include <algorithm>
 #include <map>
@@ -18,6 +19,7 @@ using spirv::Builder;
 using spirv::Code;
 using spirv::header_words;
 using spirv::Instruction;
+using spirv::is_chain;
 using spirv::Module;
 
 // The facts about a number that a rewritten load needs.
@@ -59,8 +61,6 @@ private:
     throw Error(ErrorKind::unimplemented,
                 "its code passes gl_GlobalInvocationID or gl_WorkGroupID on by pointer");
 }
-
-bool is_chain(uint32_t op) { return op == spv::OpAccessChain || op == spv::OpInBoundsAccessChain; }
 
 void Folder::find_numbers() {
     for (const Instruction global : module_.globals) {

@@ -3,6 +3,7 @@
 #include "spirv/builder.hpp"
 #include "spirv/constants.hpp"
 #include "spirv/module.hpp"
+#include "spirv/operands.hpp"
 
 #include <algorithm>
 #include <initializer_list>
@@ -13,24 +14,17 @@
 namespace kp {
 namespace {
 
+using spirv::atomic_access;
 using spirv::bound_word;
 using spirv::Builder;
 using spirv::Code;
 using spirv::Constants;
 using spirv::header_words;
 using spirv::Instruction;
+using spirv::is_chain;
 using spirv::Module;
 
 constexpr size_t deepest = 16;  // the most access chains upon access chains
-
-constexpr uint32_t atomic_min_ext = 5614;  // OpAtomicFMinEXT, OpAtomicFMaxEXT, OpAtomicFAddEXT
-constexpr uint32_t atomic_max_ext = 5615;
-constexpr uint32_t atomic_add_ext = 6035;
-
-bool is_atomic(uint32_t op) {
-    return (op >= spv::OpAtomicLoad && op <= spv::OpAtomicXor) || op == atomic_min_ext ||
-           op == atomic_max_ext || op == atomic_add_ext;
-}
 
 // An index and its upper bound: a number, or the length of a member of the block that a chain of indices
 // leads to.
@@ -75,7 +69,7 @@ std::vector<Bound> Guard::bounds_of(uint32_t pointer, uint32_t& variable, uint32
     Instruction made = module_.find(pointer);
     for (size_t depth = 0; made.op() != spv::OpVariable; ++depth) {
         if (depth == deepest) return {};
-        if (made.op() == spv::OpAccessChain || made.op() == spv::OpInBoundsAccessChain) {
+        if (is_chain(made.op())) {
             std::vector<uint32_t> outer;
             for (uint32_t i = 4; i < made.size(); ++i) outer.push_back(made[i]);
             indices.insert(indices.begin(), outer.begin(), outer.end());
@@ -207,7 +201,7 @@ void Guard::copy_block(std::span<const Instruction> block) {
         std::vector<Bound> bounds;
         uint32_t variable = 0;
         uint32_t storage = 0;
-        if (cuttable && is_atomic(instruction.op()))
+        if (cuttable && atomic_access(instruction.op()))
             bounds =
                 bounds_of(instruction[instruction.op() == spv::OpAtomicStore ? 1 : 3], variable, storage);
         if (bounds.empty()) {
@@ -227,7 +221,7 @@ void Guard::name_predecessors(std::vector<uint32_t>& body) const {
         if ((body[at] & 0xFFFFu) != spv::OpPhi) continue;
         // An OpPhi that guard() made already names the right blocks: its own parts, or the block's start
         // before the first split.
-        const bool own = body[at + 2] < words_[bound_word] && is_atomic(module_.find(body[at + 2]).op());
+        const bool own = body[at + 2] < words_[bound_word] && atomic_access(module_.find(body[at + 2]).op());
         for (size_t i = at + 4; !own && i < at + (body[at] >> 16); i += 2)
             if (const auto found = last_part_.find(body[i]); found != last_part_.end())
                 body[i] = found->second;
@@ -249,9 +243,7 @@ std::vector<uint32_t> Guard::run() {
             continue;
         }
         block.push_back(instruction);
-        if (op == spv::OpBranch || op == spv::OpBranchConditional || op == spv::OpSwitch ||
-            op == spv::OpReturn || op == spv::OpReturnValue || op == spv::OpKill ||
-            op == spv::OpUnreachable || op == spv::OpTerminateInvocation) {
+        if (spirv::ends_block(op)) {
             copy_block(block);
             block.clear();
         }
@@ -267,7 +259,7 @@ std::vector<uint32_t> guarded_atomics(std::span<const uint32_t> words) {
     const Module module(words);
     for (const spirv::Function& function : module.functions())
         for (const Instruction instruction : function.body)
-            if (is_atomic(instruction.op())) return Guard(words).run();
+            if (atomic_access(instruction.op())) return Guard(words).run();
     return {};
 }
 

@@ -3,6 +3,7 @@
 #include "spirv/builder.hpp"
 #include "spirv/constants.hpp"
 #include "spirv/module.hpp"
+#include "spirv/operands.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -16,6 +17,7 @@ using spirv::bound_word;
 using spirv::Builder;
 using spirv::Code;
 using spirv::Constants;
+using spirv::ends_block;
 using spirv::header_words;
 using spirv::Instruction;
 using spirv::Module;
@@ -57,12 +59,6 @@ bool is_preamble(uint32_t op) {
     }
 }
 
-bool ends_block(uint32_t op) {
-    return op == spv::OpBranch || op == spv::OpBranchConditional || op == spv::OpSwitch ||
-           op == spv::OpReturn || op == spv::OpReturnValue || op == spv::OpKill || op == spv::OpUnreachable ||
-           op == spv::OpTerminateInvocation;
-}
-
 // An access to memory through a pointer.
 struct Access {
     uint32_t pointer = 0;          // position of this operand
@@ -75,9 +71,7 @@ std::optional<Access> access_of(Instruction instruction) {
     if (op == spv::OpLoad) return Access{3, {}, 'r'};
     if (op == spv::OpStore) return Access{1, {2}, 'w'};
     if (op == spv::OpAtomicStore) return Access{1, {2, 3, 4}, 'a'};
-    const bool atomic = (op >= spv::OpAtomicLoad && op <= spv::OpAtomicXor) || op == spv::OpAtomicFAddEXT ||
-                        op == spv::OpAtomicFMinEXT || op == spv::OpAtomicFMaxEXT;
-    if (!atomic) return std::nullopt;
+    if (!spirv::atomic_access(op)) return std::nullopt;
     Access access{3, {}, 'a'};
     for (uint32_t i = 4; i < instruction.size(); ++i) access.values.push_back(i);
     return access;
@@ -440,7 +434,7 @@ bool Instrumenter::is_signed(uint32_t id) const {
 std::optional<Path> Instrumenter::path_of(uint32_t pointer) const {
     Path path;
     Instruction made = module_.find(pointer);
-    while (made.op() == spv::OpAccessChain || made.op() == spv::OpInBoundsAccessChain) {
+    while (spirv::is_chain(made.op())) {
         std::vector<uint32_t> indices;
         for (uint32_t i = 4; i < made.size(); ++i) indices.push_back(made[i]);
         path.indices.insert(path.indices.begin(), indices.begin(), indices.end());

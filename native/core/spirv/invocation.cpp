@@ -107,7 +107,7 @@ private:
     void follow_pointer(uint32_t pointer, const Parts& parts) {
         for (const Instruction user : users_[pointer]) {
             if (is_remark(user) || (user.op() == spv::OpStore && user[1] == pointer)) continue;
-            const bool chain = user.op() == spv::OpAccessChain || user.op() == spv::OpInBoundsAccessChain;
+            const bool chain = spirv::is_chain(user.op());
             const auto index = chain && user.size() == 5 ? constants_.integer(user[4]) : std::nullopt;
             if (user.op() == spv::OpLoad)
                 follow_value(user[2], parts, 0);

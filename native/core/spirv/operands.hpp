@@ -16,6 +16,14 @@ inline bool atomic_access(uint32_t op) {
            op == spv::OpAtomicFMinEXT || op == spv::OpAtomicFMaxEXT;
 }
 
+// Leads from a pointer into what it points to.
+inline bool is_chain(uint32_t op) { return op == spv::OpAccessChain || op == spv::OpInBoundsAccessChain; }
+
+// The last instruction of a block.
+inline bool ends_block(uint32_t op) {
+    return in(op, spv::OpBranch, spv::OpUnreachable) || op == spv::OpTerminateInvocation;
+}
+
 // Each component of the result depends on the same component of the operands.
 inline bool by_component(uint32_t op) {
     return op == spv::OpBitcast || op == spv::OpCopyObject || op == spv::OpCopyLogical ||

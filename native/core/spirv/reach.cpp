@@ -24,6 +24,7 @@ using spirv::Flow;
 using spirv::Function;
 using spirv::in;
 using spirv::Instruction;
+using spirv::is_chain;
 using spirv::Module;
 using spirv::NumericType;
 
@@ -38,8 +39,6 @@ struct Facts {
     Guards guards;
     bool exact = false;
 };
-
-bool is_chain(uint32_t op) { return op == spv::OpAccessChain || op == spv::OpInBoundsAccessChain; }
 
 class Reader {
 public:
