@@ -85,9 +85,9 @@ def _git(*arguments: str) -> str:
 def save(record: Record) -> Path:
     """Keeps the record, and drops the oldest beyond `KEPT`. Returns its file."""
     folder().mkdir(parents=True, exist_ok=True)
-    for old in sorted(folder().glob("instructions-*.json"))[: 1 - KEPT]:
+    for old in sorted(folder().glob("counts-*.json"))[: 1 - KEPT]:
         old.unlink(missing_ok=True)
-    path = folder() / f"instructions-{record.date[:26].replace(':', '')}-{record.commit[:10]}.json"
+    path = folder() / f"counts-{record.date[:26].replace(':', '')}-{record.commit[:10]}.json"
     path.write_text(json.dumps(dataclasses.asdict(record)))
     return path
 
@@ -112,7 +112,7 @@ def find(asked: str, *, before: str = "") -> list[Record]:
     """
     if asked and Path(asked).is_file():
         return [read(Path(asked))]
-    records = [read(path) for path in sorted(folder().glob("instructions-*.json"))]
+    records = [read(path) for path in sorted(folder().glob("counts-*.json"))]
     if not records:
         raise PastError(
             "there are no records. Save one of the commit that you want to compare with: "
