@@ -483,6 +483,13 @@ class Memory(_Memory):
     @property
     def imported(self) -> bool:
         """True if it was made by `import_array`."""
+
+    @property
+    def first_byte(self) -> int:
+        """Tells overlapping memory: its first byte in the process, or a number in memory that is shared by
+        handles; 0 for memory of its own.
+        """
+
     @property
     def identity(self) -> int:
         """A number that no other object has while this one exists."""

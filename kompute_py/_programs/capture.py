@@ -19,7 +19,9 @@ import numpy as np
 
 from .. import _native
 from .._base.errors import FailedPreconditionError, InvalidArgumentError, KomputeError, UnimplementedError
+from .._base.texels import ImageSize, parse_format
 from .._base.text import binary_size
+from .._base.types import MemoryTypes
 from .._base.warn import warn
 from . import content as c
 from .program import Program
@@ -84,6 +86,7 @@ class Capture(Recorder):
 
     def _add(self, run: Mapping[str, Any], tensors: Tensors) -> None:
         parts, looked = run["parts"], set()
+        _require_apart([part[0] for part in parts])
         for (name, _, uses), found in zip(run["operations"], run["recorded"], strict=True):
             for number in [use[0] for use in uses]:
                 if number not in looked:
@@ -103,8 +106,6 @@ class Capture(Recorder):
 
     def range(self, memory: Any, offset: int, nbytes: int) -> c.Range:
         """Bytes of a block."""
-        if not isinstance(memory, _native.Buffer):
-            raise UnimplementedError("it uses an image, whose texels a capture does not hold")
         return c.Range(self._held(memory).number, offset, nbytes)
 
     def shader(self, made_of: tuple[bytes, str, bytes, int, bool], name: str, key: Any) -> int:
@@ -117,7 +118,11 @@ class Capture(Recorder):
         found = self._memories.get(key)
         if found is None:
             begins = np.zeros(memory.nbytes, np.uint8)
-            number = self.own(Made(memory.nbytes, begins)).block
+            kind, image = MemoryTypes(memory.memory_type).name, None
+            if isinstance(memory, _native.Image):
+                dims, arrayed, size, format = memory.shape
+                image = c.ImageForm(dims, arrayed, size, format)
+            number = self.own(Made(memory.nbytes, begins, kind, image)).block
             known = np.zeros(memory.nbytes, np.bool_)
             found = self._memories[key] = _Held(number, begins, np.zeros_like(begins), known, {})
         return found
@@ -137,6 +142,15 @@ class Capture(Recorder):
             known[:] = True
         changed = np.flatnonzero(now != new)
         if not changed.size:
+            return
+        if isinstance(memory, _native.Image):
+            self._grow(len(new))
+            now[:] = new
+            source = self.own(Made(len(new), np.array(new)))
+            whole = (0, 0, 0, 0, *memory.shape[2])
+            ranges = source, c.Range(held.number, 0, len(new))
+            name = f"data of {memory.name or 'an image'}"
+            self._steps.append(c.Step("copy region", name, ranges, regions=((0,) * 8, whole)))
             return
         low = int(changed[0]) // _STEP * _STEP
         high = min(-(-(int(changed[-1]) + 1) // _STEP) * _STEP, end - begin)
@@ -161,6 +175,14 @@ class Capture(Recorder):
         memory, begin, end, data = part
         held = self._held(memory)
         held.now[begin:end] = np.frombuffer(data, np.uint8)
+        if isinstance(memory, _native.Image):
+            dims, arrayed, (width, height, depth, layers), text = memory.shape
+            format = parse_format(text)
+            axes = ImageSize(dims, width, height, depth, layers if arrayed else None).axes
+            shape = axes if format.channels == 1 else (*axes, format.channels)
+            name, dtype = _identifier(memory.name or "image"), np.dtype(format.component)
+            held.outputs[0] = c.Value(name, c.OUTPUT, held.number, 0, shape, dtype.name)
+            return
         for each in tensors.of(memory, begin, end):
             if each.start < 0 or each.end > len(held.now) or each.start == each.end:
                 continue
@@ -169,8 +191,7 @@ class Capture(Recorder):
                 c.dtype_of(dtype.name)
             except InvalidArgumentError:
                 dtype, shape = np.dtype(np.uint8), (each.end - each.start,)
-            name = re.sub(r"\W", "_", tensors.name(each.tensor))
-            name = name if name.isidentifier() and name not in c.OPTIONS else f"_{name}"
+            name = _identifier(tensors.name(each.tensor))
             for start, other in list(held.outputs.items()):
                 if each.overlaps(start, start + c.range_of(other).nbytes):
                     del held.outputs[start]
@@ -194,6 +215,21 @@ class Capture(Recorder):
             self.entries.append(c.Entry("main", None, (recording,), "\n".join(self._lines)))
             part, contents = self.part()
             return Program._made(part, contents, self.files)
+
+
+def _identifier(name: str) -> str:
+    made = re.sub(r"\W", "_", name)
+    return made if made.isidentifier() and made not in c.OPTIONS else f"_{made}"
+
+
+def _require_apart(memories: list[Any]) -> None:
+    """Raises UnimplementedError if a write to one memory changes another: they are blocks of their own."""
+    shared = {m.identity: (m.first_byte, m.first_byte + m.nbytes) for m in memories if m.first_byte}
+    last = 0
+    for first, end in sorted(shared.values()):
+        if first < last:
+            raise UnimplementedError("it uses several tensors over the same shared memory")
+        last = end
 
 
 _captures: dict[str, list[Capture]] = {}

@@ -55,6 +55,8 @@ class Made(NamedTuple):
 
     nbytes: int
     contents: np.ndarray[Any, Any] | None = None
+    memory_type: str = "storage"
+    image: c.ImageForm | None = None
 
 
 class _Root:
@@ -427,7 +429,8 @@ class Recorder:
             places[place.block].append(place)
         spans = []
         for root, found in zip(roots, places, strict=True):
-            if isinstance(root.native, _native.Image) or (root.made and root.made.contents is None):
+            made = root.made
+            if isinstance(root.native, _native.Image) or (made and (made.image or made.contents is None)):
                 spans.append((0, (root.made or root.native).nbytes))
                 continue
             first = min((each.offset for each in found), default=0) // _STEP * _STEP
@@ -445,7 +448,7 @@ class Recorder:
             if data is not None and data.any():
                 data = data.reshape(-1).view(np.uint8)[first:last]
                 name = self._keep(f"block{root.number}", data, contents)
-            return c.Block(last - first, "storage", None, name)
+            return c.Block(last - first, root.made.memory_type, root.made.image, name)
         image = None
         if isinstance(native, _native.Image):
             dims, arrayed, size, format = native.shape

@@ -286,6 +286,7 @@ void bind_memory(py::module_& m) {
         .def_property_readonly(
             "imported",
             [](const Resource& r) { return r.first_byte() != 0 && r.first_byte() < first_shared_key; })
+        .def_property_readonly("first_byte", &Resource::first_byte)
         .def_property_readonly("slow_to_read", &Resource::slow_to_read)
         .def_property_readonly("has_host_copy", &Resource::has_host_copy)
         .def_property_readonly("host_copy_made", &Resource::host_copy_made)

@@ -180,7 +180,7 @@ def test_the_command_line_shows_them(tmp_path, monkeypatch, capsys):
     assert "shader_cache_dir from KOMPUTE_PY_SHADER_CACHE_DIR" in shown and "4.768 MiB" in shown
 
 
-def test_without_a_compiler_sources_come_from_the_cache(tmp_path):
+def test_row_W19_without_a_compiler_sources_come_from_the_cache(tmp_path):
     source = (
         "layout(local_size_x = 1) in; layout(binding = 0) buffer X { float x[]; }; void main() { x[0] = 4; }"
     )

@@ -56,7 +56,7 @@ def arrays():
     return made
 
 
-def test_reads_an_archive_that_was_written_by_hand(mgr):
+def test_row_I80_reads_an_archive_that_was_written_by_hand(mgr):
     values = np.arange(6, dtype=np.float32)
     kept = b"any bytes \xff"
     whole = archive(
@@ -98,7 +98,7 @@ def test_archives_that_follow_each_other_are_one():
     assert [index.read(name).tobytes() for name in ("a", "b")] == [b"abc", b"yz"]
 
 
-def test_what_is_saved_is_laid_out_as_documented():
+def test_row_I77_what_is_saved_is_laid_out_as_documented():
     index = kp.TensorIndex({"w": np.arange(6, dtype=np.float32).reshape(2, 3)})
     index.add_splat("s", 7, (1000, 1000), np.int16)
     index.add("note", np.arange(3, dtype=np.uint8), metadata=b"mine")
@@ -125,7 +125,7 @@ def test_what_is_saved_is_laid_out_as_documented():
 
 
 @pytest.mark.parametrize("memory_type", list(kp.MemoryTypes))
-def test_what_is_saved_is_loaded(mgr, tmp_path, memory_type):
+def test_row_I81_what_is_saved_is_loaded(mgr, tmp_path, memory_type):
     path = tmp_path / "model.irpa"
     wanted = {**arrays(), "half": np.arange(6).astype(ml_dtypes.bfloat16).reshape(2, 3)}
     index = kp.TensorIndex(wanted)
@@ -143,7 +143,7 @@ def test_what_is_saved_is_loaded(mgr, tmp_path, memory_type):
             np.testing.assert_array_equal(found[name].read(), array)
 
 
-def test_a_splat_never_exists_on_the_host(mgr):
+def test_row_I75_a_splat_never_exists_on_the_host(mgr):
     file = io.BytesIO()
     index = kp.TensorIndex()
     index.add_splat("large", 2.5, (1 << 24,))

@@ -10,7 +10,7 @@ import pytest
 import kompute_py as kp
 
 
-def test_tensors_and_views_pass_through(mgr):
+def test_row_I28_tensors_and_views_pass_through(mgr):
     t = mgr.tensor_t(np.arange(6, dtype=np.int32))
     part = t[2:4]
     assert mgr.as_tensor(t) is t and mgr.as_tensor(part) is part

@@ -123,7 +123,7 @@ def test_other_arguments_follow_at_once(mgr, pipeline):
     np.testing.assert_allclose(out.read(), EXPECTED + 4 * X, rtol=1e-6)
 
 
-def test_donated_inputs_are_ended(mgr, pipeline):
+def test_row_P49_donated_inputs_are_ended(mgr, pipeline):
     program = pipeline.on(mgr)
     given, out = mgr.tensor(X), mgr.zeros(8)
     program.run(given, out=out)
@@ -244,7 +244,7 @@ def test_functions_of_several_shapes(mgr, tmp_path):
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )
-def test_functions_compute_the_same_as_programs(mgr, tmp_path, function, args):
+def test_row_W46_functions_compute_the_same_as_programs(mgr, tmp_path, function, args):
     with mgr.current():
         expected = function(*args)
         program = again(kp.Program.record(function, *args), tmp_path)
@@ -374,7 +374,7 @@ def test_parts_of_large_tensors_bring_their_bytes_alone(mgr, tmp_path):
     assert (tmp_path / "program.kpp").stat().st_size < 4096
 
 
-def test_steps_of_the_host_are_given_again(mgr, tmp_path):
+def test_row_I71_steps_of_the_host_are_given_again(mgr, tmp_path):
     x, y = mgr.zeros(8), mgr.zeros(8)
 
     def negate() -> None:
@@ -410,7 +410,7 @@ def test_steps_of_the_host_are_given_again(mgr, tmp_path):
         kp.Program.record(undeclared)
 
 
-def test_modules(mgr, pipeline, tmp_path):
+def test_row_I62_modules(mgr, pipeline, tmp_path):
     both = kp.Program({"first": pipeline, "deep.second": kp.Program({"inner": pipeline})})
     loaded = again(both, tmp_path).on(mgr)
     assert loaded.exports == ("first.run", "deep.second.inner.run")
@@ -436,7 +436,7 @@ def test_modules(mgr, pipeline, tmp_path):
         kp.Program({"a": 1})
 
 
-def test_entry_points_of_a_module(mgr, tmp_path):
+def test_row_S34_entry_points_of_a_module(mgr, tmp_path):
     text = """
     OpCapability Shader
     OpMemoryModel Logical GLSL450
@@ -491,7 +491,7 @@ def test_programs_pickle_by_content(mgr, pipeline):
     np.testing.assert_array_equal(copy.on(mgr).run(X), EXPECTED)
 
 
-def test_several_managers_have_memory_of_their_own(mgr, pipeline, tmp_path):
+def test_row_P50_several_managers_have_memory_of_their_own(mgr, pipeline, tmp_path):
     program = again(pipeline, tmp_path)
     with kp.Manager() as other:
         for each in (mgr, other):
@@ -644,7 +644,7 @@ def expected(number):
 # -- calls in flight -----------------------------------------------------------------------------------------
 
 
-def test_row_P49_several_calls_are_in_flight_with_results_of_their_own(mgr, pipeline):
+def test_several_calls_are_in_flight_with_results_of_their_own(mgr, pipeline):
     entry = pipeline.on(mgr).run
     given, outs = [mgr.tensor(X + number) for number in range(40)], [mgr.zeros(8) for _ in range(40)]
     fences = [entry.submit(x, out=out) for x, out in zip(given, outs, strict=True)]

@@ -22,6 +22,13 @@ void ValueCopies::record(const DeviceContext& device, VkCommandBuffer commands, 
     };
     wait();
     for (auto part = first; part != last; ++part) {
+        if (part->image != VK_NULL_HANDLE) {
+            VkBufferImageCopy texels = part->texels;
+            texels.bufferOffset += copies.offset();
+            vk.vkCmdCopyImageToBuffer(commands, part->image, VK_IMAGE_LAYOUT_GENERAL, copies.block_buffer(),
+                                      1, &texels);
+            continue;
+        }
         const VkBufferCopy region{part->begin, copies.offset() + part->at, part->end - part->begin};
         vk.vkCmdCopyBuffer(commands, part->buffer, copies.block_buffer(), 1, &region);
     }

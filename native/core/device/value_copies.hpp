@@ -21,7 +21,9 @@ struct ValueCopies {
     struct Part {
         std::shared_ptr<Member> memory;
         VkBuffer buffer = VK_NULL_HANDLE;
-        uint64_t begin = 0;  // bytes of the memory
+        VkImage image = VK_NULL_HANDLE;  // instead of a buffer: all of it
+        VkBufferImageCopy texels{};      // ... to `at`
+        uint64_t begin = 0;              // bytes of the memory
         uint64_t end = 0;
         uint64_t at = 0;        // where the copy begins
         uint32_t position = 0;  // it is copied before the operation of this number

@@ -2,6 +2,7 @@
 
 #include "record/access.hpp"
 #include "resource/buffer.hpp"
+#include "resource/image.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -19,7 +20,7 @@ public:
 
 private:
     struct Range {
-        Buffer* buffer;
+        Resource* resource;
         uint64_t begin;
         uint64_t end;
         bool reads;
@@ -32,15 +33,17 @@ private:
         for (uint32_t i = command.first; i < command.first + command.count; ++i) {
             const Use& use = plan.uses()[i];
             plan.each_used(use, [&](Resource& resource, uint64_t begin, uint64_t end) {
-                if (resource.kind() != ObjectKind::buffer) return;
-                auto& buffer = static_cast<Buffer&>(resource);
+                if (resource.kind() == ObjectKind::image) {
+                    begin = 0;
+                    end = resource.nbytes();
+                }
                 const auto same = std::ranges::find_if(ranges, [&](const Range& each) {
-                    return each.buffer == &buffer && each.begin == begin && each.end == end;
+                    return each.resource == &resource && each.begin == begin && each.end == end;
                 });
                 if (same == ranges.end())
-                    ranges.push_back({&buffer, begin, end, reads(use.kind), writes(use.kind)});
+                    ranges.push_back({&resource, begin, end, reads(use.kind), writes(use.kind)});
                 else
-                    *same = {&buffer, begin, end, same->reads || reads(use.kind),
+                    *same = {&resource, begin, end, same->reads || reads(use.kind),
                              same->writes || writes(use.kind)};
             });
         }
@@ -53,7 +56,7 @@ private:
             if (range.writes)
                 std::erase_if(known_, [&](uint32_t number) {
                     const auto& part = values.parts[number];
-                    return part.memory.get() == range.buffer && part.begin < range.end &&
+                    return part.memory.get() == range.resource && part.begin < range.end &&
                            range.begin < part.end;
                 });
         for (size_t i = 0; i < ranges.size(); ++i)
@@ -65,14 +68,25 @@ private:
     uint32_t known(const Range& range, uint32_t position) {
         const auto found = std::ranges::find_if(known_, [&](uint32_t number) {
             const auto& part = values.parts[number];
-            return part.memory.get() == range.buffer && part.begin == range.begin && part.end == range.end;
+            return part.memory.get() == range.resource && part.begin == range.begin && part.end == range.end;
         });
         return found != known_.end() ? *found : copy(range, position);
     }
 
     uint32_t copy(const Range& range, uint32_t position) {
-        values.parts.push_back({range.buffer->shared_from_this(), range.buffer->handle(), range.begin,
-                                range.end, values.size, position});
+        ValueCopies::Part part{.memory = range.resource->shared_from_this(),
+                               .begin = range.begin,
+                               .end = range.end,
+                               .at = values.size,
+                               .position = position};
+        if (range.resource->kind() == ObjectKind::image) {
+            const auto& image = static_cast<const Image&>(*range.resource);
+            part.image = image.handle();
+            part.texels = image.whole(values.size);
+        } else {
+            part.buffer = static_cast<const Buffer&>(*range.resource).handle();
+        }
+        values.parts.push_back(std::move(part));
         values.size += (range.end - range.begin + 15) & ~uint64_t{15};
         known_.push_back(static_cast<uint32_t>(values.parts.size() - 1));
         return known_.back();

@@ -9,7 +9,7 @@
 
 namespace kp {
 
-// Of buffers; images, and memory that an operation does not declare, are left out. Under the graph mutex.
+// Memory that an operation does not declare is left out. Under the graph mutex.
 // Throws Error(out_of_memory) if there is no memory for the copies.
 [[nodiscard]] std::shared_ptr<const ValueCopies> plan_values(const StreamPlan& plan, MemoryAllocator& memory);
 
