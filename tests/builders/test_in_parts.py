@@ -9,7 +9,9 @@ import pytest
 
 import kompute_py as kp
 from kompute_py._builders import walks
-from tests.support.sampling import spread
+from tests.support.sampling import sampled, spread
+
+pytestmark = pytest.mark.sampled
 
 
 @pytest.fixture(autouse=True)
@@ -20,10 +22,12 @@ def default(mgr, monkeypatch):
         yield
 
 
-@pytest.fixture(params=["arrays", "tensors"])
+@pytest.fixture(params=sampled(None, ["arrays", "tensors"]))
 def placed(request, mgr):
-    """Arguments as they are, or as tensors."""
-    return mgr.tensor_t if request.param == "tensors" else np.asarray
+    """Arguments as they are, or as tensors; in the sample by turns."""
+    ways = {"arrays": [np.asarray], "tensors": [mgr.tensor_t]}
+    turns = itertools.cycle(ways.get(getattr(request, "param", None), [mgr.tensor_t, np.asarray]))
+    return lambda array: next(turns)(array)
 
 
 def check(got, expected, **error):
@@ -35,7 +39,6 @@ def check(got, expected, **error):
         np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.sampled
 def test_reductions(placed):
     rng = np.random.default_rng(0)
     x = rng.normal(size=50_003).astype(np.float32)
@@ -78,7 +81,6 @@ def test_counts(placed):
         kp.ops.int_counts(placed(x), 90_000)
 
 
-@pytest.mark.sampled
 def test_norms(placed):
     x = np.random.default_rng(5).normal(size=(161, 133)).astype(np.float32)
     z = x + 1j * x[::-1]
@@ -104,7 +106,6 @@ def test_scans_and_conversions(placed):
     check(kp.ops.round(placed(x / np.float32(4)), 1), np.round(x / np.float32(4), 1), atol=1e-6)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float32", "bool"])
 def test_places(placed, dtype):
     """The first of equal values, in whichever part; the first NaN if there is one."""
@@ -124,7 +125,6 @@ def test_places(placed, dtype):
     check(out, np.argmax(x, 0))
 
 
-@pytest.mark.sampled
 def test_deviations(placed):
     rng = np.random.default_rng(3)
     x = rng.normal(5, 2, (161, 133)).astype(np.float32)

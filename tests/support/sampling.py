@@ -17,9 +17,8 @@ Samples leave out repetitions, never a kind of case; `./dev whole` runs what the
   for many cases of one kind, as are the programs of the gallery.
 - Other tests with the mark `sampled` say how much they take: `sampled`, `spread`, `examples`.
 
-A case may cost a second of processor time in the suite, which has seven hundred in all. What costs more takes
-a sample. A test that needs a process of its own takes it from `tests.support.child`, in which Python has
-started and imported already.
+A case may cost a second of processor time in the suite; what costs more takes a sample. A test that needs a
+process of its own takes it from `tests.support.child`, in which Python has started and imported already.
 
 `./dev test FILE` is not the suite: all cases run, on one driver.
 """
