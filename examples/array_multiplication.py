@@ -37,7 +37,7 @@ void main() {
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--device", help="a part of the device's name")
     parser.add_argument("--size", type=int, default=1000, help="elements of each tensor")
     options = parser.parse_args(argv)

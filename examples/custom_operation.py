@@ -74,8 +74,7 @@ class UpdateBuffer(kp.OpBase):
     def __init__(self, tensor: kp.Tensor, data: np.ndarray) -> None:
         self.tensor = tensor
         self.data = data.tobytes()
-        self.reads: list[kp.Memory] = []
-        self.writes = [tensor]
+        self.reads, self.writes = [], [tensor]
 
     def record(self, cmd: kp.CommandRecorder) -> None:
         """The command itself; the sequence calls it when it builds its command buffer."""
@@ -111,7 +110,7 @@ class DispatchIndirect(kp.OpBase):
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--device", help="a part of the device's name")
     parser.add_argument("--size", type=int, default=100_000, help="how many values")
     parser.add_argument("--threshold", type=float, default=0.75)
@@ -121,7 +120,7 @@ def main(argv: list[str] | None = None) -> int:
     start = np.zeros(1, [("groups", np.uint32, 3), ("count", np.uint32), ("threshold", np.float32)])
     start["groups"] = (0, 1, 1)
     start["threshold"] = options.threshold
-    wrong = False
+    wrong, count, groups = False, 0, 0
     with kp.Manager(options.device) as mgr:
         print(f"{mgr!r}")
         state = mgr.tensor_t(start)

@@ -131,11 +131,12 @@ def _measure_device(pipeline: PhotoPipeline) -> tuple[list[float], list[dict[str
 def _measure_reference(pixels: Any, settings: Settings) -> tuple[Any, list[dict[str, float]]]:
     runs: list[dict[str, float]] = []
     spent = 0.0
-    while not runs or (len(runs) < _MOST_REFERENCE_RUNS and spent < _MEASURE_SECONDS):
+    while True:
         run = run_reference(pixels, settings)
         runs.append(run.seconds)
         spent += sum(run.seconds.values())
-    return run, runs
+        if len(runs) >= _MOST_REFERENCE_RUNS or spent >= _MEASURE_SECONDS:
+            return run, runs
 
 
 def _medians(runs: list[dict[str, float]]) -> dict[str, float]:

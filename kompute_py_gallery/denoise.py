@@ -64,7 +64,7 @@ def by_numpy(picture: np.ndarray) -> np.ndarray:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=300, help="rows of the photograph; any number")
     parser.add_argument("--out", type=Path, default=Path("kompute-demo/denoise.png"))
     options = parser.parse_args(argv)

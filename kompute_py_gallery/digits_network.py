@@ -8,6 +8,7 @@ same weights.
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -76,13 +77,15 @@ def one_epoch(mgr: kp.Manager, x: kp.Tensor, wanted: kp.Tensor, w1: kp.Tensor, w
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=1408, help="digits to learn from, a multiple of 64")
     parser.add_argument("--out", type=Path, default=Path("kompute-demo/digits_network.png"))
     options = parser.parse_args(argv)
-    digits, rng = load_digits(), np.random.default_rng(4)
+    digits: Any = load_digits()
+    rng = np.random.default_rng(4)
     pixels = np.column_stack([digits.data / 16, np.ones(len(digits.data))])  # the ones make the bias
-    x, new, y, labels = train_test_split(pixels, digits.target, train_size=options.size, random_state=0)
+    split = train_test_split(pixels, digits.target, train_size=options.size, random_state=0)
+    x, new, y, labels = map(np.asarray, split)
     w1, w2, wanted = rng.normal(0, 0.2, (65, UNITS)), rng.normal(0, 0.2, (UNITS, 10)), np.eye(10)[y]
     with kp.Manager() as mgr:
         tensors = [mgr.tensor(each) for each in (x, wanted, w1, w2)]

@@ -9,6 +9,7 @@ must not read more than a point better.
 import argparse
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -73,15 +74,14 @@ def train(x: np.ndarray, y: np.ndarray, epochs: int) -> list[np.ndarray]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=1408, help="digits to learn from, a multiple of 64")
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--out", type=Path, default=Path("kompute-demo/digits_operations.png"))
     options = parser.parse_args(argv)
-    digits = load_digits()
-    x, new, y, labels = train_test_split(
-        digits.data / 16, digits.target, train_size=options.size, random_state=0
-    )
+    digits: Any = load_digits()
+    split = train_test_split(digits.data / 16, digits.target, train_size=options.size, random_state=0)
+    x, new, y, labels = map(np.asarray, split)
     w1, b1, w2, b2 = train(x, y, options.epochs)
     read = (np.maximum(new @ w1 + b1, 0) @ w2 + b2).argmax(1)
     same = {"batch_size": BATCH, "learning_rate_init": RATE, "alpha": 0, "max_iter": options.epochs, "tol": 0}

@@ -58,11 +58,11 @@ def exact(plate: np.ndarray, steps: int) -> np.ndarray:
     """The plate after `steps` steps, from its waves."""
     falls = [np.sin(np.pi * np.arange(1, n + 1) / (2 * n + 2)) ** 2 for n in plate.shape]
     factor = 1 - 4 * RATE * (falls[0][:, np.newaxis] + falls[1])
-    return idstn(dstn(plate, type=1) * factor**steps, type=1)
+    return np.asarray(idstn(np.asarray(dstn(plate, type=1)) * factor**steps, type=1))
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=160, help="rows of the plate")
     parser.add_argument("--out", type=Path, default=Path("kompute-demo/heat.png"))
     options = parser.parse_args(argv)

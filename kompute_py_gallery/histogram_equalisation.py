@@ -89,7 +89,7 @@ def equalise(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=320, help="rows of the picture")
     parser.add_argument("--out", type=Path, default=Path("kompute-demo/histogram_equalisation.png"))
     options = parser.parse_args(argv)

@@ -8,6 +8,7 @@ same start, must find the same colours.
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -79,7 +80,7 @@ def cluster(pixels: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=200, help="rows of the photograph")
     parser.add_argument("--out", type=Path, default=Path("kompute-demo/kmeans.png"))
     options = parser.parse_args(argv)
@@ -88,9 +89,8 @@ def main(argv: list[str] | None = None) -> int:
     start = pixels[np.random.default_rng(0).choice(len(pixels), COLORS, replace=False)].astype(np.float32)
     colors, nearest, steps = cluster(pixels, start)
 
-    reference = KMeans(COLORS, init=start[:, :3], n_init=1, max_iter=300, tol=0).fit(
-        pixels[:, :3].astype(float)
-    )
+    same: dict[str, Any] = {"init": start[:, :3], "n_init": 1, "max_iter": 300, "tol": 0}
+    reference = KMeans(COLORS, **same).fit(pixels[:, :3].astype(float))
     error = np.abs(colors - reference.cluster_centers_).max()
     right = error < 0.5
     print(f"{len(pixels)} pixels, {steps} steps; largest difference to scikit-learn {error:.2g} of 255")

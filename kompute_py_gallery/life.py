@@ -61,7 +61,7 @@ def play_in_numpy(world: np.ndarray, fade: int, generations: int) -> np.ndarray:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=160, help="rows of the world")
     parser.add_argument("--out", type=Path, default=Path("kompute-demo/life.png"))
     options = parser.parse_args(argv)

@@ -8,6 +8,7 @@ optimum: the weights must agree.
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -69,8 +70,9 @@ def train(samples: np.ndarray, labels: np.ndarray, penalty: float) -> tuple[np.n
         x, y, weights = mgr.tensor(samples), mgr.tensor(labels), mgr.zeros(samples.shape[1] + 1)
         errors, losses = mgr.empty(len(labels), memory_type="storage"), mgr.empty(len(labels))
         error = mgr.kernel(ERROR).bind(x, y, weights, errors, losses)
-        descend = mgr.kernel(DESCEND)
-        descend = descend.bind(x, errors, weights, groups=weights.size(), rate=0.5, penalty=penalty)
+        descend = mgr.kernel(DESCEND).bind(
+            x, errors, weights, groups=weights.size(), rate=0.5, penalty=penalty
+        )
         steps = mgr.sequence().record(*[error, descend] * 10, error, kp.OpSyncLocal([weights, losses]))
         history = [np.inf]
         while len(history) < 100:
@@ -82,13 +84,14 @@ def train(samples: np.ndarray, labels: np.ndarray, penalty: float) -> tuple[np.n
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=426, help="samples to learn from")
     parser.add_argument("--out", type=Path, default=Path("kompute-demo/logistic_regression.png"))
     options = parser.parse_args(argv)
-    data = load_breast_cancer()
+    data: Any = load_breast_cancer()
     samples = StandardScaler().fit_transform(data.data)
-    x, new, y, kinds = train_test_split(samples, data.target, train_size=options.size, random_state=0)
+    split = train_test_split(samples, data.target, train_size=options.size, random_state=0)
+    x, new, y, kinds = map(np.asarray, split)
     weights, history = train(x, y, 1 / (STRENGTH * len(y)))
 
     chance = 1 / (1 + np.exp(-new @ weights[1:] - weights[0]))

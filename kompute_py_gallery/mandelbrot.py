@@ -51,14 +51,14 @@ def steps_in_numpy(c: np.ndarray, most: int) -> np.ndarray:
     """How many steps each point takes to escape."""
     z, steps = np.zeros_like(c), np.zeros(c.shape, np.uint32)
     for _ in range(most):
-        inside = z.real**2 + z.imag**2 < 256.0
+        inside = np.real(z) ** 2 + np.imag(z) ** 2 < 256.0
         z[inside] = z[inside] ** 2 + c[inside]
         steps += inside
     return steps
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=240, help="rows of the picture")
     parser.add_argument("--most", type=int, default=1000, help="steps after which a point counts as inside")
     parser.add_argument("--out", type=Path, default=Path("kompute-demo/mandelbrot.png"))
@@ -68,11 +68,11 @@ def main(argv: list[str] | None = None) -> int:
     corner = CENTER[0] - 0.5 * width * pixel, CENTER[1] + 0.5 * height * pixel
 
     with kp.Manager() as mgr:
-        picture, steps = mgr.empty((height, width, 4), np.uint8), mgr.empty((height, width), np.uint32)
+        drawn, counted = mgr.empty((height, width, 4), np.uint8), mgr.empty((height, width), np.uint32)
         view = {"width": width, "height": height, "corner": corner, "pixel": pixel}
         draw = mgr.kernel(DRAW).specialize(MOST=options.most)
-        draw(picture.view(np.uint32), steps, grid=(width, height), **view)
-        picture, steps = picture.read(), steps.read()
+        draw(drawn.view(np.uint32), counted, grid=(width, height), **view)
+        picture, steps = drawn.read(), counted.read()
 
     x, y = np.arange(0, width, 5), np.arange(0, height, 5)[:, np.newaxis]
     points = corner[0] + pixel * x + 1j * (corner[1] - pixel * y)

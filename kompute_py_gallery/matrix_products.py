@@ -91,7 +91,7 @@ def products(left: np.ndarray, right: np.ndarray, tile: int) -> Iterator[tuple[s
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=256, help="rows and columns, a multiple of 4")
     parser.add_argument("--tile", type=int, default=16, help="side of the tiles")
     parser.add_argument("--out", type=Path, default=Path("kompute-demo/matrix_products.png"))

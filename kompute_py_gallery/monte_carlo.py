@@ -52,7 +52,7 @@ def black_scholes() -> float:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=20_000, help="paths in a round")
     parser.add_argument("--rounds", type=int, default=64)
     parser.add_argument("--out", type=Path, default=Path("kompute-demo/monte_carlo.png"))

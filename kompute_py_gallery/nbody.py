@@ -7,6 +7,7 @@ then the next 64. Eight steps are recorded once and evaluated for each frame. En
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -76,7 +77,7 @@ def totals(stars: np.ndarray, velocities: np.ndarray) -> np.ndarray:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=240, help="rows of the picture")
     parser.add_argument("--out", type=Path, default=Path("kompute-demo/nbody.png"))
     options = parser.parse_args(argv)
@@ -89,7 +90,11 @@ def main(argv: list[str] | None = None) -> int:
     print(f"energy {before[0]:.4f} before and {after[0]:.4f} after: {'right' if right else 'WRONG'}")
 
     paths, fade = np.stack([x for x, _ in frames]), np.repeat(0.85 ** np.arange(80)[::-1], count)
-    bins = {"bins": (size, size * 3 // 2), "range": [(-1.6, 1.6), (-2.4, 2.4)], "weights": fade}
+    bins: dict[str, Any] = {
+        "bins": (size, size * 3 // 2),
+        "range": [(-1.6, 1.6), (-2.4, 2.4)],
+        "weights": fade,
+    }
     light = [
         np.histogram2d(x[..., 1].ravel(), x[..., 0].ravel(), **bins)[0] for x in np.split(paths, 2, axis=1)
     ]

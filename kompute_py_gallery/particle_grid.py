@@ -2,7 +2,7 @@
 
 Each particle has the number of its cell as key. A radix sort (`kp.ops.sort_by_key`) puts the particles of a
 cell side by side, `kp.ops.searchsorted` finds where each cell begins, and a kernel of one's own visits only
-the nine cells around. A step is recorded once. SciPy's cKDTree must find the same forces, and in the end the
+the nine cells around. A step is recorded once. SciPy's KDTree must find the same forces, and in the end the
 particles must keep their distance.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 import kompute_py as kp
 
@@ -68,7 +68,7 @@ def record_step(mgr: kp.Manager, places: kp.Tensor, cells: int) -> kp.Sequence:
 
 def by_scipy(places: np.ndarray, cells: int) -> np.ndarray:
     """The places after a step."""
-    pairs = cKDTree(places).query_pairs(1 / cells, output_type="ndarray")
+    pairs = KDTree(places).query_pairs(1 / cells, output_type="ndarray")
     away = places[pairs[:, 0]] - places[pairs[:, 1]]
     distance = np.linalg.norm(away, axis=1, keepdims=True)
     push = away / distance * (1 - distance * cells)
@@ -80,12 +80,12 @@ def by_scipy(places: np.ndarray, cells: int) -> np.ndarray:
 
 def spacing(places: np.ndarray) -> float:
     """The mean distance to the nearest neighbour, over that of a square grid."""
-    distances, _ = cKDTree(places).query(places, 2)
+    distances, _ = KDTree(places).query(places, 2)
     return distances[:, 1].mean() * np.sqrt(len(places))
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=4000, help="particles")
     parser.add_argument("--steps", type=int, default=120)
     parser.add_argument("--out", type=Path, default=Path("kompute-demo/particle_grid.png"))

@@ -92,7 +92,7 @@ def render(balls: list, size: int, passes: int, **sky: tuple) -> np.ndarray:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=120, help="rows of the picture")
     parser.add_argument("--passes", type=int, default=8, help="of eight paths for each pixel")
     parser.add_argument("--out", type=Path, default=Path("kompute-demo/path_tracer.png"))

@@ -7,6 +7,7 @@ operations from `kp.ops`, repeated in one submission. scikit-learn's PCA and KMe
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -63,26 +64,27 @@ def groups(mgr: kp.Manager, points: kp.Tensor, start: np.ndarray) -> tuple[np.nd
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=178, help="how many of the wines")
     parser.add_argument("--out", type=Path, default=Path("kompute-demo/principal_axes.png"))
     options = parser.parse_args(argv)
-    wines = load_wine()
+    wines: Any = load_wine()
     some = np.random.default_rng(1).permutation(len(wines.data))[: options.size]
     data = wines.data[some]
     with kp.Manager() as mgr, mgr:
         raw = mgr.tensor(data)
         x = SCALE(raw, kp.ops.mean(raw, axis=0), kp.ops.std(raw, axis=0))
-        axes = principal_axes(mgr, x)
-        points = kp.ops.matmul(x, axes, transpose_b=True)
-        start = points.read()[:GROUPS]
-        centres, found = groups(mgr, points, start)
-        axes, points = axes.read(), points.read()
+        found_axes = principal_axes(mgr, x)
+        turned = kp.ops.matmul(x, found_axes, transpose_b=True)
+        axes, points = found_axes.read(), turned.read()
+        start = points[:GROUPS]
+        centres, found = groups(mgr, turned, start)
 
     scaled = (data - data.mean(0)) / data.std(0)
     reference = PCA(2).fit(scaled).components_
     angle = 1 - np.abs((axes * reference).sum(1)).min()  # an axis may point either way
-    theirs = KMeans(GROUPS, init=start, n_init=1, max_iter=30, tol=0).fit(points)
+    same: dict[str, Any] = {"init": start, "n_init": 1, "max_iter": 30, "tol": 0}
+    theirs = KMeans(GROUPS, **same).fit(points)
     error = np.abs(centres - theirs.cluster_centers_).max()
     right = angle < 1e-4 and error < 1e-3 and (found == theirs.labels_).mean() > 0.99
     print(f"{len(data)} wines; axes off by {angle:.1e}, centres by {error:.1e} from scikit-learn")
@@ -93,8 +95,12 @@ def main(argv: list[str] | None = None) -> int:
     for kind, mark in zip(range(3), "os^", strict=True):
         of = wines.target[some] == kind
         colors = [f"C{each}" for each in found[of]]
-        plot.scatter(*points[of].T, c=colors, marker=mark, alpha=0.7, label=wines.target_names[kind])
-    plot.scatter(*centres.T, c="black", marker="+", s=200, label="centres of the groups (colours)")
+        plot.scatter(
+            points[of, 0], points[of, 1], c=colors, marker=mark, alpha=0.7, label=wines.target_names[kind]
+        )
+    plot.scatter(
+        centres[:, 0], centres[:, 1], c="black", marker="+", s=200, label="centres of the groups (colours)"
+    )
     plot.legend()
     options.out.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(options.out, dpi=100)

@@ -84,7 +84,7 @@ def scene(p: np.ndarray) -> np.ndarray:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=240, help="rows of the picture")
     parser.add_argument("--out", type=Path, default=Path("kompute-demo/raymarch.png"))
     options = parser.parse_args(argv)

@@ -68,7 +68,7 @@ def simulate_in_numpy(amounts: np.ndarray, steps: int) -> np.ndarray:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=96, help="rows of the image")
     parser.add_argument("--steps", type=int, default=4000, help="of the simulation")
     parser.add_argument("--out", type=Path, default=Path("kompute-demo/reaction_diffusion.png"))
@@ -83,7 +83,7 @@ def main(argv: list[str] | None = None) -> int:
     right = bool(error < 1e-4) and late[..., 1].std() > 0.02
     print(f"largest difference to NumPy after 100 steps {error:.1e}: {'right' if right else 'WRONG'}")
 
-    v = zoom(late[..., 1], 3, mode="grid-wrap")
+    v = np.asarray(zoom(late[..., 1], 3, mode="grid-wrap"))
     shaded = LightSource(315, 50).shade(
         v, colormaps["YlGnBu_r"], vert_exag=2 * options.size, blend_mode="soft"
     )

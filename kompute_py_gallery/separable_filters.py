@@ -58,7 +58,7 @@ void main() {
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("image", nargs="?", type=Path, help="a photograph (default: scikit-image's cat)")
     parser.add_argument("--size", type=int, default=300, help="rows of the photograph")
     parser.add_argument("--out", type=Path, default=Path("kompute-demo/separable_filters.png"))

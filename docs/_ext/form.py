@@ -75,20 +75,46 @@ def lay_out(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: 
         lines[:] = in_form(lines)
 
 
-_ORDER = ("parameters", "returns", "return type", "yields", "raises")
+_ORDER = {"param": 0, "type": 0, "returns": 1, "return": 1, "rtype": 1, "yields": 1, "raises": 2}
+"""The kinds of fields, which Sphinx makes lists of afterwards, by their place; the facts come last."""
+_WORDS = {
+    "Tensor": "Tensor | ndarray",
+    "Tensor?": "Tensor | ndarray | None",
+    "Tensor[]": "list[Tensor | ndarray]",
+    "Tensor|Scalar": "Tensor | ndarray | number",
+    "Tensor|Scalar?": "Tensor | ndarray | number | None",
+    "dtype": "DTypeLike",
+    "dtype?": "DTypeLike | None",
+    "int[]": "list[int]",
+    "int[]?": "int | list[int] | None",
+    "float[]": "float | list[float]",
+}
+"""The types of a function's parameters as Python has them."""
+
+
+def place_of(field: str) -> int:
+    """The place of a field in its entry: parameters, results, errors, facts."""
+    return _ORDER.get(field.split()[0], 3)
+
+
+def in_words(field: str, text: str, of_ops: bool) -> str:
+    """A text in a field without private names; the type of a parameter of `kp.ops` in Python's words."""
+    return _WORDS.get(text, readable(text)) if of_ops and field.startswith("type ") else readable(text)
 
 
 def sort_fields(app: Sphinx, domain: str, kind: str, content: Any) -> None:
     """Sorts the fields of an entry, when autodoc has added the types, and removes private names from them."""
     from docutils import nodes
 
-    place = {name: at for at, name in enumerate(_ORDER)}
+    of_ops = content.parent[0].get("module") == "kompute_py.ops"
     for fields in content.findall(nodes.field_list):
         if fields.parent is content:
-            fields[:] = sorted(fields, key=lambda each: place.get(each[0].astext().lower(), len(_ORDER)))
-            for text in list(fields.findall(nodes.Text)):
-                if text != readable(text):
-                    text.parent.replace(text, nodes.Text(readable(text)))
+            fields[:] = sorted(fields, key=lambda each: place_of(each[0].astext()))
+            for field in fields:
+                for text in list(field[1].findall(nodes.Text)):
+                    words = in_words(field[0].astext(), text, of_ops)
+                    if text != words:
+                        text.parent.replace(text, nodes.Text(words))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Set
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -46,6 +46,7 @@ from .specializations import Specializations
 from .version import Version
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar as _WithDefault
     from typing_extensions import Unpack
 
     from .._base.annotations import KernelOptions, ShaderSource, TextLanguage
@@ -54,6 +55,12 @@ if TYPE_CHECKING:
     from .._shaders.statistics import ShaderStatistics
     from .._sync.semaphore import Semaphore, Waitable
     from .reload import Reloader
+
+# What calls give, as in Kernel[kp.Tensor]. Without it, checkers of types take Any: the shader alone knows.
+if TYPE_CHECKING:
+    Results = _WithDefault("Results", default=Any, covariant=True)
+else:
+    Results = TypeVar("Results")
 
 _NOTHING: tuple[()] = ()
 _Out = TypeVar("_Out", bound="np.ndarray[Any, Any]")
@@ -78,7 +85,7 @@ def _together(constants: Mapping[Any, Any], named: Mapping[str, Any]) -> Mapping
     return {**constants, **named}
 
 
-class Kernel:
+class Kernel(Generic[Results]):
     """A compute shader to be called like a function. Made by ``mgr.kernel(source)``.
 
     >>> scale = mgr.kernel('''
@@ -151,6 +158,10 @@ class Kernel:
     reads give zeros and writes do nothing, as the device promises with its feature robustBufferAccess2.
 
     One kernel can be called from several threads; the calls run one after the other.
+
+    **Types.** Checkers of types cannot read the shader. ``blur: kp.Kernel[kp.Tensor] = mgr.kernel(source)``
+    tells them, and editors, what its calls give: an array, a Tensor, a tuple of them, or None. Without it a
+    call gives Any, but for ``out=``.
 
     **Files.** A kernel made with ``watch=True`` looks at its file, and at all that this includes, whenever it
     is called or a sequence that holds one of its operations is evaluated (about a microsecond for each file),
@@ -254,7 +265,7 @@ class Kernel:
     @overload
     def __call__(self, /, *args: Any, out: _Out, **keywords: Any) -> _Out: ...
     @overload
-    def __call__(self, /, *args: Any, **keywords: Any) -> Any: ...
+    def __call__(self, /, *args: Any, **keywords: Any) -> Results: ...
 
     def __call__(
         self,
@@ -333,6 +344,19 @@ class Kernel:
         `wait` and `signal` are as in `Sequence.eval_async` and `Manager.submit`. Takes tensors and images
         only, since an array's results could not be copied back. Raises what a call and `Manager.submit`
         raise.
+
+        >>> double = mgr.kernel('''
+        ... #version 450
+        ... layout(local_size_x = 64) in;
+        ... layout(binding = 0) buffer X { float x[]; };
+        ... void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] *= 2.0; }
+        ... ''')
+        >>> x = mgr.tensor([1, 2, 3])
+        >>> fence = double.submit(x)  # other work of the host goes here
+        >>> fence.wait()
+        <kp.Fence done>
+        >>> x.tolist()
+        [2.0, 4.0, 6.0]
         """
         order = None if wait is _NOTHING and signal is _NOTHING else order_of(wait, signal)
         if self._look is not None:
@@ -353,6 +377,17 @@ class Kernel:
         Takes what a call takes, but tensors and images only: an array would have to be copied at every
         evaluation. Host copies that changed since their first upload are not uploaded: record OpSyncDevice.
         Raises what a call raises.
+
+        >>> double = mgr.kernel('''
+        ... #version 450
+        ... layout(local_size_x = 64) in;
+        ... layout(binding = 0) buffer X { float x[]; };
+        ... void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] *= 2.0; }
+        ... ''')
+        >>> x = mgr.tensor([1, 2, 3])
+        >>> twice = mgr.sequence().record(double.bind(x)).record(double.bind(x)).eval()
+        >>> x.tolist()
+        [4.0, 8.0, 12.0]
         """
         if self._look is not None:
             self._look()
@@ -406,7 +441,9 @@ class Kernel:
 
     # -- specialization --------------------------------------------------------------------------------------
 
-    def specialize(self, constants: Mapping[str | int, Any] | None = None, /, **named: Any) -> Kernel:
+    def specialize(
+        self, constants: Mapping[str | int, Any] | None = None, /, **named: Any
+    ) -> Kernel[Results]:
         """The kernel with these specialization constants; those not given keep their values.
 
         The same constants give the same kernel while that is in use, and for the 16 that were asked for last
@@ -418,6 +455,16 @@ class Kernel:
         Raises InvalidArgumentError for a name or id that the shader lacks, one that is given twice, or a
         value that does not fit its type; ArgumentTypeError for `constants` that are not a mapping and for
         keys that are neither.
+
+        >>> scale = mgr.kernel('''
+        ... #version 450
+        ... layout(local_size_x = 64) in;
+        ... layout(constant_id = 0) const float FACTOR = 1.0;
+        ... layout(binding = 0) buffer X { float x[]; };
+        ... void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] *= FACTOR; }
+        ... ''')
+        >>> scale.specialize(FACTOR=10.0)(np.array([1, 2], np.float32))
+        array([10., 20.], dtype=float32)
         """
         if constants is not None and not isinstance(constants, Mapping):
             raise ArgumentTypeError(

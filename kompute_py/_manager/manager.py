@@ -276,6 +276,9 @@ class Manager(Device):
         Raises InvalidArgumentError for an unknown memory type, ArgumentTypeError if the data is not real
         numbers, OutOfMemoryError if the device has too little memory, FailedPreconditionError if the Manager
         is destroyed.
+
+        >>> mgr.tensor([1, 2, 3]).tolist()
+        [1.0, 2.0, 3.0]
         """
         if type(data) is not _ndarray or data.dtype is not FLOAT32 or not data.flags.c_contiguous:
             data = as_float32(data)
@@ -325,6 +328,9 @@ class Manager(Device):
         complex128, structured dtypes (see `kp.struct_dtype`), raw bytes, and bfloat16 and float8 types if
         ml_dtypes is installed. Byte-swapped data is converted. Raises ArgumentTypeError, naming the dtype,
         for other dtypes.
+
+        >>> mgr.tensor_t(np.array([1, 2, 3], np.int32)).dtype
+        dtype('int32')
         """
         if dtype is not None:
             raise misplaced.keyword(dtype, misplaced.KEPT_BY_TENSOR_T)
@@ -469,6 +475,9 @@ class Manager(Device):
         Raises InvalidArgumentError for a negative axis or an unknown memory type, ArgumentTypeError for an
         unsupported dtype, OutOfMemoryError if the device has too little memory, FailedPreconditionError if
         the Manager is destroyed.
+
+        >>> mgr.zeros((2, 3), np.int32).tolist()
+        [[0, 0, 0], [0, 0, 0]]
         """
         made, element = form_of(shape, dtype)
         return new_tensor(self, made, element, memory_type, b"\0", memory_flags)
@@ -492,6 +501,9 @@ class Manager(Device):
         Raises the errors of `empty`; InvalidArgumentError if the value does not fit `dtype` or `shape`;
         ArgumentTypeError if it does not convert to `dtype` without loss (integers take floats that are
         whole).
+
+        >>> mgr.full(3, 7.0).tolist()
+        [7.0, 7.0, 7.0]
         """
         own = isinstance(fill_value, (np.generic, np.ndarray)) and dtype is None
         made, element = form_of(shape, fill_value.dtype if own else dtype)
@@ -604,6 +616,10 @@ class Manager(Device):
         Raises InvalidArgumentError if the sizes do not fit the data, the format has another number of
         channels, or the format is unknown; UnimplementedError if the device lacks the format;
         ArgumentTypeError if the format lacks the data's dtype, and for Pillow's pictures with a palette.
+
+        >>> picture = mgr.image(np.zeros((4, 6, 4), np.uint8))
+        >>> picture.shape
+        (4, 6, 4)
         """
         refuse_palette(data)
         array = to_array(data)
@@ -707,6 +723,18 @@ class Manager(Device):
 
         Raises InvalidArgumentError, ArgumentTypeError, NotFoundError, UnimplementedError and
         FailedPreconditionError, for the reasons that `kp.Algorithm` lists.
+
+        >>> spirv = kp.compile('''
+        ... #version 450
+        ... layout(local_size_x = 64) in;
+        ... layout(binding = 0) buffer X { float x[]; };
+        ... void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] += 1.0; }
+        ... ''')
+        >>> x = mgr.tensor([1, 2, 3])
+        >>> increment = mgr.algorithm([x], spirv, (1, 1, 1))
+        >>> seq = mgr.sequence().eval(kp.OpSyncDevice([x])).eval(kp.OpAlgoDispatch(increment))
+        >>> x.tolist()
+        [2.0, 3.0, 4.0]
         """
         return Algorithm(self, tensors, spirv, workgroup, spec_consts, push_consts, entry=entry)
 
@@ -724,6 +752,13 @@ class Manager(Device):
         Raises OutOfRangeError if the Manager has not opened that queue, InvalidArgumentError for a negative
         number of timestamps or objects of another Manager in `disjoint`, UnimplementedError if the queue has
         no timestamps, FailedPreconditionError if the Manager is destroyed.
+
+        >>> x = mgr.tensor([1, 2, 3])
+        >>> sequence = mgr.sequence().record(kp.OpFill([x], 5.0)).record(kp.OpSyncLocal([x]))
+        >>> sequence.eval().is_init()
+        True
+        >>> x.data()
+        array([5., 5., 5.], dtype=float32)
         """
         return Sequence(self, queue_index, total_timestamps, timestamps=timestamps, disjoint=disjoint)
 
@@ -753,6 +788,15 @@ class Manager(Device):
         Raises ShaderCompileError if the source does not compile, InvalidArgumentError for invalid SPIR-V or
         an unknown option, UnimplementedError if the device lacks a feature that the shader or `bounds` needs,
         NotFoundError if a path does not exist.
+
+        >>> double = mgr.kernel('''
+        ... #version 450
+        ... layout(local_size_x = 64) in;
+        ... layout(binding = 0) buffer X { float x[]; };
+        ... void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] *= 2.0; }
+        ... ''')
+        >>> double(np.array([1, 2, 3], np.float32))
+        array([2., 4., 6.], dtype=float32)
         """
         from .._kernels.kernel import (
             Kernel,  # late, because not every script needs the compilers

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 # The type of the elements, as in np.ndarray: Tensor[np.float32]. Without one, checkers of types take Any.
 if TYPE_CHECKING:
-    Scalar = _WithDefault("Scalar", bound=np.generic, default=Any)
+    Scalar = _WithDefault("Scalar", bound=np.generic, default=Any, covariant=True)
     ScalarType = type[Scalar] | np.dtype[Scalar]
 else:
     Scalar = TypeVar("Scalar")
@@ -180,6 +180,11 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
         Each call returns the same array as long as it is alive, and the array stays readable after
         `destroy()`. Raises FailedPreconditionError if the object is destroyed or has `storage` memory, which
         the host cannot see.
+
+        >>> x = mgr.tensor([1, 2, 3])
+        >>> x.data()[0] = 9.0  # the host copy: OpSyncDevice brings it to the device
+        >>> x.data()
+        array([9., 2., 3.], dtype=float32)
         """
         if not self._is_init():
             self._require_init("give data()")
@@ -218,6 +223,11 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
         an index as in ``t[region]``, only that part is copied, and the array (new or `out`) has the part's
         shape. Raises InvalidArgumentError for an `out` of another shape, ArgumentTypeError for one of another
         dtype, FailedPreconditionError if the object is destroyed, DeviceLostError if the work failed.
+
+        >>> x = mgr.tensor([1, 2, 3])
+        >>> x.write([4, 5, 6])
+        >>> x.read()
+        array([4., 5., 6.], dtype=float32)
         """
         self._require_init("be read")
         if region is not None:
@@ -253,6 +263,11 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
 
         Raises InvalidArgumentError for another size or values out of range, ArgumentTypeError for a dtype
         that does not convert without loss, FailedPreconditionError if the object is destroyed.
+
+        >>> x = mgr.zeros(3)
+        >>> x.write(np.arange(3))
+        >>> x.read()
+        array([0., 1., 2.], dtype=float32)
         """
         if not self._is_init():
             self._require_init("be written")

@@ -205,6 +205,9 @@ class Tensor(Memory[Scalar], _native.BufferExporter):
         One axis may be -1: its length is then computed. Accepts ``t.reshape(2, 3)`` and ``t.reshape((2,
         3))``. Raises InvalidArgumentError if the number of elements differs, ArgumentTypeError if an axis is
         not an int, FailedPreconditionError if the tensor is destroyed.
+
+        >>> mgr.tensor([1, 2, 3, 4]).reshape(2, 2).tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
         """
         self._require_init("be reshaped")
         given = shape[0] if len(shape) == 1 else shape
@@ -305,6 +308,11 @@ class Tensor(Memory[Scalar], _native.BufferExporter):
 
         Later work on the tensor is ordered after it. `wait` and `signal` are as in `Sequence.eval_async`.
         Raises the errors of OpFill and `Manager.submit`.
+
+        >>> x = mgr.zeros(3)
+        >>> x.fill(5.0)
+        >>> x.tolist()
+        [5.0, 5.0, 5.0]
         """
         return submitted(fill_of([self], value), self._manager, wait, signal)
 

@@ -172,6 +172,11 @@ class Sequence:
         is running or an operation uses a destroyed object, InvalidArgumentError for objects of another
         Manager, OutOfRangeError if the recording would have more operations than `total_timestamps`. The
         operation that raises is not recorded.
+
+        >>> x = mgr.tensor([1, 2, 3])
+        >>> seq = mgr.sequence().record(kp.OpFill([x], 1.0), kp.OpSyncLocal([x]))
+        >>> seq.eval() is seq
+        True
         """
         try:
             if self._slow_record or not op._plain:
@@ -259,6 +264,11 @@ class Sequence:
         ArgumentTypeError if `op` is not an operation, FailedPreconditionError if the sequence is running or
         the recording uses a destroyed object, DeviceLostError if the device fails, and the exceptions of
         custom operations' hooks and of OpHostCall's functions.
+
+        >>> x = mgr.tensor([1, 2, 3])
+        >>> seq = mgr.sequence().eval(kp.OpFill([x], 4.0))
+        >>> x.tolist()
+        [4.0, 4.0, 4.0]
         """
         if op is None and not self._slow:
             self._eval()
@@ -302,6 +312,11 @@ class Sequence:
         OpHostCall or a copy between Managers that would follow held work (the host does a part of these);
         InvalidArgumentError for a value that its semaphore can no longer take, for work that waits for
         itself, and for fences of another Manager.
+
+        >>> x = mgr.tensor([1, 2, 3])
+        >>> seq = mgr.sequence().record(kp.OpFill([x], 4.0)).eval_async()
+        >>> seq.eval_await().is_running()  # it waits
+        False
         """
         if op is not None:
             self._replace(op)

@@ -16,8 +16,8 @@ from .._functions.library import libraries
 
 _LISTED = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
 _MODULES = {
-    module: re.findall(r"(\w+) as", names)
-    for module, names in re.findall(r"^from (\.[\w.]+) import (\([^)]*\)|.+)$", _LISTED, re.MULTILINE)
+    module: list(dict.fromkeys(re.findall(r"^(?:def |from .+ as )?(\w+)(?:[:(]|$)", names, re.MULTILINE)))
+    for module, names in re.findall(r"^# (\.[\w.]+)\n((?:.+\n)+)", _LISTED, re.MULTILINE)
 }
 """The public names by module."""
 _ALIASES = dict(re.findall(r"^(\w+) = (\w+)$", _LISTED, re.MULTILINE))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import kompute_py as kp
 from kompute_py import errors
 from tests.docs.test_reference import NAMES, form, public, synonyms
 
@@ -132,3 +133,25 @@ def test_the_names_that_have_other_words_are_public():
     known = {*NAMES, *(f"kompute_py.{path}" for path in calls()), *calls()}
     assert set(synonyms.SYNONYMS) - known == set()
     assert all(word == word.lower().strip() and word for each in synonyms.SYNONYMS.values() for word in each)
+
+
+def test_fields_of_an_entry_have_one_order():
+    given = ["dtypes", "raises ValueError", "returns", "type x", "param x", "rtype", "error"]
+    assert sorted(given, key=form.place_of) == [
+        *("type x", "param x", "returns", "rtype", "raises ValueError", "dtypes", "error"),
+    ]
+
+
+def test_types_of_operations_are_words():
+    from kompute_py._custom.declaration import parse
+
+    declared = {each.type for name in kp.ops.__all__ for each in _parameters(getattr(kp.ops, name))}
+    assert parse("f(int[]? x) -> Tensor").parameters[0].type in declared
+    for each in declared:
+        shown = form.in_words("type x", each, True)
+        assert not re.search(r"\?|\[\]|Scalar", shown), shown
+    assert form.in_words("type x", "Tensor", False) == "Tensor"
+
+
+def _parameters(function: Any) -> Any:
+    return getattr(getattr(function, "_declaration", None), "parameters", ())

@@ -6,14 +6,18 @@ with the comment ``# error``, and in no other line.
 
 from __future__ import annotations
 
+import ast
+import doctest
 import inspect
 import json
 import re
 import subprocess
 import sys
 import typing
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import kompute_py as kp
@@ -50,21 +54,26 @@ def run(*command: str) -> str:
     return done.stdout
 
 
-def mypy(folder: Path) -> dict[tuple[str, int], str]:
+def mypy(*folders: Path, options: Sequence[str] = ()) -> dict[tuple[str, int], str]:
     """Mypy's errors by file and line."""
     # Without the project's own settings, as users run it; the package's own errors are not theirs.
     output = run(
-        "mypy", "--strict", "--config-file=", "--follow-imports=silent", "--no-error-summary",
-        "--hide-error-context", "--cache-dir", str(ROOT / "build/mypy-typed-code"), "--allow-redefinition",
-        *map(str, sorted(folder.glob("*.py"))),
+        "mypy", "--config-file=", "--follow-imports=silent", "--no-error-summary", "--hide-error-context",
+        "--cache-dir", str(ROOT / "build/mypy-typed-code"), "--allow-redefinition", *options,
+        *(str(path) for folder in folders for path in sorted(folder.glob("*.py"))),
     )  # fmt: skip
     found = re.findall(r"^(?:.*[/\\])?(\w+\.py):(\d+): error: (.*)$", output, re.MULTILINE)
     return {(file, int(line)): text for file, line, text in found}
 
 
-def pyright(folder: Path) -> dict[tuple[str, int], str]:
+def strict_mypy(folder: Path) -> dict[tuple[str, int], str]:
+    """The errors of mypy --strict."""
+    return mypy(folder, options=["--strict"])
+
+
+def pyright(*folders: Path) -> dict[tuple[str, int], str]:
     """Pyright's errors by file and line."""
-    output = run("pyright", "--pythonpath", sys.executable, "--outputjson", str(folder))
+    output = run("pyright", "--pythonpath", sys.executable, "--outputjson", *map(str, folders))
     return {
         (Path(each["file"]).name, each["range"]["start"]["line"] + 1): each["message"]
         for each in json.loads(output)["generalDiagnostics"]
@@ -72,13 +81,76 @@ def pyright(folder: Path) -> dict[tuple[str, int], str]:
     }
 
 
-@pytest.mark.parametrize("checker", [mypy, pyright])
+@pytest.mark.parametrize("checker", [strict_mypy, pyright])
 def test_checkers_find_the_wrong_lines_and_no_others(checker):
     wrong = expected(CODE)
-    assert len(wrong) > 60
+    assert len(wrong) > 100
     found = checker(CODE)
     assert {place: text for place, text in found.items() if place not in wrong} == {}
     assert sorted(wrong - found.keys()) == []
+
+
+def test_checkers_find_nothing_in_programs_that_users_read():
+    folders = [ROOT / "kompute_py_gallery", ROOT / "examples"]
+    assert pyright(*folders) == {}
+    # scikit-learn and others have no types for mypy.
+    assert mypy(*folders, options=["--ignore-missing-imports"]) == {}
+
+
+def test_the_types_of_functions_are_their_declarations():
+    done = subprocess.run(
+        [sys.executable, "tools/ops_stub.py", "--check"], cwd=ROOT, timeout=100, check=False
+    )
+    assert done.returncode == 0
+
+
+def examples() -> Iterator[tuple[str, str]]:
+    """The last line of each example of a function of `kp.ops`, with what it needs before it."""
+    for name in kp.ops.__all__:
+        before = ""
+        for each in doctest.DocTestParser().get_examples(inspect.getdoc(getattr(kp.ops, name)) or ""):
+            if "kp.ops." in each.source and not re.match(r"[\w, ()]+ = |for |with |@", each.source):
+                yield before, each.source.strip()
+            before += each.source
+
+
+KINDS = {"Tensor", "Image", "StridedView", "ndarray"}
+
+
+def test_results_have_the_types_that_checkers_say(tmp_path, mgr):
+    """The first call of `kp.ops` in each example: its result, and the type that pyright reveals."""
+    lines = ["import numpy as np", "import kompute_py as kp", "mgr = kp.manager()"]
+    wanted: dict[int, str] = {}
+    for before, source in examples():
+        call = ast.parse(source).body[-1]
+        calls = [
+            each
+            for each in ast.walk(call)
+            if isinstance(each, ast.Call) and re.fullmatch(r"kp\.ops\.\w+", ast.unparse(each.func))
+        ]
+        scope = {"np": np, "kp": kp, "mgr": mgr}
+        exec(before, scope)
+        lines += before.splitlines()
+        for each in calls[:1]:
+            text = re.sub(r"np\.\w+\((\[.*?\])\)", r"np.array(\1)", ast.unparse(each))
+            kind = type(eval(ast.unparse(each), scope)).__name__
+            lines.append(f"reveal_type({text})")
+            if kind in KINDS:
+                wanted[len(lines)] = kind
+    assert len(wanted) > 150
+    tmp_path.joinpath("calls.py").write_text("\n".join(lines), encoding="utf-8")
+    output = json.loads(run("pyright", "--pythonpath", sys.executable, "--outputjson", str(tmp_path)))
+    said = {
+        each["range"]["start"]["line"] + 1: each["message"]
+        for each in output["generalDiagnostics"]
+        if each["severity"] == "information"
+    }
+    wrong = {
+        lines[at - 1]: said[at]
+        for at, kind in wanted.items()
+        if not re.search(rf'is "({kind}\b|Tensor\[Any\] \| Image")', said[at])
+    }
+    assert wrong == {}
 
 
 def literals(alias: object) -> set[str]:

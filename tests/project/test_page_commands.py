@@ -1,0 +1,54 @@
+"""The commands of README.md and the pages run from an installed wheel, in an empty folder.
+
+The suite takes README and the page of the commands; `./dev whole tests/project/test_page_commands.py` takes
+all pages.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.support.pages import pages
+from tests.support.sampling import sampled
+
+sys.path.append(str(ROOT / "tools"))
+
+import page_commands
+
+pytestmark = [pytest.mark.own_driver, pytest.mark.sampled]
+
+SOME = [ROOT / "README.md", ROOT / "docs/guides/command_line.md"]
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reader")
+    wheel = page_commands.built(folder / "wheel")
+    return page_commands.Reader(page_commands.installed(folder / "installed", wheel), folder)
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(
+    "page", sampled(SOME, list(pages(ROOT))), ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_commands_of_a_page_run_from_a_wheel(reader, page):
+    assert reader.read(page) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("```python\nprint(1)\n```\n\n```text\n2\n```", "its blocks"),
+        ("Write `kompute-py run missing.comp`.", "kompute-py run missing.comp"),
+        ("Write `kompute-py bench --no-such`.", "kompute-py bench --no-such"),
+        ("Write `kompute-py wach blur.comp`.", "kompute-py wach blur.comp"),
+        ("Write `python -m kompute_py_gallery heet`.", "python -m kompute_py_gallery heet"),
+    ],
+)
+def test_a_command_that_fails_is_found(reader, tmp_path, text, what):
+    page = tmp_path / "page.md"
+    page.write_text(text, encoding="utf-8")
+    assert [each for each, _ in reader.read(page)] == [what]

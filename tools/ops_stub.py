@@ -1,0 +1,273 @@
+"""Writes the types of `kp.ops`, as checkers and editors see them, from the declarations of its functions.
+
+::
+
+    python tools/ops_stub.py            # rewrites kompute_py/ops/__init__.pyi and _types.pyi
+    python tools/ops_stub.py --check    # fails if they are not what the code says
+
+The order of modules and names in ``__init__.pyi`` is kept: to add a function, write ``name: Function`` under
+its module, and run this.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from kompute_py import ops
+from kompute_py._custom.declaration import Declaration, Parameter
+from kompute_py._functions.function import Function
+from kompute_py._shaders.signature import MISSING
+from kompute_py.ops._places.composed import Composed
+
+FOLDER = Path(ops.__file__).parent
+LISTED, TYPES = FOLDER / "__init__.pyi", FOLDER / "_types.pyi"
+
+_OF = {
+    "int": "Int",
+    "float": "Float",
+    "bool": "bool",
+    "str": "str",
+    "dtype": "DTypeLike",
+    "dtype?": "DTypeLike | None",
+    "int[]": "Ints",
+    "int[]?": "Ints | None",
+    "float[]": "Floats",
+}
+"""The types of parameters that take no tensor."""
+_PLACES = {
+    "array": {"Tensor": "Host", "Scalar": "Host | complex"},
+    "tensor": {"Tensor": "Memory", "Scalar": "Memory | complex"},
+    "any": {"Tensor": "Given", "Scalar": "Given | complex"},
+    "recorded": {"Tensor": "Recorded", "Scalar": "Recorded | complex"},
+}
+"""The types of parameters that take tensors, by what all of them are: arrays, no images, anything, or what
+sequences record."""
+_WIDER = {
+    ("linspace", "start"): "complex",
+    ("linspace", "stop"): "complex",
+    ("repeat", "repeats"): "Int | Sequence[Int] | Given",
+    ("argsort", "axis"): "Int | None",
+    ("sort", "axis"): "Int | None",
+}
+"""Parameters that take more than the declaration says."""
+_NAMES = {"absolute": "Unary", "add": "Binary", "ascontiguousarray": "OfTensor", "all": "Reduction"}
+"""Names of types that many functions have; others are named after the first function."""
+
+
+def _of_tensors(kind: str, where: str) -> str:
+    several = kind.endswith("[]")
+    text = _PLACES[where]["Scalar" if "Scalar" in kind else "Tensor"]
+    return f"Sequence[{text}]" if several else f"{text} | None" if kind.endswith("?") else text
+
+
+def _parameters(name: str, parameters: tuple[Parameter, ...], where: str) -> str:
+    parts: list[str] = []
+    by_name = False
+    for each in parameters:
+        if each.by_name and not by_name:
+            parts.append("*")
+            by_name = True
+        text = _WIDER.get((name, each.name)) or (
+            _of_tensors(each.type, where) if each.is_tensor else _OF[each.type]
+        )
+        parts.append(f"{each.name}: {text}" + ("" if each.left_out is MISSING else " = ..."))
+    if name == "einsum":  # more operands follow by position
+        at = parts.index("*") if "*" in parts else len(parts)
+        parts[at : at + 1] = [f"*more: {_PLACES[where]['Tensor']}"]
+        by_name = True
+    return ", ".join(parts) + ("" if by_name else ", *")
+
+
+def _results(declaration: Declaration, result: str) -> str:
+    if declaration.single:
+        return result
+    return f"tuple[{', '.join([result] * len(declaration.results))}]"
+
+
+def _overloads(calls: list[str]) -> list[str]:
+    return (
+        [line for call in calls for line in ("    @overload", f"    {call}")]
+        if calls[1:]
+        else [f"    {calls[0]}"]
+    )
+
+
+def class_of(name: str, function: Function) -> str:
+    """The members of the type of an operation."""
+    declaration, options = function._declaration, "**options: Unpack[Options]"
+    given = _parameters(name, declaration.parameters, "any")
+    out = "_Out" if declaration.single else "_Outs"
+    calls = [f"def __call__(self, {given}, out: {out}, {options}) -> {out}: ..."]
+    if any(each.is_tensor for each in declaration.parameters):
+        arrays = _parameters(name, declaration.parameters, "array")
+        result = _results(declaration, "Array")
+        calls.append(f"def __call__(self, {arrays}, out: None = ..., {options}) -> {result}: ...")
+    result = _results(declaration, "Tensor")
+    if function._op.makes_images:
+        tensors = _parameters(name, declaration.parameters, "tensor")
+        calls.append(f"def __call__(self, {tensors}, out: None = ..., {options}) -> {result}: ...")
+        result = _results(declaration, "Tensor | Image")
+    calls.append(f"def __call__(self, {given}, out: None = ..., {options}) -> {result}: ...")
+    recorded = f"{_parameters(name, declaration.parameters, 'recorded')}, out: Any = ..."
+    return "\n".join(
+        [
+            *_overloads(calls),
+            f"    def bind(self, {recorded}) -> OpCustom: ...",
+            f"    def submit(self, {recorded}, **options: Unpack[Order]) -> Fence: ...",
+        ]
+    )
+
+
+def _python_parameters(signature: inspect.Signature, where: str) -> str:
+    parts, by_name = [], False
+    for each in signature.parameters.values():
+        if each.kind is each.KEYWORD_ONLY and not by_name:
+            parts.append("*")
+            by_name = True
+        text = re.sub(r"\bArray\b", f"{_PLACES[where]['Tensor']} | Numbers", str(each.annotation))
+        parts.append(f"{each.name}: {text}" + ("" if each.default is each.empty else " = ..."))
+    return ", ".join(parts) + ("" if by_name else ", *")
+
+
+def class_of_composed(function: Composed) -> str:
+    """The members of the type of a function of several operations."""
+    body = inspect.signature(function._body)
+    signature = body.replace(parameters=list(body.parameters.values())[1:])
+    options = "**options: Unpack[Order]"
+    arrays, given = (_python_parameters(signature, where) for where in ("array", "any"))
+    calls = [f"def __call__(self, {given}, out: _Out, {options}) -> _Out: ..."]
+    if "Array" in str(signature.return_annotation):
+        calls += [
+            f"def __call__(self, {arrays}, out: None = ..., {options}) -> Array: ...",
+            f"def __call__(self, {given}, out: None = ..., {options}) -> Tensor: ...",
+        ]
+    else:
+        calls.append(f"def __call__(self, {given}, out: None = ..., {options}) -> Any: ...")
+    recorded = _python_parameters(signature, "recorded")
+    return "\n".join([*_overloads(calls), f"    def bind(self, {recorded}, out: Any = ...) -> OpCustom: ..."])
+
+
+def defs_of(name: str, function: Any) -> list[str]:
+    """A function that looks at contents, which only runs."""
+    signature = inspect.signature(function)
+    made = str(signature.return_annotation)
+    if "Array" not in made:
+        parameters = _in_types(_python_parameters(signature, "any").removesuffix(", *"))
+        return [f"def {name}({parameters}) -> {made}: ..."]
+    found = []
+    for where, result in (("array", "_types.Array"), ("any", "kompute_py.Tensor[Any]")):
+        parameters = _in_types(_python_parameters(signature, where).removesuffix(", *"))
+        found += ["@overload", f"def {name}({parameters}) -> {re.sub('Array', result, made)}: ..."]
+    return found
+
+
+def _in_types(text: str) -> str:
+    """The annotations with the names of ``_types.pyi``."""
+    return re.sub(r"\b(Array|Given|Host|Numbers)\b", r"_types.\1", text)
+
+
+_HEAD = '''"""The types of the functions of `kp.ops` for checkers and editors; tools/ops_stub.py writes it."""
+
+# ruff: noqa
+# fmt: off
+# mypy: disable-error-code="overload-overlap, override"
+from collections.abc import Iterable, Sequence
+from typing import Any, TypedDict, TypeVar, overload
+
+import numpy as np
+from numpy.typing import DTypeLike
+from typing_extensions import Buffer, Unpack
+
+from .._base.annotations import Array as Array
+from .._functions.function import Function
+from .._functions.op_custom import OpCustom
+from .._memory.image import Image
+from .._memory.strided import StridedView
+from .._memory.tensor import Tensor
+from .._sync.fence import Fence
+from .._sync.semaphore import Semaphore, Waitable
+from ._places.composed import Composed
+
+Int = int | np.integer[Any]
+Float = float | np.integer[Any] | np.floating[Any]
+Ints = Int | Sequence[Int] | Sequence[Sequence[Int]] | Array
+Floats = Float | Sequence[Float] | Array
+Numbers = complex | Sequence[Any]
+Host = Array | np.generic | Buffer
+Memory = Host | Tensor[Any] | StridedView
+Given = Memory | Image
+Recorded = Tensor[Any] | StridedView | Image
+_Out = TypeVar("_Out", bound=Tensor[Any] | StridedView | Image | Array)
+_Outs = TypeVar("_Outs", bound=tuple[Tensor[Any] | StridedView | Image | Array, ...])
+
+class Order(TypedDict, total=False):
+    wait: Waitable | Iterable[Waitable]
+    signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]]
+
+class Options(Order, total=False):
+    donate: bool | str | int | Sequence[str | int] | None
+
+'''
+
+
+def stubs() -> tuple[str, str]:
+    """The text of ``__init__.pyi`` and of ``_types.pyi``."""
+    listed = LISTED.read_text(encoding="utf-8")
+    classes: dict[str, str] = {}  # by their members
+    blocks: list[str] = []
+    for module, names in ops._MODULES.items():
+        lines = [f"# {module}"]
+        for name in names:
+            function = getattr(ops, name)
+            if isinstance(function, Function):
+                base, members = "Function", class_of(name, function)
+            elif isinstance(function, Composed):
+                base, members = "Composed", class_of_composed(function)
+            elif module.startswith(".._builders"):
+                lines.append(f"from {module} import {name} as {name}")
+                continue
+            else:
+                lines += defs_of(name, function)
+                continue
+            kind = classes.setdefault(f"({base}):\n{members}", _NAMES.get(name, _camel(name)))
+            lines.append(f"{name}: _types.{kind}")
+            summary = " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
+            lines.append(repr_doc(summary))
+        blocks.append("\n".join(lines) + "\n")
+    head, _, rest = listed.partition("\n# .")
+    tail = rest[rest.index("def __getattr__") :]
+    body = "".join(f"class {name}{members}\n\n" for members, name in classes.items())
+    return head + "\n" + "\n".join(blocks) + "\n" + tail, _HEAD + body.rstrip("\n") + "\n"
+
+
+def _camel(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def repr_doc(text: str) -> str:
+    """A docstring of one line."""
+    return f'r"""{text}"""' if "\\" in text else f'"""{text}"""'
+
+
+def main() -> int:
+    """Writes or compares. Returns the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true")
+    check = parser.parse_args().check
+    wrong = 0
+    for path, text in zip((LISTED, TYPES), stubs(), strict=True):
+        if check and path.read_text(encoding="utf-8") != text:
+            print(f"{path} is not what the code says: run python tools/ops_stub.py", file=sys.stderr)
+            wrong = 1
+        elif not check:
+            path.write_text(text, encoding="utf-8")
+    return wrong
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
