@@ -5,7 +5,7 @@ PART is one of these, `rows` by default; `--help` after it shows its options:
   rows          the engine beside the same work in C and memcpy, on lavapipe, SwiftShader and the null driver
   instructions  how many instructions the engine's small calls take, under valgrind
   peers         what users do, with NumPy, Taichi, wgpu, compushady and PyTorch in turns
-  advice        a figure for each advice of docs/guides/performance.md, on lavapipe
+  advice        a figure for each advice of docs/inside/advice.md, on lavapipe
   device        time and rate of each function of kp.ops on the machine's own GPU, beside PyTorch's
   traffic       what each function of kp.ops moves beside the least, and the time that follows on four GPUs
   library       time per element of each function of kp.ops beside NumPy's, on lavapipe

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from .paths import ROOT
 
-GUIDE = ROOT / "docs" / "guides" / "performance.md"
+ADVICE = ROOT / "docs" / "inside" / "advice.md"
 INSIDE = ROOT / "docs" / "inside" / "performance.md"
 
 

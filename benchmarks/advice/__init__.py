@@ -1,1 +1,1 @@
-"""A figure for each advice of docs/guides/performance.md, measured on lavapipe: `./dev bench advice`."""
+"""A figure for each advice of docs/inside/advice.md, measured on lavapipe: `./dev bench advice`."""

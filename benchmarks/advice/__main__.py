@@ -1,4 +1,4 @@
-"""The part `advice`: a figure for each advice of docs/guides/performance.md, on lavapipe.
+"""The part `advice`: a figure for each advice of docs/inside/advice.md, on lavapipe.
 
 Prints the page's tables: the least processor time of all threads, over rounds in which the ways take turns.
 `--write` puts them into the page.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from ..pages import GUIDE, put
+from ..pages import ADVICE, put
 from ..parts import chosen, options_of, parsed, take_driver
 from .measuring import Measuring
 from .tables import TABLES
@@ -16,7 +16,7 @@ from .tables import TABLES
 
 def main(arguments: list[str] | None = None) -> int:
     """Measures and prints. Returns 1 if the driver is missing, 2 for a table that there is not."""
-    parser = options_of("advice", __doc__, "table", "put the tables into docs/guides/performance.md")
+    parser = options_of("advice", __doc__, "table", "put the tables into docs/inside/advice.md")
     options = parsed(parser, arguments)
     try:
         names = chosen("table", TABLES, options.only)
@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
         table = measuring.repeated(TABLES[name])
         print(f"\n{name}:\n{table.text(options.markdown)}", flush=True)
         if options.write:
-            put(GUIDE, f"advice {name}", table.text(as_markdown=True))
+            put(ADVICE, f"advice {name}", table.text(as_markdown=True))
     return 0
 
 

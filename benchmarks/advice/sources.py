@@ -1,4 +1,4 @@
-"""The kernels that docs/guides/performance.md speaks of."""
+"""The kernels that docs/inside/advice.md speaks of."""
 
 from __future__ import annotations
 

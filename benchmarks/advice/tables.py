@@ -1,4 +1,4 @@
-"""The tables of docs/guides/performance.md, in its order. Each checks a result before it takes times."""
+"""The tables of docs/inside/advice.md, in its order. Each checks a result before it takes times."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from benchmarks.advice import __main__ as advice
 from benchmarks.advice.measuring import Measuring, Table
 from benchmarks.advice.tables import TABLES
 from benchmarks.callgrind import __main__ as callgrind
-from benchmarks.pages import GUIDE, INSIDE, places, put
+from benchmarks.pages import ADVICE, INSIDE, places, put
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers.environments import PEERS
 from benchmarks.table import HEADER
@@ -61,10 +61,10 @@ def table_in(text):
 
 
 def test_the_pages_have_a_place_for_each_table_and_it_is_filled():
-    assert set(places(GUIDE)) == {f"advice {name}" for name in TABLES}
+    assert set(places(ADVICE)) == {f"advice {name}" for name in TABLES}
     inside = places(INSIDE)
     assert set(inside) == {"rows", "instructions", "peers", "traffic"}
-    for text in (*places(GUIDE).values(), *inside.values()):
+    for text in (*places(ADVICE).values(), *inside.values()):
         rows = table_in(text)
         assert len(rows) > 2 and len({len(row) for row in rows}) == 1
     assert table_in(inside["rows"])[0] == list(HEADER)
@@ -102,7 +102,7 @@ def test_every_advice_is_measured():
     assert done.returncode == 0, done.stderr
     printed = dict(part.split(":\n", 1) for part in done.stdout.split("\n\n")[1:])
     assert set(printed) == set(TABLES)
-    shown = {name.removeprefix("advice "): text for name, text in places(GUIDE).items()}
+    shown = {name.removeprefix("advice "): text for name, text in places(ADVICE).items()}
     for name, text in printed.items():  # the page has the rows that the command prints
         rows, wanted = ([row[0].strip("-") for row in table_in(each)] for each in (text, shown[name]))
         assert rows == wanted, name
