@@ -310,7 +310,7 @@ class Tensor(Memory[Scalar], _native.BufferExporter):
         Raises the errors of OpFill and `Manager.submit`.
 
         >>> x = mgr.zeros(3)
-        >>> x.fill(5.0)
+        >>> fence = x.fill(5.0)
         >>> x.tolist()
         [5.0, 5.0, 5.0]
         """

@@ -441,6 +441,9 @@ class Signature:
             parts += [f"{type_text(member)} {member['name']}" for member in self.push.members]
         return f"{kernel}({', '.join(parts)})"
 
+    def __repr__(self) -> str:
+        return f"<kp.typing.Signature {self.text(self.entry)}>"
+
 
 def signature_of(shader: _native.Shader) -> Signature:
     """The signature of a native shader, made at the first use and kept in its `extra`."""
