@@ -117,7 +117,7 @@ def examples() -> Iterator[tuple[str, str]]:
 KINDS = {"Tensor", "Image", "StridedView", "ndarray"}
 
 
-def test_results_have_the_types_that_checkers_say(tmp_path, mgr):
+def test_results_have_the_types_that_checkers_say(tmp_path, clean):
     """The first call of `kp.ops` in each example: its result, and the type that pyright reveals."""
     lines = ["import numpy as np", "import kompute_py as kp", "mgr = kp.manager()"]
     wanted: dict[int, str] = {}
@@ -128,7 +128,7 @@ def test_results_have_the_types_that_checkers_say(tmp_path, mgr):
             for each in ast.walk(call)
             if isinstance(each, ast.Call) and re.fullmatch(r"kp\.ops\.\w+", ast.unparse(each.func))
         ]
-        scope = {"np": np, "kp": kp, "mgr": mgr}
+        scope = {"np": np, "kp": kp, "mgr": kp.manager()}
         exec(before, scope)
         lines += before.splitlines()
         for each in calls[:1]:
@@ -137,6 +137,8 @@ def test_results_have_the_types_that_checkers_say(tmp_path, mgr):
             lines.append(f"reveal_type({text})")
             if kind in KINDS:
                 wanted[len(lines)] = kind
+        scope.clear()
+    kp.manager().destroy()
     assert len(wanted) > 150
     tmp_path.joinpath("calls.py").write_text("\n".join(lines), encoding="utf-8")
     output = json.loads(run("pyright", "--pythonpath", sys.executable, "--outputjson", str(tmp_path)))
