@@ -104,7 +104,9 @@ def test_nothing_grows(sharing, make_manager):
         other.synchronize()
         if turn == 30:  # drivers open some of their own in the first turns
             before = descriptors(), kp.alive()
-    assert (descriptors(), kp.alive()) == before
+    count, alive = before
+    # The driver's threads open and close some meanwhile; a leak would leave thirty.
+    assert descriptors() < count + 10 and kp.alive() == alive
 
 
 def add_ones(connection):
