@@ -141,7 +141,7 @@ class Context(_Object):
 
     def debug_sites(self, module: int) -> list[tuple[str, str, int, str, str, list[str]]]:
         """The places in a module that report: (kind, file, line, text, arguments, strings); see
-        native/core/spirv/instrument.hpp.
+        native/core/instruments/instrument.hpp.
         """
 
     def debug_operation(self, number: int) -> str:

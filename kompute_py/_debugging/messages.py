@@ -1,7 +1,7 @@
 """Messages that shaders write into the device's debug buffer, as text: logged, or handed to a callback.
 
-The core adds the code (native/core/spirv/instrument.hpp) and empties the buffer when no work runs; `report`
-is called after each wait, as the messages of validation are.
+The core adds the code (native/core/instruments/instrument.hpp) and empties the buffer when no work runs;
+`report` is called after each wait, as the messages of validation are.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ import numpy as np
 
 from .._base.errors import ArgumentTypeError, FailedPreconditionError, ValidationError, shown
 from .printf import formatted, values_of
+from .races import ACCESS, race_of
 
 if TYPE_CHECKING:
     from .. import _native
     from .._device.device import Device
 
 _LOGGER = "kompute_py"
-_WORDS = frozenset({"printf", "bounds"})
+_WORDS = frozenset({"printf", "bounds", "races", "barriers", "loops"})
 _HEAD = 7  # words of a record before those of its site
 _MOST_FAULTS = 10  # messages of one place of a shader that are told between two waits
 _DONE = {"r": "the read gives 0", "w": "the write is skipped", "a": "the atomic operation is skipped"}
-_ACCESS = {"r": "reads", "w": "writes", "a": "changes"}
+_LOOPS = "the loops of an invocation have made 65535 turns: llvmpipe (lavapipe) ends them here, unfinished"
 
 
 class ShaderMessage(NamedTuple):
@@ -43,7 +44,8 @@ class ShaderMessage(NamedTuple):
     """
 
     kind: str
-    """ "printf" or "bounds", as in ``debug=``, or "dropped": messages that did not fit were not kept."""
+    """ "printf", "bounds", "races", "barriers" or "loops", as in ``debug=``, or "dropped": messages that did
+    not fit were not kept."""
     text: str
     """The message."""
     file: str = ""
@@ -57,7 +59,10 @@ class ShaderMessage(NamedTuple):
     invocation: tuple[int, int, int] = (0, 0, 0)
     """gl_GlobalInvocationID."""
     values: tuple[Any, ...] = ()
-    """Of printf, its arguments: numbers, tuples for vectors, str. Of bounds, the index and the length."""
+    """Of printf, its arguments: numbers, tuples for vectors, str. Of bounds, the index and the length. Of
+    races, the element's indices, the other invocation (None if unknown), and the line of its access (0 if
+    unknown). Of barriers, how many invocations reach it, and of how many. Of loops, the turns.
+    """
 
     def __str__(self) -> str:
         if self.kind == "dropped":
@@ -120,18 +125,37 @@ class Messages:
                 told[module, number] += 1
                 if told[module, number] > _MOST_FAULTS:
                     continue
-            text, values = _text_of(site, payload)
+            text, values = self._text_of(site, payload.tolist(), module)
             position, name = self._operation(operation)
             yield ShaderMessage(site.kind, text, site.file, site.line, name, position, (x, y, z), values)
         for (module, number), count in told.items():
             if count > _MOST_FAULTS:
                 site = self._site(module, number)
                 where = f"{site.file}:{site.line}: " if site.line else ""
-                yield ShaderMessage("dropped", f"{where}{count - _MOST_FAULTS} more like this ({site.text})")
+                shown_text = f" ({site.text})" if site.text else ""
+                yield ShaderMessage("dropped", f"{where}{count - _MOST_FAULTS} more like this{shown_text}")
         if dropped:
             yield ShaderMessage(
                 "dropped", f"{dropped} more messages of shaders did not fit into 4 MiB and were not kept"
             )
+
+    def _text_of(self, site: _Site, payload: list[int], module: int) -> tuple[str, tuple[Any, ...]]:
+        if site.kind == "printf":
+            values = values_of(site.arguments, site.strings, np.array(payload, np.uint32))
+            return formatted(site.text, values).rstrip("\n"), tuple(values)
+        if site.kind == "races":
+            race = race_of(payload, site.text.count("[]"))
+            earlier = self._site(module, race.site - 1) if race.site else None
+            place = f"{earlier.file}:{earlier.line}" if earlier and earlier.line else ""
+            line = earlier.line if earlier else 0
+            return race.text(site.text, site.arguments, place), (race.indices, race.other, line)
+        if site.kind == "barriers":
+            return f"{payload[0]} of {payload[1]} invocations of the workgroup reach this barrier", tuple(
+                payload
+            )
+        if site.kind == "loops":
+            return _LOOPS, tuple(payload)
+        return _outside(site, payload)
 
     def _site(self, module: int, number: int) -> _Site:
         sites = self._sites.get(module)
@@ -147,16 +171,13 @@ class Messages:
         return known
 
 
-def _text_of(site: _Site, payload: np.ndarray[Any, np.dtype[np.uint32]]) -> tuple[str, tuple[Any, ...]]:
-    if site.kind == "printf":
-        values = values_of(site.arguments, site.strings, payload)
-        return formatted(site.text, values).rstrip("\n"), tuple(values)
+def _outside(site: _Site, payload: list[int]) -> tuple[str, tuple[Any, ...]]:
     access, sign = site.arguments[0], site.arguments[1]
-    index, length = payload.tolist()
+    index, length = payload
     if sign == "i" and index >= 2**31:
         index -= 2**32
     text = (
-        f"{_ACCESS[access]} element {index} of {site.text or 'an array'}, which has {length}: {_DONE[access]}"
+        f"{ACCESS[access]} element {index} of {site.text or 'an array'}, which has {length}: {_DONE[access]}"
     )
     return text, (index, length)
 
@@ -177,10 +198,12 @@ def begin_messages(manager: Device, words: tuple[str, ...]) -> None:
     messages = Messages(manager._native, manager._setting("strict"))
     _of_managers[manager] = messages
     before = manager._watch
+    diagnostics = manager._diagnostics
 
     def report(can_raise: bool = True) -> None:
         if before is not None:
             before(can_raise)
+        diagnostics.log_notes()  # shaders that run without instruments
         messages.report(can_raise)
 
     manager._watch = report

@@ -86,7 +86,7 @@ def _to_bool(value: Any, source: str) -> bool:
     raise ArgumentTypeError(f"{source} is {shown(value)}; use True or False")
 
 
-_DEBUG_WORDS = ("printf", "bounds", "nans", "values", "record=FOLDER")
+_DEBUG_WORDS = ("printf", "bounds", "races", "barriers", "loops", "nans", "values", "record=FOLDER")
 
 
 def _to_debug(value: Any, source: str) -> tuple[str, ...]:
@@ -221,7 +221,10 @@ _OPTIONS: dict[str, Option] = {
     "debug": Option(
         "Looks at operations and shaders while they run: words in a list, or text separated by commas. "
         '"printf": messages of `debugPrintfEXT` and `printf`. "bounds": reads and writes outside of arrays, '
-        "of which writes are skipped and reads give 0. With these two, shaders get additional code, all "
+        "of which writes are skipped and reads give 0. "
+        '"races": accesses of different invocations that nothing orders. "barriers": barriers that only '
+        'a part of a workgroup reaches. "loops": loops with so many turns that llvmpipe ends them. '
+        "With these five, shaders get additional code, all "
         'queues are one, and kernels keep the lines of their source. "nans": a call whose operation writes a '
         'NaN or an infinity raises NonFiniteError. "record=FOLDER": each operation\'s results are '
         'written to that folder, for `kompute-py diff`. "values": `mgr.watch` can be used. '

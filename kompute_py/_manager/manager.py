@@ -138,8 +138,8 @@ class Manager(Device):
     - `tuning`: "auto" (default) lets custom operations measure their variants at a first call of a kind,
       "stored" takes only choices that were kept, "off" always the first variant; `tuning_dir`: the folder of
       the choices, "" for none (see `kp.tune`).
-    - `debug` looks at operations and shaders while they run: "printf", "bounds" (see `on_message`), "nans",
-      "values", "record=FOLDER" (see `watch`), separated by commas.
+    - `debug` looks at operations and shaders while they run: "printf", "bounds", "races", "barriers",
+      "loops" (see `on_message`), "nans", "values", "record=FOLDER" (see `watch`), separated by commas.
     - `capture`: the file for a program that repeats what the Manager submits, "" for none; `capture_limit`
       (default 1 GiB): the most data in it (see the guide on programs).
     - `profile`: the file for a trace of all that the Manager runs, "" for none (see `profile`).
@@ -970,9 +970,9 @@ class Manager(Device):
     def on_message(self, callback: Callable[[ShaderMessage], object] | None) -> None:
         """Calls `callback` with each message that shaders write, in place of logging it; None: logs again.
 
-        The Manager must have been opened with ``debug="printf"`` or ``"bounds"``. The messages of work arrive
-        in the call that waits for it, on that thread, unless other work still runs; what `callback` raises,
-        that call raises. See `kp.ShaderMessage`.
+        The Manager must have been opened with ``debug=`` "printf", "bounds", "races", "barriers" or "loops".
+        The messages of work arrive in the call that waits for it, on that thread, unless other work still
+        runs; what `callback` raises, that call raises. See `kp.ShaderMessage`.
 
         Raises FailedPreconditionError if the Manager was opened without these, ArgumentTypeError if
         `callback` cannot be called.

@@ -138,7 +138,11 @@ Instruments instruments_of(const std::vector<std::string>& words) {
     const auto has = [&](const char* word) {
         return std::find(words.begin(), words.end(), word) != words.end();
     };
-    return {.printf = has("printf"), .bounds = has("bounds")};
+    return {.printf = has("printf"),
+            .bounds = has("bounds"),
+            .races = has("races"),
+            .barriers = has("barriers"),
+            .loops = has("loops")};
 }
 
 // The records as bytes and the number of dropped ones; None if work runs or nothing is there.
@@ -163,9 +167,9 @@ py::list debug_sites(const Context& context, uint32_t module) {
         for (const DebugSite& site : debugger->sites(module)) {
             py::list strings;
             for (const std::string& each : site.strings) strings.append(to_text(each));
-            result.append(py::make_tuple(site.kind == DebugSite::Kind::printf ? "printf" : "bounds",
-                                         to_text(site.file), site.line, to_text(site.text), site.arguments,
-                                         strings));
+            constexpr const char* kinds[] = {"printf", "bounds", "races", "barriers", "loops"};
+            result.append(py::make_tuple(kinds[static_cast<size_t>(site.kind)], to_text(site.file), site.line,
+                                         to_text(site.text), site.arguments, strings));
         }
     return result;
 }

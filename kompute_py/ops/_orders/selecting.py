@@ -196,6 +196,7 @@ class _Selection:
         add_digits(kb, counts, runs)
         kb.emit(f"""
             uint need = needs_load(kp_group * 2u);
+            barrier();  // all have read it before one of them writes it
             if (kp_group == 0u && d == 0u) pass_store(0u, pass_load(0u) + 1u);
             if (sum >= need && sum - own < need) {{
                 needs_store(kp_group * 2u, need - (sum - own));

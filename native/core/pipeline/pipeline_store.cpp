@@ -280,6 +280,7 @@ std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& 
     if (subgroups.any()) check_subgroups(subgroups, info.local_size, context_.shader_host());
     auto made = std::make_shared<Pipeline>();
     made->local_size = info.local_size;
+    made->shared_bytes = info.shared_bytes;
     made->shader = shader;
     made->layout = layout(info, counts, shader->instruments());
     VkSpecializationInfo specialization{};

@@ -63,7 +63,8 @@ struct Pipeline {
     DeviceHandle<VkPipeline> object;
     std::shared_ptr<Shader> shader;  // its number is part of the pipeline's key
     std::shared_ptr<PipelineLayout> layout;
-    std::array<uint32_t, 3> local_size{1, 1, 1};  // specialization applied
+    std::array<uint32_t, 3> local_size{1, 1, 1};  // specialization applied, as in the next
+    uint64_t shared_bytes = 0;
 
     [[nodiscard]] VkPipeline handle() const noexcept { return object.get(); }
 };

@@ -96,7 +96,7 @@ Shader::Shader(DeviceContext& context, std::string_view bytes, const std::string
     if (debugger) {
         uint32_t set = 0;
         for (const BindingInfo& binding : info_.bindings) set = std::max(set, binding.set + 1);
-        if (auto next = debugger->instrument(code(), set); !next.empty()) {
+        if (auto next = debugger->instrument(code(), set, debug_module_); !next.empty()) {
             instruments_ = set;
             rewrite(std::move(next));
         }

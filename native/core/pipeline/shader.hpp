@@ -43,11 +43,13 @@ public:
     [[nodiscard]] std::span<const uint32_t> words() const noexcept { return words_; }
     // Before it was optimized; empty if only words() is known.
     [[nodiscard]] std::span<const uint32_t> declared() const noexcept { return declared_; }
-    // The code to run: lowered (spirv/lower); with instruments, if wanted (spirv/instrument); on a robust
-    // device, with indices held within arrays (spirv/clamp).
+    // The code to run: lowered (spirv/lower); with instruments, if wanted (instruments/instrument); on a
+    // robust device, with indices held within arrays (spirv/clamp).
     [[nodiscard]] std::span<const uint32_t> code() const noexcept { return code_.empty() ? words_ : code_; }
     // The set that its instruments use; nothing if it has none.
     [[nodiscard]] std::optional<uint32_t> instruments() const noexcept { return instruments_; }
+    // The module's number in the debugger, if it has instruments.
+    [[nodiscard]] uint32_t debug_module() const noexcept { return debug_module_; }
     [[nodiscard]] const SubgroupRequest& subgroups() const noexcept { return subgroups_; }
     [[nodiscard]] VkShaderModule handle() const noexcept { return module_.get(); }
     [[nodiscard]] bool belongs_to(const DeviceContext& context) const noexcept;
@@ -67,6 +69,7 @@ private:
     std::vector<uint32_t> code_;  // empty: words_ is used
     std::vector<uint32_t> declared_;
     std::optional<uint32_t> instruments_;
+    uint32_t debug_module_ = 0;
     SubgroupRequest subgroups_;
     std::string asked_entry_;  // "main" may stand for another entry point
     ShaderInfo info_;

@@ -137,9 +137,10 @@ public:
         const Pipeline& pipeline = *pipeline_made;
         const PipelineLayout& layout = *pipeline.layout;
         to.bind(pipeline.handle(), layout.handle(), algorithm_->sets());
-        const Debugger::Operation debugged(layout.instruments != VK_NULL_HANDLE ? device().debugger()
-                                                                                : nullptr,
-                                           to.commands, to.operation, name());
+        Debugger* const debugger = layout.instruments != VK_NULL_HANDLE ? device().debugger() : nullptr;
+        const Debugger::Operation debugged(debugger, to.commands, to.operation, name(),
+                                           debugger ? debug_facts(*debugger, pipeline)
+                                                    : Debugger::Dispatch{});
         if (layout.push.size != 0)
             to.vk.vkCmdPushConstants(to.commands, layout.handle(), VK_SHADER_STAGE_COMPUTE_BIT,
                                      layout.push.offset, layout.push.size, push_constants_.data());
@@ -160,6 +161,25 @@ public:
                                    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &between, 0, nullptr, 0,
                                    nullptr);
         to.vk.vkCmdDispatchBase(to.commands, base[0], base[1], base[2], rest[0], rest[1], rest[2]);
+    }
+
+    [[nodiscard]] Debugger::Dispatch debug_facts(Debugger& debugger, const Pipeline& pipeline) const {
+        Debugger::Dispatch facts;
+        facts.module = pipeline.shader->debug_module();
+        if (!debugger.shadows(facts.module)) return facts;
+        facts.groups = groups_;
+        if (const ResourceRange& from = memory_.indirect; from.resource) {
+            facts.counts = static_cast<const Buffer&>(*from.resource).handle();
+            facts.counts_offset = from.offset;
+        }
+        facts.local_size = pipeline.local_size;
+        facts.shared_bytes = pipeline.shared_bytes;
+        for (const Argument& each : algorithm_->arguments()) {
+            if (!each.range.resource || each.element != 0) continue;
+            const auto [memory, begin, end] = each.range.place();
+            facts.memory.push_back({each.set, each.binding, memory, begin, end});
+        }
+        return facts;
     }
 
     [[nodiscard]] OperationPtr renewed() const override {

@@ -53,6 +53,7 @@ public:
     explicit Instruction(std::span<const uint32_t> words) : words_(words) {}
 
     explicit operator bool() const noexcept { return !words_.empty(); }
+    [[nodiscard]] std::span<const uint32_t> words() const noexcept { return words_; }
     [[nodiscard]] uint32_t op() const noexcept { return words_.empty() ? 0 : words_[0] & 0xFFFFu; }
     [[nodiscard]] uint32_t size() const noexcept { return static_cast<uint32_t>(words_.size()); }
 

@@ -1,5 +1,5 @@
 // Instruments: the module stays valid, and its sites say where and what.
-#include "spirv/instrument.hpp"
+#include "instruments/instrument.hpp"
 #include "spirv/module.hpp"
 #include "spirv/spirv_text.hpp"
 
@@ -49,6 +49,9 @@ std::vector<uint32_t> shader(const std::string& body, const std::string& version
         %u0 = OpConstant %uint 0
         %u3 = OpConstant %uint 3
         %u8 = OpConstant %uint 8
+        %u2 = OpConstant %uint 2
+        %u264 = OpConstant %uint 264
+        %true = OpConstantTrue %bool
         %f1 = OpConstant %float 1
         %pair = OpConstantComposite %float2 %f1 %f1
         %array = OpTypeRuntimeArray %float
@@ -159,4 +162,65 @@ TEST_CASE("a module that has entry points of other stages is left alone, with a 
     const Instrumented made = instrumented(words, bounds_only, 1, 0);
     CHECK(made.words.empty());
     CHECK(contains(made.problem, "other stages"));
+}
+
+TEST_CASE("accesses to what the shader writes are tracked, and ends report") {
+    const auto words = shader(R"(
+        OpLine %file 9 0
+        %p = OpAccessChain %to_float %buffer %u0 %i
+        %v = OpLoad %float %p
+        OpLine %file 10 0
+        %q = OpAccessChain %to_pooled %pool %i
+        OpStore %q %v
+        %r = OpAccessChain %to_place %local %i
+        OpStore %r %v
+    )");
+    // The buffer is only read; nobody else sees the local array.
+    const Instrumented made = instrumented(words, {.races = true}, 1, 0);
+    REQUIRE(made.sites.size() == 1);
+    CHECK(made.sites[0].kind == DebugSite::Kind::races);
+    CHECK(made.sites[0].text == "pool[]");
+    CHECK(made.sites[0].arguments == "ws");
+    CHECK(made.sites[0].line == 10);
+    CHECK(made.shadowed.any);
+    CHECK(made.shadowed.buffers.empty());
+    const std::string text = text_of(made.words);
+    CHECK(contains(text, "Binding 1"));
+    CHECK(contains(text, "OpAtomicExchange"));
+}
+
+TEST_CASE("a written buffer is tracked, a coherent one is not") {
+    const std::string body =
+        "%p = OpAccessChain %to_float %buffer %u0 %i\n%v = OpLoad %float %p\nOpStore %p %v\n";
+    const Instrumented made = instrumented(shader(body), {.races = true}, 1, 0);
+    CHECK(made.sites.size() == 2);
+    REQUIRE(made.shadowed.buffers.size() == 1);
+    CHECK(made.shadowed.buffers[0] == std::pair<uint32_t, uint32_t>(0, 0));
+    (void)text_of(made.words);
+    const std::string volatile_body = "%p = OpAccessChain %to_float %buffer %u0 %i\n%v = OpLoad %float %p "
+                                      "Volatile\nOpStore %p %v Volatile\n";
+    CHECK(instrumented(shader(volatile_body), {.races = true}, 1, 0).words.empty());
+}
+
+TEST_CASE("barriers and turns of loops are counted") {
+    const auto words = shader(R"(
+        OpControlBarrier %u2 %u2 %u264
+        OpBranch %head
+        %head = OpLabel
+        OpLine %file 12 0
+        OpLoopMerge %done %more None
+        OpBranch %more
+        %more = OpLabel
+        OpBranchConditional %true %head %done
+        %done = OpLabel
+    )",
+                              "");
+    const Instrumented made = instrumented(words, {.barriers = true, .loops = true}, 1, 0);
+    REQUIRE(made.sites.size() == 2);
+    CHECK(made.sites[0].kind == DebugSite::Kind::barriers);
+    CHECK(made.sites[1].kind == DebugSite::Kind::loops);
+    CHECK(made.sites[1].line == 12);
+    CHECK(!made.shadowed.any);
+    (void)text_of(made.words);
+    CHECK(instrumented(words, {.races = true}, 1, 0).words.empty());
 }

@@ -1,0 +1,318 @@
+"""debug="races": accesses of different invocations that are in no order, at least one of them a write."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+from kompute_py._debugging.races import race_of
+from tests.support.languages import needs_dxc, needs_slang
+
+HEAD = """#version 450
+layout(local_size_x = 16) in;
+layout(binding = 0) buffer X { float x[]; };
+layout(binding = 1) buffer Y { float y[]; };
+"""
+
+
+@pytest.fixture
+def debugged(make_manager, needs):
+    mgr = make_manager(debug="races")
+    needs(mgr, "dispatch")
+    return mgr
+
+
+def run(mgr, body, n=32, head=HEAD, **options):
+    kernel = mgr.kernel(head + body, name="planted", **options)
+    x, y = mgr.tensor_t(np.arange(1, n + 1, dtype=np.float32)), mgr.zeros(n)
+    kernel(x=x, y=y, grid=n)
+    return x.read(), y.read()
+
+
+def races(messages):
+    return {(m.line, m.text.split()[0], m.values[2]) for m in messages if m.kind == "races"}
+
+
+def test_a_missing_barrier(debugged, messages):
+    run(
+        debugged,
+        "shared float pool[16];\nvoid main() { uint i = gl_GlobalInvocationID.x, l = "
+        "gl_LocalInvocationIndex;\n"
+        "pool[l] = x[i];\n\ny[i] = pool[15 - l]; }",
+    )
+    found = races(messages)
+    assert found and found <= {(7, "writes", 9), (9, "reads", 7)}
+    for message in messages:
+        if message.kind == "races":
+            (index,), other, _ = message.values
+            # The elements are those of the other half, and of the same workgroup.
+            mine, theirs = message.invocation[0], other[0]
+            assert mine // 16 == theirs // 16 and mine % 16 == 15 - theirs % 16
+            assert index in (mine % 16, 15 - mine % 16)
+            assert "no barrier is between" in message.text
+
+
+@pytest.mark.parametrize("barrier", ["barrier();", "memoryBarrierShared(); barrier();"])
+def test_a_barrier_orders(debugged, messages, barrier):
+    _, y = run(
+        debugged,
+        "shared float pool[16];\nvoid main() { uint i = gl_GlobalInvocationID.x, l = "
+        "gl_LocalInvocationIndex;\n"
+        f"pool[l] = x[i]; {barrier} y[i] = pool[15 - l]; }}",
+    )
+    assert y[:3].tolist() == [16, 15, 14]
+    assert messages == []
+
+
+def test_a_reduction_with_its_barrier_outside_of_the_loop(debugged, messages):
+    body = (
+        "shared float pool[16];\nvoid main() { uint i = gl_GlobalInvocationID.x, l = "
+        "gl_LocalInvocationIndex;\n"
+        "pool[l] = x[i];\n%s for (uint s = 8; s > 0; s /= 2) { %s if (l < s) pool[l] += pool[l + s]; }\n"
+        "barrier(); if (l == 0) y[gl_WorkGroupID.x] = pool[0]; }"
+    )
+    run(debugged, body % ("", "barrier();"))
+    assert messages == []
+    run(debugged, body % ("barrier();", ""))
+    assert {line for line, _, _ in races(messages)} == {8}
+
+
+def test_a_neighbour_in_place(debugged, messages):
+    """Also across workgroups, in a buffer."""
+    run(
+        debugged,
+        "void main() { uint i = gl_GlobalInvocationID.x;\nfloat next = x[(i + 1) % 32];\nx[i] += next; "
+        "y[i] = 0; }",
+    )
+    assert (7, "writes", 6) in races(messages) or (6, "reads", 7) in races(messages)
+    across = [m for m in messages if "another workgroup" in m.text]
+    assert {m.values[0][0] for m in across} <= {0, 16}
+    assert across and all("workgroups are in no order" in m.text for m in across)
+
+
+def test_sums_into_one_element(debugged, messages):
+    body = "void main() { uint i = gl_GlobalInvocationID.x;\n%s; y[i + 2] = x[i]; }"
+    head = HEAD.replace("float y[]", "uint bins[2]; float y[]")
+    kernel = debugged.kernel(head + body % "bins[i % 2] += 1", name="planted")
+    kernel(x=debugged.zeros(16), Y=debugged.zeros(20), grid=16)
+    assert {line for line, _, _ in races(messages)} == {6}
+    assert {m.values[0] for m in messages if m.kind == "races"} == {(0,), (1,)}
+    messages.clear()
+    kernel = debugged.kernel(head + body % "atomicAdd(bins[i % 2], 1u)", name="planted")
+    kernel(x=debugged.zeros(16), Y=debugged.zeros(20), grid=16)
+    assert messages == []
+
+
+def test_atomics_and_plain_reads(debugged, messages):
+    body = (
+        "shared uint bins[4];\nvoid main() { uint l = gl_LocalInvocationIndex; if (l < 4) bins[l] = "
+        "0;\nbarrier();\n"
+        "atomicAdd(bins[l %% 4], 1u);\n%s\nif (l < 4) y[l] = float(bins[3 - l]) + x[0]; }"
+    )
+    _, y = run(debugged, body % "barrier();", n=16)
+    assert y[:4].tolist() == [5, 5, 5, 5]
+    assert messages == []
+    run(debugged, body % "", n=16)
+    assert races(messages) <= {(10, "reads", 8), (8, "changes", 10)}
+    assert races(messages)
+
+
+def test_the_first_guess_of_a_compare_and_swap(debugged, messages):
+    """A sum of floats without an atomic for them."""
+    head = HEAD.replace("float y[]", "uint y[]")
+    body = (
+        "void main() { uint old = y[0], seen;\n"
+        "do { seen = old; old = atomicCompSwap(y[0], seen, seen + uint(x[gl_GlobalInvocationID.x])); }\n"
+        "while (old != seen); }"
+    )
+    y = debugged.tensor_t(np.zeros(4, np.uint32))
+    debugged.kernel(head + body)(x=debugged.tensor_t(np.ones(32, np.float32)), y=y, grid=32)
+    assert y.read()[0] == 32
+    assert messages == []
+
+
+def test_the_same_value_harms_nobody(debugged, messages):
+    _, y = run(debugged, "void main() { if (x[gl_GlobalInvocationID.x] > 3.0) y[0] = 1.0; }")
+    assert y[0] == 1
+    assert messages == []
+    run(debugged, "void main() { uint i = gl_GlobalInvocationID.x; if (x[i] > 3.0) y[0] = x[i]; }")
+    assert races(messages) == {(5, "writes", 5)}
+
+
+def test_structs_vectors_and_matrices(debugged, messages):
+    """Neighbours in one struct or vector are no conflict; the same component is."""
+    head = (
+        "#version 450\nlayout(local_size_x = 16) in;\nstruct S { vec3 a; float b; mat2 m; };\n"
+        "layout(binding = 0) buffer X { S s[]; };\n"
+        "layout(binding = 1) buffer Y { vec4 v[]; };\n"
+        "shared struct { float f[3]; vec2 w[2]; } pool[16];\n"
+    )
+    good = (
+        "void main() { uint l = gl_LocalInvocationIndex, i = l / 2;\n"
+        "if (l % 2 == 0) { s[i].a = vec3(l); s[i].m[0] = vec2(1); v[i].x = 1; pool[i].f[1] = 2; "
+        "pool[i].w[1].x = 1; }\n"
+        "else { s[i].b = 1; s[i].m[1] = vec2(2); v[i].y = 2; pool[i].f[2] = 2; pool[i].w[1].y = 1; }\n"
+        "barrier(); v[l].z = pool[l].f[1] + pool[l].f[2] + pool[l].w[1].x + pool[l].w[1].y; }"
+    )
+
+    def call(body):
+        kernel = debugged.kernel(head + body, name="planted")
+        kernel(s=debugged.zeros(16 * 8), v=debugged.zeros(64), grid=16)
+        found = {re.sub(r"\[\d+\]", "[]", m.text.partition(",")[0]) for m in messages if m.kind == "races"}
+        messages.clear()
+        assert found or body is good
+        return found
+
+    assert call(good) == set()
+    assert call(good.replace("s[i].b = 1", "s[i].a.y = 77")) <= {"writes s[].a", "writes s[].a[]"}
+    assert call(good.replace("s[i].m[1] = vec2(2)", "s[i].m[0] = vec2(2)")) == {"writes s[].m[]"}
+    assert call(good.replace("v[i].y", "v[i].x")) == {"writes v[][]"}
+    assert call(good.replace("pool[i].f[2] = 2", "pool[i].f[1] = l")) == {"writes pool[].f[]"}
+    assert call(good.replace("pool[i].w[1].y = 1", "pool[i].w[1] = vec2(l)")) <= {
+        "writes pool[].w[]",
+        "writes pool[].w[][]",
+    }
+
+
+def test_two_names_for_the_same_memory(debugged, messages):
+    whole = debugged.tensor_t(np.zeros(96, np.float32))
+    body = "void main() { uint i = gl_GlobalInvocationID.x;\nx[i] = 1.0 + i;\nif (i < 16) y[i] = 9.0; }"
+    debugged.kernel(HEAD + body, name="planted")(x=whole[:16], y=whole[64:80], grid=16)
+    assert messages == []
+    debugged.kernel(HEAD + body, name="planted")(x=whole[:80], y=whole[64:80], grid=80)
+    assert races(messages) and races(messages) <= {(6, "writes", 7), (7, "writes", 6)}
+    assert {m.invocation[0] for m in messages if m.text.startswith("writes x")} <= set(range(64, 80))
+
+
+def test_what_others_order_is_left_alone(debugged, messages):
+    """Coherent memory and fences with flags: the last workgroup sums what the others wrote."""
+    head = HEAD + "layout(binding = 2) coherent buffer Z { uint done; float part[]; };\nshared bool last;\n"
+    kernel = debugged.kernel(
+        head + "void main() { if (gl_LocalInvocationIndex == 0) { part[gl_WorkGroupID.x] = x[0];\n"
+        "memoryBarrierBuffer();\n"
+        "last = atomicAdd(done, 1u) == gl_NumWorkGroups.x - 1; }\nbarrier();\n"
+        "if (last && gl_LocalInvocationIndex == 0) y[0] = part[0] + part[1]; }"
+    )
+    y = debugged.zeros(1)
+    kernel(x=debugged.tensor([3]), y=y, Z=debugged.zeros(3), grid=32)
+    assert y.read()[0] == 6
+    assert messages == []
+
+
+def test_small_types(debugged, messages):
+    """Bytes of one word are different elements."""
+    if not debugged.supports("storageBuffer8BitAccess"):
+        return
+    head = (
+        "#version 450\n#extension GL_EXT_shader_8bit_storage : require\n"
+        "#extension GL_EXT_shader_explicit_arithmetic_types_int8 : require\nlayout(local_size_x = 16) in;\n"
+        "layout(binding = 0) buffer X { uint8_t x[]; };\n"
+    )
+    for index, found in (("i", set()), ("i / 2", {f"writes x[{i}]" for i in range(8)})):
+        kernel = debugged.kernel(
+            head + f"void main() {{ uint i = gl_GlobalInvocationID.x; x[{index}] = uint8_t(i); }}",
+            name="planted",
+        )
+        kernel(x=debugged.tensor_t(np.zeros(16, np.uint8)), grid=16)
+        assert {m.text.partition(",")[0] for m in messages if m.kind == "races"} == found
+        assert bool(messages) == bool(found)
+        messages.clear()
+
+
+def test_each_dispatch_begins_anew(debugged, messages):
+    """In one recording, a recording that runs again, and an indirect dispatch."""
+    shift = debugged.kernel(
+        HEAD + "void main() { uint i = gl_GlobalInvocationID.x; y[i] = x[(i + 1) % 32]; }", name="shift"
+    )
+    x, y = debugged.tensor_t(np.arange(32, dtype=np.float32)), debugged.zeros(32)
+    sequence = debugged.sequence().record(shift.bind(x=x, y=y)).record(shift.bind(x=y, y=x))
+    sequence.eval()
+    sequence.eval()
+    assert x.read()[:3].tolist() == [4, 5, 6]
+    groups = debugged.tensor_t(np.array([2, 1, 1], np.uint32))
+    shift(x=x, y=y, indirect=groups)
+    assert y.read()[0] == 5
+    assert messages == []
+    race = debugged.kernel(
+        HEAD + "void main() { uint i = gl_GlobalInvocationID.x;\ny[i / 2] = x[i]; }", name="race"
+    )
+    race(x=x, y=y, indirect=groups)
+    assert races(messages) == {(6, "writes", 6)}
+    assert {m.values[1][0] for m in messages if m.kind == "races"} <= set(range(0, 32, 2))
+
+
+def test_specialized_sizes(debugged, messages):
+    head = (
+        HEAD
+        + "layout(constant_id = 0) const uint N = 2;\nshared float first[N];\nshared float second[N][2];\n"
+    )
+    kernel = debugged.kernel(
+        head + "void main() { uint l = gl_LocalInvocationIndex; first[l] = x[l];\n"
+        "second[l][0] = 1; second[l][1] = 2;\n"
+        "y[l] = first[l] + second[l][1]; }"
+    ).specialize(N=16)
+    y = debugged.zeros(16)
+    kernel(x=debugged.tensor(np.arange(16)), y=y, grid=16)
+    assert y.read()[3] == 5
+    assert messages == []
+
+
+@pytest.mark.parametrize(
+    "language", [pytest.param("hlsl", marks=needs_dxc), pytest.param("slang", marks=needs_slang)]
+)
+def test_hlsl_and_slang(debugged, messages, language):
+    source = (
+        "RWStructuredBuffer<float> x;\nRWStructuredBuffer<float> y;\ngroupshared float pool[16];\n"
+        '[shader("compute")] [numthreads(16, 1, 1)]\n'
+        "void main(uint3 id : SV_DispatchThreadID, uint l : SV_GroupIndex) {\n"
+        "pool[l] = x[id.x];\n%s\ny[id.x] = pool[15 - l]; }"
+    )
+    x = debugged.tensor_t(np.arange(32, dtype=np.float32))
+    for barrier in ("GroupMemoryBarrierWithGroupSync();", "AllMemoryBarrierWithGroupSync();"):
+        debugged.kernel(source % barrier, language=language)(x=x, y=debugged.zeros(32), grid=32)
+    assert messages == []
+    debugged.kernel(source % "", language=language)(x=x, y=debugged.zeros(32), grid=32)
+    assert races(messages) and races(messages) <= {(6, "writes", 8), (8, "reads", 6)}
+
+
+def test_correct_operations_of_the_library_report_nothing(make_manager, needs):
+    mgr = make_manager(debug="races,barriers,loops")
+    needs(mgr, "dispatch")
+    messages = []
+    mgr.on_message(messages.append)
+    with mgr.current():
+        a = np.random.default_rng(1).random((67, 45), np.float32)
+        np.testing.assert_allclose(kp.ops.sum(a), a.sum(), rtol=1e-5)
+        np.testing.assert_allclose(kp.ops.cumsum(a.ravel()), np.cumsum(a.ravel()), rtol=1e-4)
+        np.testing.assert_array_equal(kp.ops.topk(a.ravel(), 5)[0], np.sort(a.ravel())[:-6:-1])
+        assert kp.ops.bincount((a * 9).astype(np.int32).ravel()).sum() == a.size
+    assert messages == []
+
+
+def test_strict_raises(make_manager, needs):
+    mgr = make_manager(debug="races", strict=True)
+    needs(mgr, "dispatch")
+    mgr.on_message(lambda message: None)
+    with pytest.raises(kp.errors.ValidationError, match=r"workgroups are in no order|no barrier is between"):
+        run(mgr, "void main() { uint i = gl_GlobalInvocationID.x; y[0] = x[i]; }")
+
+
+@pytest.mark.own_driver
+def test_the_words_of_a_record():
+    """Group 5 of 3 x 2 with sizes 4 x 2: invocation 6 of it has read what invocation 1 writes."""
+    words = [6 << 12 | 7, 1 << 31 | 1 << 30 | 6, 5, 1, 4, 2, 1, 3, 2, 9, 1]
+    race = race_of(words, 2)
+    assert (race.indices, race.site, race.earlier, race.same_group) == ((9, 1), 7, "read", True)
+    assert race.other == (2 * 4 + 2, 1 * 2 + 1, 0)
+    assert race.text("x[].y[]", "wb", "a.comp:3") == (
+        "writes x[9].y[1], which invocation (10, 3, 0) read at a.comp:3: no barrier is between"
+    )
+    # Group 6 is the second layer: workgroups are 4 x 2 x 3.
+    across = race_of([1 << 12, 1 << 31 | 23, 6, 8, 4, 2, 3, 3, 2], 0)
+    assert (across.other, across.same_group, across.site) == ((3, 1, 2), False, 0)
+    same = race_of([6 << 12, 1 << 31 | 1 << 30 | 1, 5, 1, 4, 2, 1, 3, 2], 0)
+    assert same.other is None
+    assert same.text("x[]", "ab", "") == "changes x[], which another invocation read: no barrier is between"
