@@ -10,6 +10,7 @@ is one recording.
 from __future__ import annotations
 
 import atexit
+import os
 import re
 import sys
 import threading
@@ -240,7 +241,7 @@ def begin(path: str, limit: int) -> Capture:
     capture = Capture(limit)
     if not _captures:
         atexit.register(finish)
-    _captures.setdefault(path, []).append(capture)
+    _captures.setdefault(os.path.abspath(path), []).append(capture)
     return capture
 
 
