@@ -206,32 +206,39 @@ def test_entries_of_programs_are_pickled(mgr):
 @pytest.mark.sampled
 @pytest.mark.parametrize("kills", [sampled(2, 10)])
 def test_a_worker_that_is_killed_loses_nothing(cluster, kills):
-    values, x = array((400, 400), (20, 20))
+    values, x = array((400, 100 * kills), (20, 20))
 
     def slow(block):
-        time.sleep(0.02)
+        time.sleep(0.05)
         return kp.ops.multiply(block, 2.0)
 
-    random, done = np.random.default_rng(5), threading.Event()
+    random, killed = np.random.default_rng(5), []
 
     def kill():
         for _ in range(kills):
-            time.sleep(random.random())
-            if done.is_set():
-                return
-            pids = list(cluster.run(os.getpid).values())
-            os.kill(pids[random.integers(len(pids))], signal.SIGKILL)
-            cluster.wait_for_workers(2)
+            # Dask's nanny gives up on a worker that dies while it starts.
+            pids: list[int] = []
+            while len(pids) < 2:
+                cluster.wait_for_workers(2, timeout=120)
+                time.sleep(1 + random.random())
+                pids = list(cluster.run(os.getpid, on_error="ignore").values())
+            killed.append(pids[random.integers(len(pids))])
+            os.kill(killed[-1], signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
-    with dask.config.set({"distributed.scheduler.allowed-failures": 30}):
+    # Dask gives up on a name whose worker is missing fifteen seconds after another one's end.
+    patient = {
+        "distributed.scheduler.allowed-failures": 30,
+        "distributed.deploy.lost-worker-timeout": "1 hour",
+    }
+    with dask.config.set(patient):
         cluster.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 30))
         killer.start()
         found = kp.dask.map_blocks(slow, x).compute()
-        done.set()
         killer.join()
+    assert len(set(killed)) == kills
     np.testing.assert_array_equal(found, 2 * values)
-    cluster.wait_for_workers(2)
+    cluster.wait_for_workers(2, timeout=120)
 
 
 @pytest.mark.sampled
