@@ -35,9 +35,7 @@ def test_objects_on_a_device_are_not_copied_behind_its_back(mgr, how):
     )
     mapping = t.map(read=True)
     things += [
-        (kernel, "mgr.kernel"),
         (kernel.bind(t), "make a new one"),
-        (kernel.module, "to_spirv"),
         (mapping, "copy its array"),
     ]
     things += [(kp.OpSyncLocal([t]), "record the same"), (t[0:1].copy_to(mgr.zeros(1)), "wait for this")]
