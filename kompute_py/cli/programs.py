@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -195,12 +196,20 @@ def _write_trace(entry: ProgramEntry, arguments: dict[str, Any], folder: Path) -
 
 
 def _drivers() -> list[str]:
+    """The drivers that have a device here: distributions install those of all makers."""
+    from .._device.devices import list_devices
     from .._device.drivers import available_drivers
 
-    found = [each.name for each in available_drivers() if each.fault is None and each.shadowed_by is None]
+    found = []
+    for each in available_drivers():
+        if each.fault is None and each.shadowed_by is None:
+            with contextlib.suppress(KomputeError):
+                list_devices(driver=each.name)
+                found.append(each.name)
     if len(found) < 2:
         raise NotFoundError(
-            f"there are fewer than two drivers: {', '.join(found) or 'none'}; name them with --driver"
+            f"there are fewer than two drivers with a device: {', '.join(found) or 'none'}; "
+            "name them with --driver"
         )
     return found
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import PIL.Image
 import pytest
@@ -83,6 +87,20 @@ def test_compare_finds_the_first_step_that_differs(path, capsys):
     assert "y: 64 differ: at most" in printed.out
     assert "different results on the drivers: order" in printed.err
     assert main(["program", "compare", str(path), "--rtol", "10", *drivers]) == 0
+
+
+def test_compare_takes_the_drivers_that_have_a_device(path, tmp_path):
+    none = tmp_path / "none_icd.json"
+    none.write_text('{"ICD": {"library_path": "/nowhere/libnone.so", "api_version": "1.3.0"}}')
+    files = [manifest(each) for each in ("lavapipe", "swiftshader")]
+    command = [sys.executable, "-m", "kompute_py", "program", "compare", str(path), "--entry", "same"]
+    for given, code in (([files[0], str(none), files[1]], 0), ([files[0], str(none)], 1)):
+        variables = {**os.environ, "VK_DRIVER_FILES": os.pathsep.join(given)}
+        done = subprocess.run(command, capture_output=True, text=True, env=variables, check=False)
+        assert done.returncode == code, done.stderr
+        assert (
+            "y: equal" in done.stdout if not code else "fewer than two drivers with a device" in done.stderr
+        )
 
 
 def test_compare_of_a_recording_without_results(mgr, tmp_path, capsys):
