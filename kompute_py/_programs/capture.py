@@ -233,7 +233,8 @@ def _require_apart(memories: list[Any]) -> None:
         last = end
 
 
-_captures: dict[str, list[Capture]] = {}
+_captures: dict[str, tuple[str, list[Capture]]] = {}
+"""By the file: its name as the script gave it, which may leave the folder since, and the captures."""
 
 
 def begin(path: str, limit: int) -> Capture:
@@ -241,16 +242,16 @@ def begin(path: str, limit: int) -> Capture:
     capture = Capture(limit)
     if not _captures:
         atexit.register(finish)
-    _captures.setdefault(os.path.abspath(path), []).append(capture)
+    _captures.setdefault(os.path.abspath(path), (path, []))[1].append(capture)
     return capture
 
 
 def finish() -> None:
     """Writes the programs. Several Managers with the same file are the modules of one program."""
-    for path, captures in _captures.items():
+    for path, (given, captures) in _captures.items():
         programs = [made for made in (each.program() for each in captures) if made is not None]
         if not programs:
-            warn(f"The option capture= wrote no file {path}: nothing was captured")
+            warn(f"The option capture= wrote no file {given}: nothing was captured")
             continue
         made = programs[0]
         if len(programs) > 1:
@@ -258,8 +259,8 @@ def finish() -> None:
         try:
             made.save(path)
         except KomputeError as error:
-            warn(f"The option capture= wrote no file {path}: {error}")
+            warn(f"The option capture= wrote no file {given}: {error}")
         else:
-            print(f"kompute_py: wrote {path}, for kompute-py program run and compare", file=sys.stderr)
+            print(f"kompute_py: wrote {given}, for kompute-py program run and compare", file=sys.stderr)
     _captures.clear()
     atexit.unregister(finish)

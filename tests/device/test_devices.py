@@ -330,8 +330,8 @@ def test_variables_that_nothing_reads_are_said(monkeypatch):
     monkeypatch.setenv("KOMPUTE_PY_XYZZY", "1")
     with pytest.warns(
         kp.KomputeWarning,
-        match="KOMPUTE_PY_XYZZY .*there are: KOMPUTE_PY_COMPILE, KOMPUTE_PY_COMPILER, "
-        "KOMPUTE_PY_COMPILE_TIMEOUT",
+        match="KOMPUTE_PY_XYZZY .*there are: KOMPUTE_PY_CAPTURE, KOMPUTE_PY_CAPTURE_LIMIT, "
+        "KOMPUTE_PY_COMPILE, ",
     ):
         kp.list_devices()
     for name in (

@@ -254,6 +254,16 @@ def test_nothing_submitted_writes_no_file(captured, tmp_path):
     assert not (tmp_path / "script.kpp").exists()
 
 
+def test_the_file_lies_where_the_script_was_when_it_named_it(make_manager, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    manager = make_manager(capture="here.kpp")
+    manager.zeros(4).fill(1).wait()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    finish()
+    assert (tmp_path / "here.kpp").exists() and "wrote here.kpp," in capsys.readouterr().err
+
+
 def child_script():
     with kp.Manager() as mgr:
         t = mgr.zeros(4)

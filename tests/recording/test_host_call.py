@@ -335,6 +335,7 @@ def test_a_signal_does_not_wait_for_other_work(mgr):
     done.wait(1, timeout=20)
     assert held.is_running() and not held.is_complete()
     late.cancel()
+    late.join()  # it has the semaphore
     gate.signal(1)
     held.eval_await()
     seq.eval_await()
