@@ -358,7 +358,11 @@ std::shared_ptr<Profiler> Device::held_profiler() {
 
 size_t Device::profiled_runs() {
     if (is_open() && !lost()) initial_work_->submit();
-    return held_profiler()->count();
+    const size_t count = held_profiler()->count();
+    // A run is counted within vkQueueSubmit, and its end is known a moment later: take each queue's lock
+    // once.
+    for (const auto& queue : queues_) (void)queue->while_idle([] {});
+    return count;
 }
 
 void Device::settle_profile() noexcept {
