@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import kompute_py as kp
+from kompute_py._programs.capture import finish
 from tests.conftest import DRIVER, ROOT
 from tests.support.pages import SHELL, NotAsShown, Page, blocks_of, matches, pages
 
@@ -40,6 +41,7 @@ def test_page(path, folder, record_property):
     page = Page(path)
     began = time.perf_counter()
     page.run()
+    finish()  # what the page captures is written here, not at the end of all tests
     record_property("seconds", time.perf_counter() - began)
     for line, reason in page.not_run:
         print(f"{name_of(path)}:{line}: not run: {reason}")
