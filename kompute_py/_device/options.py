@@ -220,8 +220,8 @@ _OPTIONS: dict[str, Option] = {
     ),
     "debug": Option(
         "Looks at operations and shaders while they run: words in a list, or text separated by commas. "
-        '"printf": messages of `debugPrintfEXT` and `printf`. "bounds": reads and writes outside of arrays, '
-        "of which writes are skipped and reads give 0. "
+        '"printf": messages of `debugPrintfEXT` and `printf`. "bounds": reads and writes outside of arrays; '
+        "such writes are skipped, such reads give 0. "
         '"races": accesses of different invocations that nothing orders. "barriers": barriers that only '
         'a part of a workgroup reaches. "loops": loops with so many turns that llvmpipe ends them. '
         "With these five, shaders get additional code, all "

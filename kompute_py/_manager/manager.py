@@ -1,6 +1,6 @@
 """Manager: opens a device and creates every object on it.
 
-Some 900 lines because each method has a docstring of its own, and some have overloads.
+Some 1,100 lines because each method has a docstring of its own, and some have overloads.
 """
 
 from __future__ import annotations

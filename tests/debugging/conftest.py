@@ -4,6 +4,14 @@ import pytest
 
 
 @pytest.fixture
+def debugged(request, make_manager, needs):
+    """A Manager with the words of the module's DEBUG."""
+    mgr = make_manager(debug=request.module.DEBUG)
+    needs(mgr, "dispatch")
+    return mgr
+
+
+@pytest.fixture
 def messages(debugged):
     got = []
     debugged.on_message(got.append)

@@ -8,18 +8,12 @@ import pytest
 import kompute_py as kp
 from tests.support.languages import needs_dxc, needs_slang
 
+DEBUG = "bounds"
 HEAD = """#version 450
 layout(local_size_x = 4) in;
 layout(binding = 0) buffer X { float x[]; };
 layout(binding = 1) buffer Y { float y[]; };
 """
-
-
-@pytest.fixture
-def debugged(make_manager, needs):
-    mgr = make_manager(debug="bounds")
-    needs(mgr, "dispatch")
-    return mgr
 
 
 def run(mgr, body, x, y, head=HEAD, **options):

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.support.languages import needs_slang
 
+DEBUG = "barriers,loops"
 HEAD = """#version 450
 layout(local_size_x = 16) in;
 layout(binding = 0) buffer X { float x[]; };
 shared float pool[16];
 """
-
-
-@pytest.fixture
-def debugged(make_manager, needs):
-    mgr = make_manager(debug="barriers,loops")
-    needs(mgr, "dispatch")
-    return mgr
 
 
 def run(mgr, body, n=32, head=HEAD, **options):

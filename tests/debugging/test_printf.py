@@ -11,18 +11,12 @@ import kompute_py as kp
 from kompute_py._debugging.printf import formatted
 from tests.support.languages import needs_dxc, needs_slang
 
+DEBUG = "printf"
 HEAD = """#version 450
 #extension GL_EXT_debug_printf : require
 layout(local_size_x = 64) in;
 layout(binding = 0) buffer X { float x[]; };
 """
-
-
-@pytest.fixture
-def debugged(make_manager, needs):
-    mgr = make_manager(debug="printf")
-    needs(mgr, "dispatch")
-    return mgr
 
 
 def test_each_of_10_000_invocations_is_heard(debugged, messages):

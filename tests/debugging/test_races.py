@@ -11,18 +11,12 @@ import kompute_py as kp
 from kompute_py._debugging.races import race_of
 from tests.support.languages import needs_dxc, needs_slang
 
+DEBUG = "races"
 HEAD = """#version 450
 layout(local_size_x = 16) in;
 layout(binding = 0) buffer X { float x[]; };
 layout(binding = 1) buffer Y { float y[]; };
 """
-
-
-@pytest.fixture
-def debugged(make_manager, needs):
-    mgr = make_manager(debug="races")
-    needs(mgr, "dispatch")
-    return mgr
 
 
 def run(mgr, body, n=32, head=HEAD, **options):

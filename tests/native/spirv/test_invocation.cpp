@@ -230,7 +230,7 @@ TEST_CASE("fold: the rewritten module is valid, and code that cannot be rewritte
 }
 
 TEST_CASE("debug information and messages use no numbers; local variables pass them on") {
-    // Line 3 is no use of the id 3, whichever value that is.
+    // Line 3 does not use the id 3, whichever value that is.
     const std::string text = R"(
         OpExtension "SPV_KHR_non_semantic_info"
         %print = OpExtInstImport "NonSemantic.DebugPrintf"

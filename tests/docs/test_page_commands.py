@@ -1,6 +1,6 @@
 """The commands of README.md and the pages run from an installed wheel, in an empty folder.
 
-The suite takes README and the page of the commands; `./dev whole tests/project/test_page_commands.py` takes
+The suite takes README and the page of the commands; `./dev whole tests/docs/test_page_commands.py` takes
 all pages.
 """
 
