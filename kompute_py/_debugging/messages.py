@@ -198,12 +198,10 @@ def begin_messages(manager: Device, words: tuple[str, ...]) -> None:
     messages = Messages(manager._native, manager._setting("strict"))
     _of_managers[manager] = messages
     before = manager._watch
-    diagnostics = manager._diagnostics
 
     def report(can_raise: bool = True) -> None:
         if before is not None:
             before(can_raise)
-        diagnostics.log_notes()  # shaders that run without instruments
         messages.report(can_raise)
 
     manager._watch = report

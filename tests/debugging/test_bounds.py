@@ -156,6 +156,38 @@ def test_hlsl_and_slang(debugged, messages, language):
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "dtype", "count"),
+    [
+        ("uint8_t", np.uint8, 1),
+        ("u8vec4", np.uint8, 4),
+        ("int8_t", np.int8, 1),
+        ("uint16_t", np.uint16, 1),
+        ("int16_t", np.int16, 1),
+        ("float16_t", np.float16, 1),
+        ("f16vec4", np.float16, 4),
+    ],
+)
+def test_small_numbers_that_the_shader_only_stores(debugged, messages, needs, name, dtype, count):
+    """Without shaderInt8 and its kin, no function may take or return them."""
+    size = np.dtype(dtype).itemsize
+    needs(debugged, f"storageBuffer{8 * size}BitAccess")
+    every = np.arange(2 ** (8 * size), dtype=f"<u{size}").view(dtype)
+    kernel = debugged.kernel(
+        "#version 450\n#extension GL_EXT_shader_8bit_storage : require\n"
+        "#extension GL_EXT_shader_16bit_storage : require\nlayout(local_size_x = 64) in;\n"
+        f"layout(binding = 0) buffer X {{ {name} x[]; }};\nlayout(binding = 1) buffer Y {{ {name} y[]; }};\n"
+        "void main() { uint i = gl_GlobalInvocationID.x;\ny[i] = x[i];\n"
+        "if (i == 5) y[i - 1] = x[i + 65536]; }"
+    )
+    y = debugged.tensor_t(np.ones_like(every))
+    kernel(x=debugged.tensor_t(every), y=y, grid=every.size // count)
+    expected = every.copy()
+    expected[4 * count : 5 * count] = 0
+    np.testing.assert_array_equal(y.read(), expected)
+    assert [(m.line, m.values) for m in messages] == [(9, (65541, every.size // count))]
+
+
 def test_correct_operations_of_the_library_report_nothing(debugged, messages):
     with debugged.current():
         a = np.random.default_rng(1).random((67, 45), np.float32)

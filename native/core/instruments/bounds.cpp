@@ -13,23 +13,53 @@ uint32_t Instrumenter::within(Code& into, const Check& check, uint32_t index, ui
     return builder_.value(into, spv::OpULessThan, builder_.bool_type(), {index, length});
 }
 
-uint32_t Instrumenter::accessor(Instruction instruction, const PointerAccess& access, const Path& path,
-                                uint32_t site, std::vector<uint32_t>& arguments) {
+uint32_t Instrumenter::passed_as(uint32_t id) {
+    const Instruction type = module_.find(id);
+    switch (type.op()) {
+    case spv::OpTypeInt:
+        if (type[2] >= 32 || has(type[2] == 8 ? spv::CapabilityInt8 : spv::CapabilityInt16)) return id;
+        return builder_.type(spv::OpTypeInt, {32, type[3]});
+    case spv::OpTypeFloat:
+        if (type[2] != 16 || type.size() != 3 || has(spv::CapabilityFloat16)) return id;
+        return builder_.type(spv::OpTypeFloat, {32});
+    case spv::OpTypeVector: {
+        const uint32_t part = passed_as(type[2]);
+        return part == type[2] ? id : builder_.type(spv::OpTypeVector, {part, type[3]});
+    }
+    case spv::OpTypeMatrix: return passed_as(type[2]) == type[2] ? id : 0;
+    default: return id;
+    }
+}
+
+uint32_t Instrumenter::conversion(uint32_t small) const {
+    Instruction type = module_.find(small);
+    if (type.op() == spv::OpTypeVector) type = module_.find(type[2]);
+    if (type.op() == spv::OpTypeFloat) return spv::OpFConvert;
+    return type[3] != 0 ? spv::OpSConvert : spv::OpUConvert;
+}
+
+uint32_t Instrumenter::accessor(Code& into, Instruction instruction, const PointerAccess& access,
+                                const Path& path, uint32_t site, std::vector<uint32_t>& arguments) {
     const uint32_t uint = builder_.uint_type();
     const uint32_t boolean = builder_.bool_type();
     const uint32_t result = instruction.result();
-    const uint32_t type = result != 0 ? instruction.type() : builder_.void_type();
+    const uint32_t own_type = result != 0 ? instruction.type() : builder_.void_type();
+    const uint32_t type = passed_as(own_type);
     std::vector<uint32_t> signature{type};
     std::map<uint32_t, uint32_t> here;  // ids of the caller -> of this function
-    Code parameters;
+    Code parameters, code;
     const auto take = [&](uint32_t id) {
         if (globals_.contains(id)) return id;
         const auto [entry, added] = here.try_emplace(id, 0);
         if (added) {
             entry->second = builder_.id();
-            signature.push_back(module_.type_of(id));
-            arguments.push_back(id);
+            const uint32_t given = module_.type_of(id);
+            signature.push_back(passed_as(given));
+            const bool is_passed = signature.back() == given;
+            arguments.push_back(is_passed ? id
+                                          : builder_.value(into, conversion(given), signature.back(), {id}));
             parameters.emit(spv::OpFunctionParameter, {signature.back(), entry->second});
+            if (!is_passed) entry->second = builder_.value(code, conversion(given), given, {entry->second});
         }
         return entry->second;
     };
@@ -40,12 +70,12 @@ uint32_t Instrumenter::accessor(Instruction instruction, const PointerAccess& ac
     for (uint32_t i = 1; i < instruction.size(); ++i) operands.push_back(instruction[i]);
     for (const uint32_t position : access.values) operands[position - 1] = take(operands[position - 1]);
 
-    Code code;
     const uint32_t function = builder_.id();
-    code.emit(spv::OpFunction,
-              {type, function, spv::FunctionControlMaskNone, builder_.type(spv::OpTypeFunction, signature)});
-    code.append(parameters);
-    code.emit(spv::OpLabel, {builder_.id()});
+    Code all;
+    all.emit(spv::OpFunction,
+             {type, function, spv::FunctionControlMaskNone, builder_.type(spv::OpTypeFunction, signature)});
+    all.append(parameters);
+    all.emit(spv::OpLabel, {builder_.id()});
     uint32_t good = 0, bad_index = 0, bad_length = 0;
     for (size_t i = path.checks.size(); i-- > 0;) {
         const Check& check = path.checks[i];
@@ -70,9 +100,10 @@ uint32_t Instrumenter::accessor(Instruction instruction, const PointerAccess& ac
     code.emit(spv::OpLabel, {inside});
     const uint32_t pointer_type = module_.type_of(instruction[access.pointer]);
     operands[access.pointer - 1] = builder_.value(code, spv::OpAccessChain, pointer_type, indices);
-    const uint32_t made = result != 0 ? builder_.id() : 0;
+    uint32_t made = result != 0 ? builder_.id() : 0;
     if (made != 0) operands[1] = made;
     code.emit(instruction.op(), operands);
+    if (type != own_type) made = builder_.value(code, conversion(own_type), type, {made});
     code.emit(spv::OpBranch, {end});
     code.emit(spv::OpLabel, {outside});
     report(code, site, {bad_index, bad_length});
@@ -84,7 +115,8 @@ uint32_t Instrumenter::accessor(Instruction instruction, const PointerAccess& ac
     else
         code.emit(spv::OpReturn, {});
     code.emit(spv::OpFunctionEnd, {});
-    builder_.functions.append(code);
+    all.append(code);
+    builder_.functions.append(all);
     return function;
 }
 
@@ -93,17 +125,26 @@ bool Instrumenter::check(Instruction instruction, Code& into) {
     const auto access = access_of(instruction);
     if (!access) return false;
     const auto path = path_of(instruction[access->pointer]);
-    if (!path || path->checks.empty() || sites_.size() >= most_sites) return false;
+    if (!path || path->checks.empty() || is_full()) return false;
+    const uint32_t result = instruction.result();
+    const uint32_t accessed = result != 0 ? instruction.type() : module_.type_of(instruction[2]);
+    if (accessed != 0 && passed_as(accessed) == 0) {
+        problem_ = "it copies a whole matrix of 16-bit numbers" + place() +
+                   ", which only shaders with their arithmetic can hand to a check "
+                   "(GL_EXT_shader_explicit_arithmetic_types): copy it column by column";
+        return false;
+    }
     make_buffer();
     const uint32_t site = new_site(DebugSite::Kind::bounds, path->text);
     sites_[site].arguments = std::string{access->kind, is_signed(path->checks.front().index) ? 'i' : 'u'};
     std::vector<uint32_t> arguments;
-    const uint32_t function = accessor(instruction, *access, *path, site, arguments);
-    const uint32_t result = instruction.result();
-    std::vector<uint32_t> call{result != 0 ? instruction.type() : builder_.void_type(),
-                               result != 0 ? result : builder_.id(), function};
+    const uint32_t function = accessor(into, instruction, *access, *path, site, arguments);
+    const uint32_t returned = result != 0 ? passed_as(accessed) : builder_.void_type();
+    const bool is_passed = result != 0 && returned == accessed;
+    std::vector<uint32_t> call{returned, is_passed ? result : builder_.id(), function};
     call.insert(call.end(), arguments.begin(), arguments.end());
     into.emit(spv::OpFunctionCall, call);
+    if (result != 0 && !is_passed) into.emit(conversion(accessed), {accessed, result, call[1]});
     return true;
 }
 

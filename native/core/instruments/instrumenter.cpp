@@ -89,6 +89,22 @@ void Instrumenter::follow_lines(Instruction instruction) {
     }
 }
 
+bool Instrumenter::has(spv::Capability capability) const {
+    const auto& all = module_.capabilities;
+    return std::find(all.begin(), all.end(), uint32_t{capability}) != all.end();
+}
+
+std::string Instrumenter::place() const {
+    const uint32_t line = line_ != 0 ? line_ : last_line_;
+    return line != 0 ? " in " + file_ + ":" + std::to_string(line) : "";
+}
+
+bool Instrumenter::is_full() {
+    if (sites_.size() < most_sites) return false;
+    problem_ = "it has more than " + std::to_string(most_sites) + " accesses, barriers and loops";
+    return true;
+}
+
 uint32_t Instrumenter::new_site(DebugSite::Kind kind, std::string text) {
     DebugSite site;
     site.kind = kind;
@@ -198,8 +214,8 @@ Instrumented Instrumenter::run() {
     find_starts();
     find_shadowed();
     copy_functions();
-    if (sites_.empty()) return result;
-    result.problem = why_not();
+    if (sites_.empty() && problem_.empty()) return result;
+    result.problem = problem_.empty() ? why_not() : problem_;
     if (!result.problem.empty()) return result;
     result.words = assembled();
     result.sites = std::move(sites_);

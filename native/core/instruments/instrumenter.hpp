@@ -68,6 +68,10 @@ private:
     // Writes the instruction, with code before it, after it or in its place.
     void rewrite(Instruction instruction, Code& into);
     void follow_lines(Instruction instruction);
+    [[nodiscard]] bool has(spv::Capability capability) const;
+    [[nodiscard]] std::string place() const;  // " in file:line"; "" if unknown
+    // True if there may be no more sites; the module has a problem then.
+    [[nodiscard]] bool is_full();
     [[nodiscard]] uint32_t new_site(DebugSite::Kind kind, std::string text);
     [[nodiscard]] std::vector<uint32_t> assembled() const;
 
@@ -88,8 +92,13 @@ private:
 
     // -- indices (bounds.cpp)
     [[nodiscard]] bool check(Instruction instruction, Code& into);
-    [[nodiscard]] uint32_t accessor(Instruction instruction, const PointerAccess& access, const Path& path,
-                                    uint32_t site, std::vector<uint32_t>& arguments);
+    // The type as which functions take and return values of a type: 32 bits for small numbers that the module
+    // may only load, store and convert. 0: there is none, for matrices of them.
+    [[nodiscard]] uint32_t passed_as(uint32_t type);
+    [[nodiscard]] uint32_t conversion(uint32_t small) const;  // the opcode, there and back
+    // `into` gets conversions of the arguments.
+    [[nodiscard]] uint32_t accessor(Code& into, Instruction instruction, const PointerAccess& access,
+                                    const Path& path, uint32_t site, std::vector<uint32_t>& arguments);
     // Tests if the index, as a word, is below its length; `length` gets the id of the length.
     [[nodiscard]] uint32_t within(Code& into, const Check& check, uint32_t index, uint32_t root,
                                   uint32_t& length);
@@ -118,7 +127,6 @@ private:
     void note_fence(Instruction instruction);
     [[nodiscard]] bool is_shared_between_groups(const Path& path, Instruction access) const;
     void track(Instruction instruction, Code& into);
-    [[nodiscard]] bool has_small(uint32_t type) const;
     [[nodiscard]] uint32_t tracker(Code& into, Instruction instruction, const PointerAccess& access,
                                    const Path& path, const Place& place, uint32_t site,
                                    std::vector<uint32_t>& arguments);
@@ -198,6 +206,7 @@ private:
     uint32_t last_line_ = 0;  // the last one known
     Code body_;               // the module's functions, rewritten
     std::vector<DebugSite> sites_;
+    std::string problem_;                                           // of an access that could not be checked
     uint32_t buffer_ = 0;                                           // 0: not made
     std::map<spv::BuiltIn, std::pair<uint32_t, uint32_t>> inputs_;  // variable and its type
     std::vector<uint32_t> variables_;                               // others that were added

@@ -61,20 +61,13 @@ void Instrumenter::find_shadowed() {
     for (uint32_t* each : {&epoch_, &group_, &whole_group_, &local_})
         *each = variable(spv::StorageClassPrivate, uint);
     for (uint32_t i = 0; i < 3 + most_indices; ++i) race_.push_back(variable(spv::StorageClassPrivate, uint));
-    const auto has = [&](std::initializer_list<spv::Capability> names) {
-        return std::any_of(names.begin(), names.end(), [&](uint32_t name) {
-            return std::find(module_.capabilities.begin(), module_.capabilities.end(), name) !=
-                   module_.capabilities.end();
-        });
-    };
-    if (has({spv::CapabilityStorageBuffer8BitAccess, spv::CapabilityUniformAndStorageBuffer8BitAccess}))
+    if (has(spv::CapabilityStorageBuffer8BitAccess) || has(spv::CapabilityUniformAndStorageBuffer8BitAccess))
         granule_ = 1;
-    else if (has({spv::CapabilityStorageBuffer16BitAccess, spv::CapabilityStorageUniformBufferBlock16,
-                  spv::CapabilityStorageUniform16}))
+    else if (has(spv::CapabilityStorageBuffer16BitAccess) || has(spv::CapabilityStorageUniform16))
         granule_ = 2;
-    if (has({spv::CapabilityInt8}))
+    if (has(spv::CapabilityInt8))
         smallest_ = 1;
-    else if (has({spv::CapabilityInt16, spv::CapabilityFloat16}))
+    else if (has(spv::CapabilityInt16) || has(spv::CapabilityFloat16))
         smallest_ = 2;
 }
 
@@ -448,22 +441,6 @@ uint32_t Instrumenter::toucher(char kind) {
     return function;
 }
 
-bool Instrumenter::has_small(uint32_t id) const {
-    const Instruction type = module_.find(id);
-    switch (type.op()) {
-    case spv::OpTypeInt:
-    case spv::OpTypeFloat: return type[2] < 32;
-    case spv::OpTypeVector:
-    case spv::OpTypeMatrix:
-    case spv::OpTypeArray: return has_small(type[2]);
-    case spv::OpTypeStruct:
-        for (uint32_t i = 2; i < type.size(); ++i)
-            if (has_small(type[i])) return true;
-        return false;
-    default: return false;
-    }
-}
-
 uint32_t Instrumenter::tracker(Code& into, Instruction instruction, const PointerAccess& access,
                                const Path& path, const Place& place, uint32_t site,
                                std::vector<uint32_t>& arguments) {
@@ -482,7 +459,7 @@ uint32_t Instrumenter::tracker(Code& into, Instruction instruction, const Pointe
     for (const uint32_t index : path.shown) take(index);
     const uint32_t stored = instruction.op() == spv::OpStore ? instruction[2] : 0;
     // Small numbers may be stored and converted, but not passed on, and vectors of them not be taken apart.
-    const bool is_small = stored != 0 && has_small(module_.type_of(stored));
+    const bool is_small = stored != 0 && passed_as(module_.type_of(stored)) != module_.type_of(stored);
     const bool is_scalar = place.scalars.front().path.empty();
     std::vector<uint32_t> converted;
     if (is_small && is_scalar) add_scalar(into, stored, module_.find(module_.type_of(stored)), converted);
@@ -660,7 +637,7 @@ std::pair<uint32_t, uint32_t> Instrumenter::buffer_key(uint32_t root) const {
 }
 
 void Instrumenter::track(Instruction instruction, Code& into) {
-    if (!wanted_.races || sites_.size() >= most_sites || (!inside_ && !across_)) return;
+    if (!wanted_.races || (!inside_ && !across_)) return;
     const auto access = access_of(instruction);
     if (!access || instruction.op() == spv::OpAtomicLoad) return;
     const auto path = path_of(instruction[access->pointer]);
@@ -671,7 +648,7 @@ void Instrumenter::track(Instruction instruction, Code& into) {
         return;
     if ((shared && !inside_) || is_shared_between_groups(*path, instruction)) return;
     const auto place = place_of(*path);
-    if (!place) return;
+    if (!place || is_full()) return;
     if (!shared) {
         const uint32_t uint = builder_.uint_type();
         const auto number = static_cast<uint32_t>(shadowed_.size());

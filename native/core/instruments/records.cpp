@@ -1,7 +1,5 @@
 #include "instruments/instrumenter.hpp"
 
-#include <algorithm>
-
 namespace kp {
 
 uint32_t Instrumenter::make_block(uint32_t binding) {
@@ -22,10 +20,7 @@ void Instrumenter::make_buffer() {
     if (buffer_ != 0) return;
     buffer_ = make_block(0);
     // Vulkan's memory model has device scope only with a feature of its own; all queues are enough.
-    const bool vulkan_model =
-        std::find(module_.capabilities.begin(), module_.capabilities.end(),
-                  uint32_t{spv::CapabilityVulkanMemoryModel}) != module_.capabilities.end();
-    scope_ = word(vulkan_model ? spv::ScopeQueueFamily : spv::ScopeDevice);
+    scope_ = word(has(spv::CapabilityVulkanMemoryModel) ? spv::ScopeQueueFamily : spv::ScopeDevice);
 }
 
 uint32_t Instrumenter::variable(spv::StorageClass storage, uint32_t type) {

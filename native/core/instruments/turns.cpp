@@ -42,7 +42,7 @@ uint32_t Instrumenter::group_size(Code& into) {
 }
 
 void Instrumenter::before_barrier(Instruction instruction, Code& into) {
-    if (!wanted_.barriers || !is_group_barrier(instruction) || sites_.size() >= most_sites) return;
+    if (!wanted_.barriers || !is_group_barrier(instruction) || is_full()) return;
     make_buffer();
     const uint32_t uint = builder_.uint_type();
     const uint32_t site = new_site(DebugSite::Kind::barriers, "");
@@ -132,7 +132,7 @@ void Instrumenter::write_start() {
 }
 
 void Instrumenter::count_turn(Instruction instruction, Code& into) {
-    if (!wanted_.loops || instruction.op() != spv::OpLoopMerge || sites_.size() >= most_sites) return;
+    if (!wanted_.loops || instruction.op() != spv::OpLoopMerge || is_full()) return;
     make_buffer();
     const uint32_t uint = builder_.uint_type();
     const uint32_t nothing = builder_.void_type();

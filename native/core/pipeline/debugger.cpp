@@ -113,10 +113,9 @@ std::vector<uint32_t> Debugger::instrument(std::span<const uint32_t> words, uint
         ValidationOptions rules = ValidationOptions::lenient(3);
         made.problem = validate_spirv(made.words, rules);
     }
-    if (!made.problem.empty()) {
-        context_.note("A shader runs without debug=: " + made.problem);
-        return {};
-    }
+    if (!made.problem.empty())
+        throw Error(ErrorKind::unimplemented, "debug= cannot look into the shader: " + made.problem +
+                                                  ". Change it, or open the Manager without debug=");
     const std::lock_guard lock(mutex_);
     modules_[number] = {std::move(made.sites), std::move(made.shadowed)};
     return std::move(made.words);

@@ -29,7 +29,7 @@ public:
 
     [[nodiscard]] const Instruments& wanted() const noexcept { return wanted_; }
     // The module with instruments, and its number; empty if it needs none. Throws Error(unimplemented) if all
-    // sets are taken.
+    // sets are taken, or if code cannot be added.
     [[nodiscard]] std::vector<uint32_t> instrument(std::span<const uint32_t> words, uint32_t set,
                                                    uint32_t& module);
 

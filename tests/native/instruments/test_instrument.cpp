@@ -164,6 +164,49 @@ TEST_CASE("a module that has entry points of other stages is left alone, with a 
     CHECK(contains(made.problem, "other stages"));
 }
 
+TEST_CASE("a matrix of small numbers without arithmetic cannot be checked") {
+    const auto words = assemble_valid(R"(
+        OpCapability Shader
+        OpCapability StorageBuffer16BitAccess
+        OpExtension "SPV_KHR_16bit_storage"
+        OpMemoryModel Logical GLSL450
+        OpEntryPoint GLCompute %main "main"
+        OpExecutionMode %main LocalSize 4 1 1
+        %file = OpString "copy.comp"
+        OpDecorate %array ArrayStride 8
+        OpDecorate %block Block
+        OpMemberDecorate %block 0 Offset 0
+        OpMemberDecorate %s 0 Offset 0
+        OpMemberDecorate %s 0 ColMajor
+        OpMemberDecorate %s 0 MatrixStride 4
+        OpDecorate %buffer DescriptorSet 0
+        OpDecorate %buffer Binding 0
+        )" + basics + R"(
+        %half = OpTypeFloat 16
+        %u0 = OpConstant %uint 0
+        %half2 = OpTypeVector %half 2
+        %pair = OpTypeMatrix %half2 2
+        %s = OpTypeStruct %pair
+        %array = OpTypeRuntimeArray %s
+        %block = OpTypeStruct %array
+        %to_block = OpTypePointer StorageBuffer %block
+        %to_pair = OpTypePointer StorageBuffer %pair
+        %buffer = OpVariable %to_block StorageBuffer
+        %main = OpFunction %void None %fn
+        %entry = OpLabel
+        OpLine %file 9 0
+        %p = OpAccessChain %to_pair %buffer %u0 %u0 %u0
+        %v = OpLoad %pair %p
+        OpStore %p %v
+        OpReturn
+        OpFunctionEnd
+    )");
+    const Instrumented made = instrumented(words, bounds_only, 1, 0);
+    CHECK(made.words.empty());
+    CHECK(made.problem.starts_with("it copies a whole matrix of 16-bit numbers in copy.comp:9"));
+    CHECK(instrumented(words, {.races = true}, 1, 0).problem.empty());
+}
+
 TEST_CASE("accesses to what the shader writes are tracked, and ends report") {
     const auto words = shader(R"(
         OpLine %file 9 0
