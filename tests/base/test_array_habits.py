@@ -186,6 +186,9 @@ def test_operators_of_one_tensor_do_too(mgr):
         np.testing.assert_array_equal(eval(advice(raised.value), {"t": t}), eval(code, {"t": data}))
 
 
+@pytest.mark.capability(
+    "I21 I22 I27", "NumPy's functions and operators read the tensor", "kp.Tensor", "reference/tensor_rules"
+)
 def test_arrays_and_their_functions_read_the_tensor(mgr):
     t = mgr.tensor(VALUES)
     t.write(VALUES * 2)  # on the device only
@@ -283,6 +286,7 @@ def test_one_record_is_no_number(mgr):
     assert t.item() == (0, 0)
 
 
+@pytest.mark.capability("K43 K44", "the number of elements", "Tensor.size", "reference/memory")
 def test_len_counts_all_elements_as_in_kompute(mgr):
     assert len(mgr.zeros((2, 3))) == mgr.zeros((2, 3)).size() == 6
 

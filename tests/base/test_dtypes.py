@@ -63,6 +63,12 @@ def ids(dtype: np.dtype) -> str:
     return dtype.name
 
 
+@pytest.mark.capability(
+    "I19 I23 I30 I31 P25 S13",
+    "any shape and dtype, with its size in bytes",
+    "Tensor.shape, Tensor.dtype, Tensor.nbytes",
+    "reference/memory",
+)
 @pytest.mark.parametrize("where", KINDS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=ids)
 def test_round_trips(mgr, dtype, where):

@@ -77,6 +77,9 @@ def test_errors_can_be_caught_as_built_ins(mgr):
         kp.Manager("no such device")
 
 
+@pytest.mark.capability(
+    "P55", "misuse raises errors and ends no process", "kp.KomputeError", "concepts/errors"
+)
 def test_what_kills_kompute(mgr, make_manager, code):
     t = mgr.tensor([1.0])
     t.destroy()

@@ -139,7 +139,13 @@ class TestEachError:
         assert error.vk_result == -3
 
 
-def test_row_P53_each_class_has_its_code() -> None:
+@pytest.mark.capability(
+    "P53",
+    "a class and a code for each kind of error",
+    "kp.ErrorCode, kp.errors.CancelledError",
+    "reference/errors",
+)
+def test_each_class_has_its_code() -> None:
     """Each class says its code itself or shares that of the class that it derives from."""
     codes = {
         getattr(errors, name).code

@@ -36,6 +36,12 @@ def shapes_that_broadcast(draw):
     return found
 
 
+@pytest.mark.capability(
+    "",
+    "operations of one line, for all dtypes",
+    "kp.ops.elementwise, kp.ops.reduction, kp.ops.scan",
+    "guides/generated_operations",
+)
 @examples(60)
 @given(
     shapes_that_broadcast(),

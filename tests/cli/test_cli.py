@@ -83,7 +83,8 @@ def test_info_as_json(capsys):
             assert not device["features"].get(name, False), sentence
 
 
-def test_row_I54_a_report_for_bugs(capsys, monkeypatch):
+@pytest.mark.capability("I54 W7", "text for bug reports", "kp.report", "guides/command_line")
+def test_a_report_for_bugs(capsys, monkeypatch):
     monkeypatch.setenv("VK_LOADER_DEBUG", "none")
     assert main(["info", "--report"]) == 0
     printed = capsys.readouterr().out

@@ -18,6 +18,7 @@ from kompute_py.errors import Diagnostic
 from tests.support.compiling import HEAD, HLSL, run, shader
 
 
+@pytest.mark.capability("P42", "GLSL, HLSL and Slang to SPIR-V", "kp.compile", "reference/shaders")
 @pytest.mark.parametrize("optimize", [False, True])
 def test_a_compiled_shader_runs(mgr, needs, optimize):
     needs(mgr, "dispatch")

@@ -180,7 +180,10 @@ def test_the_command_line_shows_them(tmp_path, monkeypatch, capsys):
     assert "shader_cache_dir from KOMPUTE_PY_SHADER_CACHE_DIR" in shown and "4.768 MiB" in shown
 
 
-def test_row_W19_without_a_compiler_sources_come_from_the_cache(tmp_path):
+@pytest.mark.capability(
+    "W19", "shaders from the cache alone, without a compiler", "kp.compile", "guides/options"
+)
+def test_without_a_compiler_sources_come_from_the_cache(tmp_path):
     source = (
         "layout(local_size_x = 1) in; layout(binding = 0) buffer X { float x[]; }; void main() { x[0] = 4; }"
     )
@@ -224,7 +227,10 @@ def test_where_dxc_is_looked_for(tmp_path, monkeypatch):
     assert found() is None
 
 
-def test_row_P44_dump_keeps_sources_and_spirv(tmp_path, monkeypatch, make_manager):
+@pytest.mark.capability(
+    "P44", "compilers' options and kept sources by environment", "kp.compile", "guides/options"
+)
+def test_dump_keeps_sources_and_spirv(tmp_path, monkeypatch, make_manager):
     source = fresh()
     folder = tmp_path / "dumped"
     made = make_manager(dump=folder)

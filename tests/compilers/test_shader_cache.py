@@ -82,6 +82,7 @@ def compiled_by_another_process(source):
     return spirv.hex(), best, sorted(fresh)
 
 
+@pytest.mark.capability("W21", "compiled once, kept on disk", "kp.compile", "guides/options")
 def test_another_process_compiles_nothing_and_takes_less_than_a_millisecond(folder):
     source = shader("data[0] = 2.5;" * 200)
     expected = kp.compile(source).hex()

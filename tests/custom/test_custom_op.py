@@ -48,6 +48,9 @@ def bilateral_of(x, radius, space, value):
 # -- three operations against NumPy --------------------------------------------------------------------------
 
 
+@pytest.mark.capability(
+    "W26", "operations that write their kernels", "kp.CustomOp", "guides/generated_operations"
+)
 @examples(25)
 @given(data=st.data())
 def test_softmax(data):
@@ -84,6 +87,9 @@ def test_bilateral(shape, radius):
 # -- arguments and results -----------------------------------------------------------------------------------
 
 
+@pytest.mark.capability(
+    "W39", "declared results", "KernelSelection.return_new_tensor", "guides/generated_operations"
+)
 def test_results_are_where_the_arguments_are(mgr):
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     expected = softmax_of(x, 1)
@@ -197,6 +203,12 @@ def test_all_dtypes(mgr, needs, dtype):
     np.testing.assert_array_equal(same(mgr.tensor_t(x)).read(), x)
 
 
+@pytest.mark.capability(
+    "W35-W38 W45",
+    "lists, optional tensors, numbers and attributes as arguments",
+    "KernelSelection.arg_tensor_list, KernelSelection.attr_int",
+    "reference/operations",
+)
 def test_lists_optional_arguments_and_constants(mgr):
     @kp.CustomOp.register
     class combine(kp.CustomOp):
@@ -232,6 +244,7 @@ def test_lists_optional_arguments_and_constants(mgr):
         combine([a], taps=[1, 2.5])
 
 
+@pytest.mark.capability("W34", "operations in place", "KernelSelection.arg_tensor", "reference/operations")
 def test_arguments_that_are_written(mgr):
     @kp.CustomOp.register
     class add_to(kp.CustomOp):
@@ -345,6 +358,9 @@ def test_donated_arguments_are_gone(mgr):
 # -- what an operation says of itself ------------------------------------------------------------------------
 
 
+@pytest.mark.capability(
+    "W27", "a class registered as a function", "CustomOp.register", "guides/generated_operations"
+)
 def test_it_looks_like_a_function():
     assert softmax.__name__ == "softmax" and softmax.__doc__.startswith("The softmax of `x`")
     signature = inspect.signature(softmax)
@@ -353,6 +369,12 @@ def test_it_looks_like_a_function():
     assert repr(softmax) == "<kp.Function softmax(Tensor x, int axis=-1) -> Tensor>"
 
 
+@pytest.mark.capability(
+    "W40",
+    "shapes and dtypes of results without running",
+    "Function.meta, kp.TensorSpec",
+    "guides/generated_operations",
+)
 def test_meta_needs_no_device(monkeypatch):
     monkeypatch.setattr("kompute_py._functions.function.default_manager", None)
     monkeypatch.setattr("kompute_py._functions.preparing.default_manager", None)
@@ -366,6 +388,7 @@ def test_meta_needs_no_device(monkeypatch):
         softmax.meta(spec, 2)
 
 
+@pytest.mark.capability("W31", "calls that Python answers", "CustomOp.eager_execute", "reference/operations")
 def test_eager_execution():
     @kp.CustomOp.register
     class double(kp.CustomOp):
@@ -387,6 +410,12 @@ def test_eager_execution():
     assert double(np.ones(3, np.float32), out=out) is out and out.tolist() == [99] * 3
 
 
+@pytest.mark.capability(
+    "W30 W41",
+    "kernels generated once for each kind of call",
+    "CustomOp.generate, Function.cache_info",
+    "reference/operation_rules",
+)
 def test_specializations_are_counted_and_kept(mgr):
     softmax.cache_clear()
     x = np.zeros((4, 6), np.float32)
@@ -428,6 +457,9 @@ def test_masked_arrays_and_memory_specialize_nothing(mgr, wrap):
             masked(np.zeros(3, np.float32))
 
 
+@pytest.mark.capability(
+    "W42", "axes that specialize a kernel", "KernelSelection.arg_tensor", "reference/operation_rules"
+)
 def test_specialized_axes_are_constants():
     seen = []
 
@@ -689,6 +721,7 @@ def test_generators_that_do_anything_raise_typed_errors():
     assert {"ran", "ArgumentTypeError", "InvalidArgumentError", "ShaderCompileError"} <= outcomes
 
 
+@pytest.mark.capability("W32", "one dispatch required", "CustomOp.single_dispatch", "reference/operations")
 def test_one_dispatch_can_be_required():
     def generate(self, ksel, kb):
         kb.yield_results("x_load(i)")
@@ -726,43 +759,6 @@ def test_sizes_that_divide_by_zero_are_named():
 
     with pytest.raises(kp.InvalidArgumentError, match=r"divides by zero: x_size is 0"):
         made(select=select, generate=generate)(np.zeros(0, np.float32))
-
-
-def test_libraries(mgr):
-    library = kp.op_library("tests_of_custom_ops")
-
-    @kp.CustomOp.register(library=library)
-    class same(kp.CustomOp):
-        signature = "same(Tensor x) -> Tensor"
-
-        def select(self, ksel):
-            x = ksel.arg_tensor(0)
-            ksel.return_new_tensor(x.shape, x.dtype)
-
-        def generate(self, ksel, kb):
-            kb.yield_results("x_load(i)")
-
-    assert library.same is same and kp.ops.tests_of_custom_ops.same is same
-    assert "tests_of_custom_ops" in dir(kp.ops) and dir(library) == ["name", "same"]
-    with pytest.raises(kp.errors.AlreadyExistsError, match="has 'same' already"):
-        kp.CustomOp.register(library=library)(same.__wrapped__)
-    with pytest.raises(kp.errors.AlreadyExistsError, match="There is a library"):
-        kp.op_library("tests_of_custom_ops")
-    for wrong, error in (
-        ("a b", kp.InvalidArgumentError),
-        ("class", kp.InvalidArgumentError),
-        (3, kp.ArgumentTypeError),
-    ):
-        with pytest.raises(error):
-            kp.op_library(wrong)
-    for taken in ("sum", "elementwise", "sort", "libraries"):  # also before they are first used
-        with pytest.raises(kp.errors.AlreadyExistsError, match=rf"kp\.ops\.{taken} .*would hide"):
-            kp.op_library(taken)
-        assert callable(kp.ops.sum)
-    with pytest.raises(AttributeError, match="did you mean 'same'"):
-        _ = library.sane
-    with pytest.raises(AttributeError, match="no function and no library"):
-        _ = kp.ops.missing
 
 
 @pytest.mark.parametrize("given", [3, int, kp.CustomOp, softmax])

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.own_driver
 PART = r"_(?:load4?|store4?|size|at|dim\d+|stride\d+)"
 
 
+@pytest.mark.capability("W28", "signatures as text", "kp.CustomOp", "reference/operation_rules")
 def test_all_types_and_defaults():
     text = (
         "norm(Tensor x, Tensor? weight, Tensor[] more, Tensor(a!) state, int axis=-1, float eps=1e-5, "
@@ -160,6 +161,46 @@ def test_defaults_that_are_none_are_refused(text: str, column: int) -> None:
 @pytest.mark.parametrize("text", ["'bfloat16'", "'float8_e5m2'", "'f4'", "'float'", "'?'"])
 def test_default_dtypes(text: str) -> None:
     assert parse(f"f(Tensor x, dtype d={text}) -> Tensor").parameters[1].default == text[1:-1]
+
+
+@pytest.mark.capability(
+    "W47", "libraries of operations, by name", "kp.op_library", "guides/generated_operations"
+)
+def test_libraries() -> None:
+    library = kp.op_library("tests_of_custom_ops")
+
+    @kp.CustomOp.register(library=library)
+    class same(kp.CustomOp):
+        signature = "same(Tensor x) -> Tensor"
+
+        def select(self, ksel):
+            x = ksel.arg_tensor(0)
+            ksel.return_new_tensor(x.shape, x.dtype)
+
+        def generate(self, ksel, kb):
+            kb.yield_results("x_load(i)")
+
+    assert library.same is same and kp.ops.tests_of_custom_ops.same is same
+    assert "tests_of_custom_ops" in dir(kp.ops) and dir(library) == ["name", "same"]
+    with pytest.raises(kp.errors.AlreadyExistsError, match="has 'same' already"):
+        kp.CustomOp.register(library=library)(same.__wrapped__)
+    with pytest.raises(kp.errors.AlreadyExistsError, match="There is a library"):
+        kp.op_library("tests_of_custom_ops")
+    for wrong, error in (
+        ("a b", kp.InvalidArgumentError),
+        ("class", kp.InvalidArgumentError),
+        (3, kp.ArgumentTypeError),
+    ):
+        with pytest.raises(error):
+            kp.op_library(wrong)
+    for taken in ("sum", "elementwise", "sort", "libraries"):  # also before they are first used
+        with pytest.raises(kp.errors.AlreadyExistsError, match=rf"kp\.ops\.{taken} .*would hide"):
+            kp.op_library(taken)
+        assert callable(kp.ops.sum)
+    with pytest.raises(AttributeError, match="did you mean 'same'"):
+        _ = library.sane
+    with pytest.raises(AttributeError, match="no function and no library"):
+        _ = kp.ops.missing
 
 
 def test_libraries_are_libraries() -> None:

@@ -120,6 +120,9 @@ def _in_place(signature: str, workgroup: tuple[int, int, int]) -> kp.Operation:
     return kp.CustomOp.register(Made)
 
 
+@pytest.mark.capability(
+    "W43", "results yielded by a kernel", "KernelBuilder.yield_results", "guides/generated_operations"
+)
 @pytest.mark.parametrize("workgroup", [(64, 1, 1), (8, 8, 1), (1, 4, 4), (1, 1, 1), (3, 5, 2), (1, 64, 1)])
 @pytest.mark.parametrize("size", [1, 7, 1000, 70000])
 def test_one_invocation_yields_each_element(

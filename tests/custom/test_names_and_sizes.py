@@ -265,6 +265,12 @@ def test_generators_that_declare_more_than_tensors(mgr: kp.Manager, line: str) -
         assert operation(mgr.zeros(3)).tolist() == [1, 1, 1]
 
 
+@pytest.mark.capability(
+    "W33",
+    "tensors as arguments, of any shape and dtype",
+    "KernelSelection.arg_tensor",
+    "guides/generated_operations",
+)
 @pytest.mark.parametrize("axes", [1, 2, 3])
 def test_strides_and_lengths_of_every_axis(mgr: kp.Manager, axes: int) -> None:
     """``x_at`` and the strides use lengths that are named nowhere else."""

@@ -123,7 +123,13 @@ def test_recordings_at_the_same_time(mgr):
     assert not failures
 
 
-def test_rows_I40_S53_scratch_of_users(mgr):
+@pytest.mark.capability(
+    "I40 S53",
+    "temporary memory that recordings share in the order of the queue",
+    "Manager.scratch",
+    "guides/generated_operations",
+)
+def test_scratch_of_users(mgr):
     first, second = mgr.scratch(), mgr.scratch()
     a, b = first.empty(1000), first.empty((3, 5), np.int16)
     c = second.empty((2, 2, 2), np.float32)

@@ -54,8 +54,11 @@ def check_a_lost_device_without_work():
     mgr.destroy()
 
 
+@pytest.mark.capability(
+    "P18", "errors that name the device and the work", "kp.DeviceLostError", "reference/errors"
+)
 @pytest.mark.parametrize("fault", [False, True])
-def test_row_P18_a_lost_device_is_named_with_what_is_known(fault):
+def test_a_lost_device_is_named_with_what_is_known(fault):
     run_child(check_a_lost_device, fault, driver="null", config=f"gpu_us=300000,fault={int(fault)}")
 
 

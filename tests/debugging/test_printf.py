@@ -53,6 +53,7 @@ def test_more_than_fit_are_counted(debugged, messages):
     assert [m.kind for m in messages] == ["printf"] * 256
 
 
+@pytest.mark.capability("", "messages from shaders", "kp.Manager", "guides/debugging")
 def test_all_types(debugged, messages, needs):
     needs(debugged, "shaderInt64")
     needs(debugged, "shaderFloat64")

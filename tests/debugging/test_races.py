@@ -30,6 +30,12 @@ def races(messages):
     return {(m.line, m.text.split()[0], m.values[2]) for m in messages if m.kind == "races"}
 
 
+@pytest.mark.capability(
+    "",
+    "accesses outside of arrays, races, barriers under conditions and endless loops, found in shaders",
+    "kp.Manager",
+    "guides/debugging",
+)
 def test_a_missing_barrier(debugged, messages):
     run(
         debugged,

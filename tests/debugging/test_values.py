@@ -46,6 +46,9 @@ def with_zero(manager, place=17):
 # -- NaNs ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.capability(
+    "", "the first operation that writes a NaN", "kp.errors.NonFiniteError", "guides/debugging"
+)
 def test_the_first_operation_that_writes_one(debugged):
     invert, add = debugged.kernel(INVERT, name="invert"), debugged.kernel(ADD, name="add")
     x, y, z = with_zero(debugged), debugged.zeros(N), debugged.zeros(N)
@@ -184,7 +187,10 @@ def test_without_the_option_nothing_is_seen(mgr, needs):
 # -- watching ------------------------------------------------------------------------------------------------
 
 
-def test_row_I72_a_callback_with_the_values_of_each_operation(make_manager, needs):
+@pytest.mark.capability(
+    "I72", "a callback with the values of each operation", "Manager.watch", "guides/debugging"
+)
+def test_a_callback_with_the_values_of_each_operation(make_manager, needs):
     manager = make_manager(debug="values")
     needs(manager, "dispatch")
     add = manager.kernel(ADD, name="add")

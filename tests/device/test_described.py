@@ -42,7 +42,13 @@ def written(tmp_path):
     return write
 
 
-def test_row_P19_vulkaninfo():
+@pytest.mark.capability(
+    "P19",
+    "a device that is not here, from vulkaninfo, Vulkan Profiles or our own JSON",
+    "DeviceInfo.load, kp.check",
+    "reference/devices",
+)
+def test_vulkaninfo():
     info = kp.DeviceInfo.load(VULKANINFO)
     assert (info.device_name, info.type) == ("llvmpipe (LLVM 15.0.6, 256 bits)", "cpu")
     assert (info.driver_id, info.conformance_version) == ("MESA_LLVMPIPE", "1.3.1.1")
@@ -62,7 +68,7 @@ def test_row_P19_vulkaninfo():
     ]
 
 
-def test_row_P19_profiles(written):
+def test_profiles(written):
     promised = {
         "features": {"VkPhysicalDeviceFeatures": {"shaderFloat64": True, "shaderInt64": False}},
         "extensions": {"VK_KHR_8bit_storage": 1},
@@ -99,7 +105,10 @@ def test_our_own_description(written, capsys):
     assert kp.DeviceInfo.load(written(dict(listed[0]))) == listed[0]
 
 
-def test_row_W4_options_of_the_compiler():
+@pytest.mark.capability(
+    "W4", "options for compilers from a device", "DeviceInfo.compile_options", "reference/devices"
+)
+def test_options_of_the_compiler():
     info = kp.DeviceInfo.load(VULKANINFO)
     options = info.compile_options
     assert options["target"] == "vulkan1.3" and options["defines"]["KP_SUBGROUP_SIZE"] == 8

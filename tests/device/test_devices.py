@@ -88,6 +88,12 @@ def check_preferences():
     assert taken(None, env_prefix="MINE_") == lavapipe
 
 
+@pytest.mark.capability(
+    "I58 S64",
+    "the first device of a list of preferences, a CPU driver included",
+    "kp.manager",
+    "guides/several_devices",
+)
 def test_preferences():
     run_child(check_preferences, driver=TWO)
 
@@ -176,7 +182,13 @@ def check_visible():
         kp.list_devices([None])
 
 
-def test_row_S61_visible_devices():
+@pytest.mark.capability(
+    "S54 S60-S62",
+    "devices chosen, ordered and hidden; a repeated name takes the next match",
+    "kp.list_devices",
+    "guides/several_devices",
+)
+def test_visible_devices():
     run_child(check_visible, driver=TWO)
 
 
@@ -262,6 +274,7 @@ def check_gpus_before_cpus():
     assert taken("cpu") == types.index("cpu")
 
 
+@pytest.mark.capability("S55", "a CPU driver beside a GPU", "kp.Manager", "guides/several_devices")
 def test_a_cpu_is_not_taken_where_there_is_a_gpu():
     run_child(check_gpus_before_cpus, driver="lavapipe+null")
 
@@ -295,6 +308,9 @@ def test_config_report_raises_what_a_manager_raises(monkeypatch):
         kp.config_report()
 
 
+@pytest.mark.capability(
+    "S50", "another prefix of the variables, or none", "kp.config_report", "guides/options"
+)
 def test_env_prefix(monkeypatch):
     monkeypatch.setenv("KOMPUTE_PY_STRICT", "1")
     monkeypatch.setenv("MINE_STRICT", "0")
@@ -377,7 +393,8 @@ def _loaded_library():
     return found[0]
 
 
-def test_row_P4_the_loader_library_is_taken_from_where_the_environment_says(tmp_path):
+@pytest.mark.capability("P4 S56 S57", "the file of Vulkan's loader", "kp.Manager", "guides/options")
+def test_the_loader_library_is_taken_from_where_the_environment_says(tmp_path):
     if not os.path.exists("/proc/self/maps"):
         pytest.skip("needs /proc")
     kp.list_devices()

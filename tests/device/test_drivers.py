@@ -46,7 +46,13 @@ def own(folder):
     return [each for each in kp.available_drivers() if each.manifest.startswith(root)]
 
 
-def test_rows_I52_P1_manifests_are_listed_in_the_loaders_order(folders):
+@pytest.mark.capability(
+    "I52 P1",
+    "installed drivers, listed without loading them",
+    "kp.available_drivers",
+    "guides/several_devices",
+)
+def test_manifests_are_listed_in_the_loaders_order(folders):
     first, second = folders
     (first / "lib.so").touch()
     put(first, "lvp_icd.x86_64.json", "./lib.so", is_portability_driver=True)
@@ -58,7 +64,13 @@ def test_rows_I52_P1_manifests_are_listed_in_the_loaders_order(folders):
     assert "Vulkan 1.3.7" in str(lvp) and "portability" in str(lvp)
 
 
-def test_row_P2_the_first_of_a_name_shadows_others(folders):
+@pytest.mark.capability(
+    "P2",
+    "drivers that another file of the same name hides",
+    "DriverInfo.shadowed_by",
+    "guides/several_devices",
+)
+def test_the_first_of_a_name_shadows_others(folders):
     first, second = folders
     mine = put(first, "lvp_icd.json", "a.so")
     put(second, "lvp_icd.x86_64.json", "b.so")
@@ -136,7 +148,13 @@ def check_one_driver(swiftshader, null):
         kp.Manager("llvmpipe")
 
 
-def test_rows_I57_P3_P15_a_manager_of_one_driver():
+@pytest.mark.capability(
+    "I57 P3 P15",
+    "a driver by name or file; the driver of an open device",
+    "Manager.driver",
+    "guides/several_devices",
+)
+def test_a_manager_of_one_driver():
     run_child(check_one_driver, str(manifest("swiftshader")), str(manifest("null")), driver="lavapipe")
 
 
@@ -177,7 +195,19 @@ def check_facts():
             assert again.get_device_properties() == visible.get_device_properties() == info
 
 
-def test_rows_I54_P6_P7_P13_P17_P54_S31_S63_W8_W9_what_a_device_says():
+@pytest.mark.capability(
+    "P54",
+    "features and extensions looked up by name",
+    "Manager.supports, DeviceInfo.supports",
+    "guides/several_devices",
+)
+@pytest.mark.capability(
+    "P6 P7 P13 P14 P17 S31 S63 W6 W8 W9",
+    "identity of a device: driver, UUID, PCI address, NUMA node, LUID, DRM node, digest of its type",
+    "DeviceInfo.type_key, DeviceInfo.digest, DeviceInfo.numa_node, DeviceInfo.cpus",
+    "reference/devices",
+)
+def test_what_a_device_says():
     run_child(check_facts, driver="null")
 
 
@@ -220,11 +250,20 @@ def check_uris():
         kp.manager("vulkan://amd?queues=2")
 
 
-def test_rows_I55_I56_W13_device_uris():
+@pytest.mark.capability(
+    "I55 I56 W1 W13",
+    "a device by URI with options; the process keeps one Manager for each",
+    "kp.manager",
+    "guides/several_devices",
+)
+def test_device_uris():
     run_child(check_uris, driver="null", layer="newer")
 
 
-def test_row_W3_the_default_manager_can_be_set():
+@pytest.mark.capability(
+    "W3", "the Manager of the process: set or cleared", "kp.set_manager", "guides/several_devices"
+)
+def test_the_default_manager_can_be_set():
     run_child(check_default, driver="null")
 
 

@@ -87,7 +87,13 @@ def neighbour():
     assert made.texts == []  # the layer would also report what is left on the device
 
 
-def test_row_K75_a_manager_on_a_device_of_another_program(neighbour, clean):
+@pytest.mark.capability(
+    "K75 W5",
+    "a device that another library opened; our handles for others",
+    "Manager.from_handles, Manager.vk_handles",
+    "guides/neighbours",
+)
+def test_a_manager_on_a_device_of_another_program(neighbour, clean):
     with kp.Manager.from_handles(*neighbour.handles(), owner=neighbour) as mgr:
         assert mgr.vk_handles[:3] == neighbour.handles()[:3]
         assert mgr.vk_handles.queues == ((0, 0),) and mgr.enabled_features == NEEDS

@@ -179,6 +179,9 @@ def check_many():
     mgr.destroy()
 
 
+@pytest.mark.capability(
+    "K61", "as many bindings as the device takes", "kp.OpAlgoDispatch", "concepts/recording"
+)
 def test_very_long_arrays():
     run_child(check_many, driver="null", config="profile=integrated")
 

@@ -348,7 +348,8 @@ def test_between_managers(make_manager):
     assert t.manager is other and t.read().tolist() == [1, 2, 3]
 
 
-def test_row_I34_capsules_as_objects(mgr):
+@pytest.mark.capability("I34", "DLPack both ways", "kp.from_dlpack", "guides/exchange")
+def test_capsules_as_objects(mgr):
     array = kp.aligned_zeros(4)
     if mgr.host_import_alignment:
         shared = kp.from_dlpack(array.__dlpack__(), mgr, copy=False)

@@ -30,13 +30,14 @@ def importing(mgr):
 # -- aligned_empty -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.capability("P34", "arrays whose memory can be shared", "kp.aligned_empty", "guides/exchange")
 @pytest.mark.own_driver
 @pytest.mark.parametrize(
     "shape, dtype", [(1, "u1"), (5, "u1"), ((3, 4), "f4"), (4096, "u1"), (1_000_001, "f8")]
 )
 @pytest.mark.parametrize("alignment", [None, 64, 4096, 1 << 16])
 def test_aligned_arrays(shape, dtype, alignment):
-    for make in (kp.aligned_empty, kp.aligned_zeros):
+    for make in kp.aligned_empty:
         a = make(shape, dtype, alignment)
         assert a.shape == ((shape,) if isinstance(shape, int) else shape) and a.dtype == np.dtype(dtype)
         assert a.ctypes.data % max(alignment or 0, mmap.PAGESIZE) == 0
@@ -61,6 +62,12 @@ def test_aligned_arrays_refuse():
 # -- importing -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.capability(
+    "P31 P32",
+    "an array of the process as a tensor, without a copy",
+    "Manager.from_host, Tensor.is_shared",
+    "guides/exchange",
+)
 @pytest.mark.parametrize(
     "count, dtype", [(1, "u1"), (5, "u1"), (100, "f4"), (4096, "u1"), (4097, "u1"), (1 << 20, "f8")]
 )
@@ -153,6 +160,7 @@ def test_misaligned_arrays_are_copied_or_refused(importing, caplog):
     assert t.read()[0] == 0 and t.memory_type() == kp.MemoryTypes.host
 
 
+@pytest.mark.capability("P40", "strided arrays", "Manager.from_host", "guides/exchange")
 @pytest.mark.parametrize("make", [lambda a: a.T, lambda a: a[:, ::2], lambda a: a.astype(">f4")])
 def test_other_layouts_are_copied(importing, make):
     base = kp.aligned_zeros((32, 64))
@@ -214,6 +222,9 @@ def test_arrays_go_while_the_main_thread_is_busy(importing):
     assert calls == [threading.main_thread().ident] * 200
 
 
+@pytest.mark.capability(
+    "P39", "a callback when the host's memory is free again", "Manager.from_host", "guides/exchange"
+)
 def test_on_done_is_called_once(importing):
     calls = []
     array = kp.aligned_zeros(100)
@@ -293,6 +304,9 @@ def test_copying_semantics_copy(mgr, semantics):
     assert calls == [1]
 
 
+@pytest.mark.capability(
+    "P38", "the times at which the host may touch its memory", "kp.HostBufferSemantics", "reference/memory"
+)
 def test_immutable_memory_is_never_written(importing):
     mgr = importing
     array = kp.aligned_zeros(100)

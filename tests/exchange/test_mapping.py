@@ -19,6 +19,9 @@ def counting(*shape):
     return np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
 
 
+@pytest.mark.capability(
+    "I9 S7-S10 S22", "access in place, with read, write and discard", "Tensor.map", "guides/tensors"
+)
 @pytest.mark.parametrize("memory_type", list(kp.MemoryTypes))
 def test_reading_and_writing(mgr, memory_type):
     t = mgr.tensor_t(counting(3, 4), memory_type)
@@ -41,6 +44,7 @@ def test_reading_and_writing(mgr, memory_type):
     assert set(t.read().reshape(-1)) == {5}
 
 
+@pytest.mark.capability("I18 S11", "whether memory can be mapped", "Tensor.mappable", "guides/tensors")
 def test_host_visible_memory_is_mapped_in_place(mgr):
     t = mgr.tensor_t(counting(8), "deviceAndHost")
     assert t.mappable
@@ -71,6 +75,7 @@ def test_a_mapping_says_what_for(mgr):
 # -- the array ends with the mapping -------------------------------------------------------------------------
 
 
+@pytest.mark.capability("S12", "a mapping ends with its block", "kp.Mapping", "reference/memory")
 def test_views_end_with_the_mapping(mgr):
     t = mgr.tensor_t(counting(4, 4), "deviceAndHost")
     mapping = t.map(read=True, write=True)

@@ -35,7 +35,8 @@ def host_memory(mgr):
             yield t
 
 
-def test_row_W11_shares_both_ways_and_keeps_the_memory_after_destroy(torch, make_manager):
+@pytest.mark.capability("W11", "PyTorch's tensors without a copy", "kp.from_dlpack", "guides/exchange")
+def test_shares_both_ways_and_keeps_the_memory_after_destroy(torch, make_manager):
     mgr = make_manager()
     kept = []
     for t in host_memory(mgr):

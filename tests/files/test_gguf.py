@@ -106,6 +106,7 @@ def test_dequantizes_while_loading(mgr, model):
     assert loaded["ints"].dtype == np.int64 and loaded["double"].dtype == np.float64
 
 
+@pytest.mark.capability("", "quantised tensors", "kp.dequantize", "guides/parameters")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("memory_type", ["device", "storage", "host"])
 def test_dequantizes_tensors(mgr, kind, memory_type):

@@ -33,7 +33,10 @@ def same(found, wanted):
         np.testing.assert_array_equal(got, array)
 
 
-def test_row_I82_arrays_are_saved_as_they_are(mgr, tmp_path):
+@pytest.mark.capability(
+    "I82", "NumPy's arrays in and out of parameter files", "TensorIndex.add", "guides/parameters"
+)
+def test_arrays_are_saved_as_they_are(mgr, tmp_path):
     odd = {
         "turned": np.arange(6.0).reshape(2, 3).T,
         "strided": np.arange(10)[::3],
@@ -50,8 +53,14 @@ def test_row_I82_arrays_are_saved_as_they_are(mgr, tmp_path):
         np.testing.assert_array_equal(found[name], np.asarray(array))
 
 
+@pytest.mark.capability(
+    "I78",
+    "safetensors, IRPA and GGUF, from paths, open files and bytes",
+    "kp.load_tensors",
+    "guides/parameters",
+)
 @pytest.mark.parametrize("format", ["safetensors", "irpa"])
-def test_row_I78_open_files_and_bytes(mgr, tmp_path, format):
+def test_open_files_and_bytes(mgr, tmp_path, format):
     memory = io.BytesIO()
     kp.save_tensors(memory, WEIGHTS, format=format)
     whole = memory.getvalue()
@@ -85,7 +94,10 @@ def test_file_objects_of_other_libraries(mgr):
     same(kp.load_tensors(OnlyReads(b"".join(written)), mgr), {"a": np.arange(5000)})
 
 
-def test_row_I74_an_index_of_several_sources_is_loaded_and_saved(mgr, path, tmp_path):
+@pytest.mark.capability(
+    "I74", "an index of named tensors from several files", "kp.TensorIndex", "guides/parameters"
+)
+def test_an_index_of_several_sources_is_loaded_and_saved(mgr, path, tmp_path):
     (tmp_path / "raw.bin").write_bytes(b"head" + np.arange(4, dtype=np.uint16).tobytes())
     index = kp.TensorIndex({"array": np.ones((2, 2)), "tensor": mgr.tensor([4, 5])})
     index.add_splat("splat", 2.5, (3,))
@@ -131,6 +143,7 @@ def test_a_file_that_changed_after_its_index_was_read_is_refused(mgr, path, tmp_
     assert not (tmp_path / "m.irpa").exists()
 
 
+@pytest.mark.capability("I79", "parameters by scope and pattern", "TensorIndex.scoped", "guides/parameters")
 @pytest.mark.parametrize(
     "names, wanted",
     [
@@ -141,7 +154,7 @@ def test_a_file_that_changed_after_its_index_was_read_is_refused(mgr, path, tmp_
         ({"layers.*": "model.*"}, {f"layers{name[5:]}": name for name in WEIGHTS}),
     ],
 )
-def test_row_I79_names_are_bound_by_pattern(mgr, path, names, wanted):
+def test_names_are_bound_by_pattern(mgr, path, names, wanted):
     loaded = kp.load_tensors(path, mgr, names=names)
     same(loaded, {new: WEIGHTS[old] for new, old in wanted.items()})
     assert all(tensor.name == name for name, tensor in loaded.items())
@@ -169,7 +182,10 @@ def test_names_that_do_not_bind(path, names, error, part):
         kp.TensorIndex().add_file(path, names=names)
 
 
-def test_row_I76_sources_are_released_once_nothing_needs_them(path):
+@pytest.mark.capability(
+    "I65 I76", "ranges of files and memory, mapped and released", "TensorIndex.add_range", "guides/parameters"
+)
+def test_sources_are_released_once_nothing_needs_them(path):
     released = []
     index = kp.tensor_file_info(path.read_bytes(), release=lambda: released.append("bytes"))
     more = kp.TensorIndex()

@@ -56,7 +56,10 @@ def arrays():
     return made
 
 
-def test_row_I80_reads_an_archive_that_was_written_by_hand(mgr):
+@pytest.mark.capability(
+    "I80", "facts of one parameter", "kp.TensorFileEntry, kp.tensor_file_info", "reference/files"
+)
+def test_reads_an_archive_that_was_written_by_hand(mgr):
     values = np.arange(6, dtype=np.float32)
     kept = b"any bytes \xff"
     whole = archive(
@@ -98,7 +101,8 @@ def test_archives_that_follow_each_other_are_one():
     assert [index.read(name).tobytes() for name in ("a", "b")] == [b"abc", b"yz"]
 
 
-def test_row_I77_what_is_saved_is_laid_out_as_documented():
+@pytest.mark.capability("I77", "IRPA archives, written", "kp.save_tensors", "guides/parameters")
+def test_what_is_saved_is_laid_out_as_documented():
     index = kp.TensorIndex({"w": np.arange(6, dtype=np.float32).reshape(2, 3)})
     index.add_splat("s", 7, (1000, 1000), np.int16)
     index.add("note", np.arange(3, dtype=np.uint8), metadata=b"mine")
@@ -124,8 +128,11 @@ def test_row_I77_what_is_saved_is_laid_out_as_documented():
     assert seen[b"note"][1] == b"mine"
 
 
+@pytest.mark.capability(
+    "I81", "a dict of arrays and tensors saved in one call", "kp.save_tensors", "guides/parameters"
+)
 @pytest.mark.parametrize("memory_type", list(kp.MemoryTypes))
-def test_row_I81_what_is_saved_is_loaded(mgr, tmp_path, memory_type):
+def test_what_is_saved_is_loaded(mgr, tmp_path, memory_type):
     path = tmp_path / "model.irpa"
     wanted = {**arrays(), "half": np.arange(6).astype(ml_dtypes.bfloat16).reshape(2, 3)}
     index = kp.TensorIndex(wanted)
@@ -143,7 +150,10 @@ def test_row_I81_what_is_saved_is_loaded(mgr, tmp_path, memory_type):
             np.testing.assert_array_equal(found[name].read(), array)
 
 
-def test_row_I75_a_splat_never_exists_on_the_host(mgr):
+@pytest.mark.capability(
+    "I75", "constant parameters without bytes", "TensorIndex.add_splat", "guides/parameters"
+)
+def test_a_splat_never_exists_on_the_host(mgr):
     file = io.BytesIO()
     index = kp.TensorIndex()
     index.add_splat("large", 2.5, (1 << 24,))

@@ -359,7 +359,7 @@ def test_a_full_disk_is_a_typed_error():
         writing.write(full, b"data")
 
 
-def test_row_P53_a_file_without_permission_is_a_typed_error(mgr, path, monkeypatch):
+def test_a_file_without_permission_is_a_typed_error(mgr, path, monkeypatch):
     def refuses(*_, **__):
         raise PermissionError(13, "Permission denied")
 

@@ -166,6 +166,9 @@ def test_memory_beyond_a_binding(mgr):
     mgr.memory.trim()
 
 
+@pytest.mark.capability(
+    "W44", "the shader that an operation wrote", "Function.sources", "reference/operations"
+)
 def test_sources_are_whole_shaders(mgr):
     (text,) = ramp.sources(kp.TensorSpec((7,)), 3)
     x = np.arange(7, dtype=np.float32)

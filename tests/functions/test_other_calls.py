@@ -83,6 +83,9 @@ def test_shapes_in_generate_are_sizes(mgr: kp.Manager) -> None:
         assert specialized(mgr.zeros(n)).read().tolist() == [2 * n] * n
 
 
+@pytest.mark.capability(
+    "W29", "a kernel selected by the arguments", "CustomOp.select", "guides/generated_operations"
+)
 def test_notes_are_part_of_the_specialization(mgr: kp.Manager) -> None:
     def select(ksel: kp.FunctionSelection, x: kp.typing.TensorArg) -> None:
         ksel.specialize(n=x.size)

@@ -64,6 +64,9 @@ def made(names=("slow", "fast"), written=None):
     return triple
 
 
+@pytest.mark.capability(
+    "", "variants of a kernel, measured once and kept", "kp.tune", "reference/operation_rules"
+)
 def test_the_first_call_measures_and_others_know(mgr, tmp_path):
     written = []
     triple = made(written=written)

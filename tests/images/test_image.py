@@ -16,6 +16,7 @@ def pattern(height, width, channels, dtype):
     return (values % 100).astype(dtype)
 
 
+@pytest.mark.capability("I5 K71", "images", "Manager.image, Manager.image_t", "guides/images")
 @pytest.mark.parametrize("memory_type", MEMORY_TYPES)
 @pytest.mark.parametrize("channels", [1, 2, 4])
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "uint32", "int32", "float32"])

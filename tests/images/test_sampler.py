@@ -85,6 +85,7 @@ def away_from_edges(points, shape):
     return (np.abs(scaled - np.round(scaled)) > 1e-2).all(axis=1)
 
 
+@pytest.mark.capability("", "samplers", "Manager.sampler", "guides/images")
 @pytest.mark.parametrize("mode", ["clamp_to_edge", "repeat", "mirrored_repeat", "clamp_to_border"])
 @pytest.mark.parametrize("filter", ["nearest", "linear"])
 def test_filters_and_address_modes(mgr, picture, filter, mode):

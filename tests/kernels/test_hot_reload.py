@@ -57,6 +57,9 @@ def edit(path, old, new):
     path.write_text(text.replace(old, new))
 
 
+@pytest.mark.capability(
+    "", "shaders that follow edits of their files", "Manager.kernel, Kernel.reload", "guides/kernels"
+)
 def test_a_call_follows_an_edit_of_the_file_and_of_an_include(mgr, shader):
     x, y = mgr.tensor(np.arange(100, dtype=np.float32)), mgr.zeros(100)
     scale = mgr.kernel(shader, watch=True)

@@ -87,6 +87,7 @@ def test_only_what_was_never_on_the_device_is_uploaded(mgr, scale):
     np.testing.assert_array_equal(y.read(), arange(8))
 
 
+@pytest.mark.capability("I64 W16", "shaders called like functions", "Manager.kernel", "guides/kernels")
 def test_arrays_are_copied_in_and_back(scale):
     y = np.full(10, 7, np.float32)
     assert scale(arange(8), y, factor=2.0, grid=8) is y
@@ -181,6 +182,9 @@ def test_hlsl(mgr, needs):
 # -- sources -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.capability(
+    "P43 W20", "kernels of text, files, modules, SPIR-V and assembly", "Manager.kernel", "guides/kernels"
+)
 def test_sources(mgr, needs, tmp_path):
     needs(mgr, "dispatch")
     spirv = kp.compile(SCALE)
@@ -295,6 +299,12 @@ def test_specialization(mgr, needs):
 # -- in sequences --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.capability(
+    "I69 I70 S37 S40",
+    "a call prepared: bound, changed, recorded, submitted",
+    "Kernel.bind, Kernel.submit",
+    "guides/kernels",
+)
 def test_bound_kernels_are_recorded(mgr, scale):
     x, y, z = mgr.tensor(arange(8)), mgr.zeros(8), mgr.zeros(8)
     first, second = scale.bind(x, y, factor=2.0), scale.bind(y, out=z, factor=3.0)
@@ -367,6 +377,9 @@ def test_bad_arguments_are_named(mgr, scale):
         scale(x, y, factor=1)
 
 
+@pytest.mark.capability(
+    "W17", "calls run where their tensors are; mixed devices are refused", "Manager.kernel", "guides/kernels"
+)
 def test_another_managers_tensor(make_manager, needs):
     one, other = make_manager(), make_manager()
     with pytest.raises(kp.InvalidArgumentError, match="belongs to"):
@@ -456,6 +469,9 @@ def test_after_the_manager_is_destroyed(make_manager):
 # -- what it shows -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.capability(
+    "I68 S35 S36", "name, arguments and types of a kernel", "Kernel.signature", "reference/kernels"
+)
 def test_signature_as_text(mgr):
     scale = mgr.kernel(SCALE, name="scale")
     assert repr(scale) == "<kp.Kernel scale(float[] x, out float[] y, *, float factor)>"
@@ -464,6 +480,12 @@ def test_signature_as_text(mgr):
     assert "vec2 b, vec3 c, mat3x2 m, int[3] n, struct Light[2] lights" in repr(mgr.kernel(RECORDS))
 
 
+@pytest.mark.capability(
+    "P45",
+    "a compiled shader described without running it",
+    "Kernel.reflection, Kernel.disassembly",
+    "reference/kernels",
+)
 def test_looking_inside(mgr):
     scale = mgr.kernel(SCALE)
     assert "OpEntryPoint GLCompute" in scale.disassembly()

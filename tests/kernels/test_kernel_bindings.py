@@ -92,6 +92,7 @@ void main() {
 CONFIG = {"gain": 2.0, "mode": 3, "lights": [{"pos": (0, 7, 0), "power": 1.0}, ((0, 0, 0), 100.0)]}
 
 
+@pytest.mark.capability("I4", "uniform buffers", "Manager.kernel", "guides/structs")
 def test_a_block_takes_a_dict(mgr, needs):
     needs(mgr, "dispatch")
     kernel = mgr.kernel(RECORD_BLOCKS, name="blocks")

@@ -113,6 +113,9 @@ def test_an_algorithm_that_builds_its_pipeline_says_so(own, said):
     assert len(said()) == 2
 
 
+@pytest.mark.capability(
+    "W22", "kernels built before their first call", "Manager.preload", "guides/performance"
+)
 def test_nothing_is_built_after_preload(own, said):
     kernels = [own.kernel(source(n)) for n in range(4)]
     kernels.append(kernels[0].specialize(EXTRA=9.0))

@@ -41,6 +41,7 @@ def made(mgr, needs):
 # -- the shape of other arguments ----------------------------------------------------------------------------
 
 
+@pytest.mark.capability("P47 P48", "results made by the call", "Manager.kernel", "guides/kernels")
 @pytest.mark.parametrize("shape", [(), (5,), (3, 4), (2, 3, 4), (1, 1), (0,), (0, 3)])
 def test_arrays_give_an_array_of_their_shape(made, shape):
     add = made(ADD)

@@ -95,6 +95,12 @@ def test_what_is_destroyed_gives_no_handles(mgr):
                 getattr(thing, name)()  # vk_queue is a method
 
 
+@pytest.mark.capability(
+    "K4 K70",
+    "objects end in any order; memory stays while it is used",
+    "Tensor.destroy, Sequence.destroy",
+    "concepts/lifetimes",
+)
 def test_destroying_in_any_order_and_twice():
     """All orders, on Managers without validation: that one process makes so many is part of the test."""
     gc.collect()
@@ -174,7 +180,10 @@ def test_objects_that_were_never_made_are_deleted_quietly():
     gc.collect()
 
 
-def test_row_P41_alive_of_one_manager(make_manager):
+@pytest.mark.capability(
+    "P41", "live objects of the process or a Manager", "kp.alive", "guides/troubleshooting"
+)
+def test_alive_of_one_manager(make_manager):
     one, other = make_manager(validation=False), make_manager(validation=False)
     before = kp.alive(detail=True, manager=one)
     assert before["context"] == 1 and before["buffer"] == 0

@@ -31,6 +31,9 @@ def resolve_options(keywords):
     return options_of(settings(keywords))
 
 
+@pytest.mark.capability(
+    "K13", "name, limits and features of the open device", "Manager.get_device_properties", "concepts/devices"
+)
 def test_device_properties(mgr):
     info = mgr.get_device_properties()
     assert isinstance(info, dict) and isinstance(info, kp.DeviceInfo)
@@ -44,6 +47,9 @@ def test_device_properties(mgr):
     assert "device_name" in dir(info) and info["device_name"] in repr(info)
 
 
+@pytest.mark.capability(
+    "K14 I53", "devices listed without opening them", "kp.list_devices", "concepts/devices"
+)
 def test_list_devices(mgr):
     devices = kp.list_devices()
     assert devices and all(isinstance(d, kp.DeviceInfo) for d in devices)
@@ -51,6 +57,12 @@ def test_list_devices(mgr):
     assert [d.device_name for d in mgr.list_devices()] == [d.device_name for d in devices]
 
 
+@pytest.mark.capability(
+    "K2 S32 W14",
+    "a device by index, name, vendor, type, UUID or PCI address",
+    "kp.Manager",
+    "guides/several_devices",
+)
 def test_forms_of_device(make_manager):
     first = kp.list_devices()[0]
     name = first.device_name
@@ -89,6 +101,7 @@ def test_the_environment_names_the_device(monkeypatch):
     assert kp.Manager(0).is_init()  # an argument wins over the environment
 
 
+@pytest.mark.capability("K3", "queues by family", "Manager.queues", "guides/several_devices")
 def test_queue_families(make_manager, mgr):
     families = mgr.get_device_properties().queue_families
     compute = next(f["index"] for f in families if f["compute"])
@@ -113,6 +126,9 @@ def test_queue_families(make_manager, mgr):
             kp.Manager(0, wrong)
 
 
+@pytest.mark.capability(
+    "", "extensions of Vulkan, desired or required", "Manager.enabled_extensions", "reference/manager"
+)
 def test_extensions(messages):
     with kp.Manager(desired_extensions=["VK_EXT_no_such_extension"]) as manager:
         assert any("VK_EXT_no_such_extension" in text for text in messages)
@@ -128,11 +144,18 @@ def test_extensions(messages):
             kp.Manager(desired_extensions=wrong)
 
 
+@pytest.mark.capability("P8 P9", "options are checked by name and type", "kp.config_report", "guides/options")
 def test_unknown_options_list_the_known():
     with pytest.raises(kp.InvalidArgumentError, match=r"robust_acces'.*pipeline_cache_dir.*robust_access"):
         kp.Manager(robust_acces=True)
 
 
+@pytest.mark.capability(
+    "I61 S29 S49",
+    "options by keyword, environment or default, with the source of each",
+    "kp.config_report, Manager.config",
+    "guides/options",
+)
 def test_options_keyword_environment_default(monkeypatch):
     monkeypatch.delenv("KOMPUTE_PY_PIPELINE_CACHE_DIR", raising=False)
     assert resolve_options({}).robust_access is True
@@ -166,6 +189,12 @@ def test_validation_by_the_environment(monkeypatch):
         assert not manager.validation
 
 
+@pytest.mark.capability(
+    "K1 K12 P12 P20",
+    "one object owns all others; a block, `destroy` or the last reference ends it",
+    "Manager.destroy",
+    "concepts/lifetimes",
+)
 def test_the_context_manager_and_destroy():
     with kp.Manager() as manager:
         t = manager.tensor([1, 2])
@@ -267,7 +296,10 @@ def test_the_end_of_a_block_leaves_a_shared_manager_open():
         outside.destroy()
 
 
-def test_row_W2_inside_its_block_a_manager_is_the_one_that_code_gets():
+@pytest.mark.capability(
+    "W2", "a Manager for the code of a block, a task or a thread", "Manager.current", "guides/threads"
+)
+def test_inside_its_block_a_manager_is_the_one_that_code_gets():
     outside = kp.manager()
     try:
         with kp.Manager() as one:
@@ -431,6 +463,12 @@ def test_several_managers(make_manager):
     assert tensors[1].is_init() and not tensors[0].is_init()
 
 
+@pytest.mark.capability(
+    "K74",
+    "validation layers and their messages in Python's log",
+    "Manager.validation, Manager.on_message",
+    "reference/manager",
+)
 def test_validation_messages_are_logged(messages):
     pytest.importorskip("vulkan")
     with kp.Manager(validation=True) as manager:

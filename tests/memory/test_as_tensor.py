@@ -10,13 +10,17 @@ import pytest
 import kompute_py as kp
 
 
-def test_row_I28_tensors_and_views_pass_through(mgr):
+@pytest.mark.capability(
+    "I28", "tensors pass through, all else becomes one", "Manager.as_tensor", "guides/tensors"
+)
+def test_tensors_and_views_pass_through(mgr):
     t = mgr.tensor_t(np.arange(6, dtype=np.int32))
     part = t[2:4]
     assert mgr.as_tensor(t) is t and mgr.as_tensor(part) is part
     assert mgr.as_tensor(t, np.int32) is t and mgr.as_tensor(t, "int32") is t
 
 
+@pytest.mark.capability("I29", "Python's numbers and lists as tensors", "Manager.as_tensor", "guides/tensors")
 @pytest.mark.parametrize(
     "data, dtype, wanted",
     [

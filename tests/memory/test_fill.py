@@ -28,6 +28,7 @@ VALUES = [
 ]
 
 
+@pytest.mark.capability("S6 S17", "filling on the device", "Tensor.fill", "guides/asynchronous")
 @pytest.mark.parametrize(
     ("dtype", "value"), VALUES, ids=lambda each: str(np.dtype(each)) if isinstance(each, type) else None
 )
@@ -121,6 +122,7 @@ def test_what_does_not_fit(mgr):
         kp.OpFill([mgr.image(np.zeros((2, 2)))], 0)
 
 
+@pytest.mark.capability("I36", "copying ranges of bytes", "kp.OpCopyRange", "concepts/recording")
 def test_copy_range(mgr):
     a, b = mgr.tensor_t(np.arange(24).reshape(4, 6)), mgr.zeros(30, np.int64, "storage")
     mgr.sequence().eval(kp.OpSyncDevice([a]))

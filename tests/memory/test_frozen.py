@@ -59,8 +59,9 @@ def ways_to_write(mgr, t, others):
     }
 
 
+@pytest.mark.capability("I6", "tensors that nothing may write any more", "Tensor.freeze", "guides/tensors")
 @pytest.mark.parametrize("memory_type", list(kp.MemoryTypes))
-def test_row_I6_frozen_memory_is_not_written_in_any_way(mgr, needs, memory_type):
+def test_frozen_memory_is_not_written_in_any_way(mgr, needs, memory_type):
     needs(mgr, "dispatch")
     data = np.arange(8, dtype=np.uint32)
     with kp.Manager() as others:

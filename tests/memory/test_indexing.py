@@ -61,6 +61,9 @@ def same(found, wanted):
 # -- reads ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.capability(
+    "S21", "parts read and written by index", "Tensor.read, Tensor.write", "guides/tensors"
+)
 @pytest.mark.parametrize("where", MEMORY)
 @pytest.mark.parametrize("name", KEYS)
 def test_each_way_to_read_a_part_gives_numpys(mgr, name, where):
@@ -85,6 +88,9 @@ def test_each_way_to_read_a_part_gives_numpys(mgr, name, where):
         assert part.item() == float(part) == int(part) == wanted.item() and bool(part)
 
 
+@pytest.mark.capability(
+    "S25", "parts that are not dense are read, converted or refused", "kp.StridedView", "reference/memory"
+)
 @pytest.mark.parametrize("name", KEYS)
 def test_a_part_is_a_tensor_if_and_only_if_it_is_dense(mgr, name):
     data = data_of("f4")

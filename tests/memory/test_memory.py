@@ -32,6 +32,12 @@ def test_heaps_are_the_devices(mgr):
         assert heap.budget is None or heap.budget > 0
 
 
+@pytest.mark.capability(
+    "I13 I59",
+    "memory in use, reserved and at its peak, with its holders",
+    "Manager.memory",
+    "concepts/memory_types",
+)
 def test_used_reserved_and_peak_follow_tensors(mgr):
     memory = mgr.memory
     before = memory.used
@@ -150,10 +156,16 @@ def in_odd_blocks() -> None:
     mgr.destroy()
 
 
+@pytest.mark.capability(
+    "K41", "tensors share blocks of device memory", "Manager.memory", "concepts/memory_types"
+)
 def test_tensors_in_blocks_of_any_size(make_manager):
     in_odd_blocks()
 
 
+@pytest.mark.capability(
+    "I14", "empty memory given back to the driver", "DeviceMemory.trim", "concepts/memory_types"
+)
 def test_trim_gives_back_what_is_empty(mgr):
     keep = mgr.tensor(np.arange(10.0))
     mgr.empty(100_000, np.uint8, "storage").destroy()
@@ -337,6 +349,12 @@ def test_guards_are_silent_for_what_stays_inside(guarded, messages):
     assert messages == []
 
 
+@pytest.mark.capability(
+    "S52",
+    "memory with guards, fill patterns and the paths of other devices",
+    "DeviceMemory.check",
+    "reference/devices",
+)
 @pytest.mark.parametrize("at", [1024, -4])
 def test_an_overrun_is_found_by_check(guarded, at):
     t = guarded.tensor_t(np.zeros(1024, np.uint8), "host")
@@ -584,7 +602,10 @@ def test_the_staging_ring_goes_before_a_tensor_is_refused():
     assert without == with_ring
 
 
-def test_row_S51_idle_memory_has_a_bound(make_manager):
+@pytest.mark.capability(
+    "S51", "limits of memory: in all, and kept while idle", "Manager.memory", "guides/options"
+)
+def test_idle_memory_has_a_bound(make_manager):
     def idle(**options):
         mgr = make_manager(validation=False, **options)
         for _ in range(2):

@@ -34,7 +34,7 @@ def test_memory_of_others_has_flags():
         assert "host_visible" in each
 
 
-def test_row_I8_flags_of_separate_memories():
+def test_flags_of_separate_memories():
     found = run_child(flags, driver="null")
     alone = ["device_local"]
     assert found["storage"] == found["device"] == found["image"] == alone
@@ -42,7 +42,10 @@ def test_row_I8_flags_of_separate_memories():
     assert {"device_local", "host_visible"} <= set(found["deviceAndHost"])
 
 
-def test_row_I15_flags_of_one_memory():
+@pytest.mark.capability(
+    "I15", "the flags of the memory that a tensor got", "Tensor.memory_flags", "concepts/memory_types"
+)
+def test_flags_of_one_memory():
     every = ["device_local", "host_visible", "host_coherent", "host_cached"]
     found = run_child(flags, driver="null", config="memory=unified")
     assert set(map(tuple, found.values())) == {tuple(every)}

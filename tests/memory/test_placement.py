@@ -15,9 +15,10 @@ TYPES = ("device", "host", "storage", "deviceAndHost")
 FLAGS = ("device_local", "host_visible", "host_coherent", "host_cached")
 
 
+@pytest.mark.capability("I8", "memory by Vulkan's property flags", "Manager.empty", "concepts/memory_types")
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("memory_type", TYPES)
-def test_row_I8_flags_asked_for_are_got_or_refused(mgr, make, memory_type):
+def test_flags_asked_for_are_got_or_refused(mgr, make, memory_type):
     kinds = [
         {name for name, has in kind.items() if has is True}
         for kind in mgr.get_device_properties().memory_types

@@ -27,8 +27,14 @@ def descriptors():
     return len(os.listdir("/proc/self/fd"))
 
 
+@pytest.mark.capability(
+    "P33",
+    "memory by file descriptor, for other Managers and processes",
+    "Manager.shared, Tensor.share, Manager.import_memory",
+    "reference/tensor_rules",
+)
 @pytest.mark.parametrize("where", ["storage", "host", "deviceAndHost"])
-def test_row_P33_memory_between_managers(sharing, make_manager, where):
+def test_memory_between_managers(sharing, make_manager, where):
     other = make_manager()
     t = sharing.shared((3, 4), np.uint32, where)
     assert t.read().tolist() == np.zeros((3, 4)).tolist() and t.memory_type().name == where and t.is_shared
@@ -118,7 +124,7 @@ def add_ones(connection):
         connection.send(kp.alive(detail=True, manager=mgr)["buffer"])
 
 
-def test_row_I6_two_processes_and_the_end_of_one(sharing):
+def test_two_processes_and_the_end_of_one(sharing):
     t = sharing.shared(1 << 12, np.uint32)
     process, peer = start(add_ones)
     peer.send(t.share())
@@ -147,7 +153,7 @@ def consume(connection, turns):
         connection.send(float(frames[turn % 2][-1:].read()[0]))
 
 
-def test_row_I6_frames_of_two_processes(sharing):
+def test_frames_of_two_processes(sharing):
     turns = 12
     frames = [sharing.shared(1 << 20) for _ in range(2)]
     source = np.random.default_rng(1).random(1 << 20, np.float32)

@@ -35,6 +35,7 @@ def values(dtype, count=13):
     return (np.arange(count) * 5 % 113).astype(dtype)
 
 
+@pytest.mark.capability("K18", "a float32 tensor of numbers", "Manager.tensor", "guides/tensors")
 def test_tensor_is_float32_and_keeps_the_shape(mgr):
     t = mgr.tensor([[1, 2, 3], [4, 5, 6]])
     assert t.dtype == np.float32 and t.shape == (2, 3) and t.size() == 6 == len(t)
@@ -43,6 +44,9 @@ def test_tensor_is_float32_and_keeps_the_shape(mgr):
     np.testing.assert_array_equal(t.numpy(), [[1, 2, 3], [4, 5, 6]])
 
 
+@pytest.mark.capability(
+    "K19 P21 P35", "a tensor with the array's dtype and shape", "Manager.tensor_t", "guides/tensors"
+)
 @pytest.mark.parametrize("memory_type", MEMORY_TYPES, ids=lambda m: m.name)
 @pytest.mark.parametrize("dtype", [*DTYPES, "complex64", "complex128"])
 def test_tensor_t_keeps_the_dtype_through_the_device(mgr, dtype, memory_type):
@@ -62,6 +66,9 @@ def test_structured_dtype(mgr):
     np.testing.assert_array_equal(t.data()["id"], np.arange(4))
 
 
+@pytest.mark.capability(
+    "K45 K52", "dtypes by Kompute's names", "Tensor.data_type, kp.DataTypes", "reference/memory"
+)
 @pytest.mark.parametrize(
     ("dtype", "expected"),
     [
@@ -96,6 +103,9 @@ def test_byte_swapped_data_is_converted(mgr):
     np.testing.assert_array_equal(t.data(), [1, 256])
 
 
+@pytest.mark.capability(
+    "K20 I11", "data is copied once, from any array or buffer", "Manager.tensor_t", "guides/tensors"
+)
 def test_the_data_is_copied(mgr):
     data = np.ones(4, np.float32)
     t = mgr.tensor(data)
@@ -128,6 +138,12 @@ def test_tensor_refuses_what_is_no_number(mgr):
         mgr.tensor([[1, 2], [3]])
 
 
+@pytest.mark.capability(
+    "K46 K49",
+    "memory types by name, number or member; `device` unless told",
+    "Tensor.memory_type, kp.MemoryTypes",
+    "concepts/memory_types",
+)
 def test_memory_type_forms(mgr):
     host = kp.MemoryTypes.host
     for t in (
@@ -148,6 +164,9 @@ def test_memory_type_forms(mgr):
         mgr.tensor([1], 1.5)
 
 
+@pytest.mark.capability(
+    "I10 S18 S19", "tensors without data, in any memory", "Manager.empty, Manager.zeros", "guides/tensors"
+)
 @pytest.mark.parametrize("memory_type", MEMORY_TYPES, ids=lambda m: m.name)
 def test_zeros_and_empty(mgr, memory_type):
     z = mgr.zeros((3, 4), np.int32, memory_type)
@@ -169,6 +188,9 @@ def test_shapes_without_elements(mgr, shape):
     assert mgr.zeros(shape).size() == 0
 
 
+@pytest.mark.capability(
+    "K42 P28", "the host's memory as an array, without a copy", "Tensor.data", "concepts/host_and_device"
+)
 def test_data_is_a_writable_view_of_the_tensor(mgr):
     t = mgr.tensor(np.arange(6).reshape(2, 3))
     view = t.data()
@@ -193,6 +215,7 @@ def test_a_view_keeps_the_tensor_and_makes_no_cycle(mgr):
         gc.enable()
 
 
+@pytest.mark.capability("K51", "memory of the device alone", "kp.MemoryTypes", "concepts/memory_types")
 def test_storage_has_no_host_copy(mgr):
     t = mgr.tensor([1, 2, 3], "storage")
     with pytest.raises(kp.FailedPreconditionError, match="storage"):
@@ -211,6 +234,9 @@ def test_device_memory_moves_only_by_sync(mgr):
     np.testing.assert_array_equal(t.data(), [1, 2, 3])
 
 
+@pytest.mark.capability(
+    "K50 K68 K72", "memory that host and device share in place", "kp.MemoryTypes", "concepts/memory_types"
+)
 @pytest.mark.parametrize("memory_type", ["host", "deviceAndHost"])
 def test_single_memory_needs_no_sync(mgr, memory_type):
     t = mgr.tensor([1, 2, 3], memory_type)
@@ -220,6 +246,12 @@ def test_single_memory_needs_no_sync(mgr, memory_type):
     assert not np.shares_memory(np.array(t), t.data())
 
 
+@pytest.mark.capability(
+    "I26 P26 P27",
+    "contents read into new or given arrays, and written",
+    "Tensor.read, Tensor.write",
+    "concepts/host_and_device",
+)
 @pytest.mark.parametrize("memory_type", MEMORY_TYPES, ids=lambda m: m.name)
 def test_read_and_write(mgr, memory_type):
     t = mgr.zeros((4, 3), np.float32, memory_type)
@@ -323,6 +355,12 @@ def test_repr(mgr):
     assert "destroyed" in repr(t)
 
 
+@pytest.mark.capability(
+    "K47 K48 P30",
+    "memory given back before its last reference ends",
+    "Tensor.destroy, Tensor.is_init",
+    "reference/memory",
+)
 @pytest.mark.parametrize("memory_type", ["device", "host", "deviceAndHost"])
 @pytest.mark.parametrize("whole", [False, True], ids=["tensor", "manager"])
 def test_after_destroy(mgr, memory_type, whole):
@@ -356,6 +394,12 @@ def test_use_of_a_destroyed_tensor(mgr):
         mgr.sequence().record(kp.OpSyncDevice([t]))
 
 
+@pytest.mark.capability(
+    "P29",
+    "handles and addresses of Vulkan for other libraries",
+    "Tensor.vk_buffer, Tensor.vk_device_address",
+    "reference/memory",
+)
 def test_raw_handles(mgr):
     t = mgr.tensor([1, 2, 3])
     assert (
@@ -373,6 +417,7 @@ def test_a_tensor_made_directly(mgr):
     assert isinstance(t, kp.Memory) and t.dtype == np.int16 and t.memory_type() is kp.MemoryTypes.host
 
 
+@pytest.mark.capability("P24 S16", "the owner of an object", "Tensor.manager", "reference/memory")
 def test_tensors_keep_their_manager():
     t = kp.Manager().tensor([1, 2])
     gc.collect()
@@ -405,6 +450,7 @@ def test_a_tensor_is_written_and_read_over_its_own_memory(mgr, memory_type):
 # -- what looks as if it could work --------------------------------------------------------------------------
 
 
+@pytest.mark.capability("P22", "one element as a number", "Tensor.item", "reference/memory")
 def test_one_element_is_a_number(mgr):
     t = mgr.tensor_t(np.arange(4, dtype=np.int32))
     t.write([1, 2, 3, 4])
@@ -430,7 +476,8 @@ def test_bytes_and_text_are_no_numbers(mgr, make):
             t.write(b"1234")
 
 
-def test_row_P23_annotations_name_the_dtype(mgr):
+@pytest.mark.capability("P23", "dtypes in annotations, for type checkers", "kp.Tensor", "reference/memory")
+def test_annotations_name_the_dtype(mgr):
     assert kp.Tensor[np.float32].__origin__ is kp.Tensor  # tests/project/test_types.py has what checkers say
     namespace = {"kp": kp, "np": np}
     exec("def f(t: kp.Tensor[np.int32] | None = None) -> kp.Tensor[np.float32]: ...", namespace)

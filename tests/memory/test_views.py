@@ -36,6 +36,7 @@ def counting(*shape):
 # -- what a view is ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.capability("S24", "parts of a tensor, without a copy", "Tensor.view", "guides/tensors")
 @pytest.mark.parametrize("memory_type", list(kp.MemoryTypes))
 def test_a_part_of_a_tensor(mgr, memory_type):
     data = counting(6, 8)
@@ -68,6 +69,7 @@ def test_host_copies_are_shared(mgr):
     assert t.numpy()[2].tolist() == [7, 9, 7, 7] and t.numpy()[1].tolist() == [4, 5, 6, 7]
 
 
+@pytest.mark.capability("I25", "another shape, without a copy", "Tensor.reshape", "guides/tensors")
 def test_reshape(mgr):
     t = mgr.tensor_t(counting(4, 6))
     for made in (t.reshape(3, 8), t.reshape((3, 8)), t.reshape(3, -1), t.reshape(-1, 8)):
@@ -81,6 +83,12 @@ def test_reshape(mgr):
         t.reshape(2.5)
 
 
+@pytest.mark.capability(
+    "I16 S2-S4 S14 S23",
+    "bytes as tensors of any dtype and shape, over the same memory",
+    "Tensor.view",
+    "guides/tensors",
+)
 def test_view_under_another_dtype(mgr):
     data = np.linspace(0, 1, 12, dtype=np.float32).reshape(3, 4)
     t = mgr.tensor_t(data)

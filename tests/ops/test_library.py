@@ -23,6 +23,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.capability("", "a library by NumPy's names", "kp.ops", "reference/library")
 def test_every_function_is_public_and_in_an_area():
     assert set(NAMES) < set(ops.__all__) and len(NAMES) == len(set(NAMES))
     modules = [module for module in ops._MODULES if not module.startswith(".._builders")]

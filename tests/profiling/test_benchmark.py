@@ -15,6 +15,7 @@ layout(binding = 0) buffer X { float x[]; };
 void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] *= 2.0; }"""
 
 
+@pytest.mark.capability("I73", "repeatable measurements", "kp.benchmark", "guides/timing")
 def test_a_sequence(mgr, needs):
     needs(mgr, "dispatch")
     needs(mgr, "timestamps")

@@ -39,6 +39,12 @@ def recorded(mgr, kernels, tensor, **options):
     return mgr.sequence(**options).record(*(kernel.bind(tensor) for kernel in kernels))
 
 
+@pytest.mark.capability(
+    "I60 S59",
+    "profiles of all that a device runs, as table, trace and picture",
+    "Manager.profile",
+    "guides/timing",
+)
 def test_operations_of_a_sequence(device):
     square, double = device.kernel(SQUARE, name="square"), device.kernel(DOUBLE, name="double")
     t = device.tensor(np.arange(N))
@@ -106,6 +112,7 @@ def test_the_line_that_recorded_each_operation(make_manager, needs):
     assert p.records["recorded"].tolist() == [line]
 
 
+@pytest.mark.capability("W25", "times of single calls", "Profile.records", "reference/recording")
 def test_kernels_functions_and_arrays(device):
     square = device.kernel(SQUARE, name="square")
     t = device.tensor(np.arange(N))

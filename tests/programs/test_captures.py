@@ -271,6 +271,9 @@ def child_script():
         mgr.sequence().eval(kp.OpFill([t], 6))
 
 
+@pytest.mark.capability(
+    "", "a program of all that a script submits, with its data", "kp.load_program", "guides/debugging"
+)
 def test_the_variable_captures_a_script(mgr, tmp_path):
     path = tmp_path / "from_variable.kpp"
     run_child(child_script, env={"KOMPUTE_PY_CAPTURE": str(path)})

@@ -59,7 +59,10 @@ def test_a_file_is_a_zip_that_others_read(saved, mgr):
     assert kp.load_program(saved).main.source == "x * weights"
 
 
-def test_row_P51_a_program_is_loaded_from_paths_bytes_and_files(saved, mgr):
+@pytest.mark.capability(
+    "P51", "programs saved and loaded elsewhere", "Program.save, kp.load_program", "guides/programs"
+)
+def test_a_program_is_loaded_from_paths_bytes_and_files(saved, mgr):
     with open(saved, "rb") as file:
         for source in (saved, str(saved), saved.read_bytes(), bytearray(saved.read_bytes()), file):
             np.testing.assert_array_equal(kp.load_program(source).on(mgr).main(X), X * X)

@@ -123,7 +123,13 @@ def test_other_arguments_follow_at_once(mgr, pipeline):
     np.testing.assert_allclose(out.read(), EXPECTED + 4 * X, rtol=1e-6)
 
 
-def test_row_P49_donated_inputs_are_ended(mgr, pipeline):
+@pytest.mark.capability(
+    "P49",
+    "results in the memory of donated inputs",
+    "kp.errors.DonatedTensorError",
+    "reference/operation_rules",
+)
+def test_donated_inputs_are_ended(mgr, pipeline):
     program = pipeline.on(mgr)
     given, out = mgr.tensor(X), mgr.zeros(8)
     program.run(given, out=out)
@@ -231,6 +237,7 @@ def test_functions_of_several_shapes(mgr, tmp_path):
     assert len(loaded.exp.signatures) == 3
 
 
+@pytest.mark.capability("W46", "one operation called, recorded and saved", "kp.Program", "guides/programs")
 @pytest.mark.parametrize(
     ("function", "args"),
     [
@@ -244,7 +251,7 @@ def test_functions_of_several_shapes(mgr, tmp_path):
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )
-def test_row_W46_functions_compute_the_same_as_programs(mgr, tmp_path, function, args):
+def test_functions_compute_the_same_as_programs(mgr, tmp_path, function, args):
     with mgr.current():
         expected = function(*args)
         program = again(kp.Program.record(function, *args), tmp_path)
@@ -254,6 +261,7 @@ def test_row_W46_functions_compute_the_same_as_programs(mgr, tmp_path, function,
         assert program.main(*given).dtype == expected.dtype
 
 
+@pytest.mark.capability("", "state from call to call", "Program.state", "reference/programs")
 def test_entries_share_memory(mgr, tmp_path):
     x, total = mgr.zeros(8), mgr.zeros(8)
     program = kp.Program.record(
@@ -374,7 +382,7 @@ def test_parts_of_large_tensors_bring_their_bytes_alone(mgr, tmp_path):
     assert (tmp_path / "program.kpp").stat().st_size < 4096
 
 
-def test_row_I71_steps_of_the_host_are_given_again(mgr, tmp_path):
+def test_steps_of_the_host_are_given_again(mgr, tmp_path):
     x, y = mgr.zeros(8), mgr.zeros(8)
 
     def negate() -> None:
@@ -410,7 +418,8 @@ def test_row_I71_steps_of_the_host_are_given_again(mgr, tmp_path):
         kp.Program.record(undeclared)
 
 
-def test_row_I62_modules(mgr, pipeline, tmp_path):
+@pytest.mark.capability("I62", "modules in a namespace", "kp.load_program", "guides/programs")
+def test_modules(mgr, pipeline, tmp_path):
     both = kp.Program({"first": pipeline, "deep.second": kp.Program({"inner": pipeline})})
     loaded = again(both, tmp_path).on(mgr)
     assert loaded.exports == ("first.run", "deep.second.inner.run")
@@ -436,7 +445,8 @@ def test_row_I62_modules(mgr, pipeline, tmp_path):
         kp.Program({"a": 1})
 
 
-def test_row_S34_entry_points_of_a_module(mgr, tmp_path):
+@pytest.mark.capability("S34", "a program of several entries", "Program.exports", "guides/programs")
+def test_entry_points_of_a_module(mgr, tmp_path):
     text = """
     OpCapability Shader
     OpMemoryModel Logical GLSL450
@@ -461,6 +471,7 @@ def test_row_S34_entry_points_of_a_module(mgr, tmp_path):
     program.on(mgr).both.two(groups=1)
 
 
+@pytest.mark.capability("W24", "parameters of programs, by name", "Program.parameters", "guides/programs")
 def test_parameters_by_reference(mgr, pipeline, tmp_path):
     path = tmp_path / "without.kpp"
     pipeline.save(path, parameters=False)
@@ -491,7 +502,8 @@ def test_programs_pickle_by_content(mgr, pipeline):
     np.testing.assert_array_equal(copy.on(mgr).run(X), EXPECTED)
 
 
-def test_row_P50_several_managers_have_memory_of_their_own(mgr, pipeline, tmp_path):
+@pytest.mark.capability("P50", "one program on several devices", "kp.load_program", "guides/programs")
+def test_several_managers_have_memory_of_their_own(mgr, pipeline, tmp_path):
     program = again(pipeline, tmp_path)
     with kp.Manager() as other:
         for each in (mgr, other):
@@ -512,6 +524,9 @@ def test_row_P50_several_managers_have_memory_of_their_own(mgr, pipeline, tmp_pa
         program.on(1)
 
 
+@pytest.mark.capability(
+    "P46", "the memory that a program takes, before it runs", "Program.memory", "reference/programs"
+)
 def test_memory_is_told_before(mgr):
     x, y = mgr.zeros(1 << 20), mgr.zeros(1 << 20)
     weights = mgr.tensor(np.ones(1 << 20))
@@ -644,6 +659,9 @@ def expected(number):
 # -- calls in flight -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.capability(
+    "S38", "calls in flight with memory of their own", "ProgramEntry.submit", "reference/programs"
+)
 def test_several_calls_are_in_flight_with_results_of_their_own(mgr, pipeline):
     entry = pipeline.on(mgr).run
     given, outs = [mgr.tensor(X + number) for number in range(40)], [mgr.zeros(8) for _ in range(40)]
@@ -694,7 +712,8 @@ def test_views_of_other_dtypes_are_other_arguments(mgr):
 # -- modules by name and version -----------------------------------------------------------------------------
 
 
-def test_row_I63_modules_are_given_by_name_and_version(mgr, pipeline, tmp_path):
+@pytest.mark.capability("I63", "modules by name and version", "kp.load_program", "guides/programs")
+def test_modules_are_given_by_name_and_version(mgr, pipeline, tmp_path):
     path = tmp_path / "application.kpp"
 
     def signs(version, **more):

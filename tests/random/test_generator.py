@@ -82,6 +82,9 @@ void main() {{
 # -- bits ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.capability(
+    "S26", "generators with seeds, the same numbers on each device", "random.default_rng", "reference/random"
+)
 @pytest.mark.parametrize("position", [0, 5, 2**32 - 3, 2**40])
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 257])
 def test_uniform_numbers_bit_by_bit(mgr, generator, count, position):
@@ -280,6 +283,7 @@ def test_results_in_given_memory(mgr, generator):
     np.testing.assert_array_equal(whole.read(), np.concatenate([np.zeros(4), expected, np.zeros(11)]))
 
 
+@pytest.mark.capability("S27", "tensors filled with random numbers", "random.fill_randn", "guides/random")
 def test_functions_that_fill(mgr):
     generator = kp.random.Generator(1, manager=mgr)
     tensor = mgr.zeros((4, 4))

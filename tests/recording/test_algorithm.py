@@ -78,6 +78,9 @@ def abc(mgr):
     return [mgr.tensor([2, 4, 6]), mgr.tensor([1, 2, 3]), mgr.tensor([0, 0, 0])]
 
 
+@pytest.mark.capability(
+    "K5", "a pipeline of a shader with its memory and constants", "Manager.algorithm", "concepts/recording"
+)
 def test_multiply(mgr, needs, abc):
     needs(mgr, "dispatch")
     algorithm = mgr.algorithm(abc, spirv(MULTIPLY))
@@ -85,6 +88,12 @@ def test_multiply(mgr, needs, abc):
     np.testing.assert_array_equal(run(mgr, algorithm, abc[2]), [2, 8, 18])
 
 
+@pytest.mark.capability(
+    "K54 K55",
+    "the bound tensors; whether the pipeline is alive",
+    "Algorithm.get_tensors, Algorithm.is_init",
+    "reference/recording",
+)
 def test_what_it_shows(mgr, abc):
     algorithm = mgr.algorithm(abc, spirv(MULTIPLY))
     assert algorithm.is_init() and algorithm.get_tensors() == abc == algorithm.get_mem_objects()
@@ -112,6 +121,9 @@ def test_reflection_of_constants(mgr):
     ]  # fmt: skip
 
 
+@pytest.mark.capability(
+    "K8", "SPIR-V as bytes, array, file or module", "Manager.algorithm", "reference/manager"
+)
 @pytest.mark.parametrize(
     "form", [bytes, bytearray, memoryview, lambda b: np.frombuffer(b, np.uint32), "file", "str"]
 )
@@ -126,6 +138,7 @@ def test_forms_of_spirv(mgr, abc, form, tmp_path):
     assert mgr.algorithm(abc, given).is_init()
 
 
+@pytest.mark.capability("K9", "numbers of workgroups", "Algorithm.workgroup", "reference/recording")
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -185,6 +198,12 @@ def constants_of(mgr, spec=(), push=(), override=None):
     return list(run(mgr, algorithm, out, op))
 
 
+@pytest.mark.capability(
+    "K6 K10 K11",
+    "push and specialization constants of each type",
+    "Algorithm.push_consts, Algorithm.spec_consts",
+    "reference/kernel_rules",
+)
 @pytest.mark.parametrize(
     ("spec", "push", "expected"),
     [
@@ -204,6 +223,9 @@ def test_constants_reach_the_shader(mgr, needs, spec, push, expected):
     assert constants_of(mgr, spec, push) == expected
 
 
+@pytest.mark.capability(
+    "K60", "a dispatch, with constants of its own", "kp.OpAlgoDispatch", "concepts/recording"
+)
 def test_push_constants_of_one_dispatch(mgr, needs):
     needs(mgr, "dispatch")
     out = mgr.zeros(6)
@@ -266,6 +288,9 @@ def test_too_few_tensors(mgr, abc):
         mgr.algorithm(abc[:1], spirv(MULTIPLY))
 
 
+@pytest.mark.capability(
+    "K7", "tensors in the order of the bindings", "Algorithm.bindings", "reference/recording"
+)
 def test_sparse_bindings(mgr, needs):
     needs(mgr, "dispatch")
     unused, source, target = mgr.zeros(4), mgr.tensor([1, 2, 3, 4]), mgr.zeros(4)
@@ -314,6 +339,7 @@ def test_damaged_spirv(mgr, abc):
             mgr.algorithm(abc, bytes(code[:cut]))
 
 
+@pytest.mark.capability("K56", "a pipeline given back early", "Algorithm.destroy", "reference/recording")
 def test_after_destroy(mgr, abc):
     algorithm = mgr.algorithm(abc, spirv(MULTIPLY))
     seq = mgr.sequence().record(kp.OpAlgoDispatch(algorithm)).eval()
@@ -337,6 +363,9 @@ def test_another_managers_tensor(mgr, make_manager, abc):
         other.sequence().record(kp.OpAlgoDispatch(mgr.algorithm(abc, spirv(MULTIPLY))))
 
 
+@pytest.mark.capability(
+    "K53", "an algorithm made directly, its shader later", "kp.Algorithm", "reference/recording"
+)
 def test_made_directly_and_without_a_shader(mgr, abc):
     assert kp.Algorithm(mgr, abc, spirv(MULTIPLY)).workgroup == (3, 1, 1)
     empty = mgr.algorithm()
@@ -451,6 +480,9 @@ def test_changes_reach_a_recording_that_runs(mgr, needs):
     assert values(t, seq) == [102] * 4
 
 
+@pytest.mark.capability(
+    "K57", "another shader, memory or constants", "Algorithm.rebuild", "concepts/recording"
+)
 def test_rebuilding(mgr, needs):
     needs(mgr, "dispatch")
     t, longer = mgr.zeros(2), mgr.zeros(3)
@@ -525,6 +557,9 @@ def test_what_is_recorded_again_runs_what_an_algorithm_became(mgr, needs):
     assert values(other, built[0]) == [200, 202, 204, 206]
 
 
+@pytest.mark.capability(
+    "K35", "a recording made anew after changes", "Sequence.rerecord", "concepts/recording"
+)
 @pytest.mark.parametrize("anew", ["clear", "record"])
 def test_each_recording_of_a_sequence_tells_of_rebuilt_algorithms(mgr, needs, anew):
     needs(mgr, "dispatch")
@@ -592,6 +627,7 @@ def test_an_algorithm_that_is_rebuilt_again_and_again_lets_go_of_what_was_betwee
     assert values(t, kept[1]) == [107, 107]
 
 
+@pytest.mark.capability("K59", "operations that bring their shader", "kp.OpAlgoBase", "reference/recording")
 def test_operations_that_bring_their_shader(mgr, needs):
     needs(mgr, "dispatch")
 

@@ -45,6 +45,7 @@ compiled = functools.cache(kp.compile)
 # -- right results -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.capability("K62", "order without barriers of one's own", "Manager.sequence", "concepts/ordering")
 def test_a_chain_of_dispatches(mgr, needs):
     """Each dispatch reads what the one before wrote at other places: any overlap in time would show."""
     needs(mgr, "dispatch")
@@ -88,6 +89,9 @@ def test_copies_fills_and_dispatches_in_turn(mgr, needs):
     assert set(a.read()) == set(b.read()) == set(c.read()) == {np.float32(expected_c)}
 
 
+@pytest.mark.capability(
+    "S41", "work in order, whichever sequence it is in", "Manager.sequence", "concepts/ordering"
+)
 def test_chains_across_sequences(mgr, needs):
     """Submissions follow each other with no wait in between, on one queue or several of them."""
     needs(mgr, "dispatch")

@@ -66,6 +66,7 @@ def add(mgr, needs):
     return mgr.kernel(ADD)
 
 
+@pytest.mark.capability("I71", "Python between two operations", "kp.OpHostCall", "guides/custom_operations")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_function_between_operations(mgr, add, way):
     t = mgr.tensor_t(np.arange(1000, dtype=np.float32))

@@ -51,6 +51,9 @@ def ran(tensor):
     return n
 
 
+@pytest.mark.capability(
+    "I3", "numbers of workgroups from the device", "kp.OpAlgoDispatch", "concepts/recording"
+)
 @pytest.mark.parametrize("memory_type", ["device", "host", "deviceAndHost", "storage"])
 @pytest.mark.parametrize("groups", [(3, 1, 1), (0, 1, 1), (3, 0, 1), (16, 1, 1)])
 def test_the_device_reads_the_numbers_of_groups(mgr, spirv, groups, memory_type):

@@ -17,6 +17,7 @@ MEMORY_TYPES = list(kp.MemoryTypes.__members__)
 COUNT = 1000
 
 
+@pytest.mark.capability("K76", "names of Kompute's versions", "kp.OpTensorCopy", "reference/recording")
 def test_older_names():
     assert kp.OpTensorSyncDevice is kp.OpSyncDevice
     assert kp.OpTensorSyncLocal is kp.OpSyncLocal
@@ -33,6 +34,12 @@ def test_what_operations_take(mgr, op):
         op([])
 
 
+@pytest.mark.capability(
+    "K66 K67",
+    "host copies sent and fetched within a recording",
+    "kp.OpSyncDevice, kp.OpSyncLocal",
+    "concepts/recording",
+)
 def test_sync_of_several(mgr):
     tensors = [mgr.tensor(np.full(5, i), kind) for i, kind in enumerate(MEMORY_TYPES)]
     mgr.sequence().record(kp.OpSyncDevice(tuple(tensors))).record(kp.OpSyncLocal(tensors)).eval()
@@ -40,6 +47,9 @@ def test_sync_of_several(mgr):
         np.testing.assert_array_equal(t.read(), np.full(5, i))
 
 
+@pytest.mark.capability(
+    "K64 K65", "copies of one tensor into others, in all memories", "kp.OpCopy", "concepts/recording"
+)
 @pytest.mark.parametrize(("source", "target"), list(itertools.product(MEMORY_TYPES, MEMORY_TYPES)))
 def test_copy(mgr, source, target):
     data = np.arange(COUNT)
@@ -72,6 +82,7 @@ def test_copy_checks(mgr):
         kp.OpCopy([a, mgr.tensor_t(np.zeros(2, np.int32))])
 
 
+@pytest.mark.capability("I17 I37", "filling a range within a recording", "kp.OpFill", "concepts/recording")
 @pytest.mark.parametrize(
     ("dtype", "value"),
     [
@@ -97,6 +108,7 @@ def test_fill_checks(mgr):
         kp.OpFill([mgr.image(np.zeros((2, 2)))], 0)
 
 
+@pytest.mark.capability("K63", "a ready product of two tensors", "kp.OpMult", "concepts/recording")
 @pytest.mark.parametrize("count", [1, 255, 256, 257, 100_003])
 def test_mult(mgr, needs, count):
     needs(mgr, "dispatch")
@@ -172,6 +184,12 @@ class Recorded(kp.OpBase):
         self.step("post_eval")
 
 
+@pytest.mark.capability(
+    "K32 K58 I35",
+    "operations in Python, with raw Vulkan commands",
+    "kp.OpBase, kp.CommandRecorder",
+    "reference/recording",
+)
 def test_custom_operations_are_called_in_order(mgr):
     log = []
     seq = mgr.sequence().record(Recorded(log, "a")).record(Recorded(log, "b"))

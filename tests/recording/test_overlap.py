@@ -253,5 +253,6 @@ def check_least_busy():
         mgr.sequence(["0"])
 
 
-def test_row_S33_queue_sets():
+@pytest.mark.capability("S33", "the least busy queue of a set", "Manager.sequence", "guides/several_devices")
+def test_queue_sets():
     run_child(check_least_busy, driver="null", layer="newer", config=CONFIG)

@@ -59,6 +59,7 @@ def uints(mgr, *shape, kind="device"):
     return mgr.tensor_t(np.arange(np.prod(shape), dtype=np.uint32).reshape(shape), kind)
 
 
+@pytest.mark.capability("", "steps repeated, with tensors exchanged", "kp.OpRepeat", "concepts/recording")
 @pytest.mark.parametrize("times", TIMES)
 def test_the_heat_equation(mgr, times):
     start = np.random.default_rng(times).random(200, np.float32)

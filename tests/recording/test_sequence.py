@@ -40,6 +40,7 @@ def plus_one(mgr):
     return t, mgr.algorithm([t], kp.compile(ADD_ONE), (2, 1, 1))
 
 
+@pytest.mark.capability("K22 K40", "calls in a chain", "Sequence.record", "concepts/recording")
 def test_methods_chain(mgr):
     t = mgr.tensor([1, 2])
     seq = mgr.sequence()
@@ -60,6 +61,7 @@ def test_several_operations_at_once(mgr, needs, plus_one):
     np.testing.assert_array_equal(t.data(), np.full(100, 2))
 
 
+@pytest.mark.capability("K21 K25", "recorded once, evaluated often", "Sequence.eval", "concepts/recording")
 def test_replay(mgr, needs, plus_one):
     needs(mgr, "dispatch")
     t, algorithm = plus_one
@@ -90,6 +92,12 @@ def test_a_record_after_an_eval_starts_afresh(mgr, needs, plus_one):
     np.testing.assert_array_equal(t.read(), np.full(100, 3))
 
 
+@pytest.mark.capability(
+    "K26 K28",
+    "one operation evaluated without a recording",
+    "Sequence.eval, Sequence.eval_async",
+    "concepts/recording",
+)
 def test_eval_with_an_operation_drops_the_rest(mgr, needs, plus_one):
     needs(mgr, "dispatch")
     t, algorithm = plus_one
@@ -100,6 +108,7 @@ def test_eval_with_an_operation_drops_the_rest(mgr, needs, plus_one):
     np.testing.assert_array_equal(t.read(), np.zeros(100))
 
 
+@pytest.mark.capability("K34", "a recording emptied", "Sequence.clear", "concepts/recording")
 def test_clear(mgr, needs, plus_one):
     needs(mgr, "dispatch")
     t, algorithm = plus_one
@@ -111,6 +120,12 @@ def test_clear(mgr, needs, plus_one):
     np.testing.assert_array_equal(t.read(), np.zeros(100))
 
 
+@pytest.mark.capability(
+    "K36-K38",
+    "whether a recording is alive, open, running or done",
+    "Sequence.is_init, Sequence.is_recording, Sequence.is_running, Sequence.is_complete",
+    "reference/recording",
+)
 def test_states(mgr):
     t = mgr.tensor([1])
     seq = mgr.sequence()
@@ -133,6 +148,12 @@ def test_eval_of_nothing(mgr):
     assert seq.eval() is seq and not seq.is_running()
 
 
+@pytest.mark.capability(
+    "K27 K29",
+    "submitted without waiting, one evaluation at a time",
+    "Sequence.eval_async",
+    "guides/asynchronous",
+)
 def test_running(mgr):
     t = mgr.tensor([1])
     op = kp.OpSyncDevice([t])
@@ -178,6 +199,9 @@ def slow_sequence(mgr, seconds):
             t.write(t.read() * np.uint32([2, 1]))
 
 
+@pytest.mark.capability(
+    "K31", "waits with a limit, after which the work still runs", "Sequence.eval_await", "guides/asynchronous"
+)
 def test_time_out(mgr, needs):
     needs(mgr, "dispatch")
     seq = slow_sequence(mgr, 0.4)
@@ -197,6 +221,9 @@ def test_time_out(mgr, needs):
     seq.eval()
 
 
+@pytest.mark.capability(
+    "K30", "waits in which other threads run", "Sequence.eval_await", "guides/asynchronous"
+)
 def test_other_threads_run_while_one_waits(mgr, needs):
     needs(mgr, "dispatch")
     seq = slow_sequence(mgr, 0.3)
@@ -263,6 +290,9 @@ def test_what_is_no_operation(mgr, wrong):
     assert not seq.is_recording()
 
 
+@pytest.mark.capability(
+    "K23 K24", "operations checked when they are recorded", "Sequence.record", "reference/recording"
+)
 def test_a_failed_record_leaves_the_recording(mgr, make_manager):
     t = mgr.tensor([1, 2])
     foreign = make_manager().tensor([1, 2])
@@ -273,12 +303,19 @@ def test_a_failed_record_leaves_the_recording(mgr, make_manager):
     np.testing.assert_array_equal(t.read(), [1, 2])
 
 
+@pytest.mark.capability(
+    "K16",
+    "the queue that a sequence uses",
+    "Manager.sequence, Sequence.queue_index",
+    "guides/several_devices",
+)
 @pytest.mark.parametrize("index", [1, 7, -1, 2**40])
 def test_queue_index(mgr, index):
     with pytest.raises(kp.OutOfRangeError, match=str(index)):
         mgr.sequence(index)
 
 
+@pytest.mark.capability("K15", "recordings for one queue", "Manager.sequence", "reference/manager")
 def test_sequence_arguments(mgr):
     for bad in ("0", 0.5, None):
         with pytest.raises(kp.ArgumentTypeError):
@@ -289,6 +326,9 @@ def test_sequence_arguments(mgr):
     assert kp.Sequence(mgr, 0, timestamps=True).is_init()
 
 
+@pytest.mark.capability(
+    "K33", "times of each operation", "Sequence.get_timestamps, Sequence.timings", "guides/timing"
+)
 def test_timestamps(mgr, needs):
     needs(mgr, "timestamps")
     t = mgr.tensor(np.zeros(1 << 16))
@@ -304,6 +344,9 @@ def test_timestamps(mgr, needs):
     assert seq.get_timestamps()[0] >= ticks[-1]
 
 
+@pytest.mark.capability(
+    "K17", "room for as many timestamps as there are operations", "Sequence.get_timestamps", "guides/timing"
+)
 def test_timestamps_size_themselves(mgr, needs):
     needs(mgr, "timestamps")
     t = mgr.tensor([1])
@@ -332,6 +375,9 @@ def test_no_timestamps(mgr):
             use()
 
 
+@pytest.mark.capability(
+    "K39", "a recording's memory given back early", "Sequence.destroy", "reference/recording"
+)
 def test_destroy(mgr):
     t = mgr.tensor([1])
     op = kp.OpSyncDevice([t])
@@ -385,6 +431,7 @@ def test_dropping_an_idle_sequence_is_silent(mgr):
         gc.collect()
 
 
+@pytest.mark.capability("K69", "a recording keeps what it uses", "Sequence.record", "concepts/lifetimes")
 def test_a_sequence_keeps_what_it_uses(mgr):
     out = mgr.zeros(3)
     seq = mgr.sequence().record(kp.OpCopy([mgr.tensor([1, 2, 3], "host"), out])).record(kp.OpSyncLocal([out]))

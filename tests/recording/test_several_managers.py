@@ -17,6 +17,9 @@ TWO = "lavapipe+swiftshader"
 FRESH = {"validation": True, "debug_layers": ["VK_LAYER_KHRONOS_validation"]}
 
 
+@pytest.mark.capability(
+    "W15", "Managers share the instance and the drivers that they load", "kp.Manager", "concepts/devices"
+)
 def test_managers_of_one_kind_share_an_instance(make_manager):
     first, second, plain = make_manager(), make_manager(), make_manager(validation=False)
     assert first.vk_instance == second.vk_instance != plain.vk_instance
@@ -105,6 +108,7 @@ def test_objects_of_another_manager_are_refused_with_the_way_out(make_manager):
         here.sequence().record(kp.OpCopy([foreign, make_manager().tensor([1, 2])]))
 
 
+@pytest.mark.capability("S58", "several Managers on one device", "kp.Manager", "guides/several_devices")
 def test_many_managers_on_one_device(make_manager):
     managers = [make_manager() for _ in range(5)]
     tensors = [manager.tensor(np.arange(100) * n) for n, manager in enumerate(managers)]

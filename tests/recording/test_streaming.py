@@ -80,6 +80,7 @@ def doubling(mgr, sync=True):
     return seq, src, dst
 
 
+@pytest.mark.capability("", "frames in flight", "Sequence.stream", "guides/streaming")
 @pytest.mark.parametrize("sync", [True, False])
 @pytest.mark.parametrize("depth", [1, 2, 3, 5])
 def test_results_in_order(device, depth, sync):

@@ -99,6 +99,9 @@ LIBRARY = """
 """
 
 
+@pytest.mark.capability(
+    "I67 S39", "modules with several entry points", "ShaderModule.entry_points", "reference/shaders"
+)
 def test_a_kernel_for_each_entry_point(mgr, needs):
     needs(mgr, "dispatch")
     source = module("blur", "sharpen")

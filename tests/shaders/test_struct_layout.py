@@ -53,6 +53,7 @@ def block(text: str, layout: str = "std430", extra: str = "") -> bytes:
     )
 
 
+@pytest.mark.capability("", "structured dtypes of a shader's structs", "kp.struct_dtype", "guides/structs")
 def test_the_dtype_of_an_array_of_structs(particles):
     made = kp.struct_dtype(particles, 0)
     assert made == PARTICLE

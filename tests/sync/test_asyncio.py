@@ -28,6 +28,7 @@ def waiting_threads():
     return [thread for thread in threading.enumerate() if thread.name.startswith("kompute_py waiting")]
 
 
+@pytest.mark.capability("P52 S45", "work in asyncio", "kp.Fence", "guides/asynchronous")
 def test_await(mgr, seq):
     async def main():
         assert await seq.eval_async() is seq
@@ -49,6 +50,7 @@ def test_await_never_submits(mgr, seq):
     asyncio.run(main())
 
 
+@pytest.mark.capability("I51", "semaphores in asyncio", "Semaphore.at", "reference/synchronization")
 def test_await_a_semaphore(mgr):
     sem = mgr.semaphore()
 
@@ -183,6 +185,9 @@ def test_a_loop_that_ends_while_it_waits(mgr):
     assert sem.at(1).future().result(10).done()
 
 
+@pytest.mark.capability(
+    "S48", "a future with the result or the failure of work", "Fence.future", "guides/asynchronous"
+)
 def test_futures(mgr, seq):
     future = seq.eval_async().fence.future()
     assert isinstance(future, concurrent.futures.Future)

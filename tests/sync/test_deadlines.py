@@ -30,8 +30,11 @@ WAITS = {
 }
 
 
+@pytest.mark.capability(
+    "I43 I50", "timeouts and deadlines", "Fence.wait, Semaphore.wait", "reference/synchronization"
+)
 @pytest.mark.parametrize("wait", WAITS)
-def test_rows_I43_I50_every_wait_takes_a_deadline(mgr, wait):
+def test_every_wait_takes_a_deadline(mgr, wait):
     semaphore, sequence = held(mgr)
     wait = WAITS[wait]
     for over in (time.monotonic_ns() - SECOND, 0, -(10**30), time.monotonic_ns() + 1000):
@@ -57,7 +60,13 @@ def test_milliseconds_and_a_deadline_are_two_limits(mgr):
     sequence.eval_await()
 
 
-def test_row_I49_a_fence_of_semaphores_is_signalled_by_the_host(mgr):
+@pytest.mark.capability(
+    "I49",
+    "a fence's points, signalled or failed by the host",
+    "Fence.signal, Fence.fail, Fence.points",
+    "reference/synchronization",
+)
+def test_a_fence_of_semaphores_is_signalled_by_the_host(mgr):
     one, two = mgr.semaphore(), mgr.semaphore(5)
     fence = kp.Fence.join(one.at(3), two.at(2), one.at(1))
     assert fence.timepoint_count == len(fence.points) == 2
@@ -70,7 +79,7 @@ def test_row_I49_a_fence_of_semaphores_is_signalled_by_the_host(mgr):
     assert (one.query(), two.query()) == (3, 5)
 
 
-def test_row_I49_a_fence_is_failed_by_the_host(mgr):
+def test_a_fence_is_failed_by_the_host(mgr):
     semaphore = mgr.semaphore()
     fence = semaphore.at(1)
     with pytest.raises(kp.ArgumentTypeError):
@@ -97,13 +106,19 @@ def test_the_end_of_work_is_not_the_hosts_to_signal(mgr):
     assert joined.wait(5).done()
 
 
-def test_row_I45_who_can_wait_and_signal(mgr):
+@pytest.mark.capability(
+    "I45",
+    "whether host and device can wait for a semaphore",
+    "Semaphore.compatibility",
+    "reference/synchronization",
+)
+def test_who_can_wait_and_signal(mgr):
     assert mgr.semaphore().compatibility is kp.SemaphoreCompatibility.ALL
     parts = kp.SemaphoreCompatibility.HOST_ONLY | kp.SemaphoreCompatibility.DEVICE_ONLY
     assert parts is kp.SemaphoreCompatibility.ALL and kp.SemaphoreCompatibility(5).name == "HOST_ONLY"
 
 
-def test_row_P53_cancelled_work_has_its_error(mgr):
+def test_cancelled_work_has_its_error(mgr):
     recorded = mgr.sequence().record(kp.OpSyncDevice([mgr.zeros(2)]))
     with pytest.warns(kp.KomputeWarning, match="did not run"):
         fence = mgr.submit([recorded], wait=[(mgr.semaphore(), 1)])
@@ -112,8 +127,11 @@ def test_row_P53_cancelled_work_has_its_error(mgr):
     assert isinstance(caught.value, kp.AbortedError) and caught.value.code is kp.ErrorCode.CANCELLED
 
 
+@pytest.mark.capability(
+    "I33 S1", "sizes and NumPy dtypes of Kompute's names", "kp.DataTypes", "reference/memory"
+)
 @pytest.mark.parametrize("member", [each for each in kp.DataTypes if each.name != "custom"])
-def test_rows_S1_I33_members_of_data_types_are_dtypes(mgr, member):
+def test_members_of_data_types_are_dtypes(mgr, member):
     assert np.dtype(member.dtype) == member.dtype and member.bits == 8 * member.itemsize
     made = mgr.zeros((2, 3), member)
     assert made.dtype == member.dtype and kp.TensorSpec((2,), member).dtype == member.dtype

@@ -11,6 +11,12 @@ import pytest
 import kompute_py as kp
 
 
+@pytest.mark.capability(
+    "I41 S5 S15",
+    "fills and copies in queue order, without waiting",
+    "Tensor.copy_from, Tensor.copy_to",
+    "guides/asynchronous",
+)
 def test_one_shots_are_ordered(mgr):
     a, b, c = mgr.tensor_t(np.arange(64)), mgr.zeros(64, np.int64, "storage"), mgr.zeros(64, np.int64, "host")
     mgr.sequence().eval(kp.OpSyncDevice([a]))
@@ -40,6 +46,7 @@ def test_images(mgr):
     np.testing.assert_array_equal(image.read(), picture)
 
 
+@pytest.mark.capability("I47 I48", "several fences as one", "Fence.join", "guides/asynchronous")
 def test_join(mgr):
     tensors = [mgr.zeros(1 << 16, np.uint8) for _ in range(4)]
     fence = kp.Fence.join(*[t.fill(i) for i, t in enumerate(tensors)])
@@ -103,6 +110,7 @@ def test_errors_of_one_shots(mgr):
             use()
 
 
+@pytest.mark.capability("W23", "kernels that do not wait", "Kernel.submit", "guides/asynchronous")
 def test_kernels_are_submitted(mgr, needs):
     needs(mgr, "dispatch")
     k = mgr.kernel(

@@ -51,6 +51,9 @@ def test_a_long_wait_takes_no_processor(mgr):
     timer.join()
 
 
+@pytest.mark.capability(
+    "I42", "timeline semaphores of host and device", "Manager.semaphore", "guides/asynchronous"
+)
 def test_counts(mgr):
     sem = mgr.semaphore(3)
     assert sem.query() == 3 and sem.at(2).done() and not sem.at(4).done()
@@ -142,6 +145,12 @@ def test_waits_for_fences_and_sequences(mgr, work):
     assert first(t) == first(u) == first(v) == 1
 
 
+@pytest.mark.capability(
+    "I38",
+    "several recordings submitted at once, between semaphores",
+    "Manager.submit",
+    "guides/asynchronous",
+)
 def test_submit_batches(mgr, work):
     add, t = work()
     double, _ = work(t, DOUBLE)
@@ -201,7 +210,8 @@ def test_submit_of_nothing_orders(mgr):
     assert mgr.submit([]).done()
 
 
-def test_row_S42_submit_of_nothing_at_all_gives_the_end_of_all_work(mgr, work):
+@pytest.mark.capability("S42", "one fence for all work of a Manager", "Manager.submit", "guides/asynchronous")
+def test_submit_of_nothing_at_all_gives_the_end_of_all_work(mgr, work):
     """Of queues and of held work, however one waits; later work does not count."""
     (held, t), (later, _) = work(), work()
     sem, other = mgr.semaphore(), mgr.semaphore()
@@ -229,6 +239,7 @@ def test_row_S42_submit_of_nothing_at_all_gives_the_end_of_all_work(mgr, work):
         later.eval_await()
 
 
+@pytest.mark.capability("I44", "a failure instead of a value", "Semaphore.fail", "guides/asynchronous")
 def test_failure_reaches_every_waiter(mgr, work):
     seq, t = work()
     behind, _ = work(t, DOUBLE)

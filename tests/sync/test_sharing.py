@@ -38,7 +38,7 @@ def pair(mgr, other):
     return one, other.import_semaphore(one.share())
 
 
-def test_row_I46_a_semaphore_of_two_managers(mgr, make_manager):
+def test_a_semaphore_of_two_managers(mgr, make_manager):
     other = make_manager()
     one, two = pair(mgr, other)
     assert two.manager is other and two.query() == 0
@@ -213,7 +213,10 @@ def add_ones(connection, handle, where):
     connection.recv()
 
 
-def test_row_W12_two_processes_take_turns_on_one_memory(mgr):
+@pytest.mark.capability(
+    "W12", "two programs take turns on one memory", "Manager.import_semaphore", "reference/tensor_rules"
+)
+def test_two_processes_take_turns_on_one_memory(mgr):
     try:
         frame = mgr.shared(1 << 10, np.uint32)
     except kp.UnimplementedError:
@@ -237,7 +240,7 @@ def test_row_W12_two_processes_take_turns_on_one_memory(mgr):
     peer.close()
 
 
-def test_row_I46_the_other_process_is_killed(mgr):
+def test_the_other_process_is_killed(mgr):
     semaphore = mgr.semaphore(shared=True)
     process, peer = start(add_ones, None, False)
     handle = semaphore.share()
@@ -286,7 +289,13 @@ def readable(fd, seconds=0.0):
     return dict(poll.poll(seconds * 1000)).get(fd, 0)
 
 
-def test_row_I46_a_fence_as_a_descriptor(mgr, make_manager):
+@pytest.mark.capability(
+    "I46",
+    "semaphores and fences of other Managers and processes",
+    "Manager.import_semaphore, Fence.export_fd, Manager.import_fence",
+    "reference/tensor_rules",
+)
+def test_a_fence_as_a_descriptor(mgr, make_manager):
     other = make_manager()
     gate = mgr.semaphore()
     fd = mgr.zeros(4).fill(1, wait=[(gate, 1)]).export_fd()

@@ -50,7 +50,7 @@ def sections(output: str) -> dict[str, str]:
     return found
 
 
-def test_row_P41_each_fault_is_reported_in_words_that_lead_to_it(run_suite):
+def test_each_fault_is_reported_in_words_that_lead_to_it(run_suite):
     assert len(NAMES) == 20 and len(FAULTS) == 16
     result = run_suite(test_user=SUITE)
     output = result.stdout.str()

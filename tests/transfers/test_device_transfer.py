@@ -512,6 +512,12 @@ def check_between_drivers(staging):
     return {kind: count for kind, count in kp.alive(detail=True).items() if count and kind != "context"}
 
 
+@pytest.mark.capability(
+    "P36 S30",
+    "tensors copied between the devices of a process",
+    "Tensor.to, kp.OpCopy",
+    "guides/several_devices",
+)
 @pytest.mark.own_driver
 @pytest.mark.parametrize("staging", [False, True])
 def test_between_two_drivers(staging):

@@ -236,6 +236,7 @@ def make_behind_queued_work() -> None:
     assert not null_control().violations()
 
 
+@pytest.mark.capability("P37", "creating tensors waits for nothing", "Manager.tensor_t", "guides/tensors")
 def test_nothing_that_is_made_waits_for_the_queue():
     run_child(make_behind_queued_work, driver="null", config="gpu_us=100000")
 

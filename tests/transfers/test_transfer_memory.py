@@ -150,6 +150,9 @@ def test_transfers_on_cpu_drivers_take_no_memory(driver, memory_type):
     assert max(grown.values()) <= SLACK, grown
 
 
+@pytest.mark.capability(
+    "I12 S20", "staging memory, made and reused by itself", "Tensor.read, Tensor.write", "guides/performance"
+)
 @pytest.mark.parametrize("memory_type", ["device", "storage"])
 def test_transfers_to_discrete_memory_take_the_staging_ring_and_take_it_once(memory_type):
     grown = run_child(transfers, memory_type, driver="null", env=OWN_MEMORY)

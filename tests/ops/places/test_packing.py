@@ -77,6 +77,12 @@ def test_views_out_and_recordings(mgr):
         same(out, ((array[:, ::2] + more) & 15) | ((array[:, 1::2] + more) & 15) << 4)
 
 
+@pytest.mark.capability(
+    "I32",
+    "floats of 8 bits and ints of 4, stored and converted",
+    "kp.ops.pack_int4, kp.ops.unpack_int4",
+    "reference/ops_moving",
+)
 def test_numbers_of_ml_dtypes_come_back(mgr):
     int4 = pytest.importorskip("ml_dtypes").int4
     weights = np.array([-8, -1, 0, 7, 3], int4)

@@ -138,6 +138,12 @@ def test_where_and_clip(mgr):
     assert t.read().tolist() == [-1, 0, 2, 5]
 
 
+@pytest.mark.capability(
+    "I24",
+    "conversion to another dtype on the device",
+    "Tensor.astype, kp.ops.astype",
+    "reference/ops_elements",
+)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
 @pytest.mark.parametrize("given", [np.float32, np.float16])
 def test_floats_become_ints_within_their_range(dtype, given):

@@ -87,6 +87,9 @@ def test_a_variance_far_from_zero_keeps_its_digits():
     assert abs(kp.ops.var(x) - np.var(x.astype(np.float64))) < 1e-3
 
 
+@pytest.mark.capability(
+    "S28", "the place of the greatest element", "kp.ops.argmax", "reference/ops_reductions"
+)
 @pytest.mark.parametrize("name", PLACES)
 @pytest.mark.parametrize("variant", ["run", "shared"])
 def test_ties_go_to_the_first_and_nan_wins(name, variant):
