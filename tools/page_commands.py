@@ -47,7 +47,11 @@ while words and hasattr(command, "commands"):
     name, *words = words
     command = command.commands[name]
 if words:
-    command.make_context(command.name, words)
+    try:
+        command.make_context(command.name, words)
+    except Exception as error:
+        if type(error).__name__ != "MissingParameter":  # a command that a sentence only names
+            raise
 """
 
 

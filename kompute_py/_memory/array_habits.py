@@ -116,6 +116,7 @@ _ANSWERS = {
     "clone": "its contents are on the device; t.to(t.manager, copy=True) copies them there",
     "detach": "tensors have no gradients; t.to(t.manager, copy=True) is a copy",
     "asnumpy": "its contents are on the device; t.read() copies them to the host",
+    "T": "its contents are on the device; kp.ops.transpose(t) reverses the axes there",
     "at": "it is written in place; t.write(values, region) writes a part",
     "backward": "tensors have no gradients; write the backward pass as a kernel or with kp.ops",
     "grad": "tensors have no gradients; write the backward pass as a kernel or with kp.ops",
@@ -392,9 +393,8 @@ class OnlyOfArrays:
             text += f": {_ANSWERS[self._name]}"
         elif self._name in _METHODS_ELSEWHERE:
             text += f": its contents are on the device. Compute there with {self._advice}"
-        elif self._name in METHODS_ON_DEVICE or self._name == "T":
-            there = "transpose" if self._name == "T" else self._name
-            text += f": {_advice(f'kp.ops.{there}', self._advice)}"
+        elif self._name in METHODS_ON_DEVICE:
+            text += f": {_advice(f'kp.ops.{self._name}', self._advice)}"
         else:
             has = "A copy on the host" if self._name == "copy" else "A copy on the host has it"
             text += f": its contents are on the device. {has}: {self._advice}"

@@ -44,13 +44,7 @@ def locate(shape: tuple[int, ...], key: Any, what: Told, strides: tuple[int, ...
             raise _no_slice(key, what) from None
         return start, (max(stop - start, 0),), None
     keys = tuple(_basic(each, what) for each in (key if isinstance(key, tuple) else (key,)))
-    # Applies NumPy's own rules to an array of bytes without memory behind it; only its strides are read.
-    if strides is None:
-        steps = [1] * len(shape)
-        for axis in range(len(shape) - 2, -1, -1):
-            steps[axis] = steps[axis + 1] * shape[axis + 1]
-        strides = tuple(steps)
-    whole = np.lib.stride_tricks.as_strided(np.empty(1, np.uint8), shape, strides)
+    whole = _laid_out(shape, strides)
     # An Ellipsis makes the result an array even if every axis has an int.
     if not any(each is Ellipsis for each in keys):
         keys = (*keys, Ellipsis)
@@ -66,6 +60,26 @@ def locate(shape: tuple[int, ...], key: Any, what: Told, strides: tuple[int, ...
         return 0, part.shape, None
     first = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
     return first, part.shape, None if part.flags.c_contiguous else part.strides
+
+
+def transposed(shape: tuple[int, ...], first: int, strides: tuple[int, ...] | None = None) -> Located:
+    """``array.T`` for an array as in `locate`, whose first element has the number `first`."""
+    whole = _laid_out(shape, strides).T
+    if whole.size == 0:
+        return 0, whole.shape, None
+    return first, whole.shape, None if whole.flags.c_contiguous else whole.strides
+
+
+def _laid_out(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> np.ndarray[Any, Any]:
+    """An array of bytes without memory behind it, of which only the strides are read: with it, NumPy's own
+    rules apply.
+    """
+    if strides is None:
+        steps = [1] * len(shape)
+        for axis in range(len(shape) - 2, -1, -1):
+            steps[axis] = steps[axis + 1] * shape[axis + 1]
+        strides = tuple(steps)
+    return np.lib.stride_tricks.as_strided(np.empty(1, np.uint8), shape, strides)
 
 
 def is_advanced(key: Any) -> bool:
@@ -100,16 +114,27 @@ class Runs(NamedTuple):
     """Bytes of each run."""
     axes: list[tuple[int, int]]
     """(number, bytes from one to the next) for each axis of runs, the outermost first."""
+    order: tuple[int, ...]
+    """The axes of the part in the order in which the runs go through them."""
     flips: tuple[slice, ...]
-    """Reverses the axes with negative strides: ``array[flips]`` changes between the part's order and the
-    order of the runs."""
+    """Reverses the axes with negative strides, after `order`."""
+
+    def sorted(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The elements of a part in the order of the runs."""
+        return array.transpose(self.order)[self.flips]
+
+    def unsorted(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The part of elements in the order of the runs: what `sorted` gives, the other way round."""
+        return array[self.flips].transpose(np.argsort(self.order))
 
 
 def runs_of(first: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> Runs:
     """The runs of a part with elements of `itemsize` bytes; the other arguments are as in `Located`."""
     flips = []
     axes: list[tuple[int, int]] = []
-    for count, stride in zip(shape, strides, strict=True):
+    order = tuple(sorted(range(len(shape)), key=lambda axis: -abs(strides[axis])))
+    for axis in order:
+        count, stride = shape[axis], strides[axis]
         back = stride < 0 and count > 1
         flips.append(slice(None, None, -1 if back else None))
         if back:
@@ -124,7 +149,7 @@ def runs_of(first: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsi
         if merged and merged[-1][1] == count * stride:
             count *= merged.pop()[0]
         merged.append((count, stride))
-    return Runs(first * itemsize, length, merged, tuple(flips))
+    return Runs(first * itemsize, length, merged, order, tuple(flips))
 
 
 def reshaped(shape: tuple[int, ...], wanted: tuple[int, ...], count: int, what: Told) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from .._base.types import dtype_text
 from .._sync.fence import Fence
 from .._sync.ordered import ordered
 from .array_habits import ArrayHabits, OnlyOfArrays
-from .regions import is_advanced, locate, runs_of
+from .regions import is_advanced, locate, runs_of, transposed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,7 +33,7 @@ def indexing() -> Any:
 
 
 class StridedView(ArrayHabits):
-    """A view of a part of a tensor that is not dense: ``t[:, 0]``, ``t[::2]``, ``t[::-1]``.
+    """A view of a part of a tensor that is not dense: ``t[:, 0]``, ``t[::2]``, ``t[::-1]``, ``t.T``.
 
     It shares the tensor's memory and transfers nothing until it is read or written. `read`, ``np.asarray``,
     `tolist` and `astype` give the device's contents after pending work. `write`, `fill` and ``view[key] =
@@ -44,7 +44,7 @@ class StridedView(ArrayHabits):
     kernel that only reads an argument also takes the view, as it takes an array: the part is copied in. The
     operations of `kp.ops`, and custom ones, take it as an argument and as ``out=``.
 
-    Only indexing makes one: calling the class raises ArgumentTypeError.
+    Only indexing and ``t.T`` make one: calling the class raises ArgumentTypeError.
 
     >>> t = mgr.tensor([[1, 2], [3, 4]])
     >>> t[:, 0].read()
@@ -120,6 +120,14 @@ class StridedView(ArrayHabits):
         """The size of its elements in bytes, without those between them."""
         return self._count * self._base._dtype.itemsize
 
+    @property
+    def T(self) -> Tensor | StridedView:
+        """The view with its axes in the reverse order, as in NumPy: a Tensor if that is dense."""
+        self._require_init("be viewed")
+        located = transposed(self._shape, self._first, self._strides)
+        view: Tensor | StridedView = self._base._at(*located)
+        return view
+
     def size(self) -> int:
         """The number of elements over all axes; 0 if the tensor is destroyed."""
         return self._count if self._base.is_init() else 0
@@ -144,13 +152,13 @@ class StridedView(ArrayHabits):
         base = self._base
         if out is not None:
             out = check_out(out, base._dtype, self._shape, self._describe)
-        offset, length, axes, flips = runs_of(self._first, self._shape, self._strides, base._dtype.itemsize)
-        made = np.empty(self._shape, base._dtype)
-        base._native.read_runs(made, offset, length, axes)
+        runs = runs_of(self._first, self._shape, self._strides, base._dtype.itemsize)
+        made = np.empty([self._shape[axis] for axis in runs.order], base._dtype)
+        base._native.read_runs(made, runs.offset, runs.length, runs.axes)
         base._report()
         if out is None:
-            return np.ascontiguousarray(made[flips]).reshape(self._shape)
-        out[...] = made[flips]
+            return np.ascontiguousarray(runs.unsorted(made)).reshape(self._shape)
+        out[...] = runs.unsorted(made)
         return out
 
     def write(self, data: ArrayLike, region: Any = None) -> None:
@@ -186,8 +194,8 @@ class StridedView(ArrayHabits):
 
     def _store(self, array: np.ndarray[Any, Any]) -> None:
         base = self._base
-        offset, length, axes, flips = runs_of(self._first, self._shape, self._strides, base._dtype.itemsize)
-        base._native.write_runs(np.ascontiguousarray(array[flips]), offset, length, axes)
+        runs = runs_of(self._first, self._shape, self._strides, base._dtype.itemsize)
+        base._native.write_runs(np.ascontiguousarray(runs.sorted(array)), runs.offset, runs.length, runs.axes)
         base._report()
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:

@@ -25,7 +25,7 @@ from .._base.types import DataTypes, is_small_float
 from .._device.device import require_manager
 from .dlpack import CPU, VULKAN, code_of
 from .memory import DEVICE, Memory, Scalar, memory_list, seen_by_others, submitted, to_memory_type
-from .regions import is_advanced, locate, reshaped, retyped
+from .regions import is_advanced, locate, reshaped, retyped, transposed
 from .strided import indexing
 
 if TYPE_CHECKING:
@@ -198,6 +198,21 @@ class Tensor(Memory[Scalar], _native.BufferExporter):
             return self._strided(first, shape, strides)
         shape = retyped(shape, self._dtype, element, self._describe)
         return self._part(first * self._dtype.itemsize, shape, element)
+
+    @property
+    def T(self) -> Tensor[Scalar] | StridedView:
+        """A view with the axes in the reverse order, as in NumPy. It shares this one's memory.
+
+        It is a `StridedView`, which the operations of `kp.ops` take; if its elements follow each other in
+        memory, as those of one axis do, a Tensor. ``kp.ops.transpose`` makes a dense copy in any order.
+
+        >>> t = mgr.tensor([[1, 2, 3], [4, 5, 6]])
+        >>> t.T.shape, t.T[0].read()
+        ((3, 2), array([1., 4.], dtype=float32))
+        """
+        self._require_init("be viewed")
+        view: Tensor[Scalar] | StridedView = self._at(*transposed(self._shape, 0))
+        return view
 
     def reshape(self, *shape: Any) -> Tensor[Scalar]:
         """A Tensor of another shape that shares this one's memory.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
-from kompute_py._memory.regions import locate, reshaped, retyped, runs_of
+from kompute_py._memory.regions import locate, reshaped, retyped, runs_of, transposed
 
 pytestmark = pytest.mark.own_driver  # none at all
 
@@ -57,6 +57,9 @@ def test_runs_are_the_bytes_of_the_part_in_order(data, itemsize):
     array = np.arange(count, dtype=np.int64).reshape(shape)
     key, part = drawn_part(data, array)
     located = locate(shape, key, "x")
+    if data.draw(st.booleans()):
+        first, found, strides = located
+        located, part = transposed(found, first, strides), part.T
     if located[2] is None:
         return
     runs = runs_of(*located, itemsize)
@@ -66,7 +69,9 @@ def test_runs_are_the_bytes_of_the_part_in_order(data, itemsize):
     assert begins == sorted(set(begins))  # each byte once, in the order of memory
     packed = np.concatenate([np.arange(begin, begin + runs.length) for begin in begins])
     numbers = packed.reshape(-1, itemsize)[:, 0] // itemsize
-    np.testing.assert_array_equal(numbers.reshape(part.shape)[runs.flips], part)
+    in_order = numbers.reshape([part.shape[axis] for axis in runs.order])
+    np.testing.assert_array_equal(runs.unsorted(in_order), part)
+    np.testing.assert_array_equal(runs.sorted(part), in_order)
     assert all(step > runs.length for _, step in runs.axes[-1:])  # runs are as long as they can be
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from kompute_py._memory.regions import runs_of
 from tests.drivers import PROFILES, null_control
 from tests.support.child import run_child
 from tests.support.kernel_sources import COPY
@@ -56,6 +57,58 @@ def data_of(dtype, shape=SHAPE, start=0):
 def same(found, wanted):
     assert found.shape == wanted.shape and found.dtype == wanted.dtype
     assert np.ascontiguousarray(found).tobytes() == np.ascontiguousarray(wanted).tobytes()
+
+
+# -- the axes reversed ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", MEMORY)
+@pytest.mark.parametrize("name", KEYS)
+def test_a_part_with_its_axes_reversed_is_numpys(mgr, name, where):
+    key, data = KEYS[name], data_of("f4")
+    t = mgr.tensor_t(data, where)
+    t.write(data + 1)
+    part, wanted = t[key].T, (data + 1)[key].T
+    dense = wanted.flags.c_contiguous or not wanted.size
+    assert type(part) is (kp.Tensor if dense else kp.StridedView) and part.base is t
+    for found in (part.read(), np.asarray(part), part.T.T.read(), mgr.tensor_t(part).read()):
+        same(found, wanted)
+    same(part.T.read(), wanted.T)
+    same(kp.ops.add(part, 1).read(), wanted + 1)
+    part.write(wanted * 2)
+    data += 1
+    data[key] *= 2
+    same(t.read(), data)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_all_axes_reversed(mgr, dtype):
+    data = data_of(dtype)
+    t = mgr.tensor_t(data)
+    same(t.T.read(), data.T)
+    same(t.T[1:, ::-2].read(), data.T[1:, ::-2])
+    t.T.write(data_of(dtype, SHAPE[::-1], 3))
+    same(t.read(), data_of(dtype, SHAPE[::-1], 3).T)
+
+
+def test_a_matrix_meets_itself_transposed(mgr):
+    data = np.arange(400, dtype=np.float32).reshape(20, 20)
+    t = mgr.tensor_t(data)
+    same(kp.ops.add(t, t.T, out=t).read(), data + data.T)
+    kp.ops.matmul(t, mgr.tensor_t(data).T, out=t.T)
+    np.testing.assert_allclose(t.read(), ((data + data.T) @ data.T).T, rtol=1e-5)
+    vector = t[0]
+    assert type(vector.T) is kp.Tensor and vector.T.shape == (20,)
+    t.destroy()
+    with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
+        _ = t.T
+
+
+def test_a_transposed_read_is_one_run():
+    shape = (64, 48)
+    strides = (1, 64)
+    runs = runs_of(0, shape, strides, 4)
+    assert (runs.axes, runs.length) == ([], 64 * 48 * 4)
 
 
 # -- reads ---------------------------------------------------------------------------------------------------

@@ -138,7 +138,7 @@ def test_a_signature_is_pickled_as_its_reflection(mgr):
 
 def test_the_error_for_attributes_of_arrays_is_public(mgr):
     with pytest.raises(errors.ArrayAttributeError) as caught:
-        _ = mgr.zeros(3).T
+        _ = mgr.zeros(3).flat
     assert named_by_pickle(caught.value) >= {"kompute_py.errors"}
 
 
