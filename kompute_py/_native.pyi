@@ -991,7 +991,7 @@ class CallTable(_Object):
         order: tuple[Sequence[Fence], Sequence[tuple[Semaphore, int]], Sequence[tuple[Semaphore, int]]]
         | None = None,
     ) -> Any:
-        """A Fence, or NotImplemented. `order`: what it waits for, and what it signals."""
+        """(Fence, Tensors of new results), or NotImplemented. `order`: what it waits for and signals."""
 
     def bind(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """(operation, push constants, memory by parameter, the form's `info`), or NotImplemented."""

@@ -44,7 +44,7 @@ def begun(error: KomputeError, name: str) -> KomputeError:
 def unknown(name: str, parameter: object, known: Iterable[str], signature: str) -> ArgumentTypeError:
     """The error for a keyword that the function `name` does not have."""
     if parameter == "donate":
-        why = ": a call takes it, f(x, donate='x'). Bound and submitted work runs later."
+        why = ": a call takes it, f(x, donate='x'), and so does submit. Recorded work runs more than once."
     elif _numpy_has(name, parameter):
         why = f", which NumPy's function has{_WAYS.get(str(parameter), _ON_THE_HOST)}."
     else:

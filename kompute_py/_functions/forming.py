@@ -123,7 +123,7 @@ def tried_out(
         push = form.pushes(given)
 
         def run() -> None:
-            form.call(memory, manager, push, calls)
+            form.call(memory, manager, push, calls, form.new_results(memory, manager))
 
         return run
 

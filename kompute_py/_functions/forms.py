@@ -11,7 +11,7 @@ import functools
 import struct
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,11 +28,12 @@ from .._memory.memory import seen_by_others
 from .._memory.stand_ins import Fresh, Lent, StandIn, made_natively
 from .._memory.tensor import Tensor
 from .._shaders.signature import MISSING
-from .given import facts
+from .given import facts, places_of
 
 if TYPE_CHECKING:
     from .._custom.declaration import Declaration
     from .._manager.manager import Manager
+    from .._memory.donation import Donated
 
 _BYTES: np.dtype[Any] = np.dtype(np.uint8)
 _MOST_REPEATED = 512
@@ -98,17 +99,27 @@ class Form(_native.CallForm):
         pushed = [b"" if block.in_memory else each for block, each in zip(self.blocks, push, strict=True)]
         return made, pushed, before, after
 
-    def reused(self, given: Sequence[Any], donated: Sequence[int]) -> dict[int, int]:
-        """For results of `fresh` the places of the arguments that give them their memory, of those `donated`
-        to which nothing else refers.
+    def new_results(
+        self,
+        given: Sequence[Any],
+        manager: Manager,
+        taken: Sequence[Donated] = (),
+        reused: list[Tensor] | None = None,
+    ) -> list[Any]:
+        """The memory of `fresh`. Of the donated tensors `taken`, those to which nothing else refers may give
+        theirs; those that do are added to `reused`.
         """
-        found: dict[int, int] = {}
-        for number, each in enumerate(self.fresh):
-            for place in donated:
-                if place not in found.values() and each.fits(place, given):
-                    found[number] = place
-                    break
-        return found
+        places = places_of(given, [each.taken for each in taken if each.alone]) if taken else []
+        made: list[Any] = []
+        for each in self.fresh:
+            place = next((place for place in places if each.fits(place, given)), None)
+            if place is None or reused is None:
+                made.append(each.made(manager))
+                continue
+            places.remove(place)
+            reused.append(given[place])
+            made.append(each.over(given[place]))
+        return made
 
     def call(
         self,
@@ -116,13 +127,9 @@ class Form(_native.CallForm):
         manager: Manager,
         push: list[bytes],
         calls: Calls,
-        reused: Mapping[int, int] | None = None,
+        fresh: list[Any],
     ) -> list[Any]:
-        """Runs it and waits. Returns the results."""
-        fresh: list[Any] = []
-        for number, result in enumerate(self.fresh):
-            place = reused.get(number) if reused else None
-            fresh.append(result.made(manager) if place is None else result.over(given[place]))
+        """Runs it and waits. Returns the results. `fresh` is what `new_results` made."""
         with calls.lending(manager) as lending:
             lent = [lending.bytes(number, each.nbytes) for number, each in enumerate(self.stand_ins)]
             bound = self._bound(given, fresh, lent, push)

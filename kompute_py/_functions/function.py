@@ -6,6 +6,7 @@ import functools
 import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -43,7 +44,7 @@ from .._sync.ordered import Order, called_in_order, fence_of, order_of, stream_o
 from .called import begun, unknown
 from .forming import made_of_specs
 from .forms import Facts
-from .given import flat, manager_of, places_of, require_alive
+from .given import flat, manager_of, require_alive
 from .library import Recipe, recalled
 from .op_custom import CacheInfo, OpCustom
 from .preparing import Prepared, Preparing
@@ -177,17 +178,21 @@ class Function:
         values = self._bind(args, named)
         if donate is None or donate is False or (type(donate) is tuple and not donate):
             return self._evaluated(exactly, args, named, values, out)
-        # Refused before anything runs.
+        with self._donating(values, outs_of(self._declaration, out), donate) as (taken, reused):
+            return self._evaluated(None, (), {}, with_taken(values, taken), out, taken, reused)
+
+    def _donating(
+        self, values: list[Any], outs: tuple[Any, ...], donate: Any
+    ) -> AbstractContextManager[tuple[list[Donated], list[Tensor]]]:
+        """`donating` for a call; what cannot be donated is refused before anything runs."""
         may_give = {
             parameter.name: value
             for parameter, value in zip(self._declaration.parameters, values, strict=True)
             if isinstance(value, Tensor) and not parameter.alias
         }
         given_away = chosen(self.__name__, self._names, may_give, donate)
-        outs = outs_of(self._declaration, out)
         require_apart(self.__name__, given_away, (*outs, *(values[n] for n in self._prepared.written)))
-        with donating(given_away, self.__name__) as (taken, reused):
-            return self._evaluated(None, (), {}, with_taken(values, taken), out, taken, reused)
+        return donating(given_away, self.__name__)
 
     def _evaluated(
         self,
@@ -226,11 +231,8 @@ class Function:
                 form, push, manager, calls = self._prepared.form(values, outs)
                 built = time.perf_counter() - began if self._prepared.misses > known else 0.0
             # Without the lock: other threads may have to signal what this call waits for.
-            memory = None
-            if reused is not None:
-                memory = form.reused(given, places_of(given, [each.taken for each in taken if each.alone]))
-                reused += [given[place] for place in memory.values()]
-            results = form.call(given, manager, push, calls, memory)
+            fresh = form.new_results(given, manager, taken, reused)
+            results = form.call(given, manager, push, calls, fresh)
         except FailedPreconditionError:
             require_alive(given)
             raise
@@ -336,10 +338,15 @@ class Function:
         signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
         **named: Any,
     ) -> Fence:
-        """Runs it without waiting and returns a Fence. Tensors only; `out` gives the memory of the results.
+        """Runs it without waiting and returns a Fence. Tensors only; its `results` are what `out` does not
+        give. ``donate=`` is as in a call.
 
-        `wait` and `signal` are as in `Sequence.eval_async`. Raises what a call raises, and
-        InvalidArgumentError if a new result is not given by `out`.
+        `wait` and `signal` are as in `Sequence.eval_async`. Raises what a call raises.
+
+        >>> x = mgr.tensor([1, 4, 9])
+        >>> fences = [kp.ops.sqrt.submit(x) for _ in range(3)]  # three of them run
+        >>> [each.results[0].tolist() for each in fences][-1]  # waits
+        [1.0, 2.0, 3.0]
         """
         if out is not None:
             named["out"] = out
@@ -347,12 +354,13 @@ class Function:
             order = order_of(wait, signal)
             calls = self._prepared.current
             if calls is not None:
-                fence = calls.table.submit(args, named, order)
+                submitted = calls.table.submit(args, named, order)
                 manager = calls.reference()
-                if fence is not NotImplemented and manager is not None:
+                if submitted is not NotImplemented and manager is not None:
+                    fence, results = submitted
                     if calls.watch is not None:
                         calls.watch()
-                    return fence_of(fence, manager)
+                    return fence_of(fence, manager, results)
             return self._submitted(args, order, **named)
         except KomputeError as error:
             if isinstance(error, FailedPreconditionError):
@@ -361,30 +369,34 @@ class Function:
             raise
 
     def _submitted(
-        self, args: tuple[Any, ...], order: Order | None, /, out: Any = None, **named: Any
+        self, args: tuple[Any, ...], order: Order | None, /, out: Any = None, donate: Any = (), **named: Any
     ) -> Fence:
         values = self._bind(args, named)
         outs = outs_of(self._declaration, out)
-        fresh = [result.name for result in self._declaration.results if not result.alias]
-        if fresh and not outs:
-            raise InvalidArgumentError(
-                f"{self.__name__}.submit returns a Fence, so it needs the memory of its results: "
-                f"out={'tensor' if len(fresh) == 1 else '(' + ', '.join(fresh) + ')'}"
-            )
-        prepared, parts, _ = self._recorded(values, outs)
-        if prepared.form.repeats:
-            named = named if out is None else {**named, "out": out}
+        with self._donating(values, outs, donate) as (taken, reused):
+            values = with_taken(values, taken)
             given = self._prepared.memory(values, outs)
-            prepared.calls.table.remember(args, named, prepared.form, given, prepared.push)
-        fence = submit_stream(prepared.manager, stream_of(prepared.manager, parts), order)
+            prepared, parts, results = self._recorded(values, outs, taken=taken, reused=reused)
+            if prepared.form.repeats and not taken:
+                named = named if out is None else {**named, "out": out}
+                prepared.calls.table.remember(args, named, prepared.form, given, prepared.push)
+            new = tuple([each for each in results if all(each is not other for other in given)])
+            fence = submit_stream(prepared.manager, stream_of(prepared.manager, parts), order, new)
         if prepared.calls.watch is not None:
             prepared.calls.watch()
         return fence
 
     def _recorded(
-        self, values: list[Any], outs: tuple[Any, ...], title: str = ""
+        self,
+        values: list[Any],
+        outs: tuple[Any, ...],
+        title: str = "",
+        taken: Sequence[Donated] = (),
+        reused: list[Tensor] | None = None,
     ) -> tuple[Prepared, list[Any], tuple[Tensor, ...]]:
-        """A call over Tensors, with its native operations and results."""
+        """A call over Tensors, with its native operations and results. `taken` and `reused` are as in
+        `_evaluated`.
+        """
         for value in flat((*values, *outs)):
             if isinstance(value, np.ndarray):
                 raise ArgumentTypeError(
@@ -404,7 +416,7 @@ class Function:
                 form, _ = self._prepared.made(values, outs, shared, manager, prepared.calls, gathers=True)
                 prepared = prepared._replace(form=form)
         form = prepared.form
-        fresh = [each.made(manager) for each in form.fresh]
+        fresh = form.new_results(given, manager, taken, reused)
         parts = form.operations(manager, given, fresh, prepared.push, title)
         results = tuple(given[each] if each >= 0 else fresh[-2 - each] for each in form.results)
         return prepared, parts, results

@@ -12,6 +12,7 @@ from .._launches.code import Launch
 from .._launches.outputs import Output
 from .._memory.image import SampledImage
 from .._memory.lending import Lending
+from .._memory.making import new_tensor
 from .._memory.memory import Memory, memory_list
 from .._memory.sampler import Bindable
 from .._memory.stand_ins import Lent
@@ -30,14 +31,15 @@ _EMPTY: Mapping[str, Any] = {}
 class Call:
     """A call of a kernel: what each parameter is given, the memory for it, and the launch.
 
-    With `lending`, arrays get memory that stands for them, and outputs that are left out are made; without,
-    both are refused. Raises all that `Kernel.__call__` lists.
+    With `lending`, arrays get memory that stands for them; without, they are refused. With that or `makes`,
+    outputs that are left out are made. Raises all that `Kernel.__call__` lists.
     """
 
     __slots__ = (
         "args",
         "arrays",
         "bound",
+        "in_place",
         "keywords",
         "launch",
         "outputs",
@@ -53,6 +55,7 @@ class Call:
         args: tuple[Any, ...],
         keywords: dict[str, Any],
         lending: Lending | None = None,
+        makes: bool = False,
     ) -> None:
         self.version = version
         self.args = args
@@ -65,7 +68,9 @@ class Call:
         """The results of the call, by parameter."""
         self.outputs: list[Output] = []
         """Those that the call leaves out."""
-        how, members, uses = self._resolve(lending is not None)
+        self.in_place = True
+        """Whether their memory is that of a call with lending."""
+        how, members, uses = self._resolve(makes or lending is not None)
         launches = version.launches
         fixed: Launch | None = None
         memories = [
@@ -83,7 +88,7 @@ class Call:
                     f"know how many groups run: give {names}"
                 )
             fixed = version.launch((), *how, members, uses)
-        if left_out and lending is not None:
+        if left_out and (makes or lending is not None):
             bound = self._checked(memories)
             self.outputs = launches.outputs.shapes(version.name, left_out, bound, fixed)
             self._make_outputs(memories, lending)
@@ -139,8 +144,11 @@ class Call:
     def _memory(self, place: int, parameter: Parameter, value: Any, lending: Lending | None) -> Any:
         """The memory for a parameter; MISSING if there is none yet."""
         if value is MISSING:
-            if lending is None or not (parameter.counts and parameter.used):
+            if not (parameter.counts and parameter.used):
                 return MISSING
+            if lending is None:
+                counter = self._counter(parameter)
+                return new_tensor(self.version.manager, counter.shape, counter.dtype, None, counter.tobytes())
             return self._lend(place, parameter, self._counter(parameter), lending)
         if parameter.descriptors != 1:
             return _several(self.version.name, parameter, value)
@@ -173,12 +181,14 @@ class Call:
         self.stand_ins.append((made, memory))  # read: a shader that only writes may leave parts of it
         return memory
 
-    def _make_outputs(self, memories: list[Any], lending: Lending) -> None:
-        """Makes the outputs: Tensors if a Tensor or an Image is among the arguments, else arrays."""
-        in_place = any(isinstance(each, (Memory, SampledImage)) for each in flat(self.values))
+    def _make_outputs(self, memories: list[Any], lending: Lending | None) -> None:
+        """Makes the outputs: Tensors if no arrays are lent, or if a Tensor or an Image is among the
+        arguments, else arrays.
+        """
+        self.in_place = any(isinstance(each, (Memory, SampledImage)) for each in flat(self.values))
         for output in self.outputs:
             place = output.position
-            if in_place or output.format is not None:
+            if lending is None or self.in_place or output.format is not None:
                 memories[place] = self.results[place] = output.made(self.version.manager)
                 continue
             fresh = self.results[place] = np.zeros(output.shape, output.dtype)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Set
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
@@ -37,7 +38,7 @@ from .._shaders.constants import NO_SPECIALIZATION
 from .._shaders.module import ShaderModule, naming
 from .._shaders.signature import Signature
 from .._sync.fence import Fence
-from .._sync.ordered import called_in_order, fence_of, order_of, stream_of, submit_stream
+from .._sync.ordered import Order, called_in_order, fence_of, order_of, stream_of, submit_stream
 from .call import Call
 from .call_signature import CallSignature
 from .operation import OpKernel, OpReloadableKernel, OpWatchedKernel
@@ -295,10 +296,15 @@ class Kernel(Generic[Results]):
                     self._watch()
                 return result
             if "wait" not in keywords and "signal" not in keywords:
-                return self._donating(args, **keywords) if "donate" in keywords else self._run(args, keywords)
+                if "donate" in keywords:
+                    return self._donating(self, args, **keywords)
+                return self._run(args, keywords)
         return called_in_order(self, args, keywords)
 
-    def _donating(self, args: tuple[Any, ...], /, donate: Any = (), **keywords: Any) -> Any:
+    def _donating(
+        self, call: Callable[..., Any], args: tuple[Any, ...], /, donate: Any = (), **keywords: Any
+    ) -> Any:
+        """`call`, a way to run the kernel, with tensors that end with it."""
         signature, values = self.signature, [*args, *keywords.values()]
         given = sources(signature, args, keywords)
         parameters = [(each, values[given[i]]) for i, each in enumerate(signature.parameters) if i in given]
@@ -307,7 +313,7 @@ class Kernel(Generic[Results]):
         require_apart(self.name, given_away, [each for parameter, each in parameters if parameter.written])
         with donating(given_away, self.name) as (taken, _):
             values = with_taken(values, taken)
-            return self(*values[: len(args)], **dict(zip(keywords, values[len(args) :], strict=True)))
+            return call(*values[: len(args)], **dict(zip(keywords, values[len(args) :], strict=True)))
 
     def _run(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         self._lending.begin()
@@ -342,7 +348,8 @@ class Kernel(Generic[Results]):
         later work.
 
         `wait` and `signal` are as in `Sequence.eval_async` and `Manager.submit`. Takes tensors and images
-        only, since an array's results could not be copied back. Raises what a call and `Manager.submit`
+        only, since an array's results could not be copied back. Outputs that are left out are new ones each
+        time: `results` of the Fence. ``donate=`` is as in a call. Raises what a call and `Manager.submit`
         raise.
 
         >>> double = mgr.kernel('''
@@ -362,14 +369,24 @@ class Kernel(Generic[Results]):
         if self._look is not None:
             self._look()
         with self._lock:
-            fence = self._table.submit(args, keywords, order)
-            if fence is NotImplemented:
-                call = Call(self._version, args, keywords)
-                operation = self._version.operation(call.bound, call.launch)
-                submitted = submit_stream(self._manager, stream_of(self._manager, (operation,)), order)
-                teach(self._table, call, operation)
-                return submitted
-        return fence_of(fence, self._manager)
+            submitted = self._table.submit(args, keywords, order)
+            if submitted is NotImplemented:
+                if "donate" in keywords:
+                    return self._donating(partial(self.submit, wait=wait, signal=signal), args, **keywords)
+                return self._submit(Call(self._version, args, keywords, makes=True), order)
+        fence, results = submitted
+        return fence_of(fence, self._manager, results)
+
+    def _submit(self, call: Call, order: Order | None) -> Fence:
+        results = tuple([call.results[output.position] for output in call.outputs])
+        if results and not all(call.launch.groups):  # nothing runs, nothing is bound
+            return submit_stream(self._manager, stream_of(self._manager, ()), order, results)
+        operation = self._version.operation(call.bound, call.launch)
+        stream = stream_of(self._manager, (operation,))
+        submitted = submit_stream(self._manager, stream, order, results)
+        if call.in_place:
+            teach(self._table, call, operation)
+        return submitted
 
     def bind(self, /, *args: Any, **keywords: Any) -> OpKernel:
         """The shader with these arguments as an operation: ``seq.record(k.bind(a, b, out, scale=2.0))``.

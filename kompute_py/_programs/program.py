@@ -186,10 +186,20 @@ class ProgramEntry:
         signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
         **named: Any,
     ) -> Fence:
-        """Runs it without waiting and returns a Fence. Tensors and Images only; `out` gives the memory of the
-        results of a recording.
+        """Runs it without waiting and returns a Fence. Tensors and Images only. Results that `out=` does
+        not give are new in each call: `results` of the Fence. Calls run in order, and each finds the state
+        that the one before it left.
 
-        `wait` and `signal` are as in `Sequence.eval_async`. Raises what a call raises.
+        ``donate=`` is as in a call, `wait` and `signal` as in `Sequence.eval_async`. Raises what a call
+        raises.
+
+        >>> x, total = mgr.zeros(2), mgr.zeros(2)
+        >>> add = kp.ops.add.bind(total, x, out=total)
+        >>> program = kp.Program.record(add, inputs={"x": x}, outputs={"total": total})
+        >>> ones = mgr.tensor([1, 1])
+        >>> fences = [program.main.submit(ones) for _ in range(3)]
+        >>> [each.results[0].tolist() for each in fences]  # waits
+        [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]
         """
         return self._target(args, named).submit(*args, wait=wait, signal=signal, **named)  # type: ignore[no-any-return]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from .._base.texels import ImageSize, parse_format
 from .._base.types import MemoryTypes
 from .._files.tensors import load_tensors
 from .._kernels.kernel import Kernel
-from .._memory.donation import chosen, donating, with_taken
+from .._memory.donation import chosen, donating, require_apart, with_taken
 from .._memory.image import Image
 from .._memory.making import new_tensor
 from .._memory.memory import Memory
@@ -371,17 +372,26 @@ class Recorded:
         self, /, *args: Any, out: Any = None, donate: Any = (), wait: Any = (), signal: Any = (), **named: Any
     ) -> Any:
         form, given = self.form(args, named)
-        names = [value.name for value in form.inputs]
-        tensors = {name: each for name, each in zip(names, given, strict=True) if isinstance(each, Tensor)}
-        with donating(chosen(self.name, names, tensors, donate), self.name) as (taken, _):
-            given = with_taken(given, taken)
-            with ordered(wait, signal):
-                return form.call(given, out)
+        with self._taking(form, given, out, donate) as given, ordered(wait, signal):
+            return form.call(given, out)
 
-    def submit(self, /, *args: Any, out: Any = None, wait: Any = (), signal: Any = (), **named: Any) -> Fence:
+    def submit(
+        self, /, *args: Any, out: Any = None, donate: Any = (), wait: Any = (), signal: Any = (), **named: Any
+    ) -> Fence:
         """See `ProgramEntry.submit`."""
         form, given = self.form(args, named)
-        return form.submit(given, out, wait, signal)
+        with self._taking(form, given, out, donate) as given:
+            return form.submit(given, out, wait, signal)
+
+    @contextmanager
+    def _taking(self, form: RecordedForm, given: list[Any], out: Any, donate: Any) -> Iterator[list[Any]]:
+        """The arguments of a call, which ends those to donate."""
+        names = [value.name for value in form.inputs]
+        tensors = {name: each for name, each in zip(names, given, strict=True) if isinstance(each, Tensor)}
+        given_away = chosen(self.name, names, tensors, donate)
+        require_apart(self.name, given_away, out if isinstance(out, (tuple, list)) else (out,))
+        with donating(given_away, self.name) as (taken, _):
+            yield with_taken(given, taken)
 
     def bind(self, /, *args: Any, out: Any = None, **named: Any) -> OpProgram:
         """See `ProgramEntry.bind`."""
@@ -484,12 +494,6 @@ class RecordedForm:
         """
         checked = [self._checked(value, each) for value, each in zip(self.inputs, given, strict=True)]
         if out is None:
-            if alone == "submit" and self.outputs:
-                names = ", ".join(value.name for value in self.outputs)
-                raise InvalidArgumentError(
-                    f"{self.name}.submit returns a Fence, so it needs the memory of its results: "
-                    f"out=({names})"
-                )
             if alone or any(isinstance(each, (Memory, StridedView)) for each in given):
                 outs = [self._like(value) for value in self.outputs]
             else:
@@ -620,7 +624,10 @@ class RecordedForm:
         with self._lock:
             prepared = self.prepare(checked, outs)
             prepared.submitted = True
-            return self.loaded.manager.submit(prepared.sequence, wait=wait, signal=signal)
+            fence = self.loaded.manager.submit(prepared.sequence, wait=wait, signal=signal)
+        if out is None:
+            fence.results = tuple(outs)
+        return fence
 
     def bind(self, given: list[Any], out: Any) -> OpProgram:
         """The recording over these tensors as an operation."""

@@ -81,7 +81,7 @@ def raise_again(error: Exception) -> NoReturn:
 
 
 class Fence:
-    """The completion of submitted work on one or several queues. Immutable; keeps no other object alive.
+    """The completion of submitted work on one or several queues. Keeps no other object alive than `results`.
 
     Calls that only submit return a fence: ``t.fill(0)``, ``t.copy_from(other)``, ``kernel.submit(...)`` and
     ``mgr.submit([...])``. ``seq.fence`` and ``semaphore.at(value)`` return one too. Later work on the same
@@ -96,7 +96,15 @@ class Fence:
     True
     """
 
-    __slots__ = ("__weakref__", "_failures", "_managers", "_native", "_sequences")
+    __slots__ = {
+        "__weakref__": "",
+        "_failures": "",
+        "_managers": "",
+        "_native": "",
+        "_sequences": "",
+        "results": "The Tensors and Images that `submit` of a kernel, a function or an entry of a program "
+        "has made, as the call left them out. `read` and whatever else looks at them waits for the work.",
+    }
 
     def __init__(
         self,
@@ -104,6 +112,7 @@ class Fence:
         managers: tuple[Device, ...],
         sequences: tuple[weakref.ref[Collected], ...] = (),
         failures: tuple[Failure, ...] = (),
+        results: tuple[Any, ...] = (),
     ) -> None:
         self._native = native
         # The Managers of the devices that run the work.
@@ -112,6 +121,7 @@ class Fence:
         self._sequences = sequences
         # Errors of host steps. The native fence fails if there are any.
         self._failures = failures
+        self.results: tuple[Any, ...] = results
 
     def wait(self, timeout: float | None = None, *, deadline: int | None = None) -> Fence:
         """Waits until the work is done, at most `timeout` seconds, or until the time `deadline` of

@@ -40,16 +40,19 @@ def order_of(wait: Any, signal: Any) -> Order | None:
     return *to_waits(wait), to_signals(signal)
 
 
-def fence_of(native: _native.Fence, manager: Device) -> Fence:
-    """The fence of work that was just submitted."""
+def fence_of(native: _native.Fence, manager: Device, results: tuple[Any, ...] = ()) -> Fence:
+    """The fence of work that was just submitted, with the memory that was made for its results."""
     if manager._watch is not None:
         manager._watch()
-    return Fence(native, (manager,))
+    return Fence(native, (manager,), results=results)
 
 
-def submit_stream(manager: Device, stream: _native.Stream, order: Order | None) -> Fence:
+def submit_stream(
+    manager: Device, stream: _native.Stream, order: Order | None, results: tuple[Any, ...] = ()
+) -> Fence:
     """Submits a recording that the device's work alone keeps."""
-    return fence_of(_native.submit(manager._native, (stream,), *(order or _NO_ORDER)), manager)
+    native = _native.submit(manager._native, (stream,), *(order or _NO_ORDER))
+    return fence_of(native, manager, results)
 
 
 @contextmanager

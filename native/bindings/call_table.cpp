@@ -193,17 +193,9 @@ py::object CallTable::call(const py::object& args, const py::object& keywords) {
     if (!find(found, args.ptr(), keywords.ptr(), false)) return unknown();
     const Plan& plan = *found.plan;
     const CallForm& form = *plan.form;
-    std::vector<std::shared_ptr<Buffer>> memory_of_results;
-    py::object fresh;
-    if (!form.fresh.empty()) fresh = made_for(form, memory_of_results);
+    py::list fresh;
     std::vector<OperationPtr> once;  // of a call without an entry
-    if (!plan.entry || !form.fresh.empty()) {
-        std::vector<ResourceRange> memory = plan.memory;
-        for (size_t i = 0; i < memory.size(); ++i)
-            if (const int64_t value = form.slots[i].value; value < -1)
-                memory[i] = ResourceRange(memory_of_results[static_cast<size_t>(-2 - value)]);
-        if (!tried([&] { once = form.bind(memory, found.push); })) return unknown();
-    }
+    if ((!plan.entry || !form.fresh.empty()) && !bind_once(found, fresh, once)) return unknown();
     const auto result = [&](size_t i) {
         const auto [value, item] = plan.results[i];
         if (value == -1) return form.results[i].make();
@@ -246,7 +238,22 @@ py::object CallTable::submit(const py::object& args, const py::object& keywords,
     Found found;
     if (!find(found, args.ptr(), keywords.ptr(), true)) return unknown();
     const CallForm& form = *found.plan->form;
-    if (form.copies || !form.fresh.empty()) return unknown();
+    if (form.copies) return unknown();
+    const auto submitted = [&](const std::shared_ptr<Stream>& stream, const py::list& results) {
+        if (order)
+            return py::make_tuple(submit_in_order(stream->shared_device(), {stream}, *order),
+                                  py::tuple(results));
+        stream->submit();
+        return py::make_tuple(Fence::of({stream}), py::tuple(results));
+    };
+    if (!form.fresh.empty()) {
+        py::list fresh;
+        std::vector<OperationPtr> once;
+        if (!bind_once(found, fresh, once)) return unknown();
+        const auto stream = make_object<Stream>(form.parts->front().base.device, 0, 0);
+        for (const OperationPtr& operation : once) stream->record(operation);
+        return submitted(stream, fresh);
+    }
     std::shared_ptr<Line> line;
     if (!submitting_.empty() && (submitting_.size() >= most_submitting || !submitting_.front()->is_busy())) {
         // The oldest goes to the end. A device with many submissions in flight gets another in its place.
@@ -256,10 +263,7 @@ py::object CallTable::submit(const py::object& args, const py::object& keywords,
     if (!line || line->is_busy()) line = std::make_shared<Line>();
     submitting_.push_back(line);
     const Taken taken(*line);
-    const std::shared_ptr<Stream> stream = line->prepare(found.plan->entry->work, form.groups, found.push);
-    if (order) return py::cast(submit_in_order(stream->shared_device(), {stream}, *order));
-    stream->submit();
-    return py::cast(Fence::of({stream}));
+    return submitted(line->prepare(found.plan->entry->work, form.groups, found.push), py::list());
 }
 
 py::object CallTable::bind(const py::object& args, const py::object& keywords) {
@@ -363,6 +367,17 @@ bool CallTable::tried(const std::function<void()>& bind) {
         if (error.kind() == ErrorKind::out_of_memory) clear();  // the table may take it
         return false;
     }
+}
+
+bool CallTable::bind_once(const Found& found, py::list& fresh, std::vector<OperationPtr>& operations) {
+    const CallForm& form = *found.plan->form;
+    std::vector<std::shared_ptr<Buffer>> made;
+    if (!form.fresh.empty()) fresh = made_for(form, made);
+    std::vector<ResourceRange> memory = found.plan->memory;
+    for (size_t i = 0; i < memory.size(); ++i)
+        if (const int64_t value = form.slots[i].value; value < -1)
+            memory[i] = ResourceRange(made[static_cast<size_t>(-2 - value)]);
+    return tried([&] { operations = form.bind(memory, found.push); });
 }
 
 bool CallTable::bind_memory(const Plan& plan) {
@@ -645,7 +660,7 @@ uint64_t CallTable::kept_bytes() const noexcept {
     return found;
 }
 
-py::object CallTable::made_for(const CallForm& form, std::vector<std::shared_ptr<Buffer>>& memory) const {
+py::list CallTable::made_for(const CallForm& form, std::vector<std::shared_ptr<Buffer>>& memory) const {
     static PyObject* const native_name = interned("_native");
     const py::object context = slot_of(const_cast<PyObject*>(vocabulary_.manager), native_name);
     py::list natives(form.fresh.size());

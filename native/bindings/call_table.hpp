@@ -49,7 +49,7 @@ public:
 
     // The result of the call, or NotImplemented if it was not prepared.
     [[nodiscard]] py::object call(const py::object& args, const py::object& keywords);
-    // A fence, or NotImplemented.
+    // (fence, tensors of new results), or NotImplemented.
     [[nodiscard]] py::object submit(const py::object& args, const py::object& keywords,
                                     const std::optional<WaitsAndSignals>& order);
     // (native operation, push constants, memory by parameter, the form's `info`), or NotImplemented.
@@ -133,6 +133,8 @@ private:
                                                       PyObject* keywords, bool entry);
     // False if it throws because memory cannot be bound.
     [[nodiscard]] bool tried(const std::function<void()>& bind);
+    // The operations of a call over new memory for its results, `fresh`. False if it cannot.
+    [[nodiscard]] bool bind_once(const Found& found, py::list& fresh, std::vector<OperationPtr>& operations);
     // Makes the entry's descriptor sets, if it has none yet. False if it cannot.
     [[nodiscard]] bool bind_memory(const Plan& plan);
     [[nodiscard]] std::shared_ptr<CallForm> form_of(CallArguments& given);
@@ -147,8 +149,7 @@ private:
     void drop_form(Table<Kept>::iterator place);
     [[nodiscard]] std::string pack(const CallArguments& given, PyObject* keywords) const;
     // The tensors of new results, with their memory.
-    [[nodiscard]] py::object made_for(const CallForm& form,
-                                      std::vector<std::shared_ptr<Buffer>>& memory) const;
+    [[nodiscard]] py::list made_for(const CallForm& form, std::vector<std::shared_ptr<Buffer>>& memory) const;
     [[nodiscard]] Key key_of(const CallForm& form, std::span<const ResourceRange> memory) const;
     // The entry with this key, which begins with the form if only calls of that have it. `again`: null if the
     // key comes for the first time with the first owner.

@@ -323,19 +323,6 @@ def test_recorded(mgr):
     assert repr(second) == "<kp.OpCustom compact, 3 dispatches>"
 
 
-def test_submitted(mgr):
-    x, out = mgr.tensor_t(np.arange(8, dtype=np.float32)), mgr.zeros(8)
-    gate, done = mgr.semaphore(), mgr.semaphore()
-    fence = softmax.submit(x, out=out, wait=(gate, 1), signal=(done, 1))
-    assert not fence.done()
-    gate.signal(1)
-    fence.wait()
-    done.wait(1, timeout=10)
-    np.testing.assert_allclose(out.read(), softmax_of(x.read(), 0), rtol=1e-6)
-    with pytest.raises(kp.InvalidArgumentError, match="needs the memory of its results: out=tensor"):
-        softmax.submit(x)
-
-
 def test_donated_arguments_are_gone(mgr):
     x = mgr.tensor_t(np.arange(8, dtype=np.float32))
     expected = softmax_of(x.read(), 0)

@@ -42,6 +42,17 @@ def test_append_and_consume(mgr, needs, language):
 
 
 @needs_dxc
+def test_submitted_work_has_counters_of_its_own(mgr, needs):
+    needs(mgr, "dispatch")
+    kernel = mgr.kernel(ODD, language="hlsl")
+    given = mgr.tensor_t(np.arange(64, dtype=np.uint32))
+    for _ in range(3):
+        odd = mgr.tensor_t(np.zeros(64, np.uint32))
+        assert kernel.submit(odd, given, groups=8).results == ()
+        np.testing.assert_array_equal(np.sort(odd.read()[:32]), np.arange(64)[1::2])
+
+
+@needs_dxc
 def test_increment_and_decrement(mgr, needs):
     needs(mgr, "dispatch")
     kernel = mgr.kernel(

@@ -90,9 +90,28 @@ def test_what_cannot_be_donated(mgr, scale):
     for target in (x, x[:]):
         with pytest.raises(kp.InvalidArgumentError, match="shares memory with a result"):
             scale(x, target, factor=1.0, donate="x")
-    for call in (scale.submit, scale.bind):
-        with pytest.raises(kp.InvalidArgumentError, match="donate"):
-            call(x, y, factor=1.0, donate="x")
+    with pytest.raises(kp.InvalidArgumentError, match="donate"):
+        scale.bind(x, y, factor=1.0, donate="x")
     for nothing in ((), None, False, []):
         scale(x, y, factor=1.0, donate=nothing)
+        scale.submit(x, y, factor=1.0, donate=nothing)
     np.testing.assert_array_equal(x.read(), X)
+
+
+def test_submitted_work_takes_tensors(mgr, scale):
+    gate = mgr.semaphore()
+    for number in range(1, 4):  # the table knows the later ones
+        x, y = mgr.tensor([1, 2, 3]), mgr.zeros(3)
+        fence = scale.submit(x, y, factor=3.0, donate="x", wait=(gate, number))
+        with pytest.raises(kp.errors.DonatedTensorError, match="was donated to scale"):
+            x.read()
+        others = [mgr.tensor([7, 7, 7]) for _ in range(4)]  # that want its memory
+        assert not fence.done()
+        gate.signal(number)
+        assert y.tolist() == [3.0, 6.0, 9.0]
+        assert all(each.tolist() == [7.0] * 3 for each in others)
+    x = mgr.tensor([1, 2, 3])
+    for wrong in ({"factor": 1.0, "grid": -1}, {}):
+        with pytest.raises(kp.InvalidArgumentError):
+            scale.submit(x, donate="x", **wrong)
+    assert x.tolist() == [1.0, 2.0, 3.0]

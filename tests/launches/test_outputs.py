@@ -430,9 +430,38 @@ def test_only_what_is_only_written_is_left_out(made):
 
 def test_recordings_take_outputs_that_are_given(made, mgr):
     add, t = made(ADD), mgr.tensor(A)
-    for call in (add.bind, add.submit):
-        with pytest.raises(kp.InvalidArgumentError, match="missing argument 'c'"):
-            call(t, t)
+    with pytest.raises(kp.InvalidArgumentError, match="missing argument 'c'"):
+        add.bind(t, t)
+
+
+@pytest.mark.parametrize("earlier", [0, 1], ids=["first submit", "after a call"])
+def test_submitted_work_makes_its_outputs(made, mgr, earlier):
+    add, gate = made(ADD), mgr.semaphore()
+    for _ in range(earlier):
+        add(mgr.tensor(A), mgr.tensor(A))
+    tensors = [mgr.tensor(A * number) for number in range(5)]
+    fences = [add.submit(each, each, wait=() if number else (gate, 1)) for number, each in enumerate(tensors)]
+    assert not fences[0].done()
+    gate.signal(1)
+    for number, fence in enumerate(fences):
+        (c,) = fence.results
+        assert type(c) is kp.Tensor and c.shape == A.shape
+        np.testing.assert_array_equal(c.read(), 2 * A * number)
+    assert add.submit(tensors[0], tensors[1], c).results == ()
+    with pytest.raises(kp.ArgumentTypeError, match="'a' is an ndarray"):
+        add.submit(A, A)
+
+
+def test_submitted_outputs_of_the_grid_are_tensors(made, mgr):
+    ramp = made(shader(f"{GUARDED} c[i] = float(i);", "out float c"))
+    gate = mgr.semaphore()
+    for number in range(1, 4):
+        assert ramp.submit(grid=number).results[0].tolist() == list(range(number))
+        assert type(ramp(grid=number)) is np.ndarray  # what a submission was told is not a call's
+        gate.signal(2 * number - 1)
+        empty = ramp.submit(grid=0, wait=(gate, 2 * number - 1), signal=(gate, 2 * number))
+        gate.wait(2 * number, timeout=20)
+        assert empty.wait().results[0].shape == (0,)
 
 
 def test_specialized_kernels_have_rules_of_their_own(made):
