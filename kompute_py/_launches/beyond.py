@@ -125,5 +125,6 @@ def _refusal(kernel: str, name: str, axis: int, launch: Launch) -> InvalidArgume
         f"{kernel}: {first} invocations in {letter} are filled up to whole groups of {size}, and those with "
         f"{others} write elements of {name!r} that belong to others. Check {letter} in "
         f"the shader (if ({letter} >= {first}) return;), or choose a local size that divides {first}, or a "
-        f"grid with a multiple of {size}"
+        f"grid with a multiple of {size}. If the shader is right as it is, as one that exchanges elements in "
+        f"shared memory may be, give groups={tuple(launch.groups)} instead of a grid: that is not judged"
     )

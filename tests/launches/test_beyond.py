@@ -242,6 +242,26 @@ def test_groups_are_the_callers_word(made):
     np.testing.assert_array_equal(out[:15, :16], np.mgrid[:15, :16][1])
 
 
+def test_a_shader_that_exchanges_elements_is_told_of_groups(mgr):
+    kernel = mgr.kernel("""#version 450
+layout(local_size_x = 16, local_size_y = 16) in;
+layout(push_constant) uniform P { uint rows; uint columns; };
+layout(binding = 0) readonly buffer A { float a[]; };
+layout(binding = 1) writeonly buffer O { float o[]; };
+shared float tile[16][17];
+void main() {
+    uvec2 first = gl_WorkGroupID.xy * 16, l = gl_LocalInvocationID.xy, from = first + l, to = first.yx + l;
+    if (from.x < columns && from.y < rows) tile[l.y][l.x] = a[from.y * columns + from.x];
+    barrier();
+    if (to.x < rows && to.y < columns) o[to.y * rows + to.x] = tile[l.x][l.y];
+}""")
+    data, out = np.arange(3500, dtype=np.float32).reshape(50, 70), np.zeros((70, 50), np.float32)
+    with pytest.raises(kp.InvalidArgumentError, match=r"give groups=\(5, 4, 1\) instead of a grid"):
+        kernel(data, out, rows=50, columns=70, grid=(70, 50))
+    kernel(data, out, rows=50, columns=70, groups=(5, 4, 1))
+    np.testing.assert_array_equal(out, data.T)
+
+
 def test_several_elements_and_members(made):
     head = TWO.format(
         "layout(push_constant) uniform P { uint w; uint h; }; struct S { vec2 p; float m[2]; };",
