@@ -5,6 +5,8 @@ from typing import Any, final
 
 import numpy as np
 
+from ._base.errors import KomputeError
+
 __version__: str
 
 # Parts of signatures.
@@ -30,7 +32,7 @@ def alive(context: Context | None = None) -> dict[str, int]:
     "image", "shader", "algorithm", "stream", "semaphore", "host_pages".
     """
 
-def before_raising(call: Callable[[], None], /) -> None:
+def before_raising(call: Callable[[KomputeError], None], /) -> None:
     """Sets the function that runs before an exception of the core is raised. Replaces the previous one."""
 
 def begin_spans() -> int:
@@ -237,6 +239,7 @@ class Context(_Object):
 
     def wait_idle(self) -> None: ...
     def holds_work(self) -> bool: ...
+    def is_lost(self) -> bool: ...
     def is_acting(self) -> bool:
         """True if this thread was the last to call this device, as far as is known."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import weakref
 from collections.abc import Callable, Mapping
@@ -154,16 +155,22 @@ class Device:
         self._info = info
         self._device_name = info["device_name"]
         self._max_groups = tuple(info["max_work_group_count"])
-        self._diagnostics = Diagnostics(native, resolved.strict)
+        write_crash = None
+        if dump := self._values["dump"]:
+            from .crash import write_crash_report
+
+            write_crash = functools.partial(write_crash_report, dump, info, self._config)
+        self._diagnostics = Diagnostics(native, resolved.strict, write_crash)
         looked_at = bool(resolved.debug or resolved.capture)
         watched = native.validation or resolved.memory_debug or looked_at
         if looked_at:
             self._values["tuning"] = "off"  # measurements are submissions, too
         self._watch = self._diagnostics.report if watched else None
         self._diagnostics.log_notes()
-        if self._watch is not None:
+        if self._watch is not None or dump:
             native.note_lines()
             self._diagnostics.watch()
+        if self._watch is not None:
             self._watch()
 
     def is_init(self) -> bool:

@@ -76,26 +76,35 @@ def report() -> str:
     True
     """
     found = facts()
-    loader = found["loader"]
-    version = ".".join(map(str, loader["version"])) if loader["available"] else f"none: {loader['error']}"
     lines = [
-        f"kompute_py {found['kompute_py']}, Python {found['python']}, NumPy {found['numpy']}, "
-        f"{found['platform']}",
-        f"Vulkan loader: {version}",
-        f"layers: {', '.join(loader['layers']) or 'none'}",
-        *(f"driver: {driver}" for driver in available_drivers()),
+        *software(),
         *(f"compiler of {language}: {text}" for language, text in found["shader_compilers"].items()),
         *(
             f"option {each['name']} = {each['value']!r}, from {each['source']}"
             for each in found["options"]
             if each["source"] != "default"
         ),
-        *(f"variable {name}={os.environ[name]!r}" for name in sorted(os.environ) if name.startswith(_SHOWN)),
         *([f"no device can be used: {found['error']}"] if found["error"] else []),
         *(line for device in found["devices"] for line in _lines(device, found["default_device"])),
         *(f"not the default: {each['name']}: {each['reason']}" for each in found["passed_over"]),
     ]
     return "\n".join(lines)
+
+
+def software() -> list[str]:
+    """The versions, the loader, the drivers and the variables that concern Vulkan. Makes no Vulkan call."""
+    import numpy as np
+
+    loader = _native.loader_info()
+    version = ".".join(map(str, loader["version"])) if loader["available"] else f"none: {loader['error']}"
+    return [
+        f"kompute_py {__version__}, Python {platform.python_version()}, NumPy {np.__version__}, "
+        f"{platform.platform()}",
+        f"Vulkan loader: {version}",
+        f"layers: {', '.join(loader['layers']) or 'none'}",
+        *(f"driver: {driver}" for driver in available_drivers()),
+        *(f"variable {name}={os.environ[name]!r}" for name in sorted(os.environ) if name.startswith(_SHOWN)),
+    ]
 
 
 def _lines(device: dict[str, Any], default: int | None) -> list[str]:

@@ -147,9 +147,10 @@ class Manager(Device):
     - `shader_cache_dir` ("" for none) and `shader_cache_size` (default 128 MiB, 0 for none): the cache of
       compiled shaders; `compile` ("auto", or "never": sources must be in the cache, else NotFoundError names
       the missing file); `compile_timeout` (default 20, in seconds); `dump` (a folder that keeps each
-      shader's source, SPIR-V and assembly, "" for none); `compiler` ("dxc" or "slang", for HLSL);
-      `dxc_library` and `slang_library` (a file or folder, "" for none). They hold for this Manager's kernels.
-      `kp.compile` and `kp.ShaderModule`, which have no Manager, use the variables under ``KOMPUTE_PY_``.
+      shader's source, SPIR-V and assembly, and a report if the device is lost, "" for none); `compiler`
+      ("dxc" or "slang", for HLSL); `dxc_library` and `slang_library` (a file or folder, "" for none). They
+      hold for this Manager's kernels. `kp.compile` and `kp.ShaderModule`, which have no Manager, use the
+      variables under ``KOMPUTE_PY_``.
 
     `env_prefix` changes the prefix of the variables, for programs that embed this package; None ignores the
     environment. `config` shows the value and the source of each option.

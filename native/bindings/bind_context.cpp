@@ -349,6 +349,7 @@ void bind_context(py::module_& m) {
                  if (c.device().lost()) c.device().throw_lost("waiting", "the device");
              })
         .def("holds_work", [](const Context& c) { return c.device().holds_work(); })
+        .def("is_lost", [](const Context& c) { return c.device().lost(); })
         .def("is_acting", [](const Context& c) { return c.device().is_acting(); })
         .def("drain_messages",
              [](const Context& c) {

@@ -27,8 +27,8 @@ const char* kind_name(ErrorKind kind) {
     return "internal";
 }
 
-// Called before an exception is raised, so that messages of the validation layer are logged with the failing
-// call.
+// Called with an exception before it is raised, so that messages of the validation layer are logged with the
+// failing call.
 PyObject* before_raising = nullptr;
 
 // Makes the exception. Held from the start: objects that go when the interpreter shuts down may raise, and
@@ -36,13 +36,13 @@ PyObject* before_raising = nullptr;
 PyObject* from_native = nullptr;
 
 void set_error(const Error& error, const py::object& diagnostics, const py::object& probes) {
+    const py::object made = py::handle(from_native)(kind_name(error.kind()), to_text(error.what()),
+                                                    error.vk_result(), diagnostics, probes);
     if (before_raising) {
-        const auto done = py::reinterpret_steal<py::object>(PyObject_CallNoArgs(before_raising));
+        const auto done = py::reinterpret_steal<py::object>(PyObject_CallOneArg(before_raising, made.ptr()));
         // The original error is more informative.
         if (!done) PyErr_WriteUnraisable(before_raising);
     }
-    const py::object made = py::handle(from_native)(kind_name(error.kind()), to_text(error.what()),
-                                                    error.vk_result(), diagnostics, probes);
     PyErr_SetObject(py::type::handle_of(made).ptr(), made.ptr());
 }
 
