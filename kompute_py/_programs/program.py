@@ -32,6 +32,7 @@ from . import content as c
 from . import file
 from .recorder import Named, Recorder
 from .running import Loaded, Prepared, Recorded, module_of, native_of, text_of
+from .spread import Spread
 
 if TYPE_CHECKING:
     from .._memory.image import Image
@@ -86,8 +87,8 @@ class ProgramEntry:
     (names or positions of inputs, or True for all) destroys these Tensors after the call. ``wait=`` and
     ``signal=`` are as for kernels. Arguments are not changed, even if the recording writes its inputs.
 
-    It runs on the Manager of its arguments, else on the current one (`kp.manager`); `Program.on` fixes one.
-    The first call on a Manager makes memory and pipelines; `preload` does so before.
+    It runs on the Manager of its arguments, else on the current one (`kp.manager`); `Program.on` fixes one,
+    or several. The first call on a Manager makes memory and pipelines; `preload` does so before.
 
     A call raises InvalidArgumentError and ArgumentTypeError for arguments that do not fit, UnimplementedError
     if the device lacks what the code needs, NotFoundError for parameters and functions of the host that were
@@ -106,27 +107,35 @@ class ProgramEntry:
         "_core",
         "_entry",
         "_last",
-        "_manager",
+        "_managers",
         "_name",
         "_part",
         "_prepared",
+        "_spread",
         "_targets",
     )
 
-    def __init__(self, core: _Core, name: str, manager: Manager | None) -> None:
+    def __init__(self, core: _Core, name: str, managers: tuple[Manager, ...]) -> None:
         if not isinstance(core, _Core):
             raise ArgumentTypeError("A ProgramEntry is made by a program: program[name]")
-        self._core, self._name, self._manager = core, name, manager
+        self._core, self._name, self._managers = core, name, managers
         self._part, self._entry = core.entries[name]
         self._targets: dict[int, Kernel | Recorded] = {}
         self._last: tuple[object, Any] = self, None
         """The Manager of the last call, and the call of the kernel or recording there."""
         self._prepared: dict[tuple[object, ...], Prepared] = {}
         """Of that recording."""
+        self._spread: Spread | None = None
+        """On several Managers."""
 
     def _target(self, args: Iterable[Any], named: Mapping[str, Any]) -> Any:
         """The kernel or recording on the Manager of these arguments."""
-        manager = self._manager
+        if len(self._managers) > 1:
+            if self._spread is None:
+                here = [self._core.loaded(self._part, each) for each in self._managers]
+                self._spread = Spread(self._name, [each.entry(self._entry.name) for each in here])
+            return self._spread
+        manager = self._managers[0] if self._managers else None
         if manager is None:
             for each in args:
                 manager = getattr(each, "_manager", None)
@@ -213,7 +222,7 @@ class ProgramEntry:
         return self._target(args, named).bind(*args, **named)
 
     def preload(self) -> None:
-        """Makes memory and pipelines for the current Manager, or the one of `Program.on`: the first call then
+        """Makes memory and pipelines for the current Manager, or those of `Program.on`: the first call then
         takes no longer than later ones.
 
         Raises what a call raises for the device.
@@ -315,11 +324,11 @@ class Program(Mapping[str, ProgramEntry]):
         c.check(content)
         self._setup(_Core(content, files, contents, hosts))
 
-    def _setup(self, core: _Core, prefix: str = "", manager: Manager | None = None) -> Program:
-        self._core, self._prefix, self._manager = core, prefix, manager
+    def _setup(self, core: _Core, prefix: str = "", managers: tuple[Manager, ...] = ()) -> Program:
+        self._core, self._prefix, self._managers = core, prefix, managers
         head = f"{prefix}." if prefix else ""
         self._entries = {
-            name[len(head) :]: ProgramEntry(core, name, manager)
+            name[len(head) :]: ProgramEntry(core, name, managers)
             for name in core.entries
             if name.startswith(head)
         }
@@ -329,8 +338,8 @@ class Program(Mapping[str, ProgramEntry]):
         return self
 
     @classmethod
-    def _of(cls, core: _Core, prefix: str = "", manager: Manager | None = None) -> Program:
-        return cls.__new__(cls)._setup(core, prefix, manager)
+    def _of(cls, core: _Core, prefix: str = "", managers: tuple[Manager, ...] = ()) -> Program:
+        return cls.__new__(cls)._setup(core, prefix, managers)
 
     def _parts(self) -> list[c.Part]:
         return [
@@ -476,14 +485,29 @@ class Program(Mapping[str, ProgramEntry]):
         self.save(made)
         return load_program, (made.getvalue(), None, dict(self._core.hosts))
 
-    def on(self, manager: Manager) -> Program:
-        """The program on one Manager: its entries run there, whatever their arguments.
+    def on(self, manager: Manager | Iterable[Manager]) -> Program:
+        """The program on one Manager, or on each of several: its entries run there, whatever their arguments.
 
-        Raises ArgumentTypeError if it is not a Manager.
+        On several, a call is a call on each, all at the same time. An argument is a list with one for each
+        Manager, and results are such lists. Numbers, and dicts of members, are the same for all. A recording
+        also takes arrays as many times as long as it was recorded for, and cuts them along their first axis;
+        results are then arrays of all pieces. `submit` gives one Fence for all.
+
+        Raises ArgumentTypeError if it is not a Manager, InvalidArgumentError for none, or one twice.
+
+        >>> x, y = mgr.zeros(2), mgr.zeros(2)
+        >>> program = kp.Program.record(kp.OpMult([x, x, y]), inputs={"x": x}, outputs={"y": y})
+        >>> both = program.on([mgr, kp.Manager()])
+        >>> both.main(np.arange(4, dtype=np.float32)).tolist()
+        [0.0, 1.0, 4.0, 9.0]
         """
-        if not isinstance(manager, Manager):
-            raise ArgumentTypeError(f"on takes a Manager, not {kind_of(manager)}")
-        return self._of(self._core, self._prefix, manager)
+        several = tuple(manager) if isinstance(manager, Iterable) else (manager,)
+        for each in several:
+            if not isinstance(each, Manager):
+                raise ArgumentTypeError(f"on takes a Manager, or a list of them, not {kind_of(each)}")
+        if not several or len(set(map(id, several))) < len(several):
+            raise InvalidArgumentError("on takes a Manager, or a list of different ones")
+        return self._of(self._core, self._prefix, several)
 
     # -- what it has -----------------------------------------------------------------------------------------
 
@@ -509,20 +533,28 @@ class Program(Mapping[str, ProgramEntry]):
         """
         return self._named(c.PARAMETER)
 
+    def _here(self) -> tuple[Manager, ...]:
+        return self._managers or (default_manager(),)
+
     def _named(self, role: str) -> dict[str, Any]:
-        manager = default_manager() if self._manager is None else self._manager
+        managers = self._here()
+        if len(managers) > 1:
+            raise InvalidArgumentError(
+                f"Each Manager has {role} memory of its own, and this program is on {len(managers)}: "
+                "program.on(mgr) has that of one"
+            )
         found = {}
         for part in self._parts():
             inner = part.name[len(self._prefix) :].strip(".")
-            for name, memory in self._core.loaded(part, manager).named(role).items():
+            for name, memory in self._core.loaded(part, managers[0]).named(role).items():
                 found[f"{inner}.{name}" if inner else name] = memory
         return found
 
     def reset(self) -> None:
-        """Gives the program's memory on the current Manager, or that of `on`, what it began with."""
-        manager = default_manager() if self._manager is None else self._manager
-        for part in self._parts():
-            self._core.loaded(part, manager).reset()
+        """Gives the program's memory on the current Manager, or those of `on`, what it began with."""
+        for manager in self._here():
+            for part in self._parts():
+                self._core.loaded(part, manager).reset()
 
     def preload(self) -> None:
         """`ProgramEntry.preload` of all entries."""
@@ -563,7 +595,7 @@ class Program(Mapping[str, ProgramEntry]):
     def __getattr__(self, name: str) -> Any:
         entries = self.__dict__.get("_entries", {})
         if any(each.startswith(f"{name}.") for each in entries):
-            return self._of(self._core, f"{self._prefix}.{name}" if self._prefix else name, self._manager)
+            return self._of(self._core, f"{self._prefix}.{name}" if self._prefix else name, self._managers)
         raise AttributeError(
             f"The program has no entry {name!r}{nearest(name, entries)}", name=name, obj=self
         )

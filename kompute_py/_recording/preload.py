@@ -95,8 +95,11 @@ def _algorithm(manager: Device, ahead: Ahead) -> _native.Algorithm | None:
     return manager._native.algorithm(shader, arguments, (1, 1, 1), special.data, special.entries, b"")
 
 
-def in_parallel(work: Callable[[_Item], _Made], items: Iterable[_Item]) -> list[_Made]:
-    """What `work` makes of each item, on several threads: it releases the interpreter lock where it compiles.
+def in_parallel(
+    work: Callable[[_Item], _Made], items: Iterable[_Item], threads_at_most: int = 0
+) -> list[_Made]:
+    """The results of `work` for each item, on several threads: it releases the interpreter lock where it
+    compiles or waits. 0 is as many threads as compilers make use of.
 
     Raises the error of the first item that fails; the others are made all the same.
     """
@@ -116,7 +119,7 @@ def in_parallel(work: Callable[[_Item], _Made], items: Iterable[_Item]) -> list[
                 errors.append((number, error))
 
     count = len(waiting)
-    most = min(count, os.cpu_count() or 1, _MOST_THREADS)
+    most = min(count, threads_at_most or min(os.cpu_count() or 1, _MOST_THREADS))
     threads = [threading.Thread(target=run, daemon=True) for _ in range(most - 1)]
     try:
         with contextlib.suppress(RuntimeError):  # no more threads: then this one does the work

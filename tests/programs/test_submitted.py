@@ -1,0 +1,84 @@
+"""Entries that are submitted: order, results that wait when they are looked at, and donated inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import kompute_py as kp
+
+from .test_programs import EXPECTED, SCALE, X, again, pipeline
+
+__all__ = ["pipeline"]
+
+
+def test_submitted_calls_are_ordered(mgr, pipeline):
+    program = pipeline.on(mgr)
+    semaphore = mgr.semaphore()
+    given, outs = mgr.tensor(X), [mgr.zeros(8) for _ in range(4)]
+    fences = [program.run.submit(given, out=outs[0], wait=(semaphore, 1), signal=(semaphore, 2))]
+    fences += [program.run.submit(given, out=out) for out in (outs[0], *outs[1:])]
+    assert not fences[0].done()
+    semaphore.signal(1)
+    for fence in fences:
+        fence.wait(timeout=20)
+    assert semaphore.query() == 2
+    for out in outs:
+        np.testing.assert_array_equal(out.read(), EXPECTED)
+    assert program.state["count"].tolist() == [5.0]
+    with pytest.raises(kp.ArgumentTypeError, match="x is an ndarray"):
+        program.run.submit(X, out=outs[0])
+
+
+def test_submitted_calls_make_their_results(mgr, tmp_path):
+    """Several in flight: each has its own numbers, and finds the state that the one before it left."""
+    x, y, total = mgr.zeros(8), mgr.zeros(8), mgr.zeros(8)
+    sequence = mgr.sequence().record(
+        kp.ops.add.bind(total, x, out=total), mgr.kernel(SCALE).bind(total, y, plus=1.0)
+    )
+    program = again(
+        kp.Program.record(
+            {"run": sequence, "scale": mgr.kernel(SCALE)},
+            inputs={"x": x},
+            outputs={"y": y},
+            state={"total": total},
+        ),
+        tmp_path,
+    ).on(mgr)
+    gate = mgr.semaphore()
+    for begin in (0, 20):
+        givens = [mgr.tensor(X * number) for number in range(begin, begin + 20)]
+        fences = [
+            program.run.submit(each, wait=() if number else (gate, begin + 1))
+            for number, each in enumerate(givens)
+        ]
+        scaled = [program.scale.submit(each, plus=float(number)) for number, each in enumerate(givens)]
+        assert not fences[-1].done()
+        gate.signal(begin + 1)
+        for number in reversed(range(20)):
+            n = begin + number
+            np.testing.assert_array_equal(fences[number].results[0].read(), 2 * X * (n * (n + 1) // 2) + 1)
+            np.testing.assert_array_equal(scaled[number].results[0].read(), 2 * X * n + number)
+    np.testing.assert_array_equal(program.state["total"].read(), X * 780)
+    assert program.run.submit(givens[0], out=mgr.zeros(8)).results == ()
+
+
+def test_submitted_calls_take_donated_inputs(mgr, pipeline):
+    program = pipeline.on(mgr)
+    gate = mgr.semaphore()
+    for number in range(1, 4):
+        given = mgr.tensor(X)
+        fence = program.run.submit(given, donate="x", wait=(gate, number))
+        with pytest.raises(kp.errors.DonatedTensorError, match="donated to run"):
+            given.read()
+        others = [mgr.tensor(X * 0) for _ in range(4)]  # that want its memory
+        gate.signal(number)
+        np.testing.assert_array_equal(fence.results[0].read(), EXPECTED)
+        assert not any(each.read().any() for each in others)
+    given = mgr.tensor(X)
+    for call in (program.run, program.run.submit):
+        with pytest.raises(kp.InvalidArgumentError, match="shares memory with a result"):
+            call(given, out=given, donate=True)
+    with pytest.raises(kp.ArgumentTypeError, match="out for y"):
+        program.run.submit(given, out=[X.tolist()], donate=True)
+    np.testing.assert_array_equal(given.read(), X)
