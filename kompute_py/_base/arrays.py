@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import ArgumentTypeError, InvalidArgumentError, OutOfMemoryError, OutOfRangeError, kind_of, shown
+from .errors import (
+    ArgumentTypeError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OutOfMemoryError,
+    OutOfRangeError,
+    kind_of,
+    shown,
+)
 from .plain_arguments import as_text, refuse_unordered
 from .text import Told, told
 from .types import NUMBERS, data_type_of, is_small_float
@@ -90,6 +98,8 @@ def to_array(data: ArrayLike, what: str = "The data") -> np.ndarray[Any, Any]:
         made = np.asanyarray(data)
     except ValueError as error:
         raise InvalidArgumentError(f"{what} is not an array: {error}") from None
+    except FailedPreconditionError:  # of a Tensor
+        raise
     except Exception as error:  # from the object's own methods, or the interpreter's limit to nesting
         raise ArgumentTypeError(
             f"{what} ({type(data).__name__}) is not an array: {type(error).__name__}: {error}"

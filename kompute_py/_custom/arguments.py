@@ -14,6 +14,7 @@ from .._formulas.dtypes import cast_dtype
 from .._formulas.glsl_elements import element_of, need_of
 from .._formulas.small_floats import SMALL_FLOATS
 from .._memory.image import Image
+from .._memory.memory import Memory
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .._shaders.signature import MISSING
@@ -264,7 +265,9 @@ def answered(declaration: Declaration, answer: Any, outs: Sequence[Any]) -> Any:
             raise ArgumentTypeError(
                 f"{declaration.name}: eager_execute returned a result of {own}; out is of {given.dtype}"
             )
-        if isinstance(given, (Tensor, StridedView, Image)):
+        if isinstance(given, Memory) and isinstance(each, Memory) and given.dtype == each.dtype:
+            given.copy_from(each).wait()
+        elif isinstance(given, (Tensor, StridedView, Image)):
             given.write(np.asarray(each))
         else:
             np.copyto(given, np.asarray(each))

@@ -64,6 +64,8 @@ class ManagerOptions(TypedDict, total=False):
     """The only Vulkan driver, by name, manifest or library, "" for all."""
     profile: str | os.PathLike[str] | None
     """The file for a trace of all that runs, "" for none."""
+    transfers: Literal["allow", "warn", "raise"] | None
+    """Whether calls may copy between the host and the device without saying so."""
     visible_devices: str | Iterable[DeviceLike] | None
     """Hides and orders devices."""
     shader_cache_dir: str | os.PathLike[str] | None

@@ -28,6 +28,7 @@ from .handles import VkHandles, borrowed_device, options_of_borrowed
 from .kept import Keeper, devices
 from .names import DeviceInfo, supported
 from .options import options_of, preferred_devices, settings, string_tuple
+from .transfers import guard_for
 from .uri import with_options
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from .._native import Context, Shader
     from .._shaders.constants import Specialization
     from .memory_use import DeviceMemory
+    from .transfers import Guard
 
 _native.set_package(PACKAGE)
 _AXES = "xyz"
@@ -60,6 +62,7 @@ class Device:
         "_config",
         "_device_name",
         "_diagnostics",
+        "_guard",
         "_info",
         "_keepers",
         "_max_groups",
@@ -74,6 +77,7 @@ class Device:
     _config: ConfigReport
     _device_name: str
     _diagnostics: Diagnostics
+    _guard: Guard | None
     _keepers: weakref.WeakSet[Keeper]  # their kernels and operations keep them alive
     _info: dict[str, Any]
     _max_groups: tuple[int, int, int]
@@ -166,6 +170,7 @@ class Device:
         if looked_at:
             self._values["tuning"] = "off"  # measurements are submissions, too
         self._watch = self._diagnostics.report if watched else None
+        self._guard = guard_for(resolved.transfers)
         self._diagnostics.log_notes()
         if self._watch is not None or dump:
             native.note_lines()

@@ -10,7 +10,7 @@ import functools
 import operator
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from .._base.plain_arguments import as_list, as_text
@@ -67,6 +67,7 @@ class Options(NamedTuple):
     tuning_dir: str
     driver: str
     profile: str
+    transfers: Literal["allow", "warn", "raise"]
     visible_devices: str | None
 
 
@@ -305,6 +306,13 @@ _OPTIONS: dict[str, Option] = {
         functools.partial(to_path, takes='a file for the trace, or "" for none'),
         lambda: "",
         is_path=True,
+    ),
+    "transfers": Option(
+        "Calls that copy contents between the host and the device without saying so, such as "
+        '`np.asarray(t)`, `float(t)` and kernels with arrays: "allow", "warn" (a KomputeWarning) or "raise" '
+        "(FailedPreconditionError).",
+        functools.partial(to_choice, choices=("allow", "warn", "raise")),
+        lambda: "allow",
     ),
     "visible_devices": Option(
         'The visible devices, in this order: a list, or text separated by ";". Other devices are '

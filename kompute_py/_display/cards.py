@@ -151,7 +151,8 @@ def _contents(memory: Any) -> tuple[np.ndarray[Any, Any] | None, str]:
         return memory.numpy(), _NOTES["shared"]
     kept = not storage and native.host_copy_made
     freshness = native.freshness if kept else "storage" if storage else "none"
-    if freshness in _READ_NOTES and native.on_device and memory.nbytes <= _MOST_READ and native.idle:
+    may_read = memory._manager._guard is None and memory.nbytes <= _MOST_READ
+    if freshness in _READ_NOTES and native.on_device and may_read and native.idle:
         try:
             return memory.read(), _READ_NOTES[freshness]
         except KomputeError:  # a mapping that writes is open, or earlier work failed

@@ -15,6 +15,7 @@ from .._custom.program import Program, compile_program
 from .._custom.selection import FunctionSelection
 from .._custom.special import unchanged
 from .._device.kept import make_room
+from .._device.transfers import Guard, on_host
 from .._manager.default import manager as default_manager
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
@@ -72,6 +73,8 @@ class Preparing:
         manager = manager_of(self.name, (*values, *outs))
         if manager is None:
             manager = default_manager()
+        if manager._guard is not None:
+            self._guarded(manager._guard, values, outs)
         shared: tuple[int, ...] = ()
         extra: tuple[Any, ...] = ()
         count = len(outs) + len(self.written)
@@ -84,13 +87,23 @@ class Preparing:
         form: Form | None = table.find_form(values, outs, extra)
         push = None if form is None else packed(form.blocks, values)
         if form is None or push is None:  # or a number of another dtype
-            form, decisive = self.made(values, outs, shared, manager, calls)
+            # The device copies parts of tensors if the host must not; such a form is for these parts alone.
+            gathers = manager._guard is not None and StridedView in map(type, flat(values))
+            form, decisive = self.made(values, outs, shared, manager, calls, gathers)
             push = form.pushes(values)
-            kept = make_room(manager, form.nbytes, 1)
+            kept = not gathers and make_room(manager, form.nbytes, 1)
             form.repeats = form.repeats and kept and not self.op._eager
             if kept:
                 table.keep(values, outs, extra, sorted(decisive), form)
         return Prepared(form, push, manager, calls)
+
+    def _guarded(self, guard: Guard, values: list[Any], outs: tuple[Any, ...]) -> None:
+        """The guard's word on the arrays of a call (see `transfers`). A number is none."""
+        named = [(each.name, value) for each, value in zip(self.declaration.parameters, values, strict=True)]
+        for name, value in (*named, *(("out", out) for out in outs)):
+            for each in value if type(value) is list else (value,):
+                if isinstance(each, np.ndarray) and each.ndim:
+                    on_host(guard, f"{self.name}: {name}", each.nbytes)
 
     def made(
         self,

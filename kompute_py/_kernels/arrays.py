@@ -12,7 +12,14 @@ import numpy as np
 
 from .. import _native
 from .._base.arrays import keeps_finite, refuse_mask
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, kind_of, shown
+from .._base.errors import (
+    ArgumentTypeError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    KomputeError,
+    kind_of,
+    shown,
+)
 from .._memory.dlpack import CPU_MEMORY, capsule_of, dtype_of
 from .._shaders.layout import tail_of
 from .._shaders.push import pack_struct
@@ -138,6 +145,8 @@ def _array_of(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, An
     refuse_mask(value, what)
     try:
         array = np.array(value, subok=True)
+    except FailedPreconditionError:  # of a part of a Tensor
+        raise
     except (TypeError, ValueError, RuntimeError, BufferError) as error:  # RuntimeError: torch's
         raise ArgumentTypeError(f"{what} is not an array of numbers: {error}") from None
     refuse_mask(array, what)  # of its own __array__

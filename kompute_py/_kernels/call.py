@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of
+from .._device.transfers import on_host
 from .._launches.code import Launch
 from .._launches.outputs import Output
 from .._memory.image import SampledImage
@@ -174,6 +175,11 @@ class Call:
         if type(value) is not np.ndarray and is_number_for_array(parameter, value):
             refuse_number(parameter, value, what, self._beside(place))
         array = array_for(parameter, value, what)
+        guard = self.version.manager._guard
+        if guard is not None and (
+            value is self.values[place] or place in self.results
+        ):  # not a hidden counter
+            on_host(guard, what, array.nbytes)
         memory = lending.tensor(place, array)
         self._check(parameter, memory, array)
         self.arrays[place] = array

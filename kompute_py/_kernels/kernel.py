@@ -330,7 +330,8 @@ class Kernel(Generic[Results]):
             report_built(self.name, built, perf_counter() - began)
         if self._watch is not None:
             self._watch()
-        if not self._lending.beyond:
+        # A call with arrays that the guard warned of is not prepared, so that it warns of the next one.
+        if not self._lending.beyond and not (call.arrays and self._manager._guard is not None):
             teach(self._table, call, operation)
         for stand_in, lent in call.stand_ins:
             stand_in.give_back(lent, call.arrays)

@@ -143,6 +143,9 @@ class Manager(Device):
     - `capture`: the file for a program that repeats what the Manager submits, "" for none; `capture_limit`
       (default 1 GiB): the most data in it (see the guide on programs).
     - `profile`: the file for a trace of all that the Manager runs, "" for none (see `profile`).
+    - `transfers`: "raise" forbids copies between the host and the device that no call names, such as
+      ``np.asarray(t)`` and kernels with arrays, "warn" reports them, "allow" (default) says nothing (see
+      docs/concepts/host_and_device.md).
     - `visible_devices` hides and orders devices (see `kp.list_devices`).
     - `shader_cache_dir` ("" for none) and `shader_cache_size` (default 128 MiB, 0 for none): the cache of
       compiled shaders; `compile` ("auto", or "never": sources must be in the cache, else NotFoundError names

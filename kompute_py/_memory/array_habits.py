@@ -207,8 +207,7 @@ class ArrayHabits:
 
         A 0-dimensional object gives one number. Raises the errors of `read`.
         """
-        memory: Any = self
-        return memory.read().tolist()
+        return self._read_for("tolist()", "t.read().tolist()").tolist()
 
     def astype(self, dtype: DTypeLike) -> np.ndarray[Any, Any]:
         """The device's contents, after pending work, as a new NumPy array of `dtype` and this shape.
@@ -222,7 +221,7 @@ class ArrayHabits:
             wanted = np.dtype(dtype)
         except Exception as error:
             raise ArgumentTypeError(f"dtype is {shown(dtype)}, which is not a dtype: {error}") from None
-        array = memory.read()
+        array = self._read_for("astype()", "t.read().astype(dtype), or kp.ops.astype(t, dtype) on the device")
         try:
             return np.asarray(array.astype(wanted, copy=False))
         except (TypeError, ValueError) as error:
@@ -237,7 +236,7 @@ class ArrayHabits:
         if memory.size() != 1:
             memory._require_init("be read")
             raise InvalidArgumentError(f"{memory._describe()} {self._several('item()', '{}.item()')}")
-        return memory.read().item()
+        return self._read_for("item()", "t.read().item()").item()
 
     def __int__(self) -> int:
         """``int(t)``: the only element, read from the device as by `item`.
@@ -271,7 +270,39 @@ class ArrayHabits:
             raise ArgumentTypeError(
                 f"{memory._describe()} is one record, not a number: t.item() returns its fields"
             )
-        return self.item()
+        return self._read_for(f"{kind}()", "t.read().item()").item()
+
+    def _read_for(self, call: str, instead: str) -> np.ndarray[Any, Any]:
+        """The device's contents for a call that does not say that it reads them: see `transfers`."""
+        memory: Any = self
+        base: Any = getattr(self, "_base", self)
+        guard = base._manager._guard
+        if guard is not None and not base._is_single():
+            memory._require_init("be read")
+            guard(
+                f"{memory._describe()}: {call} copies {memory.nbytes} bytes from the device to the host",
+                f"write {instead}",
+            )
+        found: np.ndarray[Any, Any] = memory.read()
+        return found
+
+    def _before_assigned(self, value: Any, on_device: bool) -> None:
+        """The guard's word on ``t[key] = value``, unless `value` is a number. `on_device`: tensors are
+        assigned there, and not through the host.
+        """
+        memory: Any = self
+        guard = getattr(self, "_base", memory)._manager._guard
+        if guard is None:
+            return
+        is_memory = isinstance(value, ArrayHabits)
+        if not (on_device if is_memory else np.ndim(value) == 0):
+            given: Any = value
+            nbytes = given.nbytes if is_memory else np.size(value) * memory.dtype.itemsize
+            guard(
+                f"{memory._describe()}: an assignment copies {nbytes} bytes "
+                f"{'through the host' if is_memory else 'from the host to the device'}",
+                f"write t[key].{'copy_from(other)' if is_memory else 'write(values)'}",
+            )
 
     def _several(self, user: str, one: str) -> str:
         """Text that names an alternative to `user`, which needs one element; `one` is code for it, with {}
@@ -299,7 +330,7 @@ class ArrayHabits:
         memory: Any = self
         count: int = memory.size()
         if count == 1 and memory.dtype.type is not np.void:
-            return bool(memory.read().reshape(-1)[0])
+            return bool(self._read_for("bool()", "t.read().item(), or t is not None").reshape(-1)[0])
         if memory.is_init():
             warn(
                 f"The truth of {memory._describe()} only says that it has {count or 'no'} elements. "

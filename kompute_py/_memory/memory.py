@@ -416,7 +416,7 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
                 f"{self._describe()} has its contents on the device: an array of them is always a copy; "
                 "use read()"
             )
-        made = self.read()
+        made = self._read_for("an array of it", "t.read()")
         return made if dtype is None else made.astype(wanted, copy=False)
 
     def _is_single(self) -> bool:

@@ -217,7 +217,7 @@ class StridedView(ArrayHabits):
             base._native.wait()
             base._report()
             return self.numpy().astype(wanted, copy=False)
-        return self.read().astype(wanted, copy=False)
+        return self._read_for("an array of it", "t.read()").astype(wanted, copy=False)
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """The part of the tensor's host copy, as a strided view. Does not wait or transfer.
@@ -242,7 +242,9 @@ class StridedView(ArrayHabits):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Writes `value` to the part at `key`, as ``Tensor`` does."""
-        if is_advanced(key):
+        advanced = is_advanced(key)
+        self._before_assigned(value, advanced)
+        if advanced:
             self._require_init("be written")
             indexing().place(self, key, value)
         else:

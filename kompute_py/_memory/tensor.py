@@ -148,7 +148,9 @@ class Tensor(Memory[Scalar], _native.BufferExporter):
         Raises the errors of ``t[key]``; InvalidArgumentError if `value` does not broadcast to the part or has
         numbers out of range; ArgumentTypeError for a dtype that does not convert without loss.
         """
-        if is_advanced(key):
+        advanced = is_advanced(key)
+        self._before_assigned(value, advanced)
+        if advanced:
             self._require_init("be written")
             indexing().place(self, key, value)
         else:

@@ -23,6 +23,7 @@ from .._base.errors import (
 )
 from .._base.texels import ImageSize, parse_format
 from .._base.types import MemoryTypes
+from .._device.transfers import on_host
 from .._files.tensors import load_tensors
 from .._kernels.kernel import Kernel
 from .._memory.donation import chosen, donating, require_apart, with_taken
@@ -510,12 +511,15 @@ class RecordedForm:
                     self._fitting(what, value, each)
                 else:
                     check_out(each, c.dtype_of(value.dtype), value.shape, lambda what=what: what)  # type: ignore[misc]
+        guard = self.loaded.manager._guard
         for value, each in zip((*self.inputs, *self.outputs), (*checked, *outs), strict=True):
             if alone and not isinstance(each, Memory):
                 raise ArgumentTypeError(
                     f"{self.name}.{alone} works on Tensors and Images, and {value.name} is {kind_of(each)}: "
                     "make one, mgr.tensor_t(array)"
                 )
+            if guard is not None and not isinstance(each, Memory):
+                on_host(guard, f"{self.name}: {value.name}", each.nbytes)
         return checked, outs
 
     def _like(self, value: c.Value) -> Any:

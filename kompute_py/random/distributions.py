@@ -11,6 +11,7 @@ import numpy as np
 from .._base.arrays import as_index, as_shape, refuse_mask, to_array, to_dtype
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._builders.elementwise import elementwise
+from .._device.transfers import on_host
 from .._functions.called import called_methods
 from .._functions.op_custom import OpCustom
 from .._memory.strided import StridedView
@@ -229,6 +230,8 @@ class Distributions:
         if records:
             return operations[0] if len(operations) == 1 else OpCustom._joined(name, operations, (out,))
         if isinstance(out, np.ndarray):
+            if owner._guard is not None:
+                on_host(owner._guard, f"{name}: out", out.nbytes)
             np.copyto(out, numbers.read())
             return out
         single = out is None and size is None and not wanted and not any(map(on_device, (*checked, *placed)))
@@ -557,7 +560,7 @@ def _tries(n: Any) -> int:
 def _conditional(pvals: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
     """The probability of each outcome among those that follow it."""
     if on_device(pvals):
-        pvals = pvals.read()
+        pvals = np.asarray(pvals)
     found = _rows(Given("pvals", pvals, _CHANCE))
     if found.size > _MOST_COLUMNS:
         raise InvalidArgumentError(f"pvals has {found.size} numbers; {_MOST_COLUMNS} at most")

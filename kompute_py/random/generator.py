@@ -20,6 +20,7 @@ from .._base.errors import (
     shown,
 )
 from .._device.device import require_manager
+from .._device.transfers import on_host
 from .._functions.called import called, called_methods
 from .._functions.op_custom import OpCustom
 from .._manager.default import manager as default_manager
@@ -510,7 +511,10 @@ class Generator(Distributions):
         if isinstance(numbers, (Tensor, StridedView)):
             _DRAWS[kind](numbers, *words, *parameters)
         else:
-            drawn = self._device().empty(numbers.shape, numbers.dtype)
+            manager = self._device()
+            if manager._guard is not None:
+                on_host(manager._guard, "out", numbers.nbytes)
+            drawn = manager.empty(numbers.shape, numbers.dtype)
             _DRAWS[kind](drawn, *words, *parameters)
             np.copyto(numbers, drawn.read())
 
@@ -711,7 +715,7 @@ def _parts_at(x: Any, rows: Tensor, axis: int) -> Any:
     """The parts of `x` along `axis` with these numbers, where `x` is."""
     if isinstance(x, np.ndarray):
         try:
-            return np.take(x, rows.read(), axis)
+            return np.take(x, np.asarray(rows), axis)
         except MemoryError as error:
             raise OutOfMemoryError(f"The parts of x in random order are too large: {error}") from None
     return take(x, rows, axis, "clip")

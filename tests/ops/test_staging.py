@@ -20,8 +20,10 @@ _OWN_ORDER = ("partition", "argpartition")
 
 @pytest.fixture(scope="module")
 def apart():
-    """A Manager of memory that the host does not address, apart from staging memory."""
-    with kp.Manager(force_staging=True) as mgr, mgr:  # it is the current one, too
+    """A Manager of memory that the host does not address, apart from staging memory, and which refuses copies
+    that no call names.
+    """
+    with kp.Manager(force_staging=True, transfers="raise") as mgr, mgr:  # it is the current one, too
         yield mgr
 
 
@@ -74,9 +76,10 @@ def test_memory_apart_and_parts(name, apart, plain):
     call, function = CALLS[name], getattr(kp.ops, name)
     for count in _COUNTS[:1] if "fft" in name else _COUNTS:  # transforms have kernels for each length
         args, named = call.make(np.random.default_rng(7), count)
-        got = arrays_of(function(*(mapped(each, apart.tensor_t) for each in args), **named))
+        there = {key: mapped(each, apart.tensor_t) for key, each in named.items()}
+        got = arrays_of(function(*(mapped(each, apart.tensor_t) for each in args), **there))
         parts = [mapped(each, lambda array: part(apart, array)) for each in args]
-        of_parts = arrays_of(function(*parts, **named))
+        of_parts = arrays_of(function(*parts, **there))
         with np.errstate(all="ignore"):
             theirs = call.numpy and call.numpy(*args, **(named if call.same_names else {}))
         if theirs is None or name in _OWN_ORDER:  # or there is no such function, or it changes its argument

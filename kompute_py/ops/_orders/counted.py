@@ -20,7 +20,7 @@ from ..._functions.called import called
 from ..._manager.default import manager as default_manager
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
-from .._places.given import countable, given, host, shape_of
+from .._places.given import beside, countable, given, host, known, shape_of
 from .._places.moving import take
 from .._values.scans import cumsum
 from .searching import bin_counts, int_counts, nonzero_places, run_starts, selected
@@ -38,7 +38,7 @@ _lowest, _highest, _total = (reduction("x", each) for each in ("min", "max", "su
 
 def _first(x: Array, count: Array) -> Array:
     """The first elements of `x`, in memory of their own."""
-    n = int(host(count))
+    n = int(known(count))
     return formula("x")(x[:n]) if isinstance(x, Tensor) else x[:n].copy()
 
 
@@ -203,7 +203,7 @@ def unique(
         found.append(sort_by_key(order, one)[1].reshape(shape))
     if return_counts:
         places = flatnonzero(starts)
-        found_at = host(places)
+        found_at = known(places)
         counts = np.diff(found_at, append=found_at.dtype.type(int(np.prod(shape))))
         found.append(places.manager.tensor_t(counts) if isinstance(places, Tensor) else counts)
     return found[0] if len(found) == 1 else tuple(found)
@@ -236,7 +236,7 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
         raise InvalidArgumentError(f"bincount: x has the shape {tuple(x.shape)}; give one axis")
     length = minlength
     if np.dtype(x.dtype).kind in "biu" and x.shape[0]:
-        least, most = (int(host(each(x))) for each in (_lowest, _highest))
+        least, most = (int(known(each(x))) for each in (_lowest, _highest))
         if least < 0:
             raise InvalidArgumentError(f"bincount: x has {least}; it counts ints from 0 on")
         length = max(length, most + 1)
@@ -295,7 +295,7 @@ def histogram(
             raise InvalidArgumentError("histogram: NumPy has no rules for bins of weights; give their number")
         sample = host(x)
     elif np.ndim(bins) == 0 and range is None and int(np.prod(x.shape)):
-        sample = np.array([host(each(x)) for each in (_lowest, _highest)], dtype)
+        sample = np.array([known(each(x)) for each in (_lowest, _highest)], dtype)
     try:
         edges = np.histogram_bin_edges(sample, bins, range)
     except (TypeError, ValueError) as error:
@@ -304,12 +304,15 @@ def histogram(
         raise ArgumentTypeError(f"histogram: the edges are of {edges.dtype}; give numbers")
     if dtype.kind in "iu" and dtype.itemsize < 4:  # edges may be beyond its numbers
         x, dtype = formula("x", "int32")(x), np.dtype(np.int32)
-    counts = bin_counts(x, _rounded(edges, dtype), None if weights is None else given(weights))
+    rounded = _rounded(edges, dtype)
+    counts = bin_counts(
+        x, rounded if np.ndim(bins) else beside(x, rounded), None if weights is None else given(weights)
+    )
     if density:
         manager = counts.manager if isinstance(counts, Tensor) else default_manager()
         wide = "shaderFloat64" in manager.enabled_features
         widths = np.diff(edges).astype(np.float64 if wide else np.float32)
-        counts = formula("n / w / s")(counts, widths, _total(counts))
+        counts = formula("n / w / s")(counts, beside(counts, widths), _total(counts))
     return counts, edges
 
 

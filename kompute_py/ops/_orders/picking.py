@@ -20,7 +20,7 @@ from ..._memory.image import Image
 from ..._memory.regions import as_mask_or_indices
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
-from .._places.given import host
+from .._places.given import host, known
 from .._places.indexing import put
 from .._places.moving import ascontiguousarray, broadcast_to, take
 from .._places.raising import _least, _most
@@ -159,7 +159,7 @@ def _places(t: Any, key: Any, lengths: tuple[int, ...]) -> Any:
     array = None if isinstance(key, _MEMORY) else key
     once = array if array is None else array[tuple(slice(None if step else 1) for step in array.strides)]
     ends = [each(key) for each in (_least, _most)] if once is None else [once.min(), once.max()]
-    for end in (int(host(each)) for each in ends):
+    for end in (int(known(each)) for each in ends):
         if not -n <= end < n:
             raise OutOfRangeError(
                 f"{t._describe()}: the index {end} is out of bounds for an axis of {n} elements"
@@ -236,7 +236,7 @@ def place(t: Any, key: Any, value: Any) -> None:
             values = broadcast_to(values, read.result)
     else:
         values = spread(value, t.dtype, read.result, t._describe)
-        values = np.ascontiguousarray(values if any(values.strides) else values.reshape(-1)[:1])
+        values = np.ascontiguousarray(values) if any(values.strides) else values.reshape(-1)[:1].reshape(())
     if math.prod(read.result):
         put(read.view, _everywhere(read), values, "clip", out=read.view)
         written = read.view.base if isinstance(read.view, StridedView) else read.view

@@ -23,7 +23,7 @@ from ..._manager.default import manager as default_manager
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
 from .._places.composed import Composed, Run, dense, records
-from .._places.given import countable, host, shape_of
+from .._places.given import countable, host, known, shape_of
 from .._places.indexing import take_along_axis
 from .._places.moving import take, transpose
 from .._values.elements import divide
@@ -155,8 +155,8 @@ def _found(
     makes = ordered.manager.tensor_t if isinstance(ordered, Tensor) else np.asarray
     numbers = run(numbers_of, ordered, axis=1) if own else None
     if own:
-        known = np.arange(n + 1) if records(run) else host(numbers)
-        places = _places(known, fractions.reshape(-1), method)
+        counts = np.arange(n + 1) if records(run) else known(numbers)
+        places = _places(counts, fractions.reshape(-1), method)
     after = None
     if not own and at + 1 < n and (has_nan(dtype) or not method.takes):
         after = run(least_of, ordered[:, at + 1 :], 1, keepdims=True)

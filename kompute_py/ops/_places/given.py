@@ -45,5 +45,15 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 
 def host(x: Any) -> Any:
-    """The contents, for the host."""
-    return x.read() if isinstance(x, (Tensor, StridedView, Image)) else to_array(x, "The argument")
+    """The contents of an argument, for the host: an implicit copy if it is on the device."""
+    return np.asarray(x) if isinstance(x, (Tensor, StridedView, Image)) else to_array(x, "The argument")
+
+
+def beside(x: Any, array: np.ndarray[Any, Any]) -> Any:
+    """An array that a function has computed, where `x` is: on its device, or on the host."""
+    return x.manager.tensor_t(array) if isinstance(x, (Tensor, StridedView)) else array
+
+
+def known(x: Any) -> Any:
+    """What a function has computed to know what to do next: the host reads it in any case."""
+    return x.read() if isinstance(x, (Tensor, StridedView, Image)) else x

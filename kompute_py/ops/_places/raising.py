@@ -13,7 +13,7 @@ from ..._functions.custom_op import CustomOp, Operation
 from ..._memory.image import Image
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
-from .given import host
+from .given import known
 
 _least = reduction("x", "min")
 _most = reduction("x", "max")
@@ -49,7 +49,7 @@ class RaisingOperation(Operation):
             return
         n = int(np.prod(shape)) if axis is None else shape[axis]
         if isinstance(indices, (Tensor, StridedView, Image)):
-            ends = [int(host(each(indices))) for each in (_least, _most)]
+            ends = [int(known(each(indices))) for each in (_least, _most)]
         else:
             # If broadcasting made an axis, its elements are one in memory, and one is enough.
             once = indices[tuple(slice(None if step else 1) for step in indices.strides)]

@@ -17,7 +17,7 @@ from ..._custom.arguments import dtype_named
 from ..._formulas.dtypes import PART_OF
 from ..._functions.custom_op import Operation
 from .._places.composed import Composed, Run, records
-from .._places.given import given, host
+from .._places.given import given, known
 from .reductions import (
     _AXES,
     _MANY,
@@ -193,7 +193,7 @@ _nanargmax = _place("nanargmax", ">", nanmax)
 
 
 def _placed(run: Run, operation: Operation, a: Array, axis: Any, keepdims: bool) -> Array:
-    if has_nan(np.dtype(given(a).dtype)) and not records(run) and np.any(host(run(_all_nan, a, axis=axis))):
+    if has_nan(np.dtype(given(a).dtype)) and not records(run) and np.any(known(run(_all_nan, a, axis=axis))):
         raise InvalidArgumentError(
             f"{operation.__name__}: all elements are NaN{'' if axis is None else ' along an axis'}"
         )

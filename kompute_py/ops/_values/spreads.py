@@ -14,7 +14,7 @@ from ..._base.arrays import as_index, to_flag
 from ..._base.errors import InvalidArgumentError
 from ..._memory.tensor import Tensor
 from .._places.composed import Composed, Run, dense, records
-from .._places.given import given, host, shape_of
+from .._places.given import given, known, shape_of
 from .._places.joining import concatenate
 from .._places.moving import broadcast_to
 from .elements import divide, multiply, not_equal, subtract
@@ -86,7 +86,7 @@ def average(
         scale = run(sum_of, weights, axis=axis, dtype=products.dtype, keepdims=keepdims)
     else:
         scale = run(sum_of, weights, dtype=products.dtype)
-    if not records(run) and not np.all(host(scale)):
+    if not records(run) and not np.all(known(scale)):
         raise InvalidArgumentError("average: the weights add up to zero, so there is no mean")
     found = run(divide, run(sum_of, products, axis=axis, keepdims=keepdims), scale)
     return (found, run(broadcast_to, scale, found.shape)) if returned else found
