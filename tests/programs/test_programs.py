@@ -482,7 +482,6 @@ def test_programs_pickle_by_content(mgr, pipeline):
     np.testing.assert_array_equal(copy.on(mgr).run(X), EXPECTED)
 
 
-@pytest.mark.capability("P50", "one program on several devices", "kp.load_program", "guides/programs")
 def test_several_managers_have_memory_of_their_own(mgr, pipeline, tmp_path):
     program = again(pipeline, tmp_path)
     with kp.Manager() as other:

@@ -44,6 +44,7 @@ def program_of(mgr) -> kp.Program:
         )
 
 
+@pytest.mark.capability("P50", "one call of a program on several devices", "Program.on", "guides/programs")
 def test_row_P50_one_call_on_several_managers(mgr, managers):
     check(program_of(mgr), managers)
 

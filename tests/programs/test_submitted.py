@@ -30,6 +30,12 @@ def test_submitted_calls_are_ordered(mgr, pipeline):
         program.run.submit(X, out=outs[0])
 
 
+@pytest.mark.capability(
+    "",
+    "results of submitted calls, which wait when they are looked at",
+    "Fence.results",
+    "guides/asynchronous",
+)
 def test_submitted_calls_make_their_results(mgr, tmp_path):
     """Several in flight: each has its own numbers, and finds the state that the one before it left."""
     x, y, total = mgr.zeros(8), mgr.zeros(8), mgr.zeros(8)
