@@ -114,6 +114,7 @@ if TYPE_CHECKING:
     from ._live.film import write_video
     from ._live.show import show
     from ._manager.dlpack_in import from_dlpack
+    from ._memory.making import MemoryPlace
     from ._memory.mapping import Mapping
     from ._memory.memory_handle import MemoryHandle
     from ._memory.scratch import Scratch
@@ -204,6 +205,7 @@ __all__ = [
     "MemoryHandle",
     "MemoryHeap",
     "MemoryLabel",
+    "MemoryPlace",
     "MemoryTypes",
     "NotFoundError",
     "OpAlgoBase",
@@ -318,6 +320,7 @@ _LATER = {
     "_live.show": ("show",),
     "_manager.dlpack_in": ("from_dlpack",),
     "_memory.mapping": ("Mapping",),
+    "_memory.making": ("MemoryPlace",),
     "_memory.memory_handle": ("MemoryHandle",),
     "_sync.sharing": ("SemaphoreHandle",),
     "_device.handles": ("VkHandles",),

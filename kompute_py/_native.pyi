@@ -267,6 +267,15 @@ class Context(_Object):
         """Returns empty blocks and the staging ring to the driver. Returns the number of bytes."""
 
     def memory_reset_peak(self) -> None: ...
+    def memory_place(self, memory_type: int, required: int) -> tuple[list[int], int]:
+        """Vulkan's numbers of the memory types that such a tensor can have, best first, and the largest size.
+
+        Raises UnimplementedError if no memory has the VkMemoryPropertyFlags of `required`.
+        """
+
+    def shares_memory(self) -> bool:
+        """True if it exports memory as file descriptors."""
+
     def memory_check(self) -> list[str]:
         """Sentences about broken guard bytes; each break is reported once."""
 
@@ -277,12 +286,14 @@ class Context(_Object):
         memory_type: int,
         fill: bytes | None = None,
         required: int = 0,
+        priority: float = 0.5,
     ) -> Buffer:
         """A buffer with the bytes of `data`, a C-contiguous array, in its host copy (for `storage`: on the
         device).
 
         Without `data`, the bytes of `fill` are repeated through the device's memory, and through the host
         copy once it is needed. `required` are VkMemoryPropertyFlags that its memory must have.
+        `priority` is Vulkan's.
         """
 
     def import_array(
@@ -415,6 +426,10 @@ class _Memory(_Object):
     def vk_memory_offset(self) -> int: ...
     @property
     def vk_memory_type(self) -> int: ...
+    @property
+    def priority(self) -> float | None:
+        """None if the device heeds no priorities."""
+
     @property
     def taker(self) -> str:
         """The operation that took it; "" if none did."""
@@ -581,7 +596,14 @@ class Semaphore(_Object):
     """A timeline semaphore of the user."""
 
     name: str
-    def __init__(self, context: Context, initial: int) -> None: ...
+    def __init__(self, context: Context, initial: int, shared: bool = False) -> None: ...
+    @staticmethod
+    def imported(context: Context, fd: int) -> Semaphore:
+        """The semaphore of a descriptor, which Vulkan owns then."""
+
+    def descriptor(self) -> int:
+        """A new descriptor of a shared one."""
+
     @property
     def vk_semaphore(self) -> int: ...
     def query(self) -> int: ...

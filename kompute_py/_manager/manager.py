@@ -44,7 +44,7 @@ from .._device.device import Device, require_manager
 from .._device.handles import VkHandles
 from .._device.options import to_prefix
 from .._memory.image import Image, SampledImage
-from .._memory.making import form_of, new_tensor
+from .._memory.making import form_of, memory_place, new_tensor
 from .._memory.memory import DEVICE, Memory, Scalar, to_memory_type
 from .._memory.sampler import Sampler
 from .._memory.tensor import Tensor, buffer_tensor
@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from .._debugging.values import OperationValues, RunLooker
     from .._device.annotations import DeviceLike, ManagerOptions
     from .._kernels.kernel import Kernel
+    from .._memory.making import MemoryPlace
     from .._memory.memory import ScalarType
     from .._memory.memory_handle import MemoryHandle
     from .._memory.scratch import Scratch
@@ -389,6 +390,7 @@ class Manager(Device):
         memory_type: MemoryTypeLike | None = None,
         *,
         memory_flags: MemoryFlags = (),
+        priority: float | None = None,
     ) -> Tensor[np.float32]: ...
     @overload
     def empty(
@@ -398,6 +400,7 @@ class Manager(Device):
         memory_type: MemoryTypeLike | None = None,
         *,
         memory_flags: MemoryFlags = (),
+        priority: float | None = None,
     ) -> Tensor[Scalar]: ...
     @overload
     def empty(
@@ -407,6 +410,7 @@ class Manager(Device):
         memory_type: MemoryTypeLike | None = None,
         *,
         memory_flags: MemoryFlags = (),
+        priority: float | None = None,
     ) -> Tensor: ...
     def empty(
         self,
@@ -415,6 +419,7 @@ class Manager(Device):
         memory_type: MemoryTypeLike | None = None,
         *,
         memory_flags: MemoryFlags = (),
+        priority: float | None = None,
     ) -> Tensor:
         """A Tensor of `shape` and `dtype` (None: float32) with undefined contents.
 
@@ -424,18 +429,22 @@ class Manager(Device):
 
         `memory_flags` are Vulkan's properties that its memory must have beyond its memory type: some of
         "device_local", "host_visible", "host_coherent" and "host_cached". `memory_flags` of the tensor tells
-        what it got.
+        what it got; ``mgr.memory.query`` says it before.
 
-        Raises InvalidArgumentError for a negative axis, an unknown memory type or an unknown flag,
-        ArgumentTypeError for an unsupported dtype, UnimplementedError if no memory of the device has the
-        flags, OutOfMemoryError if the device has too little memory, FailedPreconditionError if the Manager
-        is destroyed.
+        `priority`, from 0 to 1, says which tensors shall stay in device memory when there is too little for
+        all programs; Vulkan's default is 0.5. A tensor with another one has a Vulkan allocation of its own.
+        A device without VK_EXT_memory_priority ignores it: `priority` of the tensor is None then.
+
+        Raises InvalidArgumentError for a negative axis, an unknown memory type, an unknown flag or a priority
+        outside of 0 to 1, ArgumentTypeError for an unsupported dtype, UnimplementedError if no memory of the
+        device has the flags, OutOfMemoryError if the device has too little memory, FailedPreconditionError if
+        the Manager is destroyed.
 
         >>> mgr.empty(100, memory_type="host", memory_flags="host_visible").memory_flags
         (...'host_visible'...)
         """
         made, element = form_of(shape, dtype)
-        return new_tensor(self, made, element, memory_type, None, memory_flags)
+        return new_tensor(self, made, element, memory_type, None, memory_flags, priority)
 
     @overload
     def zeros(
@@ -445,6 +454,7 @@ class Manager(Device):
         memory_type: MemoryTypeLike | None = None,
         *,
         memory_flags: MemoryFlags = (),
+        priority: float | None = None,
     ) -> Tensor[np.float32]: ...
     @overload
     def zeros(
@@ -454,6 +464,7 @@ class Manager(Device):
         memory_type: MemoryTypeLike | None = None,
         *,
         memory_flags: MemoryFlags = (),
+        priority: float | None = None,
     ) -> Tensor[Scalar]: ...
     @overload
     def zeros(
@@ -463,6 +474,7 @@ class Manager(Device):
         memory_type: MemoryTypeLike | None = None,
         *,
         memory_flags: MemoryFlags = (),
+        priority: float | None = None,
     ) -> Tensor: ...
     def zeros(
         self,
@@ -471,6 +483,7 @@ class Manager(Device):
         memory_type: MemoryTypeLike | None = None,
         *,
         memory_flags: MemoryFlags = (),
+        priority: float | None = None,
     ) -> Tensor:
         """A Tensor of `shape` and `dtype` with zeros, on the device and in its host copy.
 
@@ -484,7 +497,7 @@ class Manager(Device):
         [[0, 0, 0], [0, 0, 0]]
         """
         made, element = form_of(shape, dtype)
-        return new_tensor(self, made, element, memory_type, b"\0", memory_flags)
+        return new_tensor(self, made, element, memory_type, b"\0", memory_flags, priority)
 
     def full(
         self,
@@ -494,6 +507,7 @@ class Manager(Device):
         memory_type: MemoryTypeLike | None = None,
         *,
         memory_flags: MemoryFlags = (),
+        priority: float | None = None,
     ) -> Tensor:
         """A Tensor of `shape` with `fill_value` in each element, on the device and in its host copy.
         Otherwise as `empty`.
@@ -515,7 +529,21 @@ class Manager(Device):
             fill = fill_bytes(fill_value, element, made)
         except ArgumentTypeError as error:
             raise misplaced.of_fill(fill_value, error) from None
-        return new_tensor(self, made, element, memory_type, fill, memory_flags)
+        return new_tensor(self, made, element, memory_type, fill, memory_flags, priority)
+
+    def memory_place(
+        self, memory_type: MemoryTypeLike | None = None, *, memory_flags: MemoryFlags = ()
+    ) -> MemoryPlace:
+        """The memory that a tensor of this type, with these `memory_flags`, would get: see `kp.MemoryPlace`.
+        Allocates nothing.
+
+        Raises InvalidArgumentError for an unknown memory type or flag, UnimplementedError if no memory has
+        the flags, FailedPreconditionError if the Manager is destroyed.
+
+        >>> mgr.memory_place("storage").memory_flags == mgr.empty(1, memory_type="storage").memory_flags
+        True
+        """
+        return memory_place(self, memory_type, memory_flags)
 
     def from_host(
         self,
@@ -844,12 +872,16 @@ class Manager(Device):
         """
         return Semaphore(self, initial, shared=shared)
 
-    def import_semaphore(self, handle: SemaphoreHandle) -> Semaphore:
+    def import_semaphore(self, handle: SemaphoreHandle | int) -> Semaphore:
         """A Semaphore that counts with the one of a `kp.SemaphoreHandle`, of another Manager or process. The
         handle is used up.
 
+        `handle` may also be a file descriptor of a timeline semaphore (Vulkan's OPAQUE_FD): that of
+        `Semaphore.export_fd`, or of another user of the same device. It stays the caller's.
+
         Raises FailedPreconditionError if the handle was used or closed, or the Manager is destroyed,
-        ArgumentTypeError for anything but a handle.
+        InvalidArgumentError for another descriptor, UnimplementedError if the device imports none,
+        ArgumentTypeError for anything else.
         """
         return imported_semaphore(self, handle)
 

@@ -495,6 +495,18 @@ class Tensor(Memory[Scalar], _native.BufferExporter):
         return address
 
     @property
+    def priority(self) -> float | None:
+        """Vulkan's priority of the device's memory of it, from 0 to 1; None if the device heeds none.
+
+        Raises FailedPreconditionError if it is destroyed.
+
+        >>> mgr.empty(4, priority=0.9).priority in (0.9, None)  # None on a device without priorities
+        True
+        """
+        given = self._alive().priority
+        return None if given is None else round(given, 6)  # of float32
+
+    @property
     def vk_buffer(self) -> int:
         """The VkBuffer of the device's memory, as an integer.
 

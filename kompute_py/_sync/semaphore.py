@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .. import _native
@@ -83,8 +84,10 @@ class Semaphore:
         require_manager(manager)
         self._manager = manager
         self._shared: Shared | None = None
-        self._native = _native.Semaphore(manager._native, to_value(initial, "initial"))
-        if to_flag(shared, "shared"):
+        self._native = _native.Semaphore(
+            manager._native, to_value(initial, "initial"), to_flag(shared, "shared")
+        )
+        if shared:
             self._connect()
 
     def _connect(self, handle: SemaphoreHandle | None = None) -> None:
@@ -102,9 +105,28 @@ class Semaphore:
         Raises FailedPreconditionError if the semaphore was not made with ``shared=True`` or imported, or is
         destroyed, AbortedError after `fail`.
         """
+        return self._require_shared().share()
+
+    def export_fd(self) -> int:
+        """A new file descriptor of the timeline semaphore (Vulkan's OPAQUE_FD), for CUDA, HIP and other
+        users of the same device: `cudaImportExternalSemaphore` takes it, and so does
+        `Manager.import_semaphore`. The caller closes it, or gives it away.
+
+        The host holds work that waits for values of others until they are reached, so no queue of this
+        Manager waits for another program. But nothing tells when that program ends: set a timeout, or use
+        `share` between programs of kompute_py.
+
+        Raises UnimplementedError if the device has no such descriptors (VK_KHR_external_semaphore_fd),
+        FailedPreconditionError if the semaphore was not made with ``shared=True`` or imported, or is
+        destroyed.
+        """
+        self._require_shared()
+        return self._native.descriptor()
+
+    def _require_shared(self) -> Shared:
         if self._shared is None:
             raise FailedPreconditionError(f"{self!r} is not shared: make it with mgr.semaphore(shared=True)")
-        return self._shared.share()
+        return self._shared
 
     def query(self) -> int:
         """The current value. Does not wait.
@@ -214,15 +236,27 @@ class Semaphore:
 
 def imported_semaphore(manager: Device, handle: Any) -> Semaphore:
     """The semaphore of a handle. See `Manager.import_semaphore`."""
-    from .sharing import SemaphoreHandle
+    from .sharing import SemaphoreHandle, duplicate
 
-    if not isinstance(handle, SemaphoreHandle):
+    if isinstance(handle, SemaphoreHandle):
+        handle.fileno()
+        semaphore = Semaphore(manager, handle._value)
+        semaphore._connect(handle)
+        return semaphore
+    if not hasattr(handle, "__index__"):
         raise ArgumentTypeError(
-            f"import_semaphore takes a kp.SemaphoreHandle, of semaphore.share(), not {kind_of(handle)}"
+            "import_semaphore takes a kp.SemaphoreHandle, of semaphore.share(), or a file descriptor, of "
+            f"semaphore.export_fd(), not {kind_of(handle)}"
         )
-    handle.fileno()
-    semaphore = Semaphore(manager, handle._value)
-    semaphore._connect(handle)
+    fd = duplicate(as_index(handle, "handle"))
+    try:
+        native = _native.Semaphore.imported(manager._native, fd)
+    except BaseException:
+        os.close(fd)
+        raise
+    semaphore = Semaphore(manager)
+    semaphore._native = native
+    semaphore._connect()
     return semaphore
 
 

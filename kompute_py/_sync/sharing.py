@@ -194,12 +194,16 @@ def _require() -> None:
 
 def await_descriptor(native: _native.Semaphore, fd: int) -> None:
     """Signals 1 when a duplicate of the descriptor is readable."""
+    _reader.add(_Awaited(duplicate(fd), native), keeps=True)
+
+
+def duplicate(fd: int) -> int:
+    """A descriptor of our own for the same. Raises InvalidArgumentError if `fd` is not open."""
     _require()
     try:
-        own = os.dup(fd)
+        return os.dup(fd)
     except (OSError, OverflowError):
         raise InvalidArgumentError(f"{fd} is not an open file descriptor") from None
-    _reader.add(_Awaited(own, native), keeps=True)
 
 
 def descriptor_when(done: concurrent.futures.Future[Any]) -> int:

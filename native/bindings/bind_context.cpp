@@ -380,7 +380,17 @@ void bind_context(py::module_& m) {
             "memory_check", [](const Context& c) { return c.device().memory().check_guards(); },
             py::call_guard<Unlocked>())
         .def("buffer", &make_buffer, py::arg("data"), py::arg("nbytes"), py::arg("memory_type"),
-             py::arg("fill") = py::none(), py::arg("required") = 0)
+             py::arg("fill") = py::none(), py::arg("required") = 0, py::arg("priority") = default_priority)
+        .def(
+            "memory_place",
+            [](const Context& c, int type, uint32_t required) {
+                c.device().require_open("query memory");
+                const PhysicalDevice& physical = c.device().physical();
+                return std::pair(memory_types_for(c.device(), static_cast<MemoryType>(type), required),
+                                 std::min(physical.max_allocation, physical.max_buffer_size));
+            },
+            py::arg("memory_type"), py::arg("required"))
+        .def("shares_memory", [](const Context& c) { return shares_memory(c.device(), false); })
         .def("import_array", &import_array, py::arg("array"), py::arg("padded"), py::arg("read_only"),
              py::arg("on_done"))
         .def("await_writers", &await_writers, py::arg("begin"), py::arg("end"))

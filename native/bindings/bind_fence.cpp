@@ -221,11 +221,20 @@ void bind_fence(py::module_& m) {
     m.def("submit_once", [](const std::shared_ptr<Operation>& operation) { return submit_once(operation); });
 
     py::class_<Semaphore, std::shared_ptr<Semaphore>>(m, "Semaphore")
-        .def(py::init([](const Context& context, uint64_t initial) {
+        .def(py::init([](const Context& context, uint64_t initial, bool shared) {
                  context.device().require_open("make a semaphore");
-                 return make_object<Semaphore>(context.shared(), initial);
+                 return make_object<Semaphore>(context.shared(), initial, shared);
              }),
-             py::arg("context"), py::arg("initial"))
+             py::arg("context"), py::arg("initial"), py::arg("shared") = false)
+        // The descriptor is Vulkan's, unless this raises.
+        .def_static(
+            "imported",
+            [](const Context& context, int fd) {
+                context.device().require_open("import a semaphore");
+                return make_object<Semaphore>(context.shared(), fd);
+            },
+            py::arg("context"), py::arg("fd"))
+        .def("descriptor", &Semaphore::descriptor)
         .def("query", &Semaphore::query)
         .def("state", &Semaphore::state)
         .def(

@@ -194,6 +194,12 @@ py::object exchange_buffer(const py::object& tensor, const py::object& made) {
     return py::make_tuple(std::move(native), alone);
 }
 
+// None if the device heeds none.
+std::optional<float> priority_of(const Resource& resource) {
+    if (!resource.device().memory().has_priorities()) return std::nullopt;
+    return resource.device_memory().priority();
+}
+
 std::unique_ptr<BufferView> view_of(const ResourceRange& base, uint64_t offset, uint64_t size) {
     if (!dynamic_cast<const Buffer*>(base.resource.get()))
         throw Error(ErrorKind::argument_type,
@@ -204,7 +210,8 @@ std::unique_ptr<BufferView> view_of(const ResourceRange& base, uint64_t offset, 
 }  // namespace
 
 std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& data, uint64_t nbytes, int type,
-                                    const std::optional<std::string>& fill, uint32_t required) {
+                                    const std::optional<std::string>& fill, uint32_t required,
+                                    float priority) {
     context.device().require_open("make a tensor");
     if (type < 0 || type > 3)
         throw Error(ErrorKind::invalid_argument, "Unknown memory type " + std::to_string(type));
@@ -225,7 +232,7 @@ std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& da
     const auto make = [&] {
         if (source) return make_object<Buffer>(context.shared(), source, nbytes, memory_type);
         return make_object<Buffer>(context.shared(), fill ? std::optional<FillPattern>(*fill) : std::nullopt,
-                                   nbytes, memory_type, required);
+                                   nbytes, memory_type, required, priority);
     };
     // Data that goes through the device (of a `storage` buffer, of a fill) waits if much is in flight
     // already.
@@ -301,6 +308,7 @@ void bind_memory(py::module_& m) {
         .def_property_readonly(
             "vk_memory", [](Resource& r) { return handle_value(shared_out(r).device_memory().memory()); })
         .def_property_readonly("vk_memory_type", [](const Resource& r) { return r.device_memory().type(); })
+        .def_property_readonly("priority", [](const Resource& r) { return priority_of(r); })
         .def_property_readonly("vk_memory_offset",
                                [](const Resource& r) { return r.device_memory().offset(); });
 
@@ -409,6 +417,7 @@ void bind_memory(py::module_& m) {
             [](const BufferView& v) { return handle_value(shared_out(v.buffer()).device_memory().memory()); })
         .def_property_readonly("vk_memory_type",
                                [](const BufferView& v) { return v.buffer().device_memory().type(); })
+        .def_property_readonly("priority", [](const BufferView& v) { return priority_of(v.buffer()); })
         .def_property_readonly(
             "vk_memory_offset",
             [](const BufferView& v) { return v.buffer().device_memory().offset() + v.offset(); })

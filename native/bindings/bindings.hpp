@@ -205,7 +205,7 @@ void collect_orphans(bool wait);
 [[nodiscard]] std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& data,
                                                   uint64_t nbytes, int type,
                                                   const std::optional<std::string>& fill,
-                                                  uint32_t required = 0);
+                                                  uint32_t required = 0, float priority = default_priority);
 [[nodiscard]] std::shared_ptr<Buffer> import_array(const Context& context, const py::array& array,
                                                    uint64_t padded, bool read_only,
                                                    const py::object& on_done);

@@ -70,7 +70,15 @@ class NullControl:
             "lose_device": (None, [u64]),
             "dispatches": (u64, []),
         }
-        for name in ("live_report", "last_failed", "called", "violations", "commands", "barriers"):
+        for name in (
+            "live_report",
+            "last_failed",
+            "called",
+            "violations",
+            "commands",
+            "barriers",
+            "allocations",
+        ):
             signatures[name] = (size, [ctypes.c_char_p, size])
         for name, (result, arguments) in signatures.items():
             function = getattr(self._library, f"kpnull_{name}")
@@ -213,6 +221,10 @@ class NullControl:
     def barriers(self) -> list[dict[str, Any]]:
         """The barriers among the logged commands, in the form of synchronization2."""
         return json.loads(self._text("barriers"))
+
+    def allocations(self) -> list[dict[str, Any]]:
+        """The logged calls of vkAllocateMemory: "bytes", "type" and "priority" (None: none given)."""
+        return json.loads(self._text("allocations"))
 
     def lose_device(self, after_submits: int = 0) -> None:
         """Every live device is lost, now or after that many further vkQueueSubmit calls."""

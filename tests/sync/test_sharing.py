@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from tests.drivers import null_control
 from tests.memory.test_views import ADD_ONE, compiled
+from tests.support.child import run_child
 from tests.support.spawned import start
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="file descriptors")
@@ -125,7 +127,7 @@ def test_a_handle_serves_one_holder(mgr, make_manager):
 def test_what_cannot_be_shared_says_why(mgr):
     for wrong, error, text in [
         (lambda: mgr.semaphore().share(), kp.FailedPreconditionError, "shared=True"),
-        (lambda: mgr.import_semaphore(3), kp.ArgumentTypeError, "SemaphoreHandle"),
+        (lambda: mgr.import_semaphore("3"), kp.ArgumentTypeError, "SemaphoreHandle"),
         (lambda: kp.SemaphoreHandle(3), kp.ArgumentTypeError, r"semaphore\.share\(\)"),
         (lambda: mgr.import_fence("3"), kp.ArgumentTypeError, "fd"),
         (lambda: mgr.import_fence(-1), kp.InvalidArgumentError, "-1 is not an open"),
@@ -362,3 +364,88 @@ def test_a_program_that_ends_with_connections_ends_at_once(tmp_path):
     )
     ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "1\n", "")
+
+
+def by_descriptor() -> dict[str, object]:
+    control = null_control()
+    before = descriptors()
+    import vulkan as vk
+
+    with kp.Manager() as mgr, kp.Manager() as other:
+        one = mgr.semaphore(3, shared=True)
+        fd = one.export_fd()
+        same, two = mgr.import_semaphore(fd), other.import_semaphore(fd)
+        os.close(fd)
+        values = [same.query(), two.query()]
+        # Of a device, for a device: work is held until the other has signalled.
+        a, b = mgr.zeros(4), other.zeros(4)
+        held = b.fill(5, wait=[(two, 7)], signal=[(two, 8)])
+        early = held.done()
+        a.fill(1, wait=[(same, 4)], signal=[(one, 7)])
+        one.signal(4)
+        held.wait(timeout=20)
+        one.wait(8, timeout=20)
+        values += [one.query(), same.query(), b.read().tolist()]
+        # As another program does it, by the handle.
+        info = vk.VkSemaphoreSignalInfo(semaphore=vk.ffi.cast("VkSemaphore", same.vk_semaphore), value=12)
+        vk.vkSignalSemaphore(vk.ffi.cast("VkDevice", mgr.vk_device), info)
+        two.wait(12, timeout=20)
+        again = two.export_fd()
+        values.append(other.import_semaphore(again).query())
+        os.close(again)
+        one.fail("no more")  # of this holder alone
+        values.append(two.query())
+        told = []
+        with open(os.devnull) as file:
+            for call in (
+                lambda: mgr.import_semaphore(file.fileno()),
+                lambda: mgr.import_semaphore(10**6),
+                lambda: mgr.import_semaphore("fd"),
+                lambda: mgr.semaphore().export_fd(),
+            ):
+                try:
+                    call()
+                except kp.KomputeError as error:
+                    told.append(f"{type(error).__name__}: {error}")
+        del one, same, two, held
+        gc.collect()
+    return {
+        "values": values,
+        "early": early,
+        "told": told,
+        "violations": control.violations(),
+        "left": descriptors() - before,
+    }
+
+
+@pytest.mark.own_driver
+@pytest.mark.capability(
+    "",
+    "timeline semaphores of CUDA, HIP and other users of the device, by opaque descriptors",
+    "Semaphore.export_fd, Manager.import_semaphore",
+    "guides/neighbours",
+)
+def test_opaque_descriptors_of_semaphores():
+    found = run_child(by_descriptor, driver="null", config="profile=geforce")
+    assert found["values"] == [3, 3, 8, 8, [5, 5, 5, 5], 12, 12] and not found["early"]
+    driver, closed, kind, plain = found["told"]
+    assert driver.startswith("InvalidArgumentError: The driver does not know this file descriptor")
+    assert closed.startswith("InvalidArgumentError: 1000000 is not an open file descriptor")
+    assert kind.startswith("ArgumentTypeError: import_semaphore takes a kp.SemaphoreHandle")
+    assert plain.startswith("FailedPreconditionError") and "shared=True" in plain
+    assert found["violations"] == [] and found["left"] <= 2  # the pipe of the thread that reads connections
+
+
+def test_a_device_has_descriptors_of_semaphores_or_says_so(mgr):
+    one = mgr.semaphore(shared=True)
+    try:
+        fd = one.export_fd()
+    except kp.UnimplementedError as error:
+        assert "VK_KHR_external_semaphore_fd" in str(error) and "share()" in str(error)
+        with open(os.devnull) as file, pytest.raises(kp.UnimplementedError, match="VK_KHR_external"):
+            mgr.import_semaphore(file.fileno())
+    else:
+        same = mgr.import_semaphore(fd)
+        os.close(fd)
+        one.signal(2)
+        assert same.wait(2, timeout=20).query() == 2

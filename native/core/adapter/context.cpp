@@ -178,7 +178,8 @@ void DeviceContext::open(const ContextOptions& options) {
     }
     for (const char* name :
          {"VK_KHR_portability_subset", VK_EXT_MEMORY_BUDGET_EXTENSION_NAME,
-          VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME})
+          VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME,
+          VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME})
         if (physical_.has_extension(name)) add_unique(extensions, name);
     if (physical_.host_import_alignment != 0)
         add_unique(extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);

@@ -108,6 +108,8 @@ void each_feature(Chain& chain, Visit&& visit) {
     visit("computeDerivativeGroupQuads", chain.derivatives.computeDerivativeGroupQuads);
     visit("computeDerivativeGroupLinear", chain.derivatives.computeDerivativeGroupLinear);
     visit("deviceFault", chain.fault.deviceFault);
+    visit("memoryPriority", chain.memory_priority.memoryPriority);
+    visit("pageableDeviceLocalMemory", chain.pageable_memory.pageableDeviceLocalMemory);
     visit("cooperativeMatrix", chain.cooperative_matrix.cooperativeMatrix);
     visit("cooperativeMatrixRobustBufferAccess",
           chain.cooperative_matrix.cooperativeMatrixRobustBufferAccess);
@@ -154,6 +156,9 @@ FeatureChain::FeatureChain(uint32_t api_version, const std::vector<std::string>&
                                     ? compute_derivatives_extension
                                     : VK_NV_COMPUTE_SHADER_DERIVATIVES_EXTENSION_NAME);
     link_extension(fault, VK_EXT_DEVICE_FAULT_EXTENSION_NAME);
+    link_extension(memory_priority, VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME);
+    if (contains(available, VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME))
+        link_extension(pageable_memory, VK_EXT_PAGEABLE_DEVICE_LOCAL_MEMORY_EXTENSION_NAME);
     link_extension(cooperative_matrix, cooperative_matrix_extension);
     for (const char* name : shader_extensions)
         if (contains(available, name)) extensions_.push_back(name);

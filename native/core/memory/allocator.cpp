@@ -74,6 +74,8 @@ bool Allocation::device_local() const noexcept {
 
 uint32_t Allocation::type() const noexcept { return block_ ? block_->type : UINT32_MAX; }
 
+float Allocation::priority() const noexcept { return block_ ? block_->priority : default_priority; }
+
 bool Allocation::cached() const noexcept {
     return block_ && (block_->flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
 }
@@ -174,11 +176,18 @@ uint64_t MemoryAllocator::below_budget(uint32_t heap) noexcept {
     return room > now.reserved ? room - now.reserved : 0;
 }
 
-uint32_t MemoryAllocator::types_with(MemoryUse use, VkMemoryPropertyFlags required) const noexcept {
-    uint32_t bits = 0;
+std::vector<uint32_t> MemoryAllocator::types_with(MemoryUse use, uint32_t type_bits,
+                                                  VkMemoryPropertyFlags required) const {
+    std::vector<uint32_t> types;
     for (const uint32_t type : ranked_[static_cast<size_t>(use)])
-        if ((properties_.memoryTypes[type].propertyFlags & required) == required) bits |= uint32_t{1} << type;
-    return bits;
+        if ((type_bits & (1u << type)) &&
+            (properties_.memoryTypes[type].propertyFlags & required) == required)
+            types.push_back(type);
+    return types;
+}
+
+bool MemoryAllocator::has_priorities() const noexcept {
+    return context_.enabled().memory_priority.memoryPriority;
 }
 
 bool MemoryAllocator::has_device_and_host(uint32_t type_bits) const noexcept {
@@ -208,6 +217,7 @@ MemoryBlock* MemoryAllocator::make_block(uint32_t type, const Request& request, 
     block->pool = pool;
     block->dedicated = dedicated;
     block->flags = flags_of(type);
+    block->priority = request.priority;
 
     VkMemoryRequirements needs{};
     needs.size = block->reserved;
@@ -227,6 +237,12 @@ MemoryBlock* MemoryAllocator::make_block(uint32_t type, const Request& request, 
     allocate.allocationSize = needs.size;
     allocate.memoryTypeIndex = type;
     if (context_.buffer_addresses() && pool == MemoryPool::buffers) allocate.pNext = &flags;
+    VkMemoryPriorityAllocateInfoEXT priority{VK_STRUCTURE_TYPE_MEMORY_PRIORITY_ALLOCATE_INFO_EXT};
+    priority.priority = request.priority;
+    if (request.priority != default_priority) {
+        priority.pNext = allocate.pNext;
+        allocate.pNext = &priority;
+    }
     if (needs.size > max_allocation_)
         result = VK_ERROR_OUT_OF_DEVICE_MEMORY;  // a block's buffer may need more than its size
     else if (live_allocations() >= context_.limits().maxMemoryAllocationCount)
@@ -316,7 +332,7 @@ Allocation MemoryAllocator::allocate_in(uint32_t type, Request request, bool wit
     const uint64_t block_limit = largest_block(heap.size, options_, max_allocation_);
     if (size > max_allocation_) refuse_size(size, request.what);
 
-    const bool dedicated = stands_alone(size, block_limit);
+    const bool dedicated = stands_alone(size, block_limit) || request.priority != default_priority;
     if (!dedicated) {
         // The newest blocks are the most likely to have room; the others empty in time.
         for (auto it = pool.blocks.rbegin(); it != pool.blocks.rend(); ++it)
@@ -379,13 +395,14 @@ Allocation MemoryAllocator::try_types(uint32_t type_bits, const Request& request
 }
 
 Allocation MemoryAllocator::allocate(const VkMemoryRequirements& needs, MemoryUse use, MemoryPool pool,
-                                     const char* what, uint64_t own) {
+                                     const char* what, uint64_t own, float priority) {
     const Request request{.size = needs.size,
                           .own = own != 0 ? own : needs.size,
                           .alignment = std::max<uint64_t>(1, needs.alignment),
                           .use = use,
                           .pool = pool,
-                          .what = what};
+                          .what = what,
+                          .priority = has_priorities() ? priority : default_priority};
     VkResult result = VK_SUCCESS;
     bool limited = false;
     std::string heaps;

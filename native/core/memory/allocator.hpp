@@ -55,6 +55,7 @@ public:
     [[nodiscard]] bool cached() const noexcept;
     [[nodiscard]] bool device_local() const noexcept;
     [[nodiscard]] uint32_t type() const noexcept;  // Vulkan's number of the memory type
+    [[nodiscard]] float priority() const noexcept;
     // The range to flush or invalidate; only meaningful if !coherent(). For a part: the atoms that contain
     // it.
     [[nodiscard]] VkMappedMemoryRange mapped_range() const noexcept;
@@ -102,9 +103,12 @@ public:
     // First collect the objects that the device has finished with, without holding a lock: they may hold the
     // missing memory. Throws Error(out_of_memory) that names `what`, its size and the heaps' state.
     // Thread-safe, like the whole class. `own`: bytes of the object itself, if the driver requires more; 0:
-    // all.
+    // all. `priority`: from 0 to 1, of what shall stay in device memory; one that is not the default takes a
+    // block of its own.
     [[nodiscard]] Allocation allocate(const VkMemoryRequirements& needs, MemoryUse use, MemoryPool pool,
-                                      const char* what, uint64_t own = 0);
+                                      const char* what, uint64_t own = 0, float priority = default_priority);
+    // True if the device heeds priorities.
+    [[nodiscard]] bool has_priorities() const noexcept;
     // A host-visible range inside a block's own VkBuffer, for copies to and from the device.
     [[nodiscard]] Allocation allocate_host_copy(uint64_t size, const char* what);
 
@@ -138,8 +142,9 @@ public:
     void require_allocation(uint64_t size, const char* what, bool taken = false);
     // Sentences about overwritten guard bytes of live allocations. Empty without MemoryOptions::debug.
     [[nodiscard]] std::vector<std::string> check_guards();
-    // The memory types that serve `use` and have all of these properties, as bits.
-    [[nodiscard]] uint32_t types_with(MemoryUse use, VkMemoryPropertyFlags required) const noexcept;
+    // The memory types among these bits that serve `use` and have all of these properties, best first.
+    [[nodiscard]] std::vector<uint32_t> types_with(MemoryUse use, uint32_t type_bits,
+                                                   VkMemoryPropertyFlags required) const;
     // True if a memory type among these bits is both device-local and host-visible.
     [[nodiscard]] bool has_device_and_host(uint32_t type_bits) const noexcept;
 
@@ -153,6 +158,7 @@ private:
         MemoryUse use = MemoryUse::device;
         MemoryPool pool = MemoryPool::buffers;
         const char* what = "";
+        float priority = default_priority;
         uint64_t front = 0;  // guards; they depend on the type
         uint64_t tail = 0;
         [[nodiscard]] uint64_t footprint() const noexcept { return front + size + tail; }

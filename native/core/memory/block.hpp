@@ -16,6 +16,9 @@ class MemoryAllocator;
 
 enum class MemoryPool : uint8_t { buffers, images, host_copies };
 
+// Of memory without VkMemoryPriorityAllocateInfoEXT, by Vulkan's rule.
+constexpr float default_priority = 0.5f;
+
 struct MemoryBlock {
     MemoryAllocator* owner = nullptr;
     VkDeviceMemory memory = VK_NULL_HANDLE;
@@ -25,6 +28,7 @@ struct MemoryBlock {
     uint64_t bias = 0;      // start of the ranges in the memory
     uint64_t reserved = 0;  // bytes taken from the driver
     uint32_t type = 0;
+    float priority = default_priority;
     MemoryPool pool = MemoryPool::buffers;
     VkMemoryPropertyFlags flags = 0;
     bool dedicated = false;

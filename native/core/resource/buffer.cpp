@@ -56,6 +56,27 @@ MemoryUse use_of(MemoryType type) noexcept {
     return type == MemoryType::device_and_host ? MemoryUse::device_and_host : MemoryUse::device;
 }
 
+// Of a tensor's VkBuffer.
+VkBufferCreateInfo described(const Device& device, uint64_t size) noexcept {
+    VkBufferCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
+    create.size = size;
+    create.usage = buffer_usage;
+    if (device.buffer_addresses()) create.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+    device.share(create);
+    return create;
+}
+
+std::vector<uint32_t> types_for(Device& device, MemoryType type, uint32_t type_bits,
+                                VkMemoryPropertyFlags required) {
+    std::vector<uint32_t> types = device.memory().types_with(use_of(type), type_bits, required);
+    if (types.empty())
+        throw Error(ErrorKind::unimplemented,
+                    std::string("'") + device.physical().properties.deviceName +
+                        "' has no memory with all of these memory_flags for a tensor of this memory type; "
+                        "mgr.get_device_properties().memory_types lists what it has");
+    return types;
+}
+
 }  // namespace
 
 struct Buffer::Side final : DeviceSide {
@@ -72,12 +93,8 @@ std::shared_ptr<Buffer::Side> Buffer::make_side(const void* next, VkMemoryRequir
     auto side = std::make_shared<Side>(device());
     auto& vk = device().vk();
 
-    VkBufferCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
+    VkBufferCreateInfo create = described(device(), handle_size());
     create.pNext = next;
-    create.size = handle_size();
-    create.usage = buffer_usage;
-    if (device().buffer_addresses()) create.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
-    device().share(create);
     // Check the size here: vkCreateBuffer need not refuse a larger one, and passing it is invalid use.
     if (const uint64_t limit = device().physical().max_buffer_size; create.size > limit)
         throw Error(ErrorKind::out_of_memory,
@@ -115,9 +132,9 @@ Buffer::Buffer(std::shared_ptr<Device> owner, const void* data, uint64_t nbytes,
 }
 
 Buffer::Buffer(std::shared_ptr<Device> owner, std::optional<FillPattern> fill, uint64_t nbytes,
-               MemoryType type, VkMemoryPropertyFlags required)
+               MemoryType type, VkMemoryPropertyFlags required, float priority)
     : Resource(std::move(owner), ObjectKind::buffer, nbytes, type) {
-    allocate(required);
+    allocate(required, priority);
     if (!fill && device().memory().options().debug) fill.emplace(poison);
     if (fill && nbytes != 0) fill_device(*fill);
     if (type != MemoryType::device) return;
@@ -125,23 +142,34 @@ Buffer::Buffer(std::shared_ptr<Device> owner, std::optional<FillPattern> fill, u
     begin_on_host();
 }
 
-void Buffer::allocate(VkMemoryPropertyFlags required) {
+std::vector<uint32_t> memory_types_for(Device& device, MemoryType type, VkMemoryPropertyFlags required) {
+    // The types that a buffer may have do not depend on its size.
+    const VkBufferCreateInfo create = described(device, 4);
+    VkBuffer buffer = VK_NULL_HANDLE;
+    check_vk(device.vk().vkCreateBuffer(device.handle(), &create, nullptr, &buffer), "vkCreateBuffer",
+             "a query of memory");
+    VkMemoryRequirements needs{};
+    device.vk().vkGetBufferMemoryRequirements(device.handle(), buffer, &needs);
+    device.vk().vkDestroyBuffer(device.handle(), buffer, nullptr);
+    return types_for(device, type, needs.memoryTypeBits, required);
+}
+
+void Buffer::allocate(VkMemoryPropertyFlags required, float priority) {
     VkMemoryRequirements needs{};
     auto side = make_side(nullptr, needs);
-    if (required != 0) needs.memoryTypeBits &= device().memory().types_with(use_of(memory_type_), required);
-    if (needs.memoryTypeBits == 0)
-        throw Error(ErrorKind::unimplemented,
-                    std::string("'") + device().physical().properties.deviceName +
-                        "' has no memory with all of these memory_flags for a tensor of this memory type; "
-                        "mgr.get_device_properties().memory_types lists what it has");
-
+    if (required != 0) {
+        uint32_t bits = 0;
+        for (const uint32_t each : types_for(device(), memory_type_, needs.memoryTypeBits, required))
+            bits |= uint32_t{1} << each;
+        needs.memoryTypeBits = bits;
+    }
     if (memory_type_ == MemoryType::device_and_host &&
         !device().memory().has_device_and_host(needs.memoryTypeBits))
         device().note_once("This device has no memory that is both device-local and host-visible: "
                            "deviceAndHost tensors are placed in host memory");
     device().retired().collect();
     side->memory = device().memory().allocate(needs, use_of(memory_type_), MemoryPool::buffers, "a tensor",
-                                              handle_size());
+                                              handle_size(), priority);
     bind(std::move(side));
 }
 

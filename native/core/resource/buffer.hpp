@@ -16,9 +16,9 @@ public:
     Buffer(std::shared_ptr<Device> device, const void* data, uint64_t nbytes, MemoryType type);
     // `fill` repeats through the device's memory and through the host copy; without it, both begin
     // undefined. The host copy is made when it is needed. `required`: what its memory must have beyond what
-    // the type asks for.
+    // the type asks for. `priority`: see MemoryAllocator::allocate.
     Buffer(std::shared_ptr<Device> device, std::optional<FillPattern> fill, uint64_t nbytes, MemoryType type,
-           VkMemoryPropertyFlags required = 0);
+           VkMemoryPropertyFlags required = 0, float priority = default_priority);
     // Of type `host`, over memory of the process, without a copy (for the conditions see
     // resource/host_import.hpp).
     Buffer(std::shared_ptr<Device> device, HostRange range);
@@ -48,7 +48,7 @@ public:
 private:
     void stage(bool up, std::byte* host, const Runs& runs);
     [[nodiscard]] bool read_between(const Runs& runs) const noexcept;
-    void allocate(VkMemoryPropertyFlags required = 0);
+    void allocate(VkMemoryPropertyFlags required = 0, float priority = default_priority);
     void fill_device(const FillPattern& pattern);
     struct Side;
     [[nodiscard]] std::shared_ptr<Side> make_side(const void* next, VkMemoryRequirements& needs);
@@ -61,5 +61,10 @@ private:
 
     VkBuffer buffer_ = VK_NULL_HANDLE;
 };
+
+// The memory types that tensors of this type and with these properties can have, best first. Throws
+// Error(unimplemented) if there is none.
+[[nodiscard]] std::vector<uint32_t> memory_types_for(Device& device, MemoryType type,
+                                                     VkMemoryPropertyFlags required);
 
 }  // namespace kp

@@ -5,11 +5,69 @@
 #include "sync/gate.hpp"
 
 namespace kp {
+namespace {
 
-Semaphore::Semaphore(std::shared_ptr<Device> owner, uint64_t initial)
+constexpr VkExternalSemaphoreHandleTypeFlagBits timeline_handle =
+    VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT;
+constexpr VkExportSemaphoreCreateInfo exported{VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO, nullptr,
+                                               timeline_handle};
+
+bool has_descriptors(const Device& device, VkExternalSemaphoreFeatureFlagBits needed) {
+    if (!device.vk().vkGetSemaphoreFdKHR) return false;
+    VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO};
+    type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+    VkPhysicalDeviceExternalSemaphoreInfo asked{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO};
+    asked.pNext = &type;
+    asked.handleType = timeline_handle;
+    VkExternalSemaphoreProperties found{VK_STRUCTURE_TYPE_EXTERNAL_SEMAPHORE_PROPERTIES};
+    vkGetPhysicalDeviceExternalSemaphoreProperties(device.physical().handle, &asked, &found);
+    return found.externalSemaphoreFeatures & needed;
+}
+
+void require_descriptors(const Device& device, VkExternalSemaphoreFeatureFlagBits needed) {
+    if (has_descriptors(device, needed)) return;
+    throw Error(ErrorKind::unimplemented,
+                std::string("'") + device.physical().properties.deviceName +
+                    "' has no file descriptors of timeline semaphores (VK_KHR_external_semaphore_fd): "
+                    "between programs of kompute_py use semaphore.share(), for others fence.export_fd()");
+}
+
+}  // namespace
+
+Semaphore::Semaphore(std::shared_ptr<Device> owner, uint64_t initial, bool shared)
     : Object(std::move(owner), ObjectKind::semaphore),
-      timeline_(device().timeline_parts(), initial, "a semaphore", true) {
+      timeline_(device().timeline_parts(), initial, "a semaphore", true,
+                shared && has_descriptors(device(), VK_EXTERNAL_SEMAPHORE_FEATURE_EXPORTABLE_BIT) ? &exported
+                                                                                                  : nullptr) {
     timeline_.set_owner(*this);
+}
+
+Semaphore::Semaphore(std::shared_ptr<Device> owner, int fd) : Semaphore(std::move(owner), 0, true) {
+    require_descriptors(device(), VK_EXTERNAL_SEMAPHORE_FEATURE_IMPORTABLE_BIT);
+    VkImportSemaphoreFdInfoKHR import{VK_STRUCTURE_TYPE_IMPORT_SEMAPHORE_FD_INFO_KHR};
+    import.semaphore = handle();
+    import.handleType = timeline_handle;
+    import.fd = fd;
+    const VkResult result = device().vk().vkImportSemaphoreFdKHR(device().handle(), &import);
+    if (result == VK_ERROR_INVALID_EXTERNAL_HANDLE)
+        throw Error(
+            ErrorKind::invalid_argument,
+            "The driver does not know this file descriptor as a timeline semaphore: it must come from "
+            "the same driver and device",
+            result);
+    check_vk(result, "vkImportSemaphoreFdKHR", "a semaphore");
+}
+
+int Semaphore::descriptor() {
+    require_init("export");
+    require_descriptors(device(), VK_EXTERNAL_SEMAPHORE_FEATURE_EXPORTABLE_BIT);
+    VkSemaphoreGetFdInfoKHR info{VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR};
+    info.semaphore = handle();
+    info.handleType = timeline_handle;
+    int fd = -1;
+    check_vk(device().vk().vkGetSemaphoreFdKHR(device().handle(), &info, &fd), "vkGetSemaphoreFdKHR",
+             "a semaphore");
+    return fd;
 }
 
 Semaphore::~Semaphore() { finalize(); }

@@ -1,4 +1,7 @@
 // A user's timeline semaphore: signalled by the host or by submissions, waited for by both.
+//
+// A shared one has a file descriptor for other APIs and processes, if the device has such descriptors of
+// timelines (VK_KHR_external_semaphore_fd). Only the same driver on the same device can import it.
 #pragma once
 
 #include "resource/object.hpp"
@@ -13,8 +16,15 @@ namespace kp {
 
 class Semaphore final : public Object, public TimelineOwner {
 public:
-    Semaphore(std::shared_ptr<Device> device, uint64_t initial);
+    Semaphore(std::shared_ptr<Device> device, uint64_t initial, bool shared = false);
+    // The semaphore of a descriptor, which Vulkan owns then; after an error it is still the caller's. Throws
+    // Error(unimplemented) if the device has no such descriptors, Error(invalid_argument) for another one.
+    Semaphore(std::shared_ptr<Device> device, int fd);
     ~Semaphore() override;
+
+    // A new descriptor of a shared semaphore; the caller owns it. Throws Error(unimplemented) if the device
+    // has none.
+    [[nodiscard]] int descriptor();
 
     [[nodiscard]] Timeline& timeline() noexcept override { return timeline_; }
     [[nodiscard]] std::string timeline_label() const override { return label(); }

@@ -46,10 +46,14 @@ void check_fit(const Device& device, const SharedMemory& shared, const VkMemoryR
 
 }  // namespace
 
-void check_sharing(const Device& device, bool importing) {
+bool shares_memory(const Device& device, bool importing) {
     const VkExternalMemoryFeatureFlags needed =
         importing ? VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT : VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT;
-    if (device.vk().vkGetMemoryFdKHR && (features_of(device) & needed)) return;
+    return device.vk().vkGetMemoryFdKHR && (features_of(device) & needed);
+}
+
+void check_sharing(const Device& device, bool importing) {
+    if (shares_memory(device, importing)) return;
     throw Error(ErrorKind::unimplemented,
                 std::string("'") + device.physical().properties.deviceName + "' does not " +
                     (importing ? "import" : "export") +

@@ -30,6 +30,8 @@ constexpr VkExternalMemoryHandleTypeFlagBits shared_handle = VK_EXTERNAL_MEMORY_
 // Call it before making a buffer for such memory. Throws Error(unimplemented) if the device does not share
 // memory of buffers in this way.
 void check_sharing(const Device& device, bool importing);
+// True if check_sharing does not throw.
+[[nodiscard]] bool shares_memory(const Device& device, bool importing);
 
 // Memory for a buffer that needs `needs`: new or imported. Throws Error(invalid_argument) if the memory to
 // import does not fit the buffer or the use, Error(out_of_memory).

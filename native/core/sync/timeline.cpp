@@ -63,7 +63,8 @@ bool poll(const Query& query, uint64_t value, uint64_t nanoseconds) {
 
 }  // namespace
 
-Timeline::Timeline(const TimelineParts& parts, uint64_t initial, const char* what, bool shared)
+Timeline::Timeline(const TimelineParts& parts, uint64_t initial, const char* what, bool shared,
+                   const void* next)
     : context_(parts.context),
       deliveries_(parts.deliveries),
       waits_(parts.waits),
@@ -72,6 +73,7 @@ Timeline::Timeline(const TimelineParts& parts, uint64_t initial, const char* wha
       completed_(initial) {
     VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO};
     type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+    type.pNext = next;
     type.initialValue = initial;
     VkSemaphoreCreateInfo create{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO};
     create.pNext = &type;

@@ -54,8 +54,10 @@ protected:
 
 class Timeline {
 public:
-    // `shared`: the host raises it while threads wait for it, and it may be released meanwhile.
-    Timeline(const TimelineParts& parts, uint64_t initial, const char* what, bool shared = false);
+    // `shared`: the host raises it while threads wait for it, and it may be released meanwhile. `next`: more
+    // structs of its creation.
+    Timeline(const TimelineParts& parts, uint64_t initial, const char* what, bool shared = false,
+             const void* next = nullptr);
     Timeline(const Timeline&) = delete;
     Timeline& operator=(const Timeline&) = delete;
     ~Timeline();

@@ -187,11 +187,13 @@ struct Config {
     uint32_t max_set_descriptors = 1u << 20;  // maxPerSetDescriptors
     uint64_t max_wait_ms = 120000;            // an endless wait ends in VK_ERROR_DEVICE_LOST and a violation
     bool no_timeline = false;
-    bool cooperative = false;  // VK_KHR_cooperative_matrix
-    bool fault = false;        // VK_EXT_device_fault
-    bool trap_reads = false;   // see traps.cpp
-    bool bare = false;         // only the features that Vulkan 1.2 demands, and no extension
-    bool portability = false;  // VK_KHR_portability_subset
+    bool cooperative = false;   // VK_KHR_cooperative_matrix
+    bool fault = false;         // VK_EXT_device_fault
+    bool priorities = false;    // VK_EXT_memory_priority, VK_EXT_pageable_device_local_memory
+    bool semaphore_fd = false;  // VK_KHR_external_semaphore_fd, of timelines
+    bool trap_reads = false;    // see traps.cpp
+    bool bare = false;          // only the features that Vulkan 1.2 demands, and no extension
+    bool portability = false;   // VK_KHR_portability_subset
     std::vector<std::string> disabled_features;
     std::vector<std::string> disabled_extensions;
     // Reads KP_NULL_DRIVER; an unknown key or value is reported on stderr and false returned.
@@ -462,9 +464,15 @@ struct PipelineCache : Object {
 
 // ------------------------------------------------------------------------------------- synchronisation
 
+// A counter; several semaphores have one once a file descriptor of it was imported.
+struct Payload {
+    std::atomic<uint64_t> value{0};
+    std::atomic<bool> exported{false};
+};
 struct Semaphore : Object {
     KP_OBJECT(Semaphore)
-    std::atomic<uint64_t> value{0};
+    bool exportable = false;
+    std::shared_ptr<Payload> payload = std::make_shared<Payload>();
 };
 enum class QueryState : uint8_t { Undefined, Reset, Available };
 struct QueryPool : Object {

@@ -427,8 +427,11 @@ size_t log_as_json(char* buffer, size_t size, std::string_view prefix) {
 }
 }  // namespace
 
-// Both return the size needed with the terminating zero and fill what fits.
-KP_CONTROL size_t kpnull_commands(char* buffer, size_t size) { return log_as_json(buffer, size, ""); }
+// All return the size needed with the terminating zero and fill what fits.
+KP_CONTROL size_t kpnull_commands(char* buffer, size_t size) { return log_as_json(buffer, size, "{\"op\""); }
+KP_CONTROL size_t kpnull_allocations(char* buffer, size_t size) {
+    return log_as_json(buffer, size, "{\"bytes\"");
+}
 KP_CONTROL size_t kpnull_barriers(char* buffer, size_t size) {
     return log_as_json(buffer, size, "{\"op\":\"barrier\"");
 }

@@ -112,34 +112,26 @@ void set_extensions(PhysicalDevice& device, const Config& config) {
         {"VK_EXT_shader_demote_to_helper_invocation", 1},
         {"VK_EXT_subgroup_size_control", 2},
         {"VK_EXT_tooling_info", 1}};
+    const auto offer = [&](bool has, const char* name, uint32_t version) {
+        if (!has) return;
+        VkExtensionProperties e{};
+        std::snprintf(e.extensionName, sizeof e.extensionName, "%s", name);
+        e.specVersion = version;
+        device.extensions.push_back(e);
+    };
     for (const auto& [name, version] : kAll) {
         if (config.bare) break;
         const auto& off = config.disabled_extensions;
         if (std::find(off.begin(), off.end(), name) != off.end()) continue;
         if (config.no_timeline && !std::strcmp(name, "VK_KHR_timeline_semaphore")) continue;
-        VkExtensionProperties e{};
-        std::snprintf(e.extensionName, sizeof e.extensionName, "%s", name);
-        e.specVersion = version;
-        device.extensions.push_back(e);
+        offer(true, name, version);
     }
-    if (config.fault) {
-        VkExtensionProperties e{};
-        std::snprintf(e.extensionName, sizeof e.extensionName, "VK_EXT_device_fault");
-        e.specVersion = 2;
-        device.extensions.push_back(e);
-    }
-    if (config.portability) {
-        VkExtensionProperties e{};
-        std::snprintf(e.extensionName, sizeof e.extensionName, "VK_KHR_portability_subset");
-        e.specVersion = 1;
-        device.extensions.push_back(e);
-    }
-    if (config.cooperative) {
-        VkExtensionProperties e{};
-        std::snprintf(e.extensionName, sizeof e.extensionName, "VK_KHR_cooperative_matrix");
-        e.specVersion = 2;
-        device.extensions.push_back(e);
-    }
+    offer(config.fault, "VK_EXT_device_fault", 2);
+    offer(config.portability, "VK_KHR_portability_subset", 1);
+    offer(config.cooperative, "VK_KHR_cooperative_matrix", 2);
+    offer(config.priorities, "VK_EXT_memory_priority", 1);
+    offer(config.priorities, "VK_EXT_pageable_device_local_memory", 1);
+    offer(config.semaphore_fd, "VK_KHR_external_semaphore_fd", 1);
 }
 
 VkPhysicalDeviceVulkan11Properties make_v11(const PhysicalDevice& device, const Config& config) {

@@ -109,6 +109,8 @@
     DEVICE(vkGetSemaphoreCounterValue, 12) \
     DEVICE(vkWaitSemaphores, 12) \
     DEVICE(vkSignalSemaphore, 12) \
+    DEVICE_EXT(vkGetSemaphoreFdKHR, "VK_KHR_external_semaphore_fd") \
+    DEVICE_EXT(vkImportSemaphoreFdKHR, "VK_KHR_external_semaphore_fd") \
     DEVICE(vkCreateQueryPool, 10) \
     DEVICE(vkDestroyQueryPool, 10) \
     DEVICE(vkGetQueryPoolResults, 10) \

@@ -192,6 +192,12 @@ void describe_features(PhysicalDevice& device, const Config& config) {
         VkPhysicalDeviceFaultFeaturesEXT fault{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT};
         device.feature_structs.push_back({fault.sType, {VK_TRUE, VK_FALSE}});
     }
+    if (config.priorities) {
+        device.feature_structs.push_back(
+            {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PRIORITY_FEATURES_EXT, {VK_TRUE}});
+        device.feature_structs.push_back(
+            {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PAGEABLE_DEVICE_LOCAL_MEMORY_FEATURES_EXT, {VK_TRUE}});
+    }
     // Headers of Debian 12 lack VK_KHR_cooperative_matrix: its struct by number, and its two features.
     if (config.cooperative)
         device.feature_structs.push_back({static_cast<VkStructureType>(1000506000), {VK_TRUE, VK_TRUE}});

@@ -259,10 +259,17 @@ VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceExternalFenceProperties(
     out->externalFenceFeatures = 0;
 }
 VKAPI_ATTR void VKAPI_CALL vkGetPhysicalDeviceExternalSemaphoreProperties(
-    VkPhysicalDevice, const VkPhysicalDeviceExternalSemaphoreInfo*, VkExternalSemaphoreProperties* out) {
+    VkPhysicalDevice handle, const VkPhysicalDeviceExternalSemaphoreInfo* info,
+    VkExternalSemaphoreProperties* out) {
     KP_COUNTED("vkGetPhysicalDeviceExternalSemaphoreProperties");
-    out->exportFromImportedHandleTypes = out->compatibleHandleTypes = 0;
-    out->externalSemaphoreFeatures = 0;
+    const auto* type =
+        find_in_chain<VkSemaphoreTypeCreateInfo>(info->pNext, VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
+    const bool has = from<PhysicalDevice>(handle)->has_extension("VK_KHR_external_semaphore_fd") && type &&
+                     type->semaphoreType == VK_SEMAPHORE_TYPE_TIMELINE &&
+                     info->handleType == VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT;
+    out->exportFromImportedHandleTypes = out->compatibleHandleTypes = has ? info->handleType : 0;
+    out->externalSemaphoreFeatures =
+        has ? VK_EXTERNAL_SEMAPHORE_FEATURE_EXPORTABLE_BIT | VK_EXTERNAL_SEMAPHORE_FEATURE_IMPORTABLE_BIT : 0;
 }
 VkResult VKAPI_CALL cooperative_matrices(VkPhysicalDevice, uint32_t* count,
                                          CooperativeMatrixProperties* out) {

@@ -229,6 +229,14 @@ VKAPI_ATTR VkResult VKAPI_CALL vkAllocateMemory(VkDevice handle, const VkMemoryA
         device->allocations.fetch_sub(1);
         return failure;
     }
+    const auto* priority = find_in_chain<VkMemoryPriorityAllocateInfoEXT>(
+        info->pNext, VK_STRUCTURE_TYPE_MEMORY_PRIORITY_ALLOCATE_INFO_EXT);
+    if (priority && !device->extensions.contains("VK_EXT_memory_priority"))
+        violation("vkAllocateMemory: a priority, and VK_EXT_memory_priority is not enabled");
+    if (g_logging.load(std::memory_order_relaxed)) [[unlikely]]
+        append_log("{\"bytes\":" + std::to_string(size) +
+                   ",\"type\":" + std::to_string(info->memoryTypeIndex) +
+                   ",\"priority\":" + (priority ? std::to_string(priority->priority) : "null") + "}");
     auto* m = create<DeviceMemory>(device);
     m->device = device;
     m->type = info->memoryTypeIndex;

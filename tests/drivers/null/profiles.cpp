@@ -168,6 +168,7 @@ void geforce(Config& c, VkPhysicalDeviceLimits& l) {
     c.heap_mib = 8192 - 256;
     c.transfer_timestamps = 64;
     c.max_allocation = 4ull << 30;
+    c.priorities = c.semaphore_fd = true;
     l.maxStorageBufferRange = UINT32_MAX;
     l.maxUniformBufferRange = 65536;
     l.maxPushConstantsSize = 256;

@@ -39,17 +39,21 @@ struct View {
 };
 
 bool satisfied(const SemaphoreUse& use) {
-    return use.semaphore->value.load(std::memory_order_acquire) >= use.value;
+    return use.semaphore->payload->value.load(std::memory_order_acquire) >= use.value;
 }
 void signal(const SemaphoreUse& use) {
     Semaphore& s = *use.semaphore;
-    const uint64_t current = s.value.load(std::memory_order_relaxed);
+    const uint64_t current = s.payload->value.load(std::memory_order_relaxed);
     if (use.value <= current) {
         violation("VkSemaphore (%s) is signalled with %llu, not above its value %llu", label(&s),
                   (unsigned long long)use.value, (unsigned long long)current);
         return;  // a counter never goes back
     }
-    s.value.store(use.value);
+    s.payload->value.store(use.value);
+    // Threads that wait on other devices; their queues look when they have something to do.
+    if (s.payload->exported)
+        for_each_live(
+            Kind::Device, [](Object* o, void*) { static_cast<Device*>(o)->wake(); }, nullptr);
 }
 
 // Whether a command buffer may run. False has been noted.
