@@ -164,7 +164,7 @@ def test_default_dtypes(text: str) -> None:
 
 
 @pytest.mark.capability(
-    "W47", "libraries of operations, by name", "kp.op_library", "guides/generated_operations"
+    "W47", "libraries of operations, by name", "kp.op_library", "reference/operation_rules"
 )
 def test_libraries() -> None:
     library = kp.op_library("tests_of_custom_ops")

@@ -68,7 +68,7 @@ def test_manifests_are_listed_in_the_loaders_order(folders):
     "P2",
     "drivers that another file of the same name hides",
     "DriverInfo.shadowed_by",
-    "guides/several_devices",
+    "reference/devices",
 )
 def test_the_first_of_a_name_shadows_others(folders):
     first, second = folders
@@ -199,7 +199,7 @@ def check_facts():
     "P54",
     "features and extensions looked up by name",
     "Manager.supports, DeviceInfo.supports",
-    "guides/several_devices",
+    "reference/devices",
 )
 @pytest.mark.capability(
     "P6 P7 P13 P14 P17 S31 S63 W6 W8 W9",

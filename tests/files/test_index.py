@@ -34,7 +34,7 @@ def same(found, wanted):
 
 
 @pytest.mark.capability(
-    "I82", "NumPy's arrays in and out of parameter files", "TensorIndex.add", "guides/parameters"
+    "I82", "NumPy's arrays in and out of parameter files", "TensorIndex.add", "reference/files"
 )
 def test_arrays_are_saved_as_they_are(mgr, tmp_path):
     odd = {

@@ -59,7 +59,9 @@ def ways_to_write(mgr, t, others):
     }
 
 
-@pytest.mark.capability("I6", "tensors that nothing may write any more", "Tensor.freeze", "guides/tensors")
+@pytest.mark.capability(
+    "I6", "tensors that nothing may write any more", "Tensor.freeze", "reference/tensor_rules"
+)
 @pytest.mark.parametrize("memory_type", list(kp.MemoryTypes))
 def test_frozen_memory_is_not_written_in_any_way(mgr, needs, memory_type):
     needs(mgr, "dispatch")

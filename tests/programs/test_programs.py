@@ -398,7 +398,7 @@ def test_steps_of_the_host_are_given_again(mgr, tmp_path):
         kp.Program.record(undeclared)
 
 
-@pytest.mark.capability("I62", "modules in a namespace", "kp.load_program", "guides/programs")
+@pytest.mark.capability("I62", "modules in a namespace", "kp.load_program", "reference/programs")
 def test_modules(mgr, pipeline, tmp_path):
     both = kp.Program({"first": pipeline, "deep.second": kp.Program({"inner": pipeline})})
     loaded = again(both, tmp_path).on(mgr)
@@ -425,7 +425,7 @@ def test_modules(mgr, pipeline, tmp_path):
         kp.Program({"a": 1})
 
 
-@pytest.mark.capability("S34", "a program of several entries", "Program.exports", "guides/programs")
+@pytest.mark.capability("S34", "a program of several entries", "Program.exports", "reference/programs")
 def test_entry_points_of_a_module(mgr, tmp_path):
     text = """
     OpCapability Shader
@@ -691,7 +691,7 @@ def test_views_of_other_dtypes_are_other_arguments(mgr):
 # -- modules by name and version -----------------------------------------------------------------------------
 
 
-@pytest.mark.capability("I63", "modules by name and version", "kp.load_program", "guides/programs")
+@pytest.mark.capability("I63", "modules by name and version", "kp.load_program", "reference/programs")
 def test_modules_are_given_by_name_and_version(mgr, pipeline, tmp_path):
     path = tmp_path / "application.kpp"
 
