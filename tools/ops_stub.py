@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import itertools
 import re
 import sys
 from pathlib import Path
@@ -55,6 +56,17 @@ _WIDER = {
     ("sort", "axis"): "Int | None",
 }
 """Parameters that take more than the declaration says."""
+_OPEN = {
+    "axis": "Ints | None",
+    "axes": "Ints",
+    "bins": "Int | str | Sequence[Float] | Array",
+    "dtype": "DTypeLike | None",
+    "ord": "str | Float | None",
+    "q": "Floats | Sequence[Sequence[Float]]",
+}
+"""The types of parameters that the code of several operations takes as Any, by their names."""
+_FLAGS = {"average": ("returned",), "unique": ("return_index", "return_inverse", "return_counts")}
+"""Parameters that each add a result."""
 _NAMES = {"absolute": "Unary", "add": "Binary", "ascontiguousarray": "OfTensor", "all": "Reduction"}
 """Names of types that many functions have; others are named after the first function."""
 
@@ -130,24 +142,38 @@ def _python_parameters(signature: inspect.Signature, where: str) -> str:
             parts.append("*")
             by_name = True
         text = re.sub(r"\bArray\b", f"{_PLACES[where]['Tensor']} | Numbers", str(each.annotation))
+        text = _OPEN[each.name] if text == "Any" else text
         parts.append(f"{each.name}: {text}" + ("" if each.default is each.empty else " = ..."))
     return ", ".join(parts) + ("" if by_name else ", *")
 
 
-def class_of_composed(function: Composed) -> str:
+def _calls(name: str, parameters: str, result: str) -> list[tuple[str, str]]:
+    """The parameters and the results of each kind of call: one, or one for each choice of `_FLAGS`."""
+    calls = []
+    flags = _FLAGS.get(name, ())
+    for chosen in itertools.product((False, True), repeat=len(flags)):
+        text = parameters
+        for flag, on in zip(flags, chosen, strict=True):
+            text = text.replace(f", {flag}: bool = ...", f", {flag}: Literal[False] = ...")
+            if on:  # by name, because parameters with defaults may stand before it
+                text = text.replace(f", {flag}: Literal[False] = ...", "")
+                text += f"{'' if '*, ' in text or text.endswith('*') else ', *'}, {flag}: Literal[True]"
+        calls.append((text, f"tuple[{', '.join([result] * (1 + sum(chosen)))}]" if any(chosen) else result))
+    if flags:
+        calls.append((parameters, f"{result} | tuple[{result}, ...]"))
+    return calls
+
+
+def class_of_composed(name: str, function: Composed) -> str:
     """The members of the type of a function of several operations."""
     body = inspect.signature(function._body)
     signature = body.replace(parameters=list(body.parameters.values())[1:])
     options = "**options: Unpack[Order]"
     arrays, given = (_python_parameters(signature, where) for where in ("array", "any"))
     calls = [f"def __call__(self, {given}, out: _Out, {options}) -> _Out: ..."]
-    if "Array" in str(signature.return_annotation):
-        calls += [
-            f"def __call__(self, {arrays}, out: None = ..., {options}) -> Array: ...",
-            f"def __call__(self, {given}, out: None = ..., {options}) -> Tensor: ...",
-        ]
-    else:
-        calls.append(f"def __call__(self, {given}, out: None = ..., {options}) -> Any: ...")
+    for parameters, one in ((arrays, "Array"), (given, "Tensor")):
+        for text, result in _calls(name, parameters, one):
+            calls.append(f"def __call__(self, {text}, out: None = ..., {options}) -> {result}: ...")
     recorded = _python_parameters(signature, "recorded")
     return "\n".join([*_overloads(calls), f"    def bind(self, {recorded}, out: Any = ...) -> OpCustom: ..."])
 
@@ -156,19 +182,21 @@ def defs_of(name: str, function: Any) -> list[str]:
     """A function that looks at contents, which only runs."""
     signature = inspect.signature(function)
     made = str(signature.return_annotation)
-    if "Array" not in made:
+    if "Array" not in made and name not in _FLAGS:
         parameters = _in_types(_python_parameters(signature, "any").removesuffix(", *"))
         return [f"def {name}({parameters}) -> {made}: ..."]
     found = []
     for where, result in (("array", "_types.Array"), ("any", "kompute_py.Tensor[Any]")):
-        parameters = _in_types(_python_parameters(signature, where).removesuffix(", *"))
-        found += ["@overload", f"def {name}({parameters}) -> {re.sub('Array', result, made)}: ..."]
+        made = "Array" if name in _FLAGS else str(signature.return_annotation)
+        parameters = _python_parameters(signature, where).removesuffix(", *")
+        for text, results in _calls(name, parameters, re.sub(r"\bArray", result, made)):
+            found += ["@overload", f"def {name}({_in_types(text)}) -> {results}: ..."]
     return found
 
 
 def _in_types(text: str) -> str:
     """The annotations with the names of ``_types.pyi``."""
-    return re.sub(r"\b(Array|Given|Host|Numbers)\b", r"_types.\1", text)
+    return re.sub(r"\b(Array|Given|Host|Numbers|Ints?|Floats?|DTypeLike)\b", r"_types.\1", text)
 
 
 _HEAD = '''"""The types of the functions of `kp.ops` for checkers and editors; tools/ops_stub.py writes it."""
@@ -177,7 +205,7 @@ _HEAD = '''"""The types of the functions of `kp.ops` for checkers and editors; t
 # fmt: off
 # mypy: disable-error-code="overload-overlap, override"
 from collections.abc import Iterable, Sequence
-from typing import Any, TypedDict, TypeVar, overload
+from typing import Any, Literal, TypedDict, TypeVar, overload
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -227,7 +255,7 @@ def stubs() -> tuple[str, str]:
             if isinstance(function, Function):
                 base, members = "Function", class_of(name, function)
             elif isinstance(function, Composed):
-                base, members = "Composed", class_of_composed(function)
+                base, members = "Composed", class_of_composed(name, function)
             elif module.startswith(".._builders"):
                 lines.append(f"from {module} import {name} as {name}")
                 continue

@@ -250,7 +250,7 @@ def histogram(
     range: tuple[float, float] | None = None,
     density: bool | None = None,
     weights: Array | None = None,
-) -> tuple[Array, Any]:
+) -> tuple[Array, np.ndarray[Any, Any]]:
     """How many elements of `x` are in each bin, and the edges of the bins, as ``np.histogram``.
 
     `bins` is the number of bins of equal width from ``range[0]`` to ``range[1]`` (by default the lowest and

@@ -41,6 +41,18 @@ assert_type(kp.ops.astype(t, np.int32), kp.Tensor)
 assert_type(kp.ops.clip(t, None, 2.0), kp.Tensor)
 assert_type(kp.ops.median([1.0, 2.0]), Array)
 assert_type(kp.ops.median(t, axis=1), kp.Tensor)
+assert_type(kp.ops.average(t, weights=t), kp.Tensor)
+assert_type(kp.ops.average(t, weights=t, returned=True), tuple[kp.Tensor, kp.Tensor])
+assert_type(kp.ops.average(x, 0, x), Array)
+assert_type(kp.ops.unique(t), kp.Tensor)
+assert_type(kp.ops.unique(x, return_counts=True), tuple[Array, Array])
+assert_type(kp.ops.unique(t, return_index=True, return_inverse=True), tuple[kp.Tensor, kp.Tensor, kp.Tensor])
+assert_type(kp.ops.histogram(t, "auto")[0], kp.Tensor)
+kp.ops.histogram(x, bins=[0, 1, 2])[1].tolist()
+kp.ops.quantile(t, [0.1, 0.9], axis=(0,)).read()
+kp.ops.tensordot(t, t, axes=([0], [0])).read()
+kp.ops.matrix_norm(t, ord=2).read()
+kp.ops.matmul(t.T, t.T[0]).read()
 assert_type(kp.ops.split(t, 2), list[kp.Tensor])
 assert_type(kp.ops.nonzero(x), tuple[Array, ...])
 assert_type(kp.ops.matmul.bind(t, t).results, tuple[kp.Tensor, ...])
@@ -71,6 +83,12 @@ kp.ops.arange("3")  # error
 kp.ops.arange(t)  # error
 kp.ops.where(t > t)  # error
 kp.ops.median(t, axes=1)  # error
+kp.ops.median(t, axis="rows")  # error
+kp.ops.quantile(t, q="half")  # error
+kp.ops.average(t).reed()  # error
+kp.ops.unique(t).reed()  # error
+kp.ops.histogram(t, bins=10)[1].reed()  # error
+a, b, c = kp.ops.unique(t, return_counts=True)  # error
 kp.ops.quantile(t)  # error
 kp.ops.unique(t, counts=True)  # error
 kp.ops.split(t, 2.5)  # error
