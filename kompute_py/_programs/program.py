@@ -216,8 +216,7 @@ class ProgramEntry:
         """The entry with these arguments as an operation: ``seq.record(program.entry.bind(x))``. Its
         attribute `results` has the memory of a recording's results.
 
-        Tensors and Images only. Raises what a call raises, and UnimplementedError for recordings with steps
-        of the host.
+        Tensors and Images only. Raises what a call raises.
         """
         return self._target(args, named).bind(*args, **named)
 

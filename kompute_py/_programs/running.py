@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,6 +32,7 @@ from .._memory.donation import chosen, donating, require_apart, with_taken
 from .._memory.image import Image
 from .._memory.making import new_tensor
 from .._memory.memory import Memory
+from .._memory.peer import HostSteps
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .._recording.host_call import OpHostCall
@@ -49,7 +52,6 @@ if TYPE_CHECKING:
 _BYTES = np.dtype(np.uint8)
 native_of = attrgetter("_native")
 _MOST_PREPARED = 16
-_MOST_SEEN = 64
 
 
 class OpProgram(OpBase):
@@ -102,7 +104,10 @@ class Loaded:
         self.part = part
         self.manager = manager
         self._files, self._contents, self._hosts = files, contents, hosts
+        self.running = threading.RLock()
+        """Held by a call: entries share memory."""
         self._lock = threading.RLock()
+        """Held while something is made."""
         self._blocks: dict[int, Any] = {}
         self._shaders: dict[int, Any] = {}
         self._algorithms: dict[Any, Any] = {}
@@ -156,7 +161,10 @@ class Loaded:
         """The memory of a block, with what it begins with: a Tensor of bytes, or an Image."""
         found = self._blocks.get(number)
         if found is None:
-            found = self._blocks[number] = self._made(self.part.blocks[number], number)
+            with self._lock:
+                if number not in self._blocks:
+                    self._blocks[number] = self._made(self.part.blocks[number], number)
+                found = self._blocks[number]
         return found
 
     def _made(self, block: c.Block, number: int) -> Any:
@@ -210,8 +218,8 @@ class Loaded:
 
     def reset(self) -> None:
         """Gives all memory what it began with."""
-        with self._lock:
-            for number, memory in self._blocks.items():
+        with self.running:
+            for number, memory in list(self._blocks.items()):
                 fresh = self._made(self.part.blocks[number], number)
                 memory.write(fresh.read())
                 if self.part.blocks[number].host:
@@ -226,15 +234,10 @@ class Loaded:
             return native
         return _native.view(native, range.offset, range.nbytes)
 
-    def operations(self, steps: Iterable[c.Step]) -> list[OpBase]:
-        """Steps as operations of this Manager."""
+    def parts(self, steps: Iterable[c.Step]) -> list[Any]:
+        """Steps as what a sequence of this Manager records: native operations, and steps of the host."""
         with self._lock:
-            return [
-                self._host_call(step)
-                if step.kind == "host"
-                else OpProgram(step.name, (self._operation(step),))
-                for step in steps
-            ]
+            return [self._host_call(step) if step.kind == "host" else self._operation(step) for step in steps]
 
     def _operation(self, step: c.Step) -> Any:
         ranges = [self.range(each) for each in step.ranges]
@@ -287,7 +290,7 @@ class Loaded:
         with naming(step.name):
             return _native.op_dispatch(algorithm, step.groups, step.push, None, True, indirect)
 
-    def _host_call(self, step: c.Step) -> OpBase:
+    def _host_call(self, step: c.Step) -> HostSteps:
         function = self._hosts.get(step.name)
         if function is None:
             raise NotFoundError(
@@ -302,7 +305,7 @@ class Loaded:
         def call() -> None:
             function(*memories)
 
-        return OpHostCall(call, reads=reads, writes=writes, name=step.name)
+        return OpHostCall(call, reads=reads, writes=writes, name=step.name)._native
 
 
 def module_of(shader: c.Shader, files: Mapping[str, bytes]) -> ShaderModule:
@@ -353,7 +356,6 @@ class Recorded:
     def __init__(self, loaded: Loaded, entry: c.Entry) -> None:
         self.name = entry.name
         self.loaded = loaded
-        self.lock = threading.RLock()
         self.prepared: dict[tuple[object, ...], Prepared] = {}
         """By the native memory of arguments and results: donation takes it from a tensor."""
         self.forms = [RecordedForm(self, each) for each in entry.recordings]
@@ -402,7 +404,7 @@ class Recorded:
     def preload(self) -> None:
         """Makes memory and pipelines."""
         for form in self.forms:
-            with self.lock:
+            with self.loaded.running:
                 form.prepare([None] * len(form.inputs), [None] * len(form.outputs))
 
 
@@ -416,7 +418,7 @@ class Prepared:
         memories: list[Any],
         gone: Callable[[object], None],
     ) -> None:
-        """`lock` is that of the entry. `gone` is called when the first of the memories ends."""
+        """`lock` is that of calls. `gone` is called when the first of the memories ends."""
         self.sequence = sequence
         self.take, self.give_back = lock.acquire, lock.release
         self.evaluate: Callable[[], object] = sequence.eval if sequence._slow else sequence._eval
@@ -435,32 +437,23 @@ class RecordedForm:
         values = loaded.part.values
         self.inputs = [values[number] for number in recording.inputs]
         self.outputs = [values[number] for number in recording.outputs]
-        self._lock = entry.lock
+        self._signature = inspect.Signature(
+            [inspect.Parameter(each.name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in self.inputs]
+        )
+        self._lock = loaded.running
         self.prepared = entry.prepared
-        self._seen: dict[tuple[object, ...], None] = {}
-        self._operations: list[OpBase] | None = None
-        self._written: set[int] | None = None
 
     # -- arguments -------------------------------------------------------------------------------------------
 
     def bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
         """The arguments in the order of the inputs."""
-        names = [value.name for value in self.inputs]
-        if not named and len(args) == len(names):
+        if not named and len(args) == len(self.inputs):
             return list(args)
-        text = text_of(self.name, self.loaded.part, self.recording)
-        if len(args) > len(names):
-            raise ArgumentTypeError(f"{self.name} takes {len(names)} arrays; {len(args)} were given: {text}")
-        given = dict(zip(names, args, strict=False))
-        for name, value in named.items():
-            if name not in names or name in given:
-                twice = " is given twice" if name in given else " is not an input"
-                raise ArgumentTypeError(f"{self.name}: {shown(name)}{twice}: {text}")
-            given[name] = value
-        for name in names:
-            if name not in given:
-                raise ArgumentTypeError(f"{self.name} lacks the input {name!r}: {text}")
-        return [given[name] for name in names]
+        try:
+            return list(self._signature.bind(*args, **named).args)
+        except TypeError as error:
+            text = text_of(self.name, self.loaded.part, self.recording)
+            raise ArgumentTypeError(f"{self.name}: {error}: {text}") from None
 
     def _checked(self, value: c.Value, given: Any) -> Any:
         """An argument for an input: memory of this Manager, or an array of its dtype and shape."""
@@ -490,15 +483,16 @@ class RecordedForm:
         return given
 
     def arguments(self, given: list[Any], out: Any, alone: str = "") -> tuple[list[Any], list[Any]]:
-        """What a call works on: the memory or arrays of the inputs, and of the results. `alone` is the name
-        of a call that takes memory alone, and copies nothing in or back.
+        """A call's memory or arrays for the inputs and for the results. `alone` is the name of a call that
+        takes memory alone, and copies nothing in or back.
         """
         checked = [self._checked(value, each) for value, each in zip(self.inputs, given, strict=True)]
         if out is None:
-            if alone or any(isinstance(each, (Memory, StridedView)) for each in given):
-                outs = [self._like(value) for value in self.outputs]
-            else:
-                outs = [host_empty(v.shape, c.dtype_of(v.dtype), self.name) for v in self.outputs]
+            in_place = alone or any(isinstance(each, (Memory, StridedView)) for each in given)
+            outs = [
+                self._like(v) if in_place else host_empty(v.shape, c.dtype_of(v.dtype), self.name)
+                for v in self.outputs
+            ]
         else:
             outs = list(out) if isinstance(out, (tuple, list)) else [out]
             if len(outs) != len(self.outputs):
@@ -513,12 +507,14 @@ class RecordedForm:
                     check_out(each, c.dtype_of(value.dtype), value.shape, lambda what=what: what)  # type: ignore[misc]
         guard = self.loaded.manager._guard
         for value, each in zip((*self.inputs, *self.outputs), (*checked, *outs), strict=True):
-            if alone and not isinstance(each, Memory):
+            if isinstance(each, Memory):
+                continue
+            if alone:
                 raise ArgumentTypeError(
                     f"{self.name}.{alone} works on Tensors and Images, and {value.name} is {kind_of(each)}: "
                     "make one, mgr.tensor_t(array)"
                 )
-            if guard is not None and not isinstance(each, Memory):
+            if guard is not None:
                 on_host(guard, f"{self.name}: {value.name}", each.nbytes)
         return checked, outs
 
@@ -531,50 +527,34 @@ class RecordedForm:
     # -- running ---------------------------------------------------------------------------------------------
 
     def call(self, given: list[Any], out: Any) -> Any:
-        """The results, once the work is done."""
+        """The results, once the work is done. Arrays go through the recording's own memory."""
         checked, outs = self.arguments(given, out)
-        key = (*map(id, checked), *map(id, outs))
         with self._lock:
-            # Over tensors that come again, the recording runs in place; over others, on copies.
-            direct = key in self._seen and all(isinstance(each, Memory) for each in (*checked, *outs))
-            if out is not None:
-                self._seen[key] = None
-                if len(self._seen) > _MOST_SEEN:
-                    del self._seen[next(iter(self._seen))]
-            if direct:
-                self.prepare(checked, outs).sequence.eval()
-                return out
-            for own, each in zip(self._own(self.inputs), checked, strict=True):
-                if isinstance(each, Memory):
-                    own.copy_from(each)
-                else:
-                    own.write(each)
-            self.prepare([None] * len(checked), [None] * len(outs)).sequence.eval()
-            for own, each in zip(self._own(self.outputs), outs, strict=True):
-                if isinstance(each, Memory):
-                    each.copy_from(own)
-                else:
-                    own.read(each)
+            for value, each in zip(self.inputs, checked, strict=True):
+                if not isinstance(each, Memory):
+                    self.loaded.memory_of(value).write(each)
+            self.prepare(checked, outs).evaluate()
+            for value, each in zip(self.outputs, outs, strict=True):
+                if not isinstance(each, Memory):
+                    self.loaded.memory_of(value).read(each)
         if out is not None:
             return out
         return outs[0] if len(outs) == 1 else tuple(outs) or None
 
-    def _own(self, values: list[c.Value]) -> list[Any]:
-        return [self.loaded.memory_of(value) for value in values]
-
     def prepare(self, given: list[Any], outs: list[Any]) -> Prepared:
-        """A sequence of the recording that is not running, over these inputs and results; None stands for the
-        recording's own memory.
+        """A sequence of the recording that is not running, over the memory among these inputs and results,
+        and its own memory for all else.
         """
-        memories = [each for each in (*given, *outs) if each is not None]
-        key: tuple[object, ...] = (*map(native_of, memories),) if memories else ("own", id(self))
+        memories = [each if isinstance(each, Memory) else None for each in (*given, *outs)]
+        key: tuple[object, ...] = tuple([None if each is None else each._native for each in memories])
+        if None in key or not key:
+            key = (id(self), *key)
         found = self.prepared.get(key)
         if found is not None and found.submitted:
             found.submitted = found.sequence.is_running()
         if found is None or found.submitted:
-            sequence = Sequence(self.loaded.manager)
-            for operation in self.operations(given, outs):
-                sequence.record(operation)
+            parts = self.parts(memories[: len(given)], memories[len(given) :])
+            sequence = Sequence(self.loaded.manager).record(OpProgram(self.name, tuple(parts)))
             this = weakref.ref(self)
 
             def gone(_: object) -> None:
@@ -584,43 +564,49 @@ class RecordedForm:
 
             while len(self.prepared) >= _MOST_PREPARED:
                 del self.prepared[next(iter(self.prepared))]
-            found = self.prepared[key] = Prepared(sequence, self._lock, memories, gone)
+            alive = [each for each in memories if each is not None]
+            found = self.prepared[key] = Prepared(sequence, self._lock, alive, gone)
         return found
 
-    def operations(self, given: list[Any], outs: list[Any]) -> list[OpBase]:
-        """The recording over what is given: in its place if the recording only reads it, else over copies."""
-        if self._operations is None:
-            self._operations = self.loaded.operations(self.recording.steps)
+    @functools.cached_property
+    def _parts(self) -> list[Any]:
+        return self.loaded.parts(self.recording.steps)
+
+    @functools.cached_property
+    def _kept(self) -> set[int]:
+        """The numbers of the blocks that no other memory can stand for."""
+        numbers = c.blocks_of(self.recording.steps)
+        if any(step.kind == "host" for step in self.recording.steps):
+            return numbers
+        found = _native.frame_uses(stream_of(self.loaded.manager, self._parts), [], [])
+        uses = {id(each["memory"]): each["written"] for each in found}
+        return {n for n in numbers if uses.get(id(self.loaded.block(n)._native), True)}
+
+    def parts(self, given: list[Any], outs: list[Any]) -> list[Any]:
+        """The recording over memory that is given, or None: in its place if the recording only reads it, else
+        over copies.
+        """
         before, after, pairs = [], [], []
-        for value, own, each in zip(self.inputs, self._own(self.inputs), given, strict=True):
-            if each is not None and self._stands_for(value, each):
+        for value, each in zip(self.inputs, given, strict=True):
+            if each is None:
+                continue
+            if self._stands_for(value, each):
                 pairs.append((self.loaded.block(value.block)._native, each._native))
-            elif each is not None:
-                before.append(_native.op_copy([each._native, own._native]))
-        for own, each in zip(self._own(self.outputs), outs, strict=True):
+            else:
+                before.append(_native.op_copy([each._native, self.loaded.memory_of(value)._native]))
+        for value, each in zip(self.outputs, outs, strict=True):
             if each is not None:
-                after.append(_native.op_copy([own._native, each._native]))
-        middle = self._operations
+                after.append(_native.op_copy([self.loaded.memory_of(value)._native, each._native]))
+        middle = self._parts
         if pairs:
-            middle = [OpProgram(self.name, tuple(_native.substituted(self._stream(), pairs, [])))]
-        return [OpProgram(self.name, tuple(before)), *middle, OpProgram(self.name, tuple(after))]
+            middle = _native.substituted(stream_of(self.loaded.manager, middle), pairs, [])
+        return [*before, *middle, *after]
 
     def _stands_for(self, value: c.Value, memory: Any) -> bool:
         """Whether steps can use `memory` instead of the block of an input."""
-        if self._written is None:
-            self._written = c.blocks_of(self.recording.steps)
-            if not any(step.kind == "host" for step in self.recording.steps):
-                uses = {
-                    id(each["memory"]): each["written"] for each in _native.frame_uses(self._stream(), [], [])
-                }
-                self._written = {n for n in self._written if uses.get(id(self.loaded.block(n)._native), True)}
         block = self.loaded.part.blocks[value.block]
         whole = block.image is None and block.nbytes == memory.nbytes
-        return whole and type(memory._native) is _native.Buffer and value.block not in self._written
-
-    def _stream(self) -> _native.Stream:
-        assert self._operations is not None
-        return stream_of(self.loaded.manager, _parts(self._operations))
+        return whole and type(memory._native) is _native.Buffer and value.block not in self._kept
 
     def submit(self, given: list[Any], out: Any, wait: Any, signal: Any) -> Fence:
         """Runs it without waiting."""
@@ -635,16 +621,9 @@ class RecordedForm:
 
     def bind(self, given: list[Any], out: Any) -> OpProgram:
         """The recording over these tensors as an operation."""
-        if any(step.kind == "host" for step in self.recording.steps):
-            raise UnimplementedError(f"{self.name} has steps of the host: call it, or submit it")
         checked, outs = self.arguments(given, out, "bind")
         with self._lock:
-            return OpProgram(self.name, _parts(self.operations(checked, outs)), tuple(outs))
-
-
-def _parts(operations: Iterable[OpBase]) -> tuple[Any, ...]:
-    """The native operations, without steps of the host."""
-    return tuple([part for each in operations for part in getattr(each, "_parts", ())])
+            return OpProgram(self.name, tuple(self.parts(checked, outs)), tuple(outs))
 
 
 def _fits(given: Any, value: c.Value) -> bool:

@@ -11,7 +11,7 @@ from .. import _native
 from .._memory.image import Image
 from .._recording.sequence import Sequence
 from . import content as c
-from .running import Loaded, Recorded
+from .running import Loaded, OpProgram, Recorded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,7 @@ def traced(
     for value, each in zip(form.inputs, given, strict=True):
         loaded.memory_of(value).write(each)
     for step in form.recording.steps:
-        (operation,) = loaded.operations([step])
+        operation = OpProgram(step.name, tuple(loaded.parts([step])))
         sequence = Sequence(loaded.manager).record(operation)
         written = {value.block for value in step.writes}
         if isinstance(sequence._native, _native.Stream):

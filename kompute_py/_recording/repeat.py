@@ -123,6 +123,8 @@ def _parts_of(operation: Any) -> list[Any]:
         raise ArgumentTypeError(f"OpRepeat repeats operations (kp.OpBase), not {kind_of(operation)}{hint}")
     parts = getattr(operation, "_parts", None)
     if parts is not None:
+        for part in parts:
+            _require_device(part)
         return list(parts)
     name = type(operation).__name__
     if operation._hooked:
@@ -131,14 +133,19 @@ def _parts_of(operation: Any) -> list[Any]:
             "evaluation and not for each repetition: record it outside"
         )
     native = getattr(operation, "_native", None)
+    _require_device(native)
+    if native is None:
+        operation._bind(None)  # type: ignore[arg-type]  # raises an error that names the missing part
+    return [native]
+
+
+def _require_device(native: Any) -> None:
+    """Raises UnimplementedError for a step of the host."""
     if isinstance(native, HostSteps):
         raise UnimplementedError(
             f"OpRepeat: {native.what} is done by the host, so it cannot be repeated in one submission. "
             "Record each repetition: for _ in range(times): sequence.record(...)"
         )
-    if native is None:
-        operation._bind(None)  # type: ignore[arg-type]  # raises an error that names the missing part
-    return [native]
 
 
 def _over_any_memory(operation: OpBase) -> OpBase:

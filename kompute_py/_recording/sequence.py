@@ -219,6 +219,8 @@ class Sequence:
         _require_operation(op)
         parts = getattr(op, "_parts", None)
         if parts is not None:
+            if any(isinstance(part, HostSteps) for part in parts):
+                self._split()
             for part in parts:
                 self._record(part)
             return

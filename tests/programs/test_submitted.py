@@ -88,3 +88,27 @@ def test_submitted_calls_take_donated_inputs(mgr, pipeline):
     with pytest.raises(kp.ArgumentTypeError, match="out for y"):
         program.run.submit(given, out=[X.tolist()], donate=True)
     np.testing.assert_array_equal(given.read(), X)
+
+
+def test_bound_entries_have_steps_of_the_host(mgr, tmp_path):
+    y = mgr.zeros(8)
+
+    def double(tensor):
+        tensor.write(tensor.read() * 2)
+
+    step = kp.OpHostCall(lambda: None, reads=[y], writes=[y], name="double")
+    sequence = mgr.sequence().record(kp.ops.add.bind(y, 1, out=y), step, kp.ops.add.bind(y, 1, out=y))
+    program = again(
+        kp.Program.record(sequence, inputs={"y": y}, outputs={"y": y}, hosts={"double": double}),
+        tmp_path,
+        hosts={"double": double},
+    ).on(mgr)
+    given, out = mgr.tensor(X), mgr.zeros(8)
+    operation = program.main.bind(given, out=out)
+    sequence = mgr.sequence().record(operation, operation)
+    for number in range(1, 4):
+        given.write(X * number)
+        sequence.eval()
+        np.testing.assert_array_equal(out.read(), 2 * X * number + 3)
+    with pytest.raises(kp.UnimplementedError, match="OpRepeat: an OpHostCall is done by the host"):
+        kp.OpRepeat(operation, 2)
