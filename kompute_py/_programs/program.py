@@ -563,7 +563,9 @@ class Program(Mapping[str, ProgramEntry]):
     @property
     def memory(self) -> int:
         """Bytes of device memory and host copies that a Manager needs for it, beside those of arguments and
-        results."""
+        results, and beside the Manager's own memory for transfers (4 MiB for images and memory that the host
+        does not see).
+        """
         return _memory_of(block for part in self._parts() for block in part.blocks)
 
     @property

@@ -111,6 +111,8 @@ class Loaded:
         self._blocks: dict[int, Any] = {}
         self._shaders: dict[int, Any] = {}
         self._algorithms: dict[Any, Any] = {}
+        self._cold: list[Any] = []
+        """Those that `warm_up` has not seen."""
         self._entries: dict[str, Any] = {}
 
     def entry(self, name: str) -> Kernel | Recorded:
@@ -286,9 +288,17 @@ class Loaded:
                 algorithm = self.manager._native.algorithm(shader, arguments, (1, 1, 1), *constants, b"")
             algorithm.name = step.name
             self._algorithms[key] = algorithm
+            self._cold.append(algorithm)
         indirect = None if step.indirect is None else self.range(step.indirect)
         with naming(step.name):
             return _native.op_dispatch(algorithm, step.groups, step.push, None, True, indirect)
+
+    def warm_up(self) -> None:
+        """Dispatches each shader that was made with no groups, and waits: some drivers compile then."""
+        with self._lock:
+            cold, self._cold = self._cold, []
+        for fence in [_native.submit_once(_native.op_warm_up(each)) for each in cold]:
+            fence.wait(-1.0)
 
     def _host_call(self, step: c.Step) -> HostSteps:
         function = self._hosts.get(step.name)
@@ -406,6 +416,7 @@ class Recorded:
         for form in self.forms:
             with self.loaded.running:
                 form.prepare([None] * len(form.inputs), [None] * len(form.outputs))
+        self.loaded.warm_up()
 
 
 class Prepared:

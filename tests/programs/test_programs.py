@@ -522,6 +522,17 @@ def test_memory_is_told_before(mgr):
     assert program.main.memory == program.memory
 
 
+def test_shaders_of_recordings_have_run_when_they_are_preloaded(mgr, pipeline):
+    """Some drivers compile when a pipeline runs first."""
+    program = pipeline.on(mgr)
+    for expected_names in (["preload"] * 3, []):
+        with mgr.profile() as profile:
+            program.preload()
+        assert [each["name"] for each in profile.records] == expected_names
+    assert program.state["count"].tolist() == [0.0]
+    np.testing.assert_array_equal(program.run(X), EXPECTED)
+
+
 @pytest.mark.parametrize(
     ("make", "error", "text"),
     [
