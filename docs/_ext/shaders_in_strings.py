@@ -22,23 +22,30 @@ class PythonWithShaders(PythonLexer):
 
     def get_tokens_unprocessed(self, text: str, stack: Any = ("root",)) -> Iterator[tuple[int, Any, str]]:
         """The tokens of `text`: (place, kind, text)."""
-        tokens = list(super().get_tokens_unprocessed(text, stack))
-        places = {place for place, _, _ in tokens}
-        shaders = []
-        for match in _STRING.finditer(text):
-            begin, end = match.span(1 if match[1] is not None else 2)
-            # Not within docstrings, which are one token.
-            if _GLSL.match(text, begin, end) and begin in places and end in places:
-                shaders.append((begin, end))
+        tokens = super().get_tokens_unprocessed(text, stack)
+        shaders = [
+            match.span(1 if match[1] is not None else 2)
+            for match in _STRING.finditer(text)
+            if _GLSL.match(text, *match.span(1 if match[1] is not None else 2))
+        ]
         done = 0  # the tokens before this place are there
         for place, kind, value in tokens:
-            if shaders and place == shaders[0][0]:
-                begin, done = shaders.pop(0)
-                for at, shader_kind, part in GLShaderLexer().get_tokens_unprocessed(text[begin:done]):
+            end = place + len(value)
+            while shaders and shaders[0][0] < end:
+                begin, stop = shaders.pop(0)
+                if kind not in String or begin < max(place, done):
+                    continue
+                # A string at the beginning of a line is one token, with its quotes.
+                at = max(place, done)
+                if begin > at:
+                    yield at, kind, text[at:begin]
+                for at, shader_kind, part in GLShaderLexer().get_tokens_unprocessed(text[begin:stop]):
                     # The lexer knows no strings, which debugPrintfEXT has.
                     yield begin + at, String if shader_kind is Error else shader_kind, part
-            if place >= done:
-                yield place, kind, value
+                done = stop
+            if end > done:
+                at = max(place, done)
+                yield at, kind, text[at:end]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -36,6 +36,14 @@ def test_glsl_in_a_string_is_glsl():
     assert any(value == "layout" and kind in Keyword for kind, value in found)
 
 
+def test_glsl_on_the_line_after_a_call_is_glsl():
+    text = 'k = mgr.kernel(\n    """\n#version 450\nlayout(local_size_x = 1) in;\n""",\n    name="k",\n)\n'
+    found = tokens(text)
+    assert "".join(value for _, value in found) == text
+    assert any(value == "layout" and kind in Keyword for kind, value in found)
+    assert ("k" in [value for kind, value in found if kind in String]) and found[-1][1] == "\n"
+
+
 def test_other_strings_stay_strings():
     found = tokens('def f():\n    """Calls a kernel::\n\n        #version 450\n    """\n\nC = """layout"""\n')
     assert [value for kind, value in found if kind in String] == [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import time
 from pathlib import Path
@@ -195,3 +196,46 @@ def test_every_page_is_found():
         name for name in listed if not (ROOT / "docs" / f"{name}.md").exists() and "notebooks/" not in name
     ]
     assert not missing, missing
+
+
+# Names that sentences use for these classes, and what is meant not to be there.
+_OWNERS = {
+    "kp": kp, "mgr": kp.Manager, "t": kp.Tensor, "tensor": kp.Tensor, "image": kp.Image, "kernel": kp.Kernel,
+    "fence": kp.Fence, "seq": kp.Sequence, "sequence": kp.Sequence, "semaphore": kp.Semaphore,
+    "algorithm": kp.Algorithm, "program": kp.Program,
+}  # fmt: skip
+_EXAMPLES = {"kp.ops.mine.softmax", "program.entry", "program.json", "t.copy", "t.sum"}
+_FENCED = re.compile(r"^(```+|~~~+).*?^\1", re.MULTILINE | re.DOTALL)
+_DOTTED = re.compile(rf"(?<![\w.])(?:{'|'.join(_OWNERS)})(?:\.[A-Za-z_]\w*)+")
+
+
+def names_that_are_not_there(text):
+    """The dotted names in sentences and tables that lead to nothing."""
+    wrong = []
+    for name in _DOTTED.findall(" ; ".join(re.findall(r"`([^`\n]+)`", _FENCED.sub("", text)))):
+        first, *parts = name.split(".")
+        found = _OWNERS[first]
+        for part in parts:
+            if not (inspect.ismodule(found) or inspect.isclass(found)):
+                break
+            if inspect.isclass(found):
+                found = inspect.getattr_static(found, part, None)
+            else:
+                found = getattr(found, part, None)
+            if found is None or type(found).__name__ == "OnlyOfArrays":
+                wrong.append(name)
+                break
+    return [name for name in wrong if name not in _EXAMPLES]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_names_in_sentences_and_tables_exist(path):
+    if "inside" not in path.parts:
+        assert names_that_are_not_there(path.read_text(encoding="utf-8")) == []
+
+
+def test_a_name_that_does_not_exist_is_found():
+    text = (
+        "Give `kp.sho(x)`, or `t.reed()`:\n\n```python\nkp.nothing\n```\n\n| `kp.ops.sum` | `mgr.tensr` |\n"
+    )
+    assert names_that_are_not_there(text) == ["kp.sho", "t.reed", "mgr.tensr"]
