@@ -38,7 +38,8 @@ SHARE = os.environ.get("KOMPUTE_PY_TEST_SHARE", "")
 
 SHADERS = os.environ.get("KOMPUTE_PY_TEST_SHADERS", "")
 """The folder of a cache of compiled shaders, for `_OF_NUMBERS`; tools/passes.py sets it."""
-_OF_NUMBERS = tuple(f"tests/{room}/" for room in ("builders", "formulas", "functions", "ops", "random"))
+_ROOMS = ("builders", "custom", "formulas", "functions", "launches", "ops", "random")
+_OF_NUMBERS = tuple(f"tests/{room}/" for room in _ROOMS)
 
 
 def _environment() -> dict[str, str]:
@@ -172,15 +173,42 @@ def make_manager(clean):
         manager.destroy()
 
 
+@pytest.fixture(scope="module")
+def _managers_of_module():
+    """The Managers that the tests of a module share; nothing of them is left at its end."""
+    before = kp.alive()
+    made: list[kp.Manager] = []
+    yield made
+    while made:
+        made.pop().destroy()
+    gc.collect()
+    assert kp.alive() <= before, kp.alive(detail=True)
+
+
 @pytest.fixture
-def mgr(make_manager):
+def mgr(request):
     """A Manager with validation on.
 
-    The test fails for a message of the layer, or for a native object left at its end.
+    The test fails for a message of the layer, or for a native object left at its end. Where numbers are
+    judged, the tests of a module share a Manager, and with it what was prepared: nothing is left at its end.
+    But those that count objects, or make others, have one of their own.
     """
-    manager = make_manager()
-    assert manager.validation, "the validation layer is missing"
-    return manager
+    if "clean" in request.fixturenames or not request.node.nodeid.startswith(_OF_NUMBERS):
+        manager = request.getfixturevalue("make_manager")()
+        assert manager.validation, "the validation layer is missing"
+        return manager
+    made = request.getfixturevalue("_managers_of_module")
+    if not made or not made[-1]._native.is_init():
+        made.append(kp.Manager(validation=True))
+    log = request.getfixturevalue("_log")
+    request.addfinalizer(lambda: _ends(request.node, log))
+    return made[-1]
+
+
+def _ends(test, log):
+    """Checks a test that shares its Manager."""
+    test.funcargs.clear()  # of the module's last test they would keep the Manager
+    assert log.of_validation == []
 
 
 @pytest.fixture

@@ -19,12 +19,6 @@ pytestmark = pytest.mark.each_driver
 DTYPES = ["float32", "float16", "int32", "uint8", "int16", "bool", "complex64", "float64", "int64"]
 
 
-@pytest.fixture(scope="module")
-def shared():
-    with kp.Manager() as manager:
-        yield manager
-
-
 @kp.CustomOp.register
 class same(kp.CustomOp):
     """A copy of `x`."""
@@ -87,14 +81,14 @@ def _copies(
 
 @examples(60)
 @given(st.data())
-def test_any_part_of_any_tensor(shared: kp.Manager, data: st.DataObject) -> None:
+def test_any_part_of_any_tensor(mgr: kp.Manager, data: st.DataObject) -> None:
     """Elements beside the part stay as they are; also in views that begin anywhere."""
     dtype = data.draw(st.sampled_from(DTYPES))
-    if dtype in ("float64", "int64") and "shaderInt64" not in shared.enabled_features:
+    if dtype in ("float64", "int64") and "shaderInt64" not in mgr.enabled_features:
         dtype = "int8"
     whole = _data(data.draw(hnp.array_shapes(min_dims=1, max_dims=4, max_side=7)), dtype)
     begin = data.draw(st.integers(0, whole.shape[0] - 1))
-    outer, inner = whole[begin:], shared.tensor_t(whole)[begin:]
+    outer, inner = whole[begin:], mgr.tensor_t(whole)[begin:]
     key = data.draw(hnp.basic_indices(outer.shape, allow_newaxis=True, allow_ellipsis=True))
     view = inner[key]
     x = _data(view.shape, dtype)[..., ::-1].copy() if view.shape else _data((), dtype)
@@ -102,7 +96,7 @@ def test_any_part_of_any_tensor(shared: kp.Manager, data: st.DataObject) -> None
     expected[begin:][key] = x
     way = data.draw(st.sampled_from(["call", "record", "submit"]))
     for _ in range(2):  # a prepared call, too
-        _copies(same, shared, view, shared.tensor_t(x), way)
+        _copies(same, mgr, view, mgr.tensor_t(x), way)
         np.testing.assert_array_equal(inner.base.read() if inner.base is not None else inner.read(), expected)
         np.testing.assert_array_equal(view.read(), x)
 
@@ -305,15 +299,15 @@ READS = [np.s_[::2], np.s_[:, 3], np.s_[::-1, 1::3], np.s_[2:2, ::2], np.s_[4, :
 
 
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "int16", "complex64", "float64"])
-def test_recordings_read_parts(shared, needs, dtype):
+def test_recordings_read_parts(mgr, needs, dtype):
     if dtype == "float64":
-        needs(shared, "shaderFloat64")
+        needs(mgr, "shaderFloat64")
     array = np.arange(63).reshape(7, 9).astype(dtype)
-    t = shared.tensor_t(array)
+    t = mgr.tensor_t(array)
     for key in READS:
         one, sorted_ = same.op(t[key]), kp.ops.flip.op(t[key], 0)
         joined = kp.ops.concatenate.op([t[key], t[key]])
-        sequence = shared.sequence().record(one, sorted_, joined)
+        sequence = mgr.sequence().record(one, sorted_, joined)
         for more in (0, 3):
             t.write(array + np.array(more, dtype))
             sequence.eval()
@@ -321,18 +315,18 @@ def test_recordings_read_parts(shared, needs, dtype):
             np.testing.assert_array_equal(one.results[0].read(), expected)
             np.testing.assert_array_equal(sorted_.results[0].read(), expected[::-1])
             np.testing.assert_array_equal(joined.results[0].read(), np.concatenate([expected] * 2))
-        out = shared.empty(expected.shape, dtype)
+        out = mgr.empty(expected.shape, dtype)
         same.submit(t[key], out=out).wait()
         np.testing.assert_array_equal(out.read(), expected)
 
 
 @pytest.mark.parametrize("out", [np.s_[1, :4], np.s_[0:4, 0], np.s_[1:5, 0], np.s_[6:2:-1, 8]])
-def test_a_recording_reads_a_part_before_it_writes_there(shared, out):
+def test_a_recording_reads_a_part_before_it_writes_there(mgr, out):
     array = np.random.default_rng(0).permutation(63).reshape(7, 9).astype(np.float32)
-    t = shared.tensor_t(array)
+    t = mgr.tensor_t(array)
     for op, function in ((kp.ops.sort, np.sort), (kp.ops.flip, np.flip), (same, np.copy)):
         t.write(array)
-        shared.sequence().record(op.op(t[0:4, 0], out=t[out])).eval()
+        mgr.sequence().record(op.op(t[0:4, 0], out=t[out])).eval()
         expected = array.copy()
         expected[out] = function(array[0:4, 0])
         np.testing.assert_array_equal(t.read(), expected)
