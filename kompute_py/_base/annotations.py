@@ -80,6 +80,14 @@ SizeLike = int | str
 """A size: an int of bytes, or text such as "128 MiB"."""
 
 
+class HasCompileOptions(Protocol):
+    """A `kp.DeviceInfo`."""
+
+    @property
+    def compile_options(self) -> dict[str, Any]:
+        """Options of `kp.compile`."""
+
+
 class HasSpirv(Protocol):
     """An object with a shader's SPIR-V, such as a `kp.ShaderModule` or a `kp.Kernel`."""
 
@@ -98,7 +106,7 @@ class ResultOptions(TypedDict, total=False):
 
     optimize: bool | Optimization
     debug_info: bool
-    target: Target
+    target: Target | HasCompileOptions
     spirv_version: str | None
     glsl_version: int | str | None
     auto_bind: bool

@@ -37,7 +37,14 @@ from .spirv_words import is_spirv, module_bytes
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from .._base.annotations import CompilerName, Language, Optimization, SizeLike, Target
+    from .._base.annotations import (
+        CompilerName,
+        HasCompileOptions,
+        Language,
+        Optimization,
+        SizeLike,
+        Target,
+    )
 
 __all__ = ["Shader", "ShaderCompileWarning", "compile"]
 
@@ -69,7 +76,7 @@ def compile(
     includes: Mapping[str, str] | None = None,
     optimize: bool | Optimization = True,
     debug_info: bool = False,
-    target: Target = "vulkan1.2",
+    target: Target | HasCompileOptions = "vulkan1.2",
     spirv_version: str | None = None,
     glsl_version: int | str | None = None,
     auto_bind: bool = False,
@@ -100,7 +107,8 @@ def compile(
         optimize: ``"performance"`` (True), ``"size"``, or ``"none"`` (False). Names, bindings and
             specialization constants are kept.
         debug_info: Keep the source and its lines in the module, for debuggers and profilers.
-        target: ``"vulkan1.0"`` to ``"vulkan1.3"``: the Vulkan version of the resulting SPIR-V.
+        target: ``"vulkan1.0"`` to ``"vulkan1.3"``: the Vulkan version of the resulting SPIR-V. A `DeviceInfo`
+            stands for the newest one that the device takes.
         spirv_version: ``"1.0"`` to ``"1.6"``, up to what the target has; by default that, and for HLSL and
             Slang 1.3, which all drivers take.
         glsl_version: The version of GLSL whatever ``#version`` says: 430 to 460, ``"310 es"``,
@@ -178,7 +186,7 @@ def _compile(
         raise InvalidArgumentError(
             f"{shown(language)} is not a shading language; choose one of {', '.join(LANGUAGES)}"
         )
-    entry, target = _text(given.entry, "entry"), _text(given.target, "target")
+    entry, target = _text(given.entry, "entry"), target_of(given.target)
     macros = _macros({} if given.defines is None else given.defines)
     if isinstance(given.include_dirs, str | bytes | os.PathLike):
         raise ArgumentTypeError("include_dirs is a list of directories; write [directory] for a single one")
@@ -427,7 +435,13 @@ def _module(path: Path, content: bytes, target: str, unchecked: int | None) -> b
     return content
 
 
-def check_target(spirv: bytes, target: str, what: str) -> None:
+def target_of(target: Any) -> str:
+    """The name of a target: as given, or of a DeviceInfo. Raises ArgumentTypeError for anything else."""
+    options = getattr(target, "compile_options", None)
+    return _text(target if options is None else options["target"], "target")
+
+
+def check_target(spirv: bytes, target: Any, what: str) -> None:
     """Raises InvalidArgumentError if `what`, a module, is not valid for the target; it may be newer.
     UnimplementedError for a capability that the tools do not know.
     """
@@ -435,15 +449,20 @@ def check_target(spirv: bytes, target: str, what: str) -> None:
     if problem := _native.validate_spirv(spirv, minor_of(target), scalar_block_layout=True):
         newer = "Invalid capability operand" in problem  # than the tools
         raise (UnimplementedError if newer else InvalidArgumentError)(
-            f"{what} is not valid SPIR-V for target={target!r}: {problem}"
+            f"{what} is not valid SPIR-V for target={target_of(target)!r}: {problem}"
         )
 
 
-def minor_of(target: str) -> int:
-    """The Vulkan 1.x that a target names. Raises InvalidArgumentError if there is no such target."""
-    if target not in TARGETS:
-        raise InvalidArgumentError(f"{shown(target)} is not a target; choose one of {', '.join(TARGETS)}")
-    return TARGETS.index(target)
+def minor_of(target: Any) -> int:
+    """The Vulkan 1.x that a target names. Raises InvalidArgumentError if there is no such target,
+    ArgumentTypeError as `target_of` does.
+    """
+    name = target_of(target)
+    if name not in TARGETS:
+        raise InvalidArgumentError(
+            f"{shown(name)} is not a target; choose one of {', '.join(TARGETS)}, or give a DeviceInfo"
+        )
+    return TARGETS.index(name)
 
 
 def _text(value: str, what: str) -> str:

@@ -31,7 +31,7 @@ from .._compilers.limits import as_seconds
 from .._compilers.settings import OPTIONS as OPTIONS_OF_COMPILERS
 from .drivers import to_driver
 from .names import name_of
-from .uri import with_options
+from .uri import with_options, without_uris
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -150,17 +150,15 @@ def _to_block_size(value: Any, source: str) -> int:
 
 
 def _to_visible(value: Any, source: str) -> str:
-    """A list of devices in the core's form. Text already has this form."""
+    """A list of devices in the core's form. Text already has this form, but for URIs."""
     if isinstance(value, str):
-        return as_text(value, source)
+        return without_uris(as_text(value, source), source)
     if isinstance(value, Mapping) or not isinstance(value, Iterable):
         raise ArgumentTypeError(
             f"{source} is {shown(value)}; use a list of devices: indices, names, UUIDs, DeviceInfo"
         )
-    return ";".join(
-        name_of(device, source)
-        for device in as_list(value, source, "a list of devices: indices, names, UUIDs, DeviceInfo")
-    )
+    listed = as_list(value, source, "a list of devices: indices, names, UUIDs, DeviceInfo")
+    return without_uris(";".join(name_of(device, source) for device in listed), source)
 
 
 _OPTIONS: dict[str, Option] = {

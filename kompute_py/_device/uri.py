@@ -7,6 +7,7 @@ the options, as the environment's variables have them, and ``queues``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -44,6 +45,26 @@ def split_uri(device: str) -> tuple[str | None, dict[str, str]]:
             raise InvalidArgumentError(f"The device {shown(device)} has the option {shown(name)} twice")
         options[name] = value
     return unquote(parts.netloc).strip() or None, options
+
+
+def without_uris(devices: str, source: str) -> str:
+    """A list of devices as text, with a device's name for each URI of it.
+
+    Raises InvalidArgumentError for a URI that names no device or has options: they are a Manager's.
+    """
+    if _SCHEME not in devices.lower():
+        return devices
+    names: list[str] = []
+    for entry in re.split("[;,]", devices):
+        if not is_uri(entry):
+            names.append(entry)
+            continue
+        name, options = split_uri(entry)
+        if name is None or options:
+            fault = "names no device" if name is None else "has options, which belong to a Manager"
+            raise InvalidArgumentError(f"{source} has the URI {shown(entry.strip())}, which {fault}")
+        names.append(name)
+    return ";".join(names)
 
 
 def with_options(device: Any, options: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any], int | None]:

@@ -177,6 +177,17 @@ class Part(NamedTuple):
         """The name of the first value in a block; "" if it has none."""
         return next((value.name for value in self.values if value.block == block), "")
 
+    def special(self) -> set[tuple[int, Constants]]:
+        """The shaders that its entries run, by number, with their constants."""
+        found = {(each.kernel.shader, each.kernel.constants) for each in self.entries if each.kernel}
+        steps = [step for entry in self.entries for recording in entry.recordings for step in recording.steps]
+        while steps:
+            step = steps.pop()
+            steps += step.steps
+            if step.shader is not None:
+                found.add((step.shader, step.constants))
+        return found
+
 
 class Needed(NamedTuple):
     """A part of another program, which is given when the program is loaded."""

@@ -20,6 +20,7 @@ from .._base.errors import (
 from .._base.plain_arguments import as_list
 from .._base.text import binary_size, nearest
 from .._device.options import string_tuple
+from .._device.shader_check import check
 from .._files.index import TensorIndex
 from .._files.reading import Readable
 from .._files.tensors import tensor_file_info
@@ -31,10 +32,12 @@ from .._memory.memory import Memory
 from . import content as c
 from . import file
 from .recorder import Named, Recorder
-from .running import Loaded, Prepared, Recorded, module_of, native_of, text_of
+from .running import Loaded, Prepared, Recorded, module_of, native_of, text_of, values_of
 from .spread import Spread
 
 if TYPE_CHECKING:
+    from .._device.device import Device
+    from .._device.shader_check import Finding
     from .._memory.image import Image
     from .._memory.tensor import Tensor
     from .._sync.fence import Fence
@@ -576,6 +579,22 @@ class Program(Mapping[str, ProgramEntry]):
             for shader in part.shaders:
                 found.update(module_of(shader, self._core.files).reflection["capabilities"])
         return tuple(sorted(found - {"Shader"}))
+
+    def check(self, device: int | str | Mapping[str, Any] | Device | None = None) -> list[Finding]:
+        """All reasons for which a device would refuse the program's shaders, as `kp.check` lists them: the
+        list is empty if it runs there. The device may be one that is not here.
+
+        Raises the errors of `kp.check`.
+
+        >>> kp.Program.record(kp.ops.sum, kp.TensorSpec(5)).check(mgr)
+        []
+        """
+        found: dict[Finding, None] = {}
+        for part in self._parts():
+            for number, constants in sorted(part.special()):
+                module = module_of(part.shaders[number], self._core.files)
+                found.update(dict.fromkeys(check(module, device, spec_consts=values_of(module, constants))))
+        return list(found)
 
     def __getitem__(self, name: str) -> ProgramEntry:
         """The entry. Raises NotFoundError if there is none, ArgumentTypeError if `name` is not a str."""

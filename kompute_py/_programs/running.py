@@ -136,14 +136,9 @@ class Loaded:
 
     def _kernel(self, entry: c.Entry, form: c.KernelForm) -> Kernel:
         module = self.module(form.shader)
-        check_constants(module, form.constants)
         kernel = Kernel(self.manager, module, name=module.name, bounds="zero" if form.zero else "check")
-        if not form.constants.places:
-            return kernel
-        spec = module.signature.spec
-        values = spec.unpack(Specialization(form.constants.data, form.constants.places, 0))
-        given = {identity for identity, _, _ in form.constants.places}
-        return kernel.specialize({key: each for key, each in values.items() if key in given})
+        given = values_of(module, form.constants)
+        return kernel.specialize(given) if given else kernel
 
     def _shader(self, number: int) -> tuple[ShaderModule, _native.Shader]:
         found = self._shaders.get(number)
@@ -358,6 +353,14 @@ def check_constants(module: ShaderModule, constants: c.Constants) -> None:
                 f"{module.name}: the specialization constant {identity} is given {size} bytes; the shader "
                 f"has {sizes.get(identity, 'no such constant')}"
             )
+
+
+def values_of(module: ShaderModule, constants: c.Constants) -> dict[str | int, Any]:
+    """The values of specialization constants, by their ids. Raises the error of `check_constants`."""
+    check_constants(module, constants)
+    values = module.signature.spec.unpack(Specialization(constants.data, constants.places, 0))
+    given = {identity for identity, _, _ in constants.places}
+    return {key: each for key, each in values.items() if key in given}
 
 
 class Recorded:

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 from .. import _native
 from .._base.arrays import to_flag
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
+from .._base.errors import ArgumentTypeError
 from .._base.plain_arguments import as_text
-from .._compilers.compile import TARGETS, check_target
+from .._compilers.compile import check_target, minor_of
 from .spirv import chosen_entry, to_spirv
 
 if TYPE_CHECKING:
-    from .._base.annotations import ShaderSource, Target, TextLanguage
+    from .._base.annotations import HasCompileOptions, ShaderSource, Target, TextLanguage
 
 
-def assemble(text: str, *, target: Target = "vulkan1.2") -> bytes:
-    """Assembles SPIR-V for `target` ("vulkan1.0" to "vulkan1.3"): in the version that its first comments
-    state, as a disassembler writes them, else in the newest in which it is valid.
+def assemble(text: str, *, target: Target | HasCompileOptions = "vulkan1.2") -> bytes:
+    """Assembles SPIR-V for `target` ("vulkan1.0" to "vulkan1.3", or a `DeviceInfo`): in the version that its
+    first comments state, as a disassembler writes them, else in the newest in which it is valid.
 
     Raises ShaderCompileError with line and column for errors in the text, InvalidArgumentError if the module
     violates the target's rules, ArgumentTypeError if `text` is not a str.
@@ -31,9 +31,7 @@ def assemble(text: str, *, target: Target = "vulkan1.2") -> bytes:
     """
     if not isinstance(text, str):
         raise ArgumentTypeError(f"SPIR-V assembly is a str, not {type(text).__name__}")
-    if not isinstance(target, str) or target not in TARGETS:
-        raise InvalidArgumentError(f"{shown(target)} is not a target; choose one of {', '.join(TARGETS)}")
-    spirv = _native.assemble_spirv(as_text(text, "SPIR-V assembly"), TARGETS.index(target))
+    spirv = _native.assemble_spirv(as_text(text, "SPIR-V assembly"), minor_of(target))
     check_target(spirv, target, "The assembly")
     return spirv
 

@@ -120,8 +120,18 @@ def test_options_of_the_compiler():
     #endif
     void main() { x[0] = KP_SHARED_MEMORY + KP_WORKGROUP_INVOCATIONS; }"""
     assert kp.check(kp.compile(source, **options), info) == []
-    without = kp.DeviceInfo({**info, "features": {}, "api_version": "1.1.0"}).compile_options
+    older = kp.DeviceInfo({**info, "features": {}, "api_version": "1.1.0"})
+    without = older.compile_options
     assert without["target"] == "vulkan1.1"
+    plain = "layout(local_size_x = 8) in; void main() {}"
+    for device, version in ((info, (1, 6)), (older, (1, 3))):
+        spirv = kp.compile(plain, target=device)
+        assert spirv == kp.compile(plain, target=device.compile_options["target"])
+        assert kp.ShaderModule(plain, target=device).reflection["version"] == version
+        text = kp.disassemble(spirv)
+        assert kp.ShaderModule(kp.assemble(text, target=device)).reflection["version"] == version
+    with pytest.raises(kp.InvalidArgumentError, match=r"not valid SPIR-V for target='vulkan1\.1'"):
+        kp.ShaderModule(kp.compile(plain, target=info), target=older)
     with pytest.raises(kp.ShaderCompileError, match="no doubles"):
         kp.compile(source, **without)
 

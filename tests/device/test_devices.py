@@ -138,6 +138,8 @@ def check_visible():
         ("cpu;cpu", [first, second]),
         (f"{swiftshader};swiftshader", [names_of["swiftshader"]]),
         ("cpu,CPU", [first, second]),
+        ("vulkan://1;vulkan://0", [second, first]),
+        (" Vulkan://swiftshader , 0", list(dict.fromkeys([names_of["swiftshader"], first]))),
         ("", []),
         (" ; ", []),
     ]:
@@ -176,6 +178,9 @@ def check_visible():
         names_of["swiftshader"], names_of["lavapipe"],
     ]  # fmt: skip
     assert kp.list_devices([]) == []
+    for wrong, text in (("vulkan://0?queues=2", "has options"), (["vulkan://"], "names no device")):
+        with pytest.raises(kp.InvalidArgumentError, match=rf"visible_devices.*vulkan://.*{text}"):
+            kp.list_devices(wrong)
     with pytest.raises(kp.ArgumentTypeError, match="visible_devices"):
         kp.list_devices(1)
     with pytest.raises(kp.ArgumentTypeError, match="visible_devices"):

@@ -38,6 +38,7 @@ def _has_addresses(mgr, needs):
     needs(mgr, "bufferDeviceAddress")
 
 
+@pytest.mark.capability("", "addresses of tensors in shaders", "Manager.kernel", "reference/kernel_rules")
 def test_a_tensor_is_given_for_a_reference(mgr, needs):
     needs(mgr, "dispatch")
     scale = mgr.kernel(SCALE)

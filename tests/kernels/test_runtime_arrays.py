@@ -27,6 +27,12 @@ RWStructuredBuffer<float> o : register(u0);
 }"""
 
 
+@pytest.mark.capability(
+    "",
+    "arrays of bindings of any length, with indices that differ between invocations",
+    "Manager.kernel",
+    "reference/kernel_rules",
+)
 @pytest.mark.parametrize(
     ("language", "source"),
     [

@@ -30,6 +30,7 @@ def supported(run):
         pytest.skip(str(error))
 
 
+@pytest.mark.capability("", "texel buffers", "Manager.kernel", "reference/image_rules")
 @pytest.mark.parametrize("channels", [0, 1, 2, 4])
 @pytest.mark.parametrize(
     "name", ["float16", "float32", "uint8", "int8", "uint16", "int16", "i:int8", "i:int16", "i:int32",

@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +111,17 @@ def test_the_line_that_recorded_each_operation(make_manager, needs):
         sequence.eval(double.bind(t))
         line = line_here(-1)
     assert p.records["recorded"].tolist() == [line]
+
+
+@pytest.mark.capability(
+    "", "times of the device on the host's clock", "Profile.clock_calibrated", "reference/recording"
+)
+def test_the_drivers_clocks_are_used_where_it_relates_them(device):
+    before = time.perf_counter()
+    with device.profile() as p:
+        device.kernel(SQUARE)(device.tensor(np.ones(N)))
+    assert p.clock_calibrated == ("VK_EXT_calibrated_timestamps" in device.enabled_extensions)
+    assert 0 <= p.clock_uncertainty < time.perf_counter() - before
 
 
 @pytest.mark.capability("W25", "times of single calls", "Profile.records", "reference/recording")

@@ -5,6 +5,7 @@ named.
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -267,6 +268,7 @@ def test_extensions(device):
     assert found[0][:2] == ("extension", "SPV_ACME_anvil") and "newer kompute_py" in str(found[0])
 
 
+@pytest.mark.capability("", "explicit layouts of shared memory", "Manager.kernel", "guides/kernels")
 def test_explicit_layouts_of_shared_memory_run_where_the_device_has_them(mgr, needs):
     needs(mgr, "dispatch")
     needs(mgr, "workgroupMemoryExplicitLayout")
@@ -276,6 +278,35 @@ def test_explicit_layouts_of_shared_memory_run_where_the_device_has_them(mgr, ne
         "void main() { uint i = gl_LocalInvocationIndex; s.x[i] = float(i); barrier(); d[i] = s.x[63u - i]; }"
     )
     np.testing.assert_array_equal(kernel(np.zeros(64, np.float32), groups=1), np.arange(64)[::-1])
+
+
+PRODUCTS = """#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) readonly buffer A { int a[]; };
+layout(binding = 1) readonly buffer B { int b[]; };
+layout(binding = 2) writeonly buffer C { int c[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < c.length()) c[i] = a[i] * b[i]; }"""
+
+
+@pytest.mark.capability(
+    "", "products of four bytes in one instruction (integer dot product)", "Manager.kernel", "guides/kernels"
+)
+def test_products_of_packed_bytes_run_where_the_device_has_them(mgr, needs):
+    text = kp.disassemble(kp.compile(PRODUCTS)).replace(
+        "OpCapability Shader\n",
+        "OpCapability Shader\nOpCapability DotProduct\nOpCapability DotProductInput4x8BitPacked\n"
+        'OpExtension "SPV_KHR_integer_dot_product"\n',
+    )
+    text = re.sub(r"OpIMul (.*)", r"OpSDot \1 PackedVectorFormat4x8Bit", text)
+    info = mgr.get_device_properties()
+    without = {**info, "features": {**info.features, "shaderIntegerDotProduct": False}}
+    lacks = {finding.what for finding in kp.check(text, without)}
+    assert lacks == {"DotProduct", "DotProductInput4x8BitPacked"}
+    needs(mgr, "dispatch")
+    needs(mgr, "shaderIntegerDotProduct")
+    a, b = np.random.default_rng(1).integers(-128, 128, (2, 100, 4)).astype(np.int8)
+    found = mgr.kernel(text)(a.view(np.int32)[:, 0], b.view(np.int32)[:, 0])
+    np.testing.assert_array_equal(found, (a.astype(np.int32) * b).sum(1))
 
 
 def test_local_arrays_have_a_limit(mgr):

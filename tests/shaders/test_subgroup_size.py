@@ -30,6 +30,7 @@ def result(kernel, mgr, count=64):
     return set(out.tolist())
 
 
+@pytest.mark.capability("", "chosen subgroup sizes", "Manager.kernel", "guides/performance")
 def test_a_kernel_gets_the_size_that_it_asks_for(mgr, sizes):
     least, most = sizes
     assert 1 <= least <= mgr.get_device_properties()["subgroup_size"] <= most

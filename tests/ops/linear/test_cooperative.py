@@ -32,6 +32,7 @@ def together(mgr, needs):
         yield kp.ops.matmul.variant("matrix")
 
 
+@pytest.mark.capability("", "cooperative matrices", "kp.ops.matmul", "reference/ops_matrices")
 @pytest.mark.parametrize(("left", "right"), SHAPES, ids=str)
 def test_any_shapes(together, left, right):
     a, b = numbers("float16", left), numbers("float16", right, 1)
