@@ -186,7 +186,7 @@ def test_operators_of_one_tensor_do_too(mgr):
 
 
 @pytest.mark.capability(
-    "I21 I22 I27", "NumPy's functions and operators read the tensor", "kp.Tensor", "reference/tensor_rules"
+    "I22 I27", "NumPy's functions and operators read the tensor", "kp.Tensor", "reference/tensor_rules"
 )
 def test_arrays_and_their_functions_read_the_tensor(mgr):
     t = mgr.tensor(VALUES)

@@ -88,6 +88,9 @@ TO_DEVICE = {
 }
 
 
+@pytest.mark.capability(
+    "I21", "copies that no call names, refused or reported", "kp.Manager", "concepts/host_and_device"
+)
 @pytest.mark.parametrize("way", TO_HOST)
 def test_implicit_reads_are_refused(t, way):
     with pytest.raises(kp.errors.FailedPreconditionError, match=r'\d+ bytes .*transfers="raise".*write|give'):
