@@ -125,6 +125,8 @@ class Context(_Object):
         force_non_coherent: bool,
         recent_pipelines: int,
         pipeline_timeout: float,
+        watchdog: float,
+        dump: bytes,
         wait_mode: str,
         debug: Sequence[str],
         borrowed: tuple[int, int, int, Sequence[tuple[int, int]], Sequence[str], Sequence[str], object]

@@ -53,8 +53,8 @@ OPTIONS: dict[str, Option] = {
         empty_is_default=True,
     ),
     "dump": Option(
-        "A folder that keeps the source, SPIR-V and assembly of each shader that is compiled, and a report "
-        'if the device is lost. "" keeps none.',
+        "A folder that keeps the source, SPIR-V and assembly of each shader that is compiled, "
+        'recordings as text, and a report if the device is lost. "" keeps none.',
         functools.partial(to_path, takes='a folder, or "" to keep no shaders'),
         str,
         is_path=True,

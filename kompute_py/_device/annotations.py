@@ -54,6 +54,8 @@ class ManagerOptions(TypedDict, total=False):
     """The number of unused pipelines and shader modules that are kept."""
     pipeline_timeout: float | None
     """The seconds that a call waits for the driver to make a pipeline."""
+    watchdog: float | None
+    """The seconds that the system lets a submission run."""
     wait_mode: WaitMode | None
     """How short waits are done."""
     tuning: TuningMode | None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import math
 import os
 import weakref
 from collections.abc import Callable, Mapping
@@ -17,6 +19,7 @@ from .._base.errors import (
     OutOfRangeError,
     shown,
 )
+from .._base.file_access import own_folder
 from .._base.settings import ConfigReport, Setting
 from .._base.types import MemoryTypes
 from .._base.warn import PACKAGE
@@ -117,6 +120,10 @@ class Device:
         if queues is not None and not family_queue_indices:
             chosen = chosen_device(index, preferences, resolved.visible_devices, resolved.driver)
             family_queue_indices = [compute_family(chosen)] * queues
+        dump = report.dump.value
+        if dump:
+            with contextlib.suppress(OSError, ValueError):  # what writes to it says why not
+                own_folder(dump)
         native = _native.Context(
             index=index,
             preferences=preferences,
@@ -137,6 +144,8 @@ class Device:
             force_non_coherent=resolved.force_non_coherent,
             recent_pipelines=resolved.recent_pipelines,
             pipeline_timeout=resolved.pipeline_timeout,
+            watchdog=0.0 if resolved.watchdog == math.inf else resolved.watchdog,
+            dump=os.fsencode(dump),
             wait_mode=resolved.wait_mode,
             debug=resolved.debug,
             borrowed=borrowed,
@@ -160,7 +169,7 @@ class Device:
         self._device_name = info["device_name"]
         self._max_groups = tuple(info["max_work_group_count"])
         write_crash = None
-        if dump := self._values["dump"]:
+        if dump:
             from .crash import write_crash_report
 
             write_crash = functools.partial(write_crash_report, dump, info, self._config)

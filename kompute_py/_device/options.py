@@ -7,6 +7,7 @@ read.
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import os
 from collections.abc import Iterable, Mapping
@@ -62,6 +63,7 @@ class Options(NamedTuple):
     force_non_coherent: bool
     recent_pipelines: int
     pipeline_timeout: float
+    watchdog: float
     wait_mode: str
     tuning: str
     tuning_dir: str
@@ -270,6 +272,14 @@ _OPTIONS: dict[str, Option] = {
         "after that the call raises EvalTimeoutError, and the driver goes on.",
         as_seconds,
         lambda: 300.0,
+        empty_is_default=True,
+    ),
+    "watchdog": Option(
+        "How long the system lets a submission run before it resets the device, in seconds, such as 2. "
+        "Recordings are submitted in parts of at most half of that, and dispatches that take longer run in "
+        "parts, by their measured rate. inf: as long as they take.",
+        as_seconds,
+        lambda: math.inf,
         empty_is_default=True,
     ),
     "wait_mode": Option(

@@ -133,6 +133,8 @@ class Manager(Device):
       recently used ones (see `kp.DeviceMemory.pipelines`).
     - `pipeline_timeout` (default 300): the seconds that a call waits for the driver to make a pipeline; then
       it raises EvalTimeoutError. The driver goes on, and a later call finds what it made.
+    - `watchdog` (default inf): the seconds that the system lets a submission run, such as 2; recordings, and
+      dispatches that take longer, are submitted in parts of half of that.
     - `wait_mode`: "spin" polls the device's counter for up to 0.1 ms before a wait sleeps, which notices the
       end of short work sooner and keeps a core busy; "block" sleeps at once; "auto" (default) measures which
       is faster (see `waits`).
@@ -151,10 +153,10 @@ class Manager(Device):
     - `shader_cache_dir` ("" for none) and `shader_cache_size` (default 128 MiB, 0 for none): the cache of
       compiled shaders; `compile` ("auto", or "never": sources must be in the cache, else NotFoundError names
       the missing file); `compile_timeout` (default 20, in seconds); `dump` (a folder that keeps each
-      shader's source, SPIR-V and assembly, and a report if the device is lost, "" for none); `compiler`
-      ("dxc" or "slang", for HLSL); `dxc_library` and `slang_library` (a file or folder, "" for none). They
-      hold for this Manager's kernels. `kp.compile` and `kp.ShaderModule`, which have no Manager, use the
-      variables under ``KOMPUTE_PY_``.
+      shader's source, SPIR-V and assembly, recordings as text, and a report if the device is lost, "" for
+      none); `compiler` ("dxc" or "slang", for HLSL); `dxc_library` and `slang_library` (a file or folder, ""
+      for none). They hold for this Manager's kernels. `kp.compile` and `kp.ShaderModule`, which have no
+      Manager, use the variables under ``KOMPUTE_PY_``.
 
     `env_prefix` changes the prefix of the variables, for programs that embed this package; None ignores the
     environment. `config` shows the value and the source of each option.

@@ -113,7 +113,8 @@ DeviceOptions options_of(const std::optional<uint32_t>& index, std::string prefe
                          std::vector<std::string> desired, std::vector<std::string> required, bool validation,
                          std::vector<std::string> layers, std::string driver, bool robust_access,
                          std::string cache_dir, const MemoryOptions& memory, size_t recent_pipelines,
-                         double pipeline_timeout, const std::string& wait, const Instruments& instruments) {
+                         double pipeline_timeout, double watchdog, std::string dump, const std::string& wait,
+                         const Instruments& instruments) {
     DeviceOptions options;
     options.wait = wait == "spin" ? WaitMode::spin : wait == "block" ? WaitMode::block : WaitMode::automatic;
     options.request.index = index;
@@ -130,6 +131,8 @@ DeviceOptions options_of(const std::optional<uint32_t>& index, std::string prefe
     options.memory = memory;
     options.recent_pipelines = recent_pipelines;
     options.pipeline_seconds = pipeline_timeout;
+    options.watchdog = watchdog;
+    options.dump = std::move(dump);
     options.instruments = instruments;
     return options;
 }
@@ -233,8 +236,9 @@ void bind_context(py::module_& m) {
                          std::string cache_dir, uint64_t memory_block_size, uint64_t memory_limit,
                          const std::optional<uint64_t>& memory_idle_limit, bool memory_debug,
                          bool force_staging, bool force_non_coherent, uint64_t recent_pipelines,
-                         double pipeline_timeout, const std::string& wait_mode,
-                         const std::vector<std::string>& debug, const py::object& borrowed) {
+                         double pipeline_timeout, double watchdog, std::string dump,
+                         const std::string& wait_mode, const std::vector<std::string>& debug,
+                         const py::object& borrowed) {
                  collect_orphans(false);
                  auto options =
                      options_of(index, std::move(preferences), std::move(visible), std::move(families),
@@ -246,7 +250,8 @@ void bind_context(py::module_& m) {
                                  .debug = memory_debug,
                                  .force_staging = force_staging,
                                  .force_non_coherent = force_non_coherent},
-                                recent_pipelines, pipeline_timeout, wait_mode, instruments_of(debug));
+                                recent_pipelines, pipeline_timeout, watchdog, std::move(dump), wait_mode,
+                                instruments_of(debug));
                  if (!borrowed.is_none()) options.borrowed = borrowed_device(borrowed);
                  const Unlocked unlocked;
                  return std::make_unique<Context>(std::move(options));
@@ -257,7 +262,8 @@ void bind_context(py::module_& m) {
              py::arg("pipeline_cache_dir"), py::arg("memory_block_size"), py::arg("memory_limit"),
              py::arg("memory_idle_limit"), py::arg("memory_debug"), py::arg("force_staging"),
              py::arg("force_non_coherent"), py::arg("recent_pipelines"), py::arg("pipeline_timeout"),
-             py::arg("wait_mode"), py::arg("debug"), py::arg("borrowed") = py::none())
+             py::arg("watchdog"), py::arg("dump"), py::arg("wait_mode"), py::arg("debug"),
+             py::arg("borrowed") = py::none())
         .def_property_readonly("info", [](const Context& c) { return device_info(c.device().physical()); })
         .def_property_readonly("driver_library",
                                [](const Context& c) {

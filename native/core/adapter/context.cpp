@@ -26,6 +26,8 @@ void add_unique(std::vector<std::string>& names, const std::string& name) {
 
 // The destructor runs after a throw here only because this constructor delegates.
 DeviceContext::DeviceContext(const ContextOptions& options) : DeviceContext() {
+    dump_ = options.dump;
+    watchdog_ = options.watchdog;
     if (options.borrowed) {
         borrow(*options.borrowed);
         return;
@@ -370,8 +372,7 @@ void DeviceContext::name_handle(VkObjectType type, uint64_t handle, const std::s
 }
 
 DeviceContext::Label::Label(const DeviceContext& device, VkCommandBuffer commands, const std::string& name,
-                            const std::string* line)
-    : commands_(commands) {
+                            const std::string* line) {
     if (!device.begin_label_ || !device.end_label_) return;
     VkDebugUtilsLabelEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT};
     const std::string text = line ? name + " (" + *line + ")" : std::string();

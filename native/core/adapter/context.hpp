@@ -47,6 +47,8 @@ struct ContextOptions {
     std::vector<std::string> desired_extensions;   // enabled if the device has them, else noted
     std::vector<std::string> required_extensions;  // a device without them is passed over
     bool robust_access = true;
+    std::string dump;     // the folder that keeps recordings as text; "": none
+    double watchdog = 0;  // seconds that the system lets a submission run; 0: as long as it takes
 };
 
 class DeviceContext : public std::enable_shared_from_this<DeviceContext> {
@@ -72,6 +74,9 @@ public:
         return enabled_extensions_;
     }
     [[nodiscard]] const ShaderHost& shader_host() const noexcept { return shader_host_; }
+    // The options of these names; "" and 0: none.
+    [[nodiscard]] const std::string& dump() const noexcept { return dump_; }
+    [[nodiscard]] double watchdog() const noexcept { return watchdog_; }
     [[nodiscard]] bool buffer_addresses() const noexcept { return buffer_addresses_; }
     [[nodiscard]] Instance& instance() const noexcept { return *instance_; }
     [[nodiscard]] const Selection& selection() const noexcept { return selection_; }
@@ -142,13 +147,13 @@ public:
               const std::string* line);
         Label(const Label&) = delete;
         Label& operator=(const Label&) = delete;
-        void end() const {
-            if (end_) end_(commands_);
+        // In the command buffer that is recorded then, which may be a later one of the same submission.
+        void end(VkCommandBuffer commands) const {
+            if (end_) end_(commands);
         }
 
     private:
         PFN_vkCmdEndDebugUtilsLabelEXT end_ = nullptr;
-        VkCommandBuffer commands_;
     };
 
 protected:
@@ -201,6 +206,8 @@ private:
     std::vector<std::string> enabled_features_;
     std::vector<std::string> enabled_extensions_;
     ShaderHost shader_host_;
+    std::string dump_;
+    double watchdog_ = 0;
     bool buffer_addresses_ = false;
     std::vector<uint32_t> families_;
     std::vector<QueuePlace> queue_places_;

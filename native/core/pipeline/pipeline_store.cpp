@@ -6,6 +6,7 @@
 #include "base/host_heap.hpp"
 #include "base/host_span.hpp"
 #include "pipeline/debugger.hpp"
+#include "spirv/invocation.hpp"
 #include "sync/queue.hpp"
 
 #include <algorithm>
@@ -308,6 +309,10 @@ std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& 
         check_vk(context_.vk().vkCreateShaderModule(context_.handle(), &code, nullptr, &module.handle),
                  "vkCreateShaderModule", "a shader that runs in layers");
         create.stage.module = module.handle;
+        create.flags |= VK_PIPELINE_CREATE_DISPATCH_BASE;
+    }
+    if (context_.watchdog() > 0 && invocation_use(shader->words(), info.entry, values).group_count == 0) {
+        made->divisible = true;
         create.flags |= VK_PIPELINE_CREATE_DISPATCH_BASE;
     }
     create.stage.pName = info.entry.c_str();

@@ -20,6 +20,7 @@
 #include "spirv/fold.hpp"
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -65,6 +66,8 @@ struct Pipeline {
     std::shared_ptr<PipelineLayout> layout;
     std::array<uint32_t, 3> local_size{1, 1, 1};  // specialization applied, as in the next
     uint64_t shared_bytes = 0;
+    bool divisible = false;                  // its grids may run in parts (see pipeline/division.hpp)
+    std::atomic<float> seconds_of_group{0};  // as it was last measured for a watchdog; 0: not yet
 
     [[nodiscard]] VkPipeline handle() const noexcept { return object.get(); }
 };

@@ -5,6 +5,7 @@
 #include "base/succession.hpp"
 #include "device/device.hpp"
 #include "pipeline/debugger.hpp"
+#include "pipeline/division.hpp"
 #include "record/algorithm.hpp"
 #include "record/stream_plan.hpp"
 #include "record/substitution.hpp"
@@ -14,6 +15,7 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 namespace kp {
 namespace {
@@ -135,23 +137,29 @@ public:
         if (none(groups_)) return;
         const auto& [pipeline_made, first, base, rest] = launch_;
         const Pipeline& pipeline = *pipeline_made;
-        const PipelineLayout& layout = *pipeline.layout;
-        to.bind(pipeline.handle(), layout.handle(), algorithm_->sets());
-        Debugger* const debugger = layout.instruments != VK_NULL_HANDLE ? device().debugger() : nullptr;
+        Debugger* const debugger =
+            pipeline.layout->instruments != VK_NULL_HANDLE ? device().debugger() : nullptr;
         const Debugger::Operation debugged(debugger, to.commands, to.operation, name(),
                                            debugger ? debug_facts(*debugger, pipeline)
                                                     : Debugger::Dispatch{});
-        if (layout.push.size != 0)
-            to.vk.vkCmdPushConstants(to.commands, layout.handle(), VK_SHADER_STAGE_COMPUTE_BIT,
-                                     layout.push.offset, layout.push.size, push_constants_.data());
+        bind(to);
         if (const ResourceRange& from = memory_.indirect; from.resource) {
             to.vk.vkCmdDispatchIndirect(to.commands, static_cast<const Buffer&>(*from.resource).handle(),
                                         from.offset);
             return;
         }
+        if (to.allowed > 0 && !debugger) [[unlikely]] {
+            record_parts(to);
+            return;
+        }
         if (first[0] != 0) to.vk.vkCmdDispatch(to.commands, first[0], first[1], first[2]);
         if (rest[0] == 0) [[likely]]
             return;
+        order_parts(to);
+        to.vk.vkCmdDispatchBase(to.commands, base[0], base[1], base[2], rest[0], rest[1], rest[2]);
+    }
+
+    static void order_parts(Recorder& to) {
         // Groups of one dispatch are not ordered either, but validation layers do not know that these two
         // dispatches are one.
         constexpr VkMemoryBarrier between{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr,
@@ -160,7 +168,38 @@ public:
         to.vk.vkCmdPipelineBarrier(to.commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                                    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &between, 0, nullptr, 0,
                                    nullptr);
-        to.vk.vkCmdDispatchBase(to.commands, base[0], base[1], base[2], rest[0], rest[1], rest[2]);
+    }
+
+    void bind(Recorder& to) const {
+        const PipelineLayout& layout = *launch_.pipeline->layout;
+        to.bind(launch_.pipeline->handle(), layout.handle(), algorithm_->sets());
+        if (layout.push.size != 0)
+            to.vk.vkCmdPushConstants(to.commands, layout.handle(), VK_SHADER_STAGE_COMPUTE_BIT,
+                                     layout.push.offset, layout.push.size, push_constants_.data());
+    }
+
+    // So that a watchdog lets each part end; in the order of the groups.
+    void record_parts(Recorder& to) const {
+        const auto& [pipeline, first, base, rest] = launch_;
+        const uint64_t groups = uint64_t{groups_[0]} * groups_[1] * groups_[2];
+        const double seconds = pipeline->seconds_of_group;
+        const bool whole = !pipeline->divisible || (seconds == 0 && to.repeated);
+        const uint64_t parts = whole ? 1 : parts_of(groups, seconds, to.allowed);
+        bool later = false;
+        for (const Box& all : {Box{{}, first}, Box{base, rest}}) {
+            if (all.groups[0] == 0) continue;
+            for (const Box& box : divided(all, parts)) {
+                if (std::exchange(later, true)) order_parts(to);
+                const auto count = static_cast<double>(box.groups[0]) * box.groups[1] * box.groups[2];
+                if (to.spend(seconds > 0 ? seconds * count : to.allowed)) bind(to);
+                if (pipeline->divisible)
+                    to.vk.vkCmdDispatchBase(to.commands, box.base[0], box.base[1], box.base[2], box.groups[0],
+                                            box.groups[1], box.groups[2]);
+                else
+                    to.vk.vkCmdDispatch(to.commands, box.groups[0], box.groups[1], box.groups[2]);
+            }
+        }
+        to.timed.push_back({to.operation, pipeline, groups, parts});
     }
 
     [[nodiscard]] Debugger::Dispatch debug_facts(Debugger& debugger, const Pipeline& pipeline) const {

@@ -77,6 +77,12 @@ public:
 
     void record(Recorder& to) const override {
         if (times_ == 0) return;
+        const bool outer = std::exchange(to.repeated, true);
+        record_all(to);
+        to.repeated = outer;
+    }
+
+    void record_all(Recorder& to) const {
         const RepetitionPlan plan = planned();
         const uint64_t commands = std::max<uint64_t>(parts_once() + 1, 1);
         uint64_t left = times_;

@@ -18,6 +18,7 @@
 namespace kp {
 
 class Image;
+struct Pipeline;
 
 // One entry for each object that a stream uses, in order of first use.
 struct PlannedObject {
@@ -194,6 +195,8 @@ void StreamPlan::each_effect(const Each& each) const {
 class Secondaries {
 public:
     [[nodiscard]] virtual VkCommandBuffer make() = 0;
+    // Ends the primary command buffer, and begins another one that runs after it.
+    [[nodiscard]] virtual VkCommandBuffer next() = 0;
 
 protected:
     ~Secondaries() = default;
@@ -215,6 +218,27 @@ public:
     const VolkDeviceTable& vk;
     VkCommandBuffer commands;
     uint32_t operation = 0;  // the number, within the recording, of the one that is recorded
+    // With a watchdog: the seconds that a command buffer may take; 0: there is none.
+    double allowed = 0;
+    bool repeated = false;  // the commands are those of a repetition
+    // Dispatches with a time that is measured, and the parts that they were recorded in.
+    struct Timed {
+        uint32_t operation = 0;
+        std::shared_ptr<Pipeline> pipeline;
+        uint64_t groups = 0;
+        uint64_t parts = 0;
+    };
+    std::vector<Timed> timed;
+    // Call it before commands that take so many seconds. True if a command buffer begins with them, in which
+    // nothing is bound.
+    bool spend(double seconds) {
+        spent_ += seconds;
+        if (spent_ <= allowed || spent_ == seconds || is_secondary_) return false;
+        commands = secondaries_.next();
+        forget_bindings();
+        spent_ = seconds;
+        return true;
+    }
 
     // Copies between a buffer and its host copy.
     void sync(const ResourceRange& range, VkBuffer buffer, SyncDirection direction);
@@ -244,6 +268,9 @@ public:
         const VkCommandBuffer made = begin_secondary();
         Recorder inside(vk, made, plan_, slots_, first_slot_, secondaries_);
         inside.operation = operation;
+        inside.allowed = allowed;
+        inside.repeated = repeated;
+        inside.is_secondary_ = true;
         record(inside);
         end_secondary(made);
         return made;
@@ -261,6 +288,8 @@ private:
     StreamPlan& plan_;
     VkBuffer slots_ = VK_NULL_HANDLE;
     uint64_t first_slot_ = 0;
+    double spent_ = 0;  // of the command buffer
+    bool is_secondary_ = false;
     Secondaries& secondaries_;
     VkPipeline pipeline_ = VK_NULL_HANDLE;
     VkPipelineLayout layout_ = VK_NULL_HANDLE;

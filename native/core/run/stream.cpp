@@ -7,8 +7,10 @@
 #include "device/profiler.hpp"
 #include "resource/resource.hpp"
 #include "run/plan_values.hpp"
+#include "run/recording_text.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace kp {
@@ -36,6 +38,10 @@ Stream::Stream(std::shared_ptr<Device> owner, uint32_t queue_index, int64_t time
       queue_(queue_of(device(), queue_index)),
       run_(queue_),
       built_recording_(*this, queue_, turn_, run_, std::move(disjoint)) {
+    // A watchdog needs the rates of dispatches.
+    if (timestamps == 0 && device().watchdog() > 0 && queue_.timestamp_bits() != 0 &&
+        !TimestampQueries::resets_on_host(device(), queue_))
+        timestamps = -1;
     if (timestamps != 0) timestamps_ = std::make_shared<Timestamps>(*this, queue_, timestamps);
     device().retired().collect();
 }
@@ -257,6 +263,19 @@ void Stream::make_commands(StreamPlan::Kept& outdated) {
     submission_.deliveries.clear();
     submission_.deliveries = host_.prepare();
     record_commands();
+    if (!device().dump().empty()) keep_recording();
+    if (commands_->handles() != submission_.commands) submission_.prepare(queue_, commands_->handles());
+}
+
+void Stream::keep_recording() {
+    const std::string name = label();
+    std::string text;
+    {
+        const std::lock_guard graph(device().graph_mutex());
+        text = text_of({name, queue_index_, operations_, built_recording_.plan(), built_recording_.barriers(),
+                        [this](size_t i) { return line_of(i); }});
+    }
+    if (const std::string why = keep_text(device().dump(), name, text); !why.empty()) device().note_once(why);
 }
 
 void Stream::remake_operations() {
@@ -312,20 +331,21 @@ void Stream::record_commands() {
     Recorder recorder(device().vk(), commands, built_recording_.plan(),
                       slots ? slots->block_buffer() : VK_NULL_HANDLE, slots ? slots->offset() : 0,
                       *commands_);
+    recorder.allowed = device().watchdog() / 2;
     // Held while built-in operations read their objects' handles, so that no thread destroys these
     // meanwhile.
     std::unique_lock lock(device().graph_mutex());
     begin_profiling(lock);
     const auto timestamp = [&](uint32_t index) {
-        if (timestamps_) timestamps_->queries().stamp(commands, index);
-        if (profiled_) profiled_->stamp(commands, index, operations_.size());
+        if (timestamps_) timestamps_->queries().stamp(recorder.commands, index);
+        if (profiled_) profiled_->stamp(recorder.commands, index, operations_.size());
     };
     const BarrierPlan& barriers = built_recording_.barriers();
     if (timestamps_) timestamps_->queries().record_reset(commands);
     if (profiled_ && profiled_->queries) profiled_->queries->record_reset(commands);
     const auto copy_values = [&](uint32_t position) {
         if (!profiled_ || !profiled_->values) return;
-        profiled_->values->record(device(), commands, position);
+        profiled_->values->record(device(), recorder.commands, position);
     };
     recorder.barrier(barriers.head);
     // Written after all earlier submissions are done; otherwise the first operation's time would include
@@ -337,7 +357,9 @@ void Stream::record_commands() {
         for (; barrier != barriers.barriers.cend() && barrier->before == i; ++barrier)
             recorder.barrier(*barrier);
         copy_values(i);
-        const DeviceContext::Label label(device(), commands, operation.name(), line_of(i));
+        // With a watchdog, an operation may end in another command buffer than it began in.
+        std::optional<DeviceContext::Label> label;
+        if (recorder.allowed == 0) label.emplace(device(), commands, operation.name(), line_of(i));
         recorder.operation = i;
         if (operation.calls_out()) {
             {
@@ -350,13 +372,14 @@ void Stream::record_commands() {
             operation.record(recorder);
         }
         timestamp(i + 1);
-        label.end();
+        if (label) label->end(commands);
     }
     for (; barrier != barriers.barriers.cend(); ++barrier) recorder.barrier(*barrier);
     copy_values(static_cast<uint32_t>(operations_.size()));
     recorder.barrier(barriers.tail);
     lock.unlock();
     open.end();
+    timed_ = std::move(recorder.timed);
 }
 
 // -- the end ------------------------------------------------------------------------------------------------

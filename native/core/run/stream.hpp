@@ -123,8 +123,13 @@ private:
     void make_commands(StreamPlan::Kept& outdated);
     void remake_operations();
     void record_commands();
+    // For the option dump.
+    void keep_recording();
     // Under the graph mutex: if somebody profiles, what is about to be recorded, with queries for it.
     void begin_profiling(std::unique_lock<RankedMutex>& graph);
+    // After a run: how long groups of its dispatches took, for a watchdog. True if the recording needs them
+    // in other parts.
+    [[nodiscard]] bool learn_rates();
     // Warns, once, if it runs an algorithm that was rebuilt since.
     void warn_of_old_algorithms();
 
@@ -172,6 +177,7 @@ private:
     std::shared_ptr<StreamCommands> commands_;  // from the first build on; changes under the graph mutex
     std::shared_ptr<Timestamps> timestamps_;    // null if there are none
     std::shared_ptr<const Profiled> profiled_;  // null if nobody profiled during the build
+    std::vector<Recorder::Timed> timed_;        // with a watchdog
     PreparedSubmit submission_;
     bool has_waits_ = false;  // the prepared submission
 

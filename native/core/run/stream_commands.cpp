@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "device/device.hpp"
 
+#include <span>
 #include <utility>
 
 namespace kp {
@@ -31,7 +32,7 @@ StreamCommands::StreamCommands(const Object& stream, const Queue& queue)
     check_vk(vk.vkCreateCommandPool(device_.handle(), &create, nullptr, &pool_), "vkCreateCommandPool",
              stream.label().c_str());
     try {
-        handle_ = allocate(stream, pool_, VK_COMMAND_BUFFER_LEVEL_PRIMARY);
+        handles_.push_back(allocate(stream, pool_, VK_COMMAND_BUFFER_LEVEL_PRIMARY));
     } catch (...) {
         vk.vkDestroyCommandPool(device_.handle(), pool_, nullptr);
         throw;
@@ -46,30 +47,49 @@ VkCommandBuffer StreamCommands::make() {
     return secondaries_.back();
 }
 
-void StreamCommands::free_secondaries() noexcept {
-    if (secondaries_.empty()) [[likely]]
-        return;
-    device_.vk().vkFreeCommandBuffers(device_.handle(), pool_, static_cast<uint32_t>(secondaries_.size()),
-                                      secondaries_.data());
+VkCommandBuffer StreamCommands::next() {
+    end_last();
+    handles_.reserve(handles_.size() + 1);
+    handles_.push_back(allocate(stream_, pool_, VK_COMMAND_BUFFER_LEVEL_PRIMARY));
+    begin_last();
+    return handles_.back();
+}
+
+void StreamCommands::free_others() noexcept {
+    const auto free = [&](std::span<const VkCommandBuffer> some) {
+        if (!some.empty())
+            device_.vk().vkFreeCommandBuffers(device_.handle(), pool_, static_cast<uint32_t>(some.size()),
+                                              some.data());
+    };
+    free(secondaries_);
     secondaries_.clear();
+    free(std::span(handles_).subspan(1));
+    handles_.resize(1);
+}
+
+void StreamCommands::begin_last() const {
+    VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+    check_vk(device_.vk().vkBeginCommandBuffer(handles_.back(), &begin), "vkBeginCommandBuffer",
+             stream_.label().c_str());
+}
+
+void StreamCommands::end_last() const {
+    check_vk(device_.vk().vkEndCommandBuffer(handles_.back()), "vkEndCommandBuffer", stream_.label().c_str());
 }
 
 StreamCommands::Open::Open(StreamCommands& commands) : commands_(&commands) {
-    commands.free_secondaries();
-    VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-    check_vk(commands.device_.vk().vkBeginCommandBuffer(commands.handle_, &begin), "vkBeginCommandBuffer",
-             commands.stream_.label().c_str());
+    commands.free_others();
+    commands.begin_last();
 }
 
 StreamCommands::Open::~Open() {
     if (!commands_) return;
-    commands_->device_.vk().vkResetCommandBuffer(commands_->handle_, 0);
-    commands_->free_secondaries();
+    commands_->free_others();
+    commands_->device_.vk().vkResetCommandBuffer(commands_->handle(), 0);
 }
 
 void StreamCommands::Open::end() {
-    check_vk(commands_->device_.vk().vkEndCommandBuffer(commands_->handle_), "vkEndCommandBuffer",
-             commands_->stream_.label().c_str());
+    commands_->end_last();
     commands_ = nullptr;
 }
 

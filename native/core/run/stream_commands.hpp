@@ -1,4 +1,5 @@
-// A stream's command buffer, and the secondary ones of its repeated operations.
+// A stream's command buffer, the further ones that a watchdog asks for, and the secondary ones of repeated
+// operations.
 #pragma once
 
 #include "base/vulkan.hpp"
@@ -17,9 +18,13 @@ public:
     StreamCommands& operator=(const StreamCommands&) = delete;
     ~StreamCommands();
 
-    [[nodiscard]] VkCommandBuffer handle() const noexcept { return handle_; }
-    // Of repeated operations; they are freed when the recording is built again.
+    // The first one, which stays the same.
+    [[nodiscard]] VkCommandBuffer handle() const noexcept { return handles_.front(); }
+    // In the order in which they run.
+    [[nodiscard]] const std::vector<VkCommandBuffer>& handles() const noexcept { return handles_; }
+    // Those but the first are freed when the recording is built again.
     [[nodiscard]] VkCommandBuffer make() override;
+    [[nodiscard]] VkCommandBuffer next() override;
 
     // The commands are being recorded. Its destructor drops what was recorded if end() was not called: an
     // interrupted recording must not stay open.
@@ -36,12 +41,14 @@ public:
     };
 
 private:
-    void free_secondaries() noexcept;
+    void free_others() noexcept;
+    void begin_last() const;
+    void end_last() const;
 
     const Object& stream_;
     Device& device_;
     VkCommandPool pool_ = VK_NULL_HANDLE;
-    VkCommandBuffer handle_ = VK_NULL_HANDLE;
+    std::vector<VkCommandBuffer> handles_;
     std::vector<VkCommandBuffer> secondaries_;
 };
 

@@ -3,6 +3,8 @@
 
 #include "base/error.hpp"
 #include "device/device.hpp"
+#include "pipeline/division.hpp"
+#include "pipeline/pipeline_store.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -51,6 +53,8 @@ bool Stream::make_ready() {
     if (is_running() && (is_working() || !poll()))
         throw Error(ErrorKind::failed_precondition,
                     "The " + label() + " is already running. Call eval_await() before evaluating it again");
+    if (!timed_.empty() && learn_rates()) [[unlikely]]
+        built_ = false;
     if (!built_ || built_recording_.is_stale(std::memory_order_relaxed)) [[unlikely]] {
         if (operations_.empty()) {
             recording_ = false;
@@ -60,6 +64,32 @@ bool Stream::make_ready() {
     }
     recording_ = false;
     return true;
+}
+
+bool Stream::learn_rates() {
+    if (!timestamps_ || !timestamps_->timed()) return false;
+    const std::vector<uint64_t> ticks = timestamps_->queries().ticks();  // none if the run was cancelled
+    const uint32_t bits = queue_.timestamp_bits();
+    const uint64_t mask = bits < 64 ? (uint64_t{1} << bits) - 1 : UINT64_MAX;
+    const double period = double{device().limits().timestampPeriod} * 1e-9;
+    bool other = false;
+    for (size_t i = 0; i < timed_.size(); ++i) {
+        const Recorder::Timed& each = timed_[i];
+        // Of repetitions, only the time of all is known.
+        const auto is_same = [&](size_t at) {
+            return at < timed_.size() && timed_[at].operation == each.operation;
+        };
+        if (each.operation + 1 >= ticks.size() || is_same(i + 1) || is_same(i - 1)) continue;
+        const uint64_t took = (ticks[each.operation + 1] - ticks[each.operation]) & mask;
+        // A run among other work, or with other numbers, may have been shorter.
+        const double seconds = std::max(static_cast<double>(took) * period / static_cast<double>(each.groups),
+                                        each.pipeline->seconds_of_group * 0.5);
+        each.pipeline->seconds_of_group = static_cast<float>(std::max(seconds, 1e-30));
+        if (!each.pipeline->divisible) continue;
+        const uint64_t due = parts_of(each.groups, seconds, device().watchdog() / 2);
+        other = other || due > each.parts || due * 2 < each.parts;
+    }
+    return other;
 }
 
 void Stream::check_interference() {
@@ -236,7 +266,8 @@ void Stream::submit_driven(Device& device, Queue& queue, const std::vector<Strea
             for (const Point& point : among_queues.ends_on_other_queues(ready.size()))
                 if (!on_timeline_of_any(point, later)) merge_point(submission.order.waits, point);
             if (gate.holds()) among_queues.merge_held(submission.order.waits, later);
-            submission.commands.push_back(stream->commands_->handle());
+            const auto& commands = stream->commands_->handles();
+            submission.commands.insert(submission.commands.end(), commands.begin(), commands.end());
             submission.undeclared = submission.undeclared || stream->built_recording_.plan().undeclared();
             for (const auto& each : stream->submission_.deliveries) submission.deliveries.push_back(each);
         }

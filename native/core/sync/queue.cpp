@@ -68,8 +68,11 @@ uint64_t Queue::submit(PreparedSubmit& submission) {
                            submission.signal_values);
     // A lost device takes no submissions, and the validation layer counts refused ones as submitted.
     (void)context_.vk();  // the call's messages belong to this device
-    const VkResult result =
-        context_.lost() ? VK_ERROR_DEVICE_LOST : send_(handle_, 1, &submission.info, VK_NULL_HANDLE);
+    const bool apart = submission.info.commandBufferCount > 1 && context_.watchdog() > 0 &&
+                       send_ == context_.vk().vkQueueSubmit;  // a profile takes them together
+    const VkResult result = context_.lost() ? VK_ERROR_DEVICE_LOST
+                            : apart         ? send_apart(submission)
+                                            : send_(handle_, 1, &submission.info, VK_NULL_HANDLE);
     if (result != VK_SUCCESS) [[unlikely]] {
         if (!submission.deliveries.empty()) deliveries_.cancel({this, value});
         const std::string what =
@@ -79,6 +82,30 @@ uint64_t Queue::submit(PreparedSubmit& submission) {
     }
     promise(value);
     return value;
+}
+
+// All wait for the waits of the first; the last one signals once all have ended.
+VkResult Queue::send_apart(const PreparedSubmit& submission) const {
+    const VkSubmitInfo& whole = submission.info;
+    VkSubmitInfo one{VK_STRUCTURE_TYPE_SUBMIT_INFO};
+    one.commandBufferCount = 1;
+    std::vector<VkSubmitInfo> infos(whole.commandBufferCount, one);
+    for (uint32_t i = 0; i < whole.commandBufferCount; ++i)
+        infos[i].pCommandBuffers = whole.pCommandBuffers + i;
+    const VkTimelineSemaphoreSubmitInfo& values = submission.timeline;
+    VkTimelineSemaphoreSubmitInfo begin{values.sType}, end{values.sType};
+    begin.waitSemaphoreValueCount = values.waitSemaphoreValueCount;
+    begin.pWaitSemaphoreValues = values.pWaitSemaphoreValues;
+    end.signalSemaphoreValueCount = values.signalSemaphoreValueCount;
+    end.pSignalSemaphoreValues = values.pSignalSemaphoreValues;
+    infos.front().pNext = &begin;
+    infos.front().waitSemaphoreCount = whole.waitSemaphoreCount;
+    infos.front().pWaitSemaphores = whole.pWaitSemaphores;
+    infos.front().pWaitDstStageMask = whole.pWaitDstStageMask;
+    infos.back().pNext = &end;
+    infos.back().signalSemaphoreCount = whole.signalSemaphoreCount;
+    infos.back().pSignalSemaphores = whole.pSignalSemaphores;
+    return send_(handle_, static_cast<uint32_t>(infos.size()), infos.data(), VK_NULL_HANDLE);
 }
 
 void Queue::send_through(PFN_vkQueueSubmit send) {

@@ -76,6 +76,9 @@ public:
     [[nodiscard]] uint32_t timestamp_bits() const noexcept { return timestamp_bits_; }
 
 private:
+    // Each command buffer as a submission of its own, in one call: a watchdog looks at each.
+    VkResult send_apart(const PreparedSubmit& submission) const;
+
     DeviceContext& context_;
     Deliveries& deliveries_;
     VkQueue handle_ = VK_NULL_HANDLE;
