@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -451,9 +450,6 @@ class RecordedForm:
         values = loaded.part.values
         self.inputs = [values[number] for number in recording.inputs]
         self.outputs = [values[number] for number in recording.outputs]
-        self._signature = inspect.Signature(
-            [inspect.Parameter(each.name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in self.inputs]
-        )
         self._lock = loaded.running
         self.prepared = entry.prepared
 
@@ -463,11 +459,15 @@ class RecordedForm:
         """The arguments in the order of the inputs."""
         if not named and len(args) == len(self.inputs):
             return list(args)
-        try:
-            return list(self._signature.bind(*args, **named).args)
-        except TypeError as error:
-            text = text_of(self.name, self.loaded.part, self.recording)
-            raise ArgumentTypeError(f"{self.name}: {error}: {text}") from None
+        names = [value.name for value in self.inputs]
+        given = {**dict(zip(names, args, strict=False)), **named}
+        if len(args) + len(named) == len(names) and given.keys() == set(names):
+            return [given[name] for name in names]
+        raise ArgumentTypeError(
+            f"{self.name} takes each of its inputs once, by position or by name; it is given {len(args)} by "
+            f"position and {', '.join(map(shown, named)) or 'none'} by name: "
+            f"{text_of(self.name, self.loaded.part, self.recording)}"
+        )
 
     def _checked(self, value: c.Value, given: Any) -> Any:
         """An argument for an input: memory of this Manager, or an array of its dtype and shape."""

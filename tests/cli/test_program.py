@@ -89,6 +89,43 @@ def test_compare_finds_the_first_step_that_differs(path, capsys):
     assert main(["program", "compare", str(path), "--rtol", "10", *drivers]) == 0
 
 
+@kp.CustomOp.register
+class reversed_groups(kp.CustomOp):
+    """Each workgroup's elements in the other order; without `waits` it reads what may not be there yet."""
+
+    signature = "reversed_groups(Tensor x, int waits=1) -> Tensor"
+
+    def select(self, ksel):
+        x = ksel.arg_tensor("x")
+        ksel.attr_int("waits")
+        ksel.return_new_tensor(x.shape, x.dtype)
+
+    def generate(self, ksel, kb):
+        kb.declare("shared float kp_all[gl_WorkGroupSize.x];")
+        kb.grid(kb.arg_value("x").size)
+        kb.emit("uint i = gl_GlobalInvocationID.x, l = gl_LocalInvocationID.x;")
+        kb.emit("kp_all[l] = x_load(i);")
+        kb.emit("barrier();" if ksel.attribute("waits") else "")
+        kb.emit("result_store(i, kp_all[gl_WorkGroupSize.x - 1u - l]);")
+        kb.yield_results()
+
+
+@pytest.mark.parametrize("barrier", [True, False], ids=["barrier", "none"])
+def test_compare_finds_a_missing_barrier_in_a_custom_operation(mgr, tmp_path, capsys, barrier):
+    drivers = [f"--driver={manifest(each)}" for each in ("lavapipe", "swiftshader")]
+    x, y, z = mgr.zeros(1024), mgr.zeros(1024), mgr.zeros(1024)
+    steps = [
+        kp.ops.add.bind(x, 1, out=y),
+        reversed_groups.bind(y, int(barrier), out=z),
+        kp.ops.multiply.bind(z, 2, out=z),
+    ]
+    path = tmp_path / "barrier.kpp"
+    kp.Program.record(steps, inputs={"x": x}, outputs={"z": z}).save(path)
+    assert main(["program", "compare", str(path), *drivers]) == (0 if barrier else 1)
+    printed = capsys.readouterr().out
+    assert ("z: equal" if barrier else "first in step 1 (reversed_groups), z:") in printed
+
+
 def test_compare_takes_the_drivers_that_have_a_device(path, tmp_path):
     none = tmp_path / "none_icd.json"
     none.write_text('{"ICD": {"library_path": "/nowhere/libnone.so", "api_version": "1.3.0"}}')

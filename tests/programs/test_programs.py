@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import functools
 import gc
-import io
 import pickle
 import threading
 
@@ -105,6 +103,15 @@ def test_an_input_that_the_recording_writes_is_not_changed(mgr):
         np.testing.assert_array_equal(given.read(), X)
     program.main(given, out=given)
     np.testing.assert_array_equal(given.read(), X + 3)
+
+
+def test_inputs_have_any_names(mgr):
+    x, y, z = mgr.zeros(8), mgr.zeros(8), mgr.zeros(8)
+    add = kp.ops.add.bind(x, y, out=z)
+    program = kp.Program.record(add, inputs={"in": x, "class": y}, outputs={"z": z}).on(mgr)
+    np.testing.assert_array_equal(program.main(X, 2 * X), 3 * X)
+    np.testing.assert_array_equal(program.main(X, **{"class": 2 * X}), 3 * X)
+    np.testing.assert_array_equal(program.main(**{"class": X, "in": X}), 2 * X)
 
 
 def test_other_arguments_follow_at_once(mgr, pipeline):
@@ -654,10 +661,10 @@ def test_recorded_addresses_are_refused_and_kernels_with_them_are_not(mgr, tmp_p
 @pytest.mark.parametrize(
     ("args", "named", "error", "text"),
     [
-        ((), {}, kp.ArgumentTypeError, r"run: missing a required argument: 'x': run\(x: float32\[8\]\)"),
-        ((X, X), {}, kp.ArgumentTypeError, "too many positional arguments"),
-        ((X,), {"x": X}, kp.ArgumentTypeError, "multiple values for argument 'x'"),
-        ((X,), {"z": X}, kp.ArgumentTypeError, "unexpected keyword argument 'z'"),
+        ((), {}, kp.ArgumentTypeError, r"given 0 by position and none by name: run\(x: float32\[8\]\)"),
+        ((X, X), {}, kp.ArgumentTypeError, "given 2 by position and none by name"),
+        ((X,), {"x": X}, kp.ArgumentTypeError, "given 1 by position and 'x' by name"),
+        ((), {"z": X}, kp.ArgumentTypeError, "given 0 by position and 'z' by name"),
         ((X[:7],), {}, kp.InvalidArgumentError, r"shape \(7,\); it was recorded for \(8,\)"),
         ((X.astype(np.float64),), {}, kp.ArgumentTypeError, r"dtype float64.*astype"),
         ((X,), {"out": np.zeros(7, np.float32)}, kp.InvalidArgumentError, "shape"),
@@ -670,106 +677,6 @@ def test_calls_that_do_not_fit_are_refused(mgr, pipeline, args, named, error, te
     with pytest.raises(error, match=text):
         program.run(*args, **named)
     assert program.state["count"].tolist() == [0.0]
-
-
-def expected(number):
-    """The pipeline's result for X + number."""
-    return 2 * (X + np.float32(number)) + 1 + np.linspace(0, 1, 8).astype(np.float32)
-
-
-# -- calls in flight -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.capability(
-    "S38", "calls in flight with memory of their own", "ProgramEntry.submit", "reference/programs"
-)
-def test_several_calls_are_in_flight_with_results_of_their_own(mgr, pipeline):
-    entry = pipeline.on(mgr).run
-    given, outs = [mgr.tensor(X + number) for number in range(40)], [mgr.zeros(8) for _ in range(40)]
-    fences = [entry.submit(x, out=out) for x, out in zip(given, outs, strict=True)]
-    fences += [entry.submit(x, out=out) for x, out in zip(given, outs, strict=True)]
-    for fence in fences:
-        fence.wait()
-    for number, out in enumerate(outs):
-        np.testing.assert_array_equal(out.read(), expected(number))
-    assert pipeline.on(mgr).state["count"].tolist() == [80.0]
-    results = [entry(x) for x in given[:3]]
-    assert len({id(each._native) for each in results}) == 3
-    for number, result in enumerate(results):
-        np.testing.assert_array_equal(result.read(), expected(number))
-
-
-def test_calls_of_several_threads_get_their_own_results(mgr, pipeline):
-    entry, wrong = pipeline.on(mgr).run, []
-
-    def work(number):
-        x, out = mgr.tensor(X + number), mgr.zeros(8)
-        for turn in range(30):
-            result = entry(x, out=out) if turn % 2 else entry(x)
-            if not np.array_equal(result.read(), expected(number)):
-                wrong.append(number)
-
-    threads = [threading.Thread(target=work, args=[number]) for number in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert not wrong
-
-
-def run_at_once(works) -> None:
-    """Runs functions on threads that begin together; raises their errors."""
-    begin, errors = threading.Barrier(len(works)), []
-
-    def run(work) -> None:
-        try:
-            begin.wait()
-            work()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=[work]) for work in works]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    for error in errors:
-        raise error
-
-
-def test_first_calls_of_several_threads_make_memory_once(mgr, pipeline):
-    file = io.BytesIO()
-    pipeline.save(file)
-    given = [mgr.tensor(X + number) for number in range(4)]
-    for _ in range(25):
-        entry = kp.load_program(file.getvalue()).on(mgr).run
-
-        def check(number, entry=entry):
-            np.testing.assert_array_equal(entry(given[number]).read(), expected(number))
-
-        run_at_once([functools.partial(check, number) for number in range(4)])
-
-
-def test_entries_that_share_memory_run_one_after_the_other(mgr):
-    x, y, z = mgr.zeros(8), mgr.zeros(8), mgr.zeros(8)
-    kernel = mgr.kernel(SCALE)
-    program = kp.Program.record(
-        {"one": kernel.bind(x, y, plus=1.0), "other": kernel.bind(x, z, plus=2.0)},
-        inputs={"x": x},
-        outputs={"y": y, "z": z},
-    ).on(mgr)
-
-    def check(entry, number, plus):
-        for turn in range(60):
-            np.testing.assert_array_equal(entry(X * (number + turn)), 2 * X * (number + turn) + plus)
-
-    run_at_once(
-        [
-            functools.partial(check, entry, number, plus)
-            for number in (0, 100)
-            for entry, plus in ((program.one, 1), (program.other, 2))
-        ]
-    )
 
 
 def test_views_of_other_dtypes_are_other_arguments(mgr):

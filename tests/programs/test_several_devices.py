@@ -45,7 +45,7 @@ def program_of(mgr) -> kp.Program:
 
 
 @pytest.mark.capability("P50", "one call of a program on several devices", "Program.on", "guides/programs")
-def test_row_P50_one_call_on_several_managers(mgr, managers):
+def test_one_call_on_several_managers(mgr, managers):
     check(program_of(mgr), managers)
 
 
@@ -168,5 +168,5 @@ def on_two_drivers() -> list[str]:
 
 
 @pytest.mark.own_driver
-def test_row_P50_one_call_on_two_drivers():
+def test_one_call_on_two_drivers():
     assert len(set(run_child(on_two_drivers, driver="lavapipe+swiftshader"))) == 2

@@ -1,6 +1,10 @@
-"""Entries that are submitted: order, results that wait when they are looked at, and donated inputs."""
+"""Several calls of entries: order, results that wait when they are looked at, donated inputs, threads."""
 
 from __future__ import annotations
+
+import functools
+import io
+import threading
 
 import numpy as np
 import pytest
@@ -112,3 +116,103 @@ def test_bound_entries_have_steps_of_the_host(mgr, tmp_path):
         np.testing.assert_array_equal(out.read(), 2 * X * number + 3)
     with pytest.raises(kp.UnimplementedError, match="OpRepeat: an OpHostCall is done by the host"):
         kp.OpRepeat(operation, 2)
+
+
+# -- several calls and threads -------------------------------------------------------------------------------
+
+
+def expected(number):
+    """The pipeline's result for X + number."""
+    return 2 * (X + np.float32(number)) + 1 + np.linspace(0, 1, 8).astype(np.float32)
+
+
+@pytest.mark.capability(
+    "S38", "calls in flight with memory of their own", "ProgramEntry.submit", "reference/programs"
+)
+def test_several_calls_are_in_flight_with_results_of_their_own(mgr, pipeline):
+    entry = pipeline.on(mgr).run
+    given, outs = [mgr.tensor(X + number) for number in range(40)], [mgr.zeros(8) for _ in range(40)]
+    fences = [entry.submit(x, out=out) for x, out in zip(given, outs, strict=True)]
+    fences += [entry.submit(x, out=out) for x, out in zip(given, outs, strict=True)]
+    for fence in fences:
+        fence.wait()
+    for number, out in enumerate(outs):
+        np.testing.assert_array_equal(out.read(), expected(number))
+    assert pipeline.on(mgr).state["count"].tolist() == [80.0]
+    results = [entry(x) for x in given[:3]]
+    assert len({id(each._native) for each in results}) == 3
+    for number, result in enumerate(results):
+        np.testing.assert_array_equal(result.read(), expected(number))
+
+
+def test_calls_of_several_threads_get_their_own_results(mgr, pipeline):
+    entry, wrong = pipeline.on(mgr).run, []
+
+    def work(number):
+        x, out = mgr.tensor(X + number), mgr.zeros(8)
+        for turn in range(30):
+            result = entry(x, out=out) if turn % 2 else entry(x)
+            if not np.array_equal(result.read(), expected(number)):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=[number]) for number in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not wrong
+
+
+def run_at_once(works) -> None:
+    """Runs functions on threads that begin together; raises their errors."""
+    begin, errors = threading.Barrier(len(works)), []
+
+    def run(work) -> None:
+        try:
+            begin.wait()
+            work()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=[work]) for work in works]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    for error in errors:
+        raise error
+
+
+def test_first_calls_of_several_threads_make_memory_once(mgr, pipeline):
+    file = io.BytesIO()
+    pipeline.save(file)
+    given = [mgr.tensor(X + number) for number in range(4)]
+    for _ in range(25):
+        entry = kp.load_program(file.getvalue()).on(mgr).run
+
+        def check(number, entry=entry):
+            np.testing.assert_array_equal(entry(given[number]).read(), expected(number))
+
+        run_at_once([functools.partial(check, number) for number in range(4)])
+
+
+def test_entries_that_share_memory_run_one_after_the_other(mgr):
+    x, y, z = mgr.zeros(8), mgr.zeros(8), mgr.zeros(8)
+    kernel = mgr.kernel(SCALE)
+    program = kp.Program.record(
+        {"one": kernel.bind(x, y, plus=1.0), "other": kernel.bind(x, z, plus=2.0)},
+        inputs={"x": x},
+        outputs={"y": y, "z": z},
+    ).on(mgr)
+
+    def check(entry, number, plus):
+        for turn in range(60):
+            np.testing.assert_array_equal(entry(X * (number + turn)), 2 * X * (number + turn) + plus)
+
+    run_at_once(
+        [
+            functools.partial(check, entry, number, plus)
+            for number in (0, 100)
+            for entry, plus in ((program.one, 1), (program.other, 2))
+        ]
+    )
