@@ -60,7 +60,7 @@ def by_numpy(picture: np.ndarray) -> np.ndarray:
     power = np.abs(spectrum) ** 2
     py, px = np.unravel_index(np.argmax(np.where(fx**2 + fy**2 > LOW**2, power, 0)), power.shape)
     near = np.minimum((x - px) ** 2 + (y - py) ** 2, (width - x - px) ** 2 + (height - y - py) ** 2)
-    return np.fft.ifft2(spectrum * np.where(near < NOTCH**2, 0, np.maximum(1 - noise / power, 0))).real
+    return np.real(np.fft.ifft2(spectrum * np.where(near < NOTCH**2, 0, np.maximum(1 - noise / power, 0))))
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -77,7 +77,8 @@ def train(samples: np.ndarray, labels: np.ndarray, penalty: float) -> tuple[np.n
         history = [np.inf]
         while len(history) < 100:
             steps.eval()
-            history.append(losses.data().mean() + 0.5 * penalty * (weights.data()[1:] ** 2).sum())
+            loss = losses.data().mean() + 0.5 * penalty * (weights.data()[1:] ** 2).sum()
+            history.append(float(loss))
             if history[-2] - history[-1] < 1e-5 * history[-1]:
                 break
         return weights.read(), history[1:]
