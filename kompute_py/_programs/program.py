@@ -177,13 +177,13 @@ class ProgramEntry:
                 except (KeyError, AttributeError):  # also arrays, or several results
                     pass
                 else:
-                    if not prepared.submitted:
-                        prepared.take()  # `with` takes three times as long
-                        try:
+                    prepared.take()  # `with` takes three times as long
+                    try:
+                        if not prepared.submitted:
                             prepared.evaluate()
-                        finally:
-                            prepared.give_back()
-                        return out
+                            return out
+                    finally:
+                        prepared.give_back()
             named["out"] = out
         manager, call = self._last
         if not args or getattr(args[0], "_manager", None) is not manager:

@@ -216,3 +216,20 @@ def test_entries_that_share_memory_run_one_after_the_other(mgr):
             for entry, plus in ((program.one, 1), (program.other, 2))
         ]
     )
+
+
+def test_threads_call_and_submit_the_same_entry(mgr, pipeline):
+    entry = pipeline.on(mgr).run
+    given, out = mgr.tensor(X), mgr.zeros(8)
+
+    def call():
+        for _ in range(150):
+            np.testing.assert_array_equal(entry(given, out=out).read(), EXPECTED)
+
+    def submit():
+        for _ in range(150):
+            entry.submit(given, out=out)
+
+    run_at_once([call, submit, call, submit])
+    mgr.synchronize()
+    assert pipeline.on(mgr).state["count"].tolist() == [600.0]
