@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from tests.programs.test_programs import SCALE
 
 X = np.arange(1, 6, dtype=np.float32)
 twice = kp.ops.elementwise("x * 2", name="twice")
@@ -67,3 +68,16 @@ def test_what_nobody_finds_is_refused():
         pickle.dumps(unknown)
     sys.modules[__name__].unknown = unknown
     assert pickle.loads(pickle.dumps(unknown)) is unknown
+
+
+def test_kernels_and_modules_pickle_by_content(mgr):
+    kernel = mgr.kernel(SCALE, name="scale")
+    for each, factor in ((kernel, 2), (kernel.specialize(BY=5.0), 5)):
+        with mgr.current():
+            loaded = pickle.loads(pickle.dumps(each))
+        assert loaded is not each and loaded.manager is mgr and loaded.name == "scale"
+        np.testing.assert_array_equal(loaded(X, np.zeros(5, np.float32), plus=1.0), factor * X + 1)
+        assert copy.copy(each) is each and copy.deepcopy([each])[0] is each
+    module = pickle.loads(pickle.dumps(kp.ShaderModule(SCALE, name="scale")))
+    assert (module.name, module.signature.text("f")) == ("scale", kernel.signature.text("f"))
+    assert module.to_spirv() == kernel.to_spirv()

@@ -224,3 +224,36 @@ def test_mutants(mgr):
         for n in range(sampled(200, 20_000))
     ]
     assert any(taken) and not all(taken)
+
+
+SIZED = """#version 450
+layout(local_size_x = 64, local_size_x_id = 0) in;
+layout(binding = 0) buffer X { float x[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] += 1.0; }"""
+
+
+@pytest.mark.capability(
+    "", "a program checked for a device, of this machine or another", "Program.check", "guides/programs"
+)
+def test_a_program_is_checked_for_a_device(mgr, tmp_path):
+    info = mgr.get_device_properties()
+    limits = {**info.limits, "maxComputeWorkGroupInvocations": 100}
+    small = kp.DeviceInfo({**info, "limits": limits, "max_work_group_invocations": 100})
+    kernel, x = mgr.kernel(SIZED), mgr.zeros(8)
+    special = kernel.specialize({0: 128})
+    repeated = kp.OpRepeat(special.bind(x), times=3)
+    for made, refused in (
+        ({"run": kernel}, 0),
+        ({"run": special}, 1),
+        ({"run": [kernel.bind(x), special.bind(x)]}, 1),
+        ({"one": special, "two": [repeated, special.bind(x)]}, 1),
+    ):
+        recorded = any(isinstance(each, list) for each in made.values())
+        program = kp.Program.record(made, inputs={"x": x} if recorded else None)
+        program.save(tmp_path / "program.kpp")
+        program = kp.load_program(tmp_path / "program.kpp")
+        assert program.check(mgr) == program.check(info) == []
+        found = program.check(small)
+        assert [finding.what for finding in found] == ["maxComputeWorkGroupInvocations"] * refused
+    with pytest.raises(kp.NotFoundError):
+        program.check(77)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import gc
 import pickle
 import threading
@@ -540,37 +539,6 @@ def test_shaders_of_recordings_have_run_when_they_are_preloaded(mgr, pipeline):
     np.testing.assert_array_equal(program.run(X), EXPECTED)
 
 
-SIZED = """#version 450
-layout(local_size_x = 64, local_size_x_id = 0) in;
-layout(binding = 0) buffer X { float x[]; };
-void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] += 1.0; }"""
-
-
-@pytest.mark.capability(
-    "", "a program checked for a device, of this machine or another", "Program.check", "guides/programs"
-)
-def test_a_program_is_checked_for_a_device(mgr, tmp_path):
-    info = mgr.get_device_properties()
-    limits = {**info.limits, "maxComputeWorkGroupInvocations": 100}
-    small = kp.DeviceInfo({**info, "limits": limits, "max_work_group_invocations": 100})
-    kernel, x = mgr.kernel(SIZED), mgr.zeros(8)
-    special = kernel.specialize({0: 128})
-    repeated = kp.OpRepeat(special.bind(x), times=3)
-    for made, refused in (
-        ({"run": kernel}, 0),
-        ({"run": special}, 1),
-        ({"run": [kernel.bind(x), special.bind(x)]}, 1),
-        ({"one": special, "two": [repeated, special.bind(x)]}, 1),
-    ):
-        recorded = any(isinstance(each, list) for each in made.values())
-        program = again(kp.Program.record(made, inputs={"x": x} if recorded else None), tmp_path)
-        assert program.check(mgr) == program.check(info) == []
-        found = program.check(small)
-        assert [finding.what for finding in found] == ["maxComputeWorkGroupInvocations"] * refused
-    with pytest.raises(kp.NotFoundError):
-        program.check(77)
-
-
 @pytest.mark.parametrize(
     ("make", "error", "text"),
     [
@@ -730,16 +698,3 @@ def test_modules_are_given_by_name_and_version(mgr, pipeline, tmp_path):
 
 
 # -- pickling ------------------------------------------------------------------------------------------------
-
-
-def test_kernels_and_modules_pickle_by_content(mgr):
-    kernel = mgr.kernel(SCALE, name="scale")
-    for each, factor in ((kernel, 2), (kernel.specialize(BY=5.0), 5)):
-        with mgr.current():
-            loaded = pickle.loads(pickle.dumps(each))
-        assert loaded is not each and loaded.manager is mgr and loaded.name == "scale"
-        np.testing.assert_array_equal(loaded(X, np.zeros(8, np.float32), plus=1.0), factor * X + 1)
-        assert copy.copy(each) is each and copy.deepcopy([each])[0] is each
-    module = pickle.loads(pickle.dumps(kp.ShaderModule(SCALE, name="scale")))
-    assert (module.name, module.signature.text("f")) == ("scale", kernel.signature.text("f"))
-    assert module.to_spirv() == kernel.to_spirv()
