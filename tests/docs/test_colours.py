@@ -44,6 +44,13 @@ def test_glsl_on_the_line_after_a_call_is_glsl():
     assert ("k" in [value for kind, value in found if kind in String]) and found[-1][1] == "\n"
 
 
+def test_hlsl_in_a_string_is_hlsl():
+    text = 'k = f(\n    """\nRWBuffer<float> y;\n[numthreads(1, 1, 1)] void main() { float x = 1; }""")\n'
+    found = tokens(text)
+    assert "".join(value for _, value in found) == text
+    assert any(value == "float" and kind in Keyword for kind, value in found)
+
+
 def test_other_strings_stay_strings():
     found = tokens('def f():\n    """Calls a kernel::\n\n        #version 450\n    """\n\nC = """layout"""\n')
     assert [value for kind, value in found if kind in String] == [

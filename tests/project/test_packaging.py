@@ -123,6 +123,10 @@ def test_extras(package):
     documented = (ROOT / "docs" / "inside" / "packaging.md").read_text()
     for extra in EXTRAS:
         assert f"`{extra}`" in documented, extra
+    install = (ROOT / "docs" / "start" / "install.md").read_text()
+    (wanted,) = re.findall(r"^all = (.*)$", PYPROJECT, re.MULTILINE)
+    for extra in ",".join(re.findall(r"kompute-py\[([^\]]*)\]", wanted)).split(","):
+        assert f"| `{extra}` |" in install, extra
 
 
 # -- the page ------------------------------------------------------------------------------------------------
