@@ -245,8 +245,9 @@ class _Fftconvolve(CustomOp):
     without float64 computes integers in float32.
 
     It takes the product of the Fourier transforms of both, padded with zeros to lengths of 2**k or 3 * 2**k
-    (T. G. Stockham, 1966): `kp.ops.convolve` is the faster one for a few weights. A large number makes the
-    error of all results larger, and a NaN makes all of them NaN.
+    (T. G. Stockham, 1966): `kp.ops.convolve` is the faster one for a few weights. Along one axis, an array
+    that is much longer than the other is taken in blocks. A large number makes the error of all results of
+    its block larger, and a NaN makes them NaN.
 
     Raises InvalidArgumentError for shapes that do not fit, for an axis without elements, that is not there or
     that is given twice, and for another `mode`; UnimplementedError for float64 and complex128 on a device
@@ -289,7 +290,8 @@ class _Fftconvolve(CustomOp):
             first[axis] = {"full": 0, "same": (m - 1) // 2, "valid": min(n, m) - 1}[mode]
         half = list(full)
         half[axes[-1]] = full[axes[-1]] // 2 + 1
-        ksel.specialize(lengths=(axes, tuple(full), tuple(half), tuple(first)))
+        block = _block(a.shape[axes[0]], b.shape[axes[0]]) if len(axes) == 1 else 0
+        ksel.specialize(lengths=(axes, tuple(full), tuple(half), tuple(first), block))
         dtype = max((_complex_of(ksel, each.dtype) for each in (a, b)), key=lambda kind: kind.itemsize)
         if "c" not in (a.dtype.kind, b.dtype.kind):
             dtype = np.dtype(np.float32 if dtype == np.complex64 else np.float64)
@@ -298,7 +300,7 @@ class _Fftconvolve(CustomOp):
 
     def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes three transforms, with a product before the last."""
-        axes, full, half, start = ksel.special["lengths"]
+        axes, full, half, start, block = ksel.special["lengths"]
         result = kb.result(0)
         kept = tuple(int(n) for n in ksel.results[0].shape)
         if 0 in kept:
@@ -306,7 +308,11 @@ class _Fftconvolve(CustomOp):
             return
         real = result.dtype.kind != "c"
         writer = Writer(ksel, kb, False, result.dtype)
-        count = math.prod(half if real else full)
+        if block:
+            self._in_blocks(kb, writer, axes[0], start[axes[0]], block)
+            return
+        shape = half if real else full
+        count = math.prod(shape)
         parts = []
         for name in ("in1", "in2"):
             x, part = kb.arg_value(name), writer.scratch(name, count)
@@ -314,13 +320,64 @@ class _Fftconvolve(CustomOp):
             (writer.from_real if real else writer.whole)(x, part, given)
             parts.append(part)
         first, second = parts
-        writer.product(first, second, count)
+        writer.product(first, second, shape)
         writer.inverse = True
         factor = 1 / math.prod(full[axis] for axis in axes)
         back = kb.scratch("back", math.prod(full), writer.real_dtype) if real else second
         given = Geometry(axes, half if real else full, full, half, factor)
         (writer.to_real if real else writer.whole)(first, back, given)
         writer.cut(back, full, result, kept, start)
+
+    @staticmethod
+    def _in_blocks(kb: FunctionBuilder, writer: Writer, axis: int, first: int, block: int) -> None:
+        """Transforms blocks of the longer array, each with the end of the one before (overlap-save)."""
+        result = kb.result(0)
+        real = result.dtype.kind != "c"
+        transform = writer.from_real if real else writer.whole
+        given = [
+            (kb.arg_value(name), tuple(int(n) for n in kb.arg_value(name).shape)) for name in ("in1", "in2")
+        ]
+        (x, long), (weights, short) = sorted(given, key=lambda each: -each[1][axis])
+        overlap = short[axis] - 1
+        blocks = -(-(long[axis] + overlap) // (block - overlap))
+        full = (*long[:axis], blocks, block, *long[axis + 1 :])
+        half = (*long[:axis], blocks, block // 2 + 1, *long[axis + 1 :])
+        stored = half if real else full
+        pieces = kb.scratch("pieces", math.prod(full), writer.real_dtype if real else writer.dtype)
+        writer.split(x, pieces, long, full, axis, overlap)
+        numbers = writer.scratch("in1", math.prod(stored))
+        transform(pieces, numbers, Geometry((axis + 1,), full, full, half, 1.0))
+        one, one_half = ((*each[:axis], *each[axis + 1 :]) for each in (full, half))
+        others = writer.scratch("in2", math.prod(one_half if real else one))
+        transform(weights, others, Geometry((axis,), short, one, one_half, 1.0))
+        writer.product(numbers, others, stored, axis)
+        writer.inverse = True
+        shape = Geometry((axis + 1,), stored, full, half, 1 / block)
+        (writer.to_real if real else writer.whole)(numbers, pieces, shape)
+        writer.join(pieces, full, result, tuple(int(n) for n in result.shape), axis, first, overlap)
+
+
+_MOST_IN_GROUP = 4096
+"""Real numbers of a block that every device transforms in the memory of a workgroup."""
+
+
+def _block(n: int, m: int) -> int:
+    """The length of blocks, if a convolution of so many numbers is less work in them; else 0.
+
+    The work is counted in passes over the numbers: one of a transform that fits into a workgroup, three of
+    others, and four around it.
+    """
+    n, m = max(n, m), min(n, m)
+    whole = 1.5 * _fast(n + m - 1) * (7 if n > _MOST_IN_GROUP else 5)
+    best, least = 0, 0.75 * whole
+    block = max(2 ** (2 * m - 1).bit_length(), 64)
+    while block < n:
+        blocks = -(-(n + m - 1) // (block - m + 1))
+        work = blocks * block * (7 if block > _MOST_IN_GROUP else 5)
+        if work < least:
+            best, least = block, work
+        block *= 2
+    return best
 
 
 def _fast(length: int) -> int:

@@ -150,12 +150,18 @@ class Writer:
         self._elements(shape.full, coordinates=False)
         kb.emit(f"{result}_store(i, {work}_load(i).x);")
 
-    def product(self, numbers: TensorValue, other: TensorValue, count: int) -> None:
-        """Multiplies complex numbers with others."""
+    def product(
+        self, numbers: TensorValue, other: TensorValue, shape: Sequence[int], blocks: int | None = None
+    ) -> None:
+        """Multiplies complex numbers of this shape with others, which lack the axis `blocks`."""
         kb = self.kb
         kb.begin_dispatch("multiply")
-        self._elements((count,), coordinates=False)
-        kb.emit(f"{self.vec} a = {numbers}_load(i), b = {other}_load(i);")
+        self._elements(shape, coordinates=blocks is not None)
+        place = "i"
+        if blocks is not None:
+            rest = [*shape[:blocks], *shape[blocks + 1 :]]
+            place = _index(rest, {axis: f"c{axis + (axis >= blocks)}" for axis in range(len(rest))})
+        kb.emit(f"{self.vec} a = {numbers}_load(i), b = {other}_load({place});")
         kb.emit(f"{numbers}_store(i, {self.vec}(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x));")
 
     def cut(
@@ -171,6 +177,49 @@ class Writer:
         self._elements(kept)
         places = {axis: f"(c{axis} + {n}u)" for axis, n in enumerate(first)}
         self.kb.emit(f"{result}_store(i, {numbers}_load({_index(shape, places)}));")
+
+    # -- blocks that overlap ---------------------------------------------------------------------------------
+
+    def split(
+        self,
+        x: TensorValue,
+        pieces: TensorValue,
+        given: Sequence[int],
+        shape: Sequence[int],
+        axis: int,
+        overlap: int,
+    ) -> None:
+        """Writes an axis of `x` in blocks that overlap. `shape` has its axes, with the blocks and their
+        numbers for `axis`. So many zeros come before the first number, and others follow the last one.
+        """
+        step = shape[axis + 1] - overlap
+        self.kb.begin_dispatch("split")
+        self._declare_at(x, given)
+        self._elements(shape)
+        places = [f"c{each + (each > axis)}" for each in range(len(given))]
+        # It wraps around before the first number, and so lies beyond the last one.
+        places[axis] = f"c{axis} * {step}u + c{axis + 1} - {overlap}u"
+        part = ".x" if pieces.dtype.kind == "f" else ""
+        self.kb.emit(f"{pieces}_store(i, kp_at({', '.join(places)}){part});")
+
+    def join(
+        self,
+        pieces: TensorValue,
+        shape: Sequence[int],
+        result: TensorValue,
+        kept: Sequence[int],
+        axis: int,
+        first: int,
+        overlap: int,
+    ) -> None:
+        """Writes what the blocks have behind their overlaps, from number `first` of the axis on."""
+        step = shape[axis + 1] - overlap
+        self.kb.begin_dispatch("join")
+        self._elements(kept)
+        places = {each + (each > axis): f"c{each}" for each in range(len(kept))}
+        places[axis], places[axis + 1] = f"(kp_place / {step}u)", f"(kp_place % {step}u + {overlap}u)"
+        self.kb.emit(f"uint kp_place = c{axis} + {first}u;")
+        self.kb.emit(f"{result}_store(i, {pieces}_load({_index(shape, places)}));")
 
     # -- pairs of real numbers -------------------------------------------------------------------------------
 

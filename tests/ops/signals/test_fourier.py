@@ -305,6 +305,11 @@ def test_shifts(data):
         ([(3,), (200,)], None, ["int16", "float32"]),
         ([(5, 4), (3, 4)], None, ["float32", "complex64"]),
         ([(5, 3, 6), (5, 4, 7)], [2, 1], ["float32", "float32"]),
+        # in blocks
+        ([(20_011,), (33,)], None, ["float32", "float32"]),
+        ([(1, 70), (1, 9001)], [1], ["complex64", "int16"]),
+        ([(3, 5000, 2), (3, 17, 2)], [1], ["float32", "float32"]),
+        ([(2, 1), (2, 3000)], [1], ["float32", "uint8"]),
     ],
 )
 def test_convolutions(mgr, shapes, axes, dtypes):
@@ -335,6 +340,17 @@ def test_convolutions(mgr, shapes, axes, dtypes):
     recorded = kp.ops.fftconvolve.op(mgr.tensor_t(a), mgr.tensor_t(b), axes=axes)
     mgr.sequence().record(recorded).eval()
     np.testing.assert_allclose(recorded.results[0].read(), full, atol=1e-5 * np.abs(full).max())
+
+
+def test_blocks_of_convolutions_keep_faults_apart(mgr):
+    """They take fewer passes over the longer array; a NaN reaches only its block and the next one."""
+    a, b = numbers((100_000,), "float32"), numbers((50,), "float32")
+    a[60_000] = np.nan
+    result = kp.ops.fftconvolve(a, b)
+    wrong = np.flatnonzero(np.isnan(result))
+    assert set(range(60_000, 60_050)) <= set(wrong) and len(wrong) < 10_000
+    near = np.convolve(a[:50_000], b)[:50_000]
+    np.testing.assert_allclose(result[:50_000], near, atol=1e-4)
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 1000])
