@@ -1,4 +1,4 @@
-"""Bugs as people write them, one kernel each: all words of debug= at once name the kind, the file and the line.
+"""Bugs as people write them, one kernel each: all words of debug= at once name the kind, file and line.
 
 Not found are arguments of one type that are swapped: that is a right program for other data.
 """
@@ -43,8 +43,8 @@ PLANTED = {
         10,
     ),
     "a loop without an end": (
-        "float v = x[i];\nfor (uint turn = 0; v != 0.5; ++turn) {\nv *= 0.9999;\nif (turn > 200000) break;\n}\n"
-        "y[i] = v;",
+        "float v = x[i];\nfor (uint turn = 0; v != 0.5; ++turn) {\nv *= 0.9999;\n"
+        "if (turn > 200000) break;\n}\ny[i] = v;",
         "loops",
         9,
     ),
