@@ -317,4 +317,7 @@ def _pair(given: Any, name: str) -> tuple[_native.Semaphore, int]:
     kinds = (
         "(semaphore, value) pairs" if name == "signal" else "fences, sequences and (semaphore, value) pairs"
     )
-    raise ArgumentTypeError(f"{name} takes {kinds}, not {type(given).__name__}")
+    raise ArgumentTypeError(
+        f"{name} takes {kinds}, not {type(given).__name__}; a shader's argument of this name goes into bind= "
+        f'or push=, as in push={{"{name}": 1.0}}'
+    )

@@ -78,6 +78,10 @@ def test_a_binding_of_such_a_name_is_given_by_bind(mgr: kp.Manager) -> None:
         kernel.submit(t, push={"signal": 1.0}, wait=(counter, number)).wait()
         mgr.sequence().record(kernel.bind(wait=t, signal=1.0)).eval()
         kernel(t, push={"signal": 1.0})
+        with pytest.raises(
+            kp.ArgumentTypeError, match=r"signal takes .*, not float; .*push=\{\"signal\": 1\.0\}"
+        ):
+            kernel(t, signal=1.0)
     assert t.tolist() == [16, 16, 16] and counter.query() == 4
 
 

@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -389,13 +390,18 @@ def by_descriptor() -> dict[str, object]:
         # As another program does it, by the handle.
         info = vk.VkSemaphoreSignalInfo(semaphore=vk.ffi.cast("VkSemaphore", same.vk_semaphore), value=12)
         vk.vkSignalSemaphore(vk.ffi.cast("VkDevice", mgr.vk_device), info)
+        told = []
+        for call in (partial(one.signal, 10), partial(a.fill, 1, signal=[(one, 12)])):
+            try:
+                call()
+            except kp.InvalidArgumentError as error:
+                told.append("only goes up" in str(error))
         two.wait(12, timeout=20)
         again = two.export_fd()
         values.append(other.import_semaphore(again).query())
         os.close(again)
         one.fail("no more")  # of this holder alone
         values.append(two.query())
-        told = []
         with open(os.devnull) as file:
             for call in (
                 lambda: mgr.import_semaphore(file.fileno()),
@@ -428,7 +434,8 @@ def by_descriptor() -> dict[str, object]:
 def test_opaque_descriptors_of_semaphores():
     found = run_child(by_descriptor, driver="null", config="profile=geforce")
     assert found["values"] == [3, 3, 8, 8, [5, 5, 5, 5], 12, 12] and not found["early"]
-    driver, closed, kind, plain = found["told"]
+    late, at, driver, closed, kind, plain = found["told"]
+    assert late and at
     assert driver.startswith("InvalidArgumentError: The driver does not know this file descriptor")
     assert closed.startswith("InvalidArgumentError: 1000000 is not an open file descriptor")
     assert kind.startswith("ArgumentTypeError: import_semaphore takes a kp.SemaphoreHandle")

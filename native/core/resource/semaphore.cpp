@@ -85,13 +85,17 @@ uint64_t Semaphore::query() {
     return timeline_.query();
 }
 
-std::tuple<uint64_t, uint64_t, std::optional<std::string>> Semaphore::state() {
+uint64_t Semaphore::look() {
     const uint64_t now = timeline_.query();
     if (now > timeline_.promised()) {
-        // Others raised it by its handle.
         timeline_.promise(now);
         device().gate().release();
     }
+    return now;
+}
+
+std::tuple<uint64_t, uint64_t, std::optional<std::string>> Semaphore::state() {
+    const uint64_t now = look();
     const uint64_t promised = timeline_.promised();
     if (now >= promised) {
         try {
@@ -105,7 +109,7 @@ std::tuple<uint64_t, uint64_t, std::optional<std::string>> Semaphore::state() {
 
 void Semaphore::require_near(uint64_t value) {
     const uint64_t most = device().physical().v12.maxTimelineSemaphoreValueDifference;
-    const uint64_t now = timeline_.query();
+    const uint64_t now = look();
     if (value > now && value - now > most)
         throw Error(ErrorKind::invalid_argument,
                     "The " + label() + " is at " + std::to_string(now) + "; this device lets it be at most " +

@@ -34,9 +34,8 @@ public:
 
     // The value now. Throws the error that the semaphore failed with.
     [[nodiscard]] uint64_t query();
-    // The value now, the highest promised one, and why higher values will not come, if they will not. Submits
-    // held work that waited for a value which others have signalled by the handle. Throws if the device is
-    // lost.
+    // The value now, the highest promised one, and why higher values will not come, if they will not. Throws
+    // if the device is lost.
     [[nodiscard]] std::tuple<uint64_t, uint64_t, std::optional<std::string>> state();
     // Raises it to `value` and submits the held work that waited for that. Throws unless `value` is above
     // all promised values.
@@ -54,6 +53,9 @@ protected:
     void release(std::vector<Point> points) override;
 
 private:
+    // The value now; if others raised it by its handle or a descriptor, submits the held work that waited.
+    [[nodiscard]] uint64_t look();
+
     Timeline timeline_;
 };
 
