@@ -85,6 +85,23 @@ def test_the_library(make_manager, needs):
             np.testing.assert_allclose(kp.ops.cumsum(a), np.cumsum(a, dtype=np.float64), rtol=1e-5)
 
 
+def test_a_run_that_never_began_teaches_nothing(make_manager, needs):
+    """The validation layer reports a look at queries that were not reset."""
+    mgr = make_manager(watchdog=0.01)
+    needs(mgr, "dispatch")
+    wanted = expected((20, 1, 1))
+    x = mgr.tensor_t(np.zeros_like(wanted))
+    sequence = mgr.sequence().record(mgr.kernel(WHERE).bind(x, turns=1, size=(160, 2), groups=(20, 1, 1)))
+    semaphore = mgr.semaphore()
+    sequence.eval_async(wait=[semaphore.at(1)])
+    semaphore.fail("not today")
+    with pytest.raises(kp.errors.AbortedError, match="not today"):
+        sequence.eval_await()
+    for run in range(2):
+        sequence.eval()
+        np.testing.assert_array_equal(x.read(), wanted * (run + 1))
+
+
 def test_profiles_take_the_parts_together(make_manager, needs):
     mgr = make_manager(watchdog=0.01)
     needs(mgr, "timestamps")

@@ -67,8 +67,11 @@ bool Stream::make_ready() {
 }
 
 bool Stream::learn_rates() {
-    if (!timestamps_ || !timestamps_->timed()) return false;
-    const std::vector<uint64_t> ticks = timestamps_->queries().ticks();  // none if the run was cancelled
+    const Point last = last_point();
+    // A run that was cancelled, or that failed before it began, has reset no queries.
+    if (!timestamps_ || !timestamps_->timed() || !last.timeline || last.timeline->failed(last.value))
+        return false;
+    const std::vector<uint64_t> ticks = timestamps_->queries().ticks();
     const uint32_t bits = queue_.timestamp_bits();
     const uint64_t mask = bits < 64 ? (uint64_t{1} << bits) - 1 : UINT64_MAX;
     const double period = double{device().limits().timestampPeriod} * 1e-9;
