@@ -55,5 +55,5 @@ def beside(x: Any, array: np.ndarray[Any, Any]) -> Any:
 
 
 def known(x: Any) -> Any:
-    """What a function has computed to know what to do next: the host reads it in any case."""
+    """Numbers that a function has computed and must know to go on: the host reads them in any case."""
     return x.read() if isinstance(x, (Tensor, StridedView, Image)) else x
