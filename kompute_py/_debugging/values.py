@@ -110,13 +110,25 @@ class RunLooker(Protocol):
 class Values:
     """The values of one Manager's operations, while somebody looks at them."""
 
-    __slots__ = ("_capture", "_context", "_handing", "_lock", "_lookers", "_raised", "_reader", "_tensors")
+    __slots__ = (
+        "_contents",
+        "_context",
+        "_handing",
+        "_lock",
+        "_lookers",
+        "_raised",
+        "_reader",
+        "_runs",
+        "_tensors",
+    )
 
     def __init__(self, manager: Device) -> None:
         self._context = manager._native
         self._tensors = Tensors()
         self._lookers: list[Looker] = []
-        self._capture: RunLooker | None = None
+        self._runs: list[RunLooker] = []
+        self._contents = False
+        """Whether one of them asks for the recorded operations."""
         self._reader: _native.ValueReader | None = None
         self._lock = threading.RLock()
         self._handing = False
@@ -130,10 +142,13 @@ class Values:
         self._read()
         self._lookers.append(looker)
 
-    def capture(self, looker: RunLooker) -> None:
-        """Hands whole submissions to `looker`, until the Manager ends. Raises what `add` raises."""
+    def look_at_runs(self, looker: RunLooker, contents: bool = False) -> None:
+        """Hands whole submissions to `looker`, with the operations as they were recorded if it asks for
+        `contents`, until the Manager ends. Raises what `add` raises.
+        """
         self._read()
-        self._capture = looker
+        self._runs.append(looker)
+        self._contents = self._contents or contents
 
     def _read(self) -> None:
         if self._reader is None:
@@ -143,7 +158,7 @@ class Values:
         """Ends it, after the values that there are."""
         self._hand_over()
         self._lookers.remove(looker)
-        if not self._lookers and self._capture is None and self._reader is not None:
+        if not self._lookers and not self._runs and self._reader is not None:
             self._reader.end()
             self._reader = None
 
@@ -160,7 +175,7 @@ class Values:
         if self._reader is None:
             return
         with self._lock:  # values are handed over in the order of the submissions
-            runs = [] if self._handing else self._reader.take(self._capture is not None)
+            runs = [] if self._handing else self._reader.take(self._contents)
             if not runs:
                 return  # or a looker itself has submitted: its values are for the next call
             self._handing = True
@@ -172,9 +187,9 @@ class Values:
 
     def _hand(self, runs: list[dict[str, Any]]) -> None:
         for run in runs:
-            if self._capture is not None:
+            for each in self._runs:
                 try:
-                    self._capture.look(run, self._tensors)
+                    each.look(run, self._tensors)
                 except Exception as error:
                     self._raised.append(error)
             if not self._lookers:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .._base.errors import ArgumentTypeError, FailedPreconditionError, kind_of
 from .._base.settings import to_path
 from .._memory.memory import memory_list
+from .disjoint import DisjointLooker
 from .nans import NanLooker
 from .record import Recorder
 from .values import Values
@@ -21,17 +22,22 @@ if TYPE_CHECKING:
     from .values import Looker, OperationValues, RunLooker
 
 
+_OF_VALUES = ("nans", "disjoint", "values", "record")
+
+
 def begin_debugging(manager: Device, words: tuple[str, ...], capture: RunLooker | None = None) -> None:
     """Does as `words`, the option `debug`, say, and hands submissions to `capture`, until the end."""
     keys = [word.partition("=") for word in words]
-    if capture is None and not any(key in ("nans", "values", "record") for key, _, _ in keys):
+    if capture is None and not any(key in _OF_VALUES for key, _, _ in keys):
         return
     values = Values(manager)
     if capture is not None:
-        values.capture(capture)
+        values.look_at_runs(capture, contents=True)
     for key, _, rest in keys:
         if key == "nans":
             values.add(NanLooker())
+        elif key == "disjoint":
+            values.look_at_runs(DisjointLooker())
         elif key == "record":
             values.add(Recorder(rest))
 

@@ -89,7 +89,17 @@ def _to_bool(value: Any, source: str) -> bool:
     raise ArgumentTypeError(f"{source} is {shown(value)}; use True or False")
 
 
-_DEBUG_WORDS = ("printf", "bounds", "races", "barriers", "loops", "nans", "values", "record=FOLDER")
+_DEBUG_WORDS = (
+    "printf",
+    "bounds",
+    "races",
+    "barriers",
+    "loops",
+    "nans",
+    "disjoint",
+    "values",
+    "record=FOLDER",
+)
 
 
 def _to_debug(value: Any, source: str) -> tuple[str, ...]:
@@ -227,9 +237,10 @@ _OPTIONS: dict[str, Option] = {
         'a part of a workgroup reaches. "loops": loops with so many turns that llvmpipe ends them. '
         "With these five, shaders get additional code, all "
         'queues are one, and kernels keep the lines of their source. "nans": a call whose operation writes a '
-        'NaN or an infinity raises NonFiniteError. "record=FOLDER": each operation\'s results are '
-        'written to that folder, for `kompute-py diff`. "values": `mgr.watch` can be used. '
-        "With any of these three, each submission waits until it is done, and a recording needs host memory "
+        'NaN or an infinity raises NonFiniteError. "disjoint": a warning if sequences of two queues use the '
+        'same elements of a tensor that one of them declares disjoint. "record=FOLDER": each operation\'s '
+        'results are written to that folder, for `kompute-py diff`. "values": `mgr.watch` can be used. '
+        "With any of these four, each submission waits until it is done, and a recording needs host memory "
         "for the inputs and results of all its operations. With any word, operations are not tuned.",
         _to_debug,
         tuple,

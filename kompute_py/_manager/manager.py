@@ -142,7 +142,8 @@ class Manager(Device):
       "stored" takes only choices that were kept, "off" always the first variant; `tuning_dir`: the folder of
       the choices, "" for none (see `kp.tune`).
     - `debug` looks at operations and shaders while they run: "printf", "bounds", "races", "barriers",
-      "loops" (see `on_message`), "nans", "values", "record=FOLDER" (see `watch`), separated by commas.
+      "loops" (see `on_message`), "nans", "disjoint", "values", "record=FOLDER" (see `watch`), separated by
+      commas.
     - `capture`: the file for a program that repeats what the Manager submits, "" for none; `capture_limit`
       (default 1 GiB): the most data in it (see the guide on programs).
     - `profile`: the file for a trace of all that the Manager runs, "" for none (see `profile`).

@@ -114,6 +114,10 @@ py::dict described_values(const ProfiledRun& run, bool contents) {
     result["label"] = run.what->label;
     result["line"] = run.line;
     result["submission"] = run.submission;
+    result["queue"] = run.what->queue_index;
+    py::list disjoint;
+    for (const auto& memory : values.disjoint) disjoint.append(std::static_pointer_cast<Resource>(memory));
+    result["disjoint"] = disjoint;
     result["parts"] = parts;
     result["operations"] = operations;
     return result;

@@ -266,7 +266,7 @@ def test_misuse_of_watch(make_manager, mgr):
         manager.watch(3)
     with pytest.raises(kp.ArgumentTypeError, match="tensors"):
         manager.watch(print, [3])
-    with pytest.raises(kp.InvalidArgumentError, match="nans, values, record=FOLDER"):
+    with pytest.raises(kp.InvalidArgumentError, match="nans, disjoint, values, record=FOLDER"):
         kp.Manager(debug="nan")
     with (
         pytest.raises(kp.FailedPreconditionError, match="one after the other"),

@@ -80,6 +80,7 @@ private:
 // The operations of one command buffer, with a timestamp before the first operation and one after each.
 struct Profiled {
     std::string label;
+    uint32_t queue_index = 0;  // of the stream's queue in the device's list
     std::vector<ProfiledOperation> operations;
     std::shared_ptr<const TimestampQueries> queries;    // null: it is not timed
     std::shared_ptr<const ValueCopies> values;          // null: nobody looks at them

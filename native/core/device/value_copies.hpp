@@ -36,6 +36,7 @@ struct ValueCopies {
 
     std::vector<Part> parts;  // by position, in order
     std::vector<std::vector<Use>> operations;
+    std::vector<std::shared_ptr<Member>> disjoint;  // memory that the recording declares so (QueueOrder)
     uint64_t size = 0;
     Allocation copies;
 

@@ -14,6 +14,9 @@ class Planning {
 public:
     void plan(const StreamPlan& plan) {
         for (const CommandUses& command : plan.commands()) add(plan, command);
+        for (const PlannedObject& planned : plan.objects())
+            if (planned.disjoint && planned.used && planned.object->kind() != ObjectKind::host_pages)
+                values.disjoint.push_back(planned.object->shared_from_this());
     }
 
     ValueCopies values;

@@ -299,6 +299,7 @@ void Stream::begin_profiling(std::unique_lock<RankedMutex>& graph) {
     const StreamPlan& plan = built_recording_.plan();
     auto what = std::make_shared<Profiled>();
     what->label = label();
+    what->queue_index = queue_index_;
     const bool whole = profiler->looks() == ProfilerLooks::sequences;
     if (whole) what->operations.push_back({label(), {}, 0, 0, {}});
     for (size_t i = 0; i < operations_.size(); ++i) {
