@@ -117,6 +117,7 @@ if TYPE_CHECKING:
     from ._memory.making import MemoryPlace
     from ._memory.mapping import Mapping
     from ._memory.memory_handle import MemoryHandle
+    from ._memory.needs import MemoryNeeds
     from ._memory.scratch import Scratch
     from ._memory.strided import StridedView
     from ._profiling.benchmark import Benchmark, benchmark
@@ -128,7 +129,7 @@ if TYPE_CHECKING:
     from ._recording.repeat import OpRepeat
     from ._recording.streaming import FrameStream
     from ._shaders.module import ShaderModule
-    from ._shaders.statistics import ShaderStatistics
+    from ._shaders.statistics import PipelineExecutable, ShaderStatistics
     from ._shaders.struct_dtype import struct_dtype
     from ._shaders.tools import assemble, decompile, disassemble
     from ._sync.sharing import SemaphoreHandle
@@ -205,6 +206,7 @@ __all__ = [
     "MemoryHandle",
     "MemoryHeap",
     "MemoryLabel",
+    "MemoryNeeds",
     "MemoryPlace",
     "MemoryTypes",
     "NotFoundError",
@@ -232,6 +234,7 @@ __all__ = [
     "OperationValues",
     "OutOfMemoryError",
     "OutOfRangeError",
+    "PipelineExecutable",
     "PipelineUse",
     "Profile",
     "Program",
@@ -324,6 +327,7 @@ _LATER = {
     "_memory.memory_handle": ("MemoryHandle",),
     "_sync.sharing": ("SemaphoreHandle",),
     "_device.handles": ("VkHandles",),
+    "_memory.needs": ("MemoryNeeds",),
     "_memory.strided": ("StridedView",),
     "_debugging.messages": ("ShaderMessage",),
     "_profiling.benchmark": ("Benchmark", "benchmark"),
@@ -336,7 +340,7 @@ _LATER = {
     "_recording.repeat": ("OpRepeat",),
     "_recording.streaming": ("FrameStream",),
     "_shaders.module": ("ShaderModule",),
-    "_shaders.statistics": ("ShaderStatistics",),
+    "_shaders.statistics": ("PipelineExecutable", "ShaderStatistics"),
     "_shaders.struct_dtype": ("struct_dtype",),
     "_shaders.tools": ("assemble", "decompile", "disassemble"),
     "_display.plots": ("plot",),

@@ -52,9 +52,10 @@ class ValueReader(_Object):
 
     def __init__(self, context: Context) -> None: ...
     def take(self, contents: bool) -> list[dict[str, Any]]:
-        """The runs since the last call: "label", "line", "submission", "parts" (each (memory, first byte,
-        end, bytes)) and "operations" (each (name, line, uses)); a use is (number of the part before, after,
-        whether the operation reads it). With `contents`, "recorded", too: as `recorded` has it.
+        """The runs since the last call: "label", "line", "submission", "queue" (its number), "disjoint"
+        (memory that the recording declares so), "parts" (each (memory, first byte, end, bytes)) and
+        "operations" (each (name, line, uses)); a use is (number of the part before, after, whether the
+        operation reads it). With `contents`, "recorded", too: as `recorded` has it.
         """
 
     def end(self) -> None: ...
@@ -344,6 +345,14 @@ class Context(_Object):
 
     def knows_pipeline(self, shader: Shader, spec_constants: bytes, spec_map: _SpecMap) -> bool:
         """True if `algorithm` finds the pipeline of a shader without arrays of run-time length."""
+
+    def pipeline_executables(
+        self, shader: Shader, spec_constants: bytes, spec_map: _SpecMap
+    ) -> list[tuple[str, str, int, list[tuple[str, bool | int | float]], list[tuple[str, str]]]]:
+        """What the driver says of a pipeline that is compiled for it: (name, description, subgroup size or 0,
+        statistics, texts) of each part; none if the device does not tell. Raises the errors of
+        `check_pipeline`.
+        """
 
     def check_pipeline(self, shader: Shader, spec_constants: bytes, spec_map: _SpecMap) -> None:
         """Raises the errors of `algorithm` for this shader: sizes beyond limits, a driver that fails to

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._base.arrays import host_empty
+from .._base.errors import UnimplementedError
 from .._custom.arguments import outs_of
 from .._functions.custom_op import Operation
 from .._functions.pictures import first_image, picture_like, tensor_of
@@ -21,6 +22,9 @@ from .._memory.image import Image
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .walks import TooLargeError
+
+if TYPE_CHECKING:
+    from .._memory.needs import MemoryNeeds
 
 
 class InParts(Operation):
@@ -41,6 +45,14 @@ class InParts(Operation):
                 if isinstance(each, np.ndarray) and 0 in each.strides:  # elements that stand for many
                     host_empty(each.shape, each.dtype, f"{self.__name__}: {name}")
             return self._in_parts(values, outs_of(self._declaration, out), error)
+
+    def memory_needs(self, /, *args: Any, out: Any = None, **named: Any) -> MemoryNeeds:
+        try:
+            return super().memory_needs(*args, out=out, **named)
+        except TooLargeError as error:
+            raise UnimplementedError(
+                f"This device runs the call in parts, each with memory of its own: ask for a part. {error}"
+            ) from None
 
     def _in_parts(self, values: list[Any], outs: tuple[Any, ...], error: TooLargeError) -> Any:
         raise NotImplementedError

@@ -16,7 +16,7 @@ from .._base.errors import (
 )
 from .._base.types import MemoryTypes
 from .._memory.reach import whole_words
-from .._memory.scratch import parts_of
+from .._memory.scratch import bytes_of_parts, parts_of
 from .._memory.tensor import Tensor, buffer_tensor
 from .._shaders.module import ShaderModule
 from .arg_descs import TensorListArg, ValueArg
@@ -299,9 +299,18 @@ def scratch_of(
     """Scratch memory of a program, by name. All operations of a Manager share it."""
     if not program.scratch:
         return
-    sizes = [(max(whole_words(numbers[f"{name}_size"]), 4), dtype) for name, _, dtype in program.scratch]
-    for (name, _, _), tensor in zip(program.scratch, parts_of(manager, sizes), strict=True):
+    parts = parts_of(manager, _scratch_sizes(program, numbers))
+    for (name, _, _), tensor in zip(program.scratch, parts, strict=True):
         yield name, tensor
+
+
+def _scratch_sizes(program: Program, numbers: Mapping[str, int]) -> list[tuple[int, np.dtype[Any]]]:
+    return [(max(whole_words(numbers[f"{name}_size"]), 4), dtype) for name, _, dtype in program.scratch]
+
+
+def scratch_bytes(program: Program, numbers: Mapping[str, int]) -> int:
+    """The bytes of its scratch memory."""
+    return bytes_of_parts(_scratch_sizes(program, numbers))
 
 
 def groups_of(step: Step, numbers: Mapping[str, int]) -> tuple[int, int, int]:

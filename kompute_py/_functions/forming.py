@@ -147,6 +147,29 @@ def made_of_specs(values: Sequence[Any]) -> list[Any]:
     return [made(value) for value in values]
 
 
+def places_by_name(selection: KernelSelection, values: Sequence[Any], outs: Sequence[Any]) -> dict[str, int]:
+    """For each tensor that is given its place among all that is given, lists one by one."""
+    found: dict[str, int] = {}
+    at = 0
+    for desc, value in zip(selection.arg_descs, values, strict=True):
+        if isinstance(desc, TensorArg):
+            found[desc.name] = at
+        elif isinstance(desc, TensorListArg):
+            found.update((item.name, at + number) for number, item in enumerate(desc.items))
+        at += len(value) if type(value) is list else 1
+    for number, result in enumerate(selection.results):
+        if result.is_result and number < len(outs):
+            found[result.name] = at + number
+    return found
+
+
+def host_bytes(arg: TensorArg, features: frozenset[str]) -> int:
+    """The bytes of memory that stands for an array."""
+    words = element_of(arg.dtype, features).words
+    count = max(whole_words(arg.size) if words else arg.size, 4 if not arg.size else 1)
+    return count * arg.dtype.itemsize
+
+
 class _Part(NamedTuple):
     """A dispatch of a form."""
 
@@ -190,7 +213,7 @@ class _Maker:
         )
         self.results = {each.name for each in selection.results if each.is_result}
         self.written = {each.name for each in (*selection.results, *selection.inplace_tied_arg_descs)}
-        self.places = self._places(values, outs)
+        self.places = places_by_name(selection, values, outs)
         """For each tensor that is given its place."""
         self.used: dict[str, Tensor] = {}
         """The tensors that are bound, by name."""
@@ -243,20 +266,6 @@ class _Maker:
             several=not self.selection._declaration.single,
             nbytes=self.nbytes,
         )
-
-    def _places(self, values: Sequence[Any], outs: Sequence[Any]) -> dict[str, int]:
-        found: dict[str, int] = {}
-        at = 0
-        for desc, value in zip(self.selection.arg_descs, values, strict=True):
-            if isinstance(desc, TensorArg):
-                found[desc.name] = at
-            elif isinstance(desc, TensorListArg):
-                found.update((item.name, at + number) for number, item in enumerate(desc.items))
-            at += len(value) if type(value) is list else 1
-        for number, result in enumerate(self.selection.results):
-            if result.is_result and number < len(outs):
-                found[result.name] = at + number
-        return found
 
     def _lend(self, name: str, made: StandIn, dtype: np.dtype[Any], nbytes: int) -> Tensor:
         """Uses what is lent to a stand-in as the memory of `name`: so many bytes of it. Returns all of it."""
@@ -342,9 +351,7 @@ class _Maker:
 
     def _host(self, name: str, place: int, arg: TensorArg) -> None:
         """Memory for an array, or for a part that the host reads."""
-        words = element_of(arg.dtype, self.facts.features).words
-        count = max(whole_words(arg.size) if words else arg.size, 4 if not arg.size else 1)
-        nbytes = count * arg.dtype.itemsize
+        nbytes = host_bytes(arg, self.facts.features)
         read, written = name not in self.results, name in self.written
         self._lend(name, Lent(place, arg.shape, arg.dtype, nbytes, read, written), arg.dtype, nbytes)
 

@@ -16,6 +16,7 @@ from .._base.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     KomputeError,
+    UnimplementedError,
     kind_of,
     shown,
 )
@@ -53,6 +54,7 @@ from .tuning import Tuning
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from .._memory.needs import MemoryNeeds
     from .._sync.semaphore import Semaphore, Waitable
     from .custom_op import CustomOp
 
@@ -461,6 +463,25 @@ class Function:
         return specs[0] if self._declaration.single else specs
 
     @_beginning
+    def memory_needs(self, /, *args: Any, out: Any = None, **named: Any) -> MemoryNeeds:
+        """The memory that a call with arguments like these needs, before anything is allocated.
+
+        A `kp.TensorSpec` may stand for a Tensor; arrays count with the buffers that stand for them. Kernels
+        are generated and compiled to SPIR-V, and variants are not measured. Raises what a call raises, and
+        UnimplementedError for a function that calls others.
+
+        >>> print(kp.ops.cumsum.memory_needs(kp.TensorSpec(10**6)))
+        7.6... MiB (inputs 3.8... MiB, outputs 3.8... MiB, scratch ...), code ...
+        """
+        values, outs = self._bind(args, named, meta=True), outs_of(self._declaration, out)
+        if self._eager:
+            raise UnimplementedError(
+                f"{self.__name__} calls other functions (eager_execute): their memory is known when they run"
+            )
+        with self._prepared.lock:
+            return self._prepared.needs(values, outs)
+
+    @_beginning
     def sources(self, /, *args: Any, **named: Any) -> tuple[str, ...]:
         """The GLSL of each dispatch for arguments of these specs, as `kp.Program.record` with
         ``portable=True`` compiles it: whole shaders, to be read or compiled elsewhere. "" stands for a module
@@ -570,6 +591,7 @@ class _Specialized(Function):
         return self._whole.variant(name).specialize(**self._fixed)
 
     __call__ = _of_the_whole(Function.__call__)
+    memory_needs = _of_the_whole(Function.memory_needs)
     submit = _of_the_whole(Function.submit)
     preload = _of_the_whole(Function.preload)
     meta = _of_the_whole(Function.meta)

@@ -22,11 +22,13 @@ from .._memory.tensor import Tensor
 from .forming import make_form, tried_out
 from .forms import Calls, Facts, Form, packed, table_for
 from .given import bases, flat, look_at_parts, manager_of, overlapping, surely_apart
+from .needs import needs_of
 from .op_custom import CacheInfo
 from .tuning import Tuning, check_variants, choices_of
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
+    from .._memory.needs import MemoryNeeds
     from .custom_op import CustomOp
 
 _MOST_PROGRAMS = 256
@@ -117,21 +119,38 @@ class Preparing:
         """A new form for a call, and the places of the numbers that it depends on. `shared` is what the
         method of this name found; `gathers` is as in `make_form`.
         """
+        selection, program = self._selected(values, outs, manager, calls)
+        if self.op.reads_parts:
+            values = bases(values, self.written)
+        form = make_form(program, selection, manager, calls, values, outs, shared, gathers)
+        return form, selection._decisive() | program.decisive(selection)
+
+    def _selected(
+        self,
+        values: list[Any],
+        outs: tuple[Any, ...],
+        manager: Manager,
+        calls: Calls,
+        may_measure: bool = True,
+    ) -> tuple[FunctionSelection, Program]:
+        """The selection of a call, and its compiled kernels."""
         for parameter, value in zip(self.declaration.parameters, values, strict=True):
             if isinstance(value, (Tensor, np.ndarray)):  # `_bind` did not check its dtype
                 checked(f"{self.name}: {parameter.name}", parameter, value, False)
         selection = self.select(values, calls.facts)
         check_outs(self.name, selection.results, outs)
         if self.has_variants:
-            selection._variant = self._choice(selection, values, manager, calls)
-        if selection._writes_nothing():
-            program = Program(self.name, (), ())  # nothing to compute, so generators need not think of it
-        else:
-            program = self.program(selection, manager, calls)
-        if self.op.reads_parts:
-            values = bases(values, self.written)
-        form = make_form(program, selection, manager, calls, values, outs, shared, gathers)
-        return form, selection._decisive() | program.decisive(selection)
+            selection._variant = self._choice(selection, values, manager, calls, may_measure)
+        if selection._writes_nothing():  # nothing to compute, so generators need not think of it
+            return selection, Program(self.name, (), ())
+        return selection, self.program(selection, manager, calls)
+
+    def needs(self, values: list[Any], outs: tuple[Any, ...]) -> MemoryNeeds:
+        """The memory that a call needs. The lock is held."""
+        manager = manager_of(self.name, (*values, *outs)) or default_manager()
+        calls = self.calls_of(manager)
+        selection, program = self._selected(values, outs, manager, calls, False)
+        return needs_of(program, selection, calls.facts, values, outs)
 
     def shared(self, values: list[Any], outs: tuple[Any, ...]) -> tuple[int, ...]:
         """The places of arguments to copy, because they share memory with what is written."""
@@ -164,7 +183,14 @@ class Preparing:
             )
         return [self.forced]
 
-    def _choice(self, selection: FunctionSelection, values: list[Any], manager: Manager, calls: Calls) -> str:
+    def _choice(
+        self,
+        selection: FunctionSelection,
+        values: list[Any],
+        manager: Manager,
+        calls: Calls,
+        may_measure: bool = True,
+    ) -> str:
         found = self.variants(selection)
         if len(found) == 1:
             return found[0]
@@ -176,7 +202,7 @@ class Preparing:
         key = self._tuning_key(selection)
         kept = choices.find(key, found)
         # A trial reads the arguments: it would wait for held work, and the caller may be the one to signal.
-        may_try = mode == "auto" and not manager._native.holds_work()
+        may_try = may_measure and mode == "auto" and not manager._native.holds_work()
         if kept is None and may_try and all(each.size for each in selection.tensors):
             kept = self._measured(selection, tried, values, manager, calls, False).variant
             choices.keep(key, kept)

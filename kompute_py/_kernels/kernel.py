@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .._base.annotations import KernelOptions, ShaderSource, TextLanguage
     from .._device.device import Device
     from .._device.owner import Manager
+    from .._memory.needs import MemoryNeeds
     from .._shaders.statistics import ShaderStatistics
     from .._sync.semaphore import Semaphore, Waitable
     from .reload import Reloader
@@ -432,6 +433,30 @@ class Kernel(Generic[Results]):
             self._reloader.add_operation(operation)
         return operation
 
+    def memory_needs(self, /, *args: Any, **keywords: Any) -> MemoryNeeds:
+        """The memory that a call with these arguments needs, before anything is allocated.
+
+        A `kp.TensorSpec` may stand for a Tensor; arrays count with the buffers that stand for them. Nothing
+        runs. Raises what a call raises, and UnimplementedError for an Image that the call would make.
+
+        >>> double = mgr.kernel('''
+        ... #version 450
+        ... layout(local_size_x = 64) in;
+        ... layout(binding = 0) readonly buffer X { float x[]; };
+        ... layout(binding = 1) writeonly buffer Y { float y[]; };
+        ... void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) y[i] = x[i] * 2.0; }
+        ... ''')
+        >>> needs = double.memory_needs(kp.TensorSpec(10**9))
+        >>> needs.inputs, needs.outputs
+        (4000000000, 4000000000)
+        """
+        from .needs import needs_of
+
+        if self._look is not None:
+            self._look()
+        with self._lock:
+            return needs_of(self._version, args, keywords)
+
     def preload(self) -> None:
         """Builds all that the device needs to run the kernel, and waits for that: the first call then takes
         no longer than later ones, whatever its arguments. No group runs.
@@ -604,12 +629,20 @@ class Kernel(Generic[Results]):
 
     def statistics(self) -> ShaderStatistics:
         """The shader's instructions by kind, its shared memory, push constants and size, with its
-        specialization constants applied. Nothing runs, and the driver is not asked: registers are not told.
+        specialization constants applied; and its registers, occupancy and code as the driver tells them, if
+        the device has the feature pipelineExecutableInfo. For these, the driver compiles the shader once
+        more. Nothing runs.
+
+        Raises FailedPreconditionError if the Manager is destroyed, EvalTimeoutError if the driver takes
+        longer than the option `pipeline_timeout`.
         """
         from .._shaders.statistics import statistics_of
 
-        version = self._version
-        return statistics_of(version.module.to_spirv(), version.signature.entry, version.special)
+        version, special = self._version, self._version.special
+        executables = version.manager._native.pipeline_executables(
+            version.native, special.data, special.entries
+        )
+        return statistics_of(version.module.to_spirv(), version.signature.entry, special, executables)
 
     def disassembly(self) -> str:
         """The SPIR-V as text."""

@@ -70,12 +70,18 @@ class Lending:
 
         Raises ArgumentTypeError for a dtype that devices lack, OutOfMemoryError.
         """
-        dtype = self._dtypes.get(array.dtype)
-        if dtype is None:
-            dtype = self._checked(array)
+        dtype = self.dtype_of(array)
         if array.nbytes >= 1 << 40:
             new_tensor(self._device(), array.shape, dtype, "storage")  # a broadcast array; raises
         return self.bytes(index, array.nbytes)._part(0, array.shape, dtype)
+
+    def dtype_of(self, array: np.ndarray[Any, Any]) -> np.dtype[Any]:
+        """The dtype of `array` on devices. Raises ArgumentTypeError if they lack it."""
+        return self._dtypes.get(array.dtype) or self._checked(array)
+
+    def made(self, output: Any) -> Any:
+        """A new Tensor or Image for an output that a call leaves out."""
+        return output.made(self._device())
 
     def memory(self, index: int, nbytes: int) -> Any:
         """A native buffer of at least `nbytes`, with undefined contents, for parameter `index`; None for more

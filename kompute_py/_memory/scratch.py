@@ -91,11 +91,15 @@ def is_shared(manager: Device, part: Tensor) -> bool:
     return pool_of(manager, "operations")._piece[0] is base._native
 
 
+def bytes_of_parts(sizes: Iterable[tuple[int, np.dtype[Any]]]) -> int:
+    """The bytes of the tensors of `parts_of`, with those between them."""
+    return sum(aligned(count * dtype.itemsize) for count, dtype in sizes)
+
+
 def parts_of(manager: Device, sizes: Iterable[tuple[int, np.dtype[Any]]]) -> list[Tensor]:
     """Scratch memory for an operation: one tensor for each (number of elements, dtype)."""
     wanted = list(sizes)
-    total = sum(aligned(count * dtype.itemsize) for count, dtype in wanted)
-    whole = pool_of(manager, "operations").take(manager, total)
+    whole = pool_of(manager, "operations").take(manager, bytes_of_parts(wanted))
     found = []
     at = 0
     for count, dtype in wanted:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
 from .._base.text import binary_size
 from .._compilers.spirv_words import EXTENDED, Module
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .constants import Specialization
 
 # Ranges of SPIR-V's opcodes. Labels, merges, declarations and debug information are left out: they are not
@@ -35,9 +37,24 @@ _UNCOUNTED = {0, 8, 54, 55, 56, 59, 245, 247, 248, 252, 253, 254, 255, 317}
 _IMPORT = 11
 
 
+class PipelineExecutable(NamedTuple):
+    """A driver's words about the code that it has made: one of `ShaderStatistics.executables`."""
+
+    name: str
+    """The driver's name for it."""
+    description: str
+    """More of it in words."""
+    subgroup_size: int | None
+    """Invocations of a subgroup; None if the driver does not tell."""
+    statistics: dict[str, bool | int | float]
+    """Numbers by the driver's names, such as registers, spilled ones, occupancy and bytes of code."""
+    representations: dict[str, str]
+    """Texts by the driver's names: its intermediate code, and its assembly."""
+
+
 class ShaderStatistics(NamedTuple):
-    """The parts of a shader, before a driver compiles it: the result of `Kernel.statistics`. Its text is a
-    table.
+    """The parts of a shader, and the driver's words about its code: the result of `Kernel.statistics`. Its
+    text is a table.
 
     >>> k = mgr.kernel("layout(local_size_x = 8) in; shared float s[8]; void main() { s[0] = 1; barrier(); }")
     >>> found = k.statistics()
@@ -59,6 +76,8 @@ class ShaderStatistics(NamedTuple):
     """The size of the push constants."""
     bindings: int
     """The number of buffers and images."""
+    executables: tuple[PipelineExecutable, ...] = ()
+    """The driver's words about it; empty if the device lacks VK_KHR_pipeline_executable_properties."""
 
     def __str__(self) -> str:
         x, y, z = self.local_size
@@ -70,14 +89,23 @@ class ShaderStatistics(NamedTuple):
             f"bindings      {self.bindings}",
             f"SPIR-V        {binary_size(self.spirv_bytes)}, {total:,} instructions",
         ]
-        return "\n".join([*lines, *(f"  {count:7,} {kind}" for kind, count in self.instructions.items())])
+        lines += [f"  {count:7,} {kind}" for kind, count in self.instructions.items()]
+        for each in self.executables:
+            lines.append(f"{each.name}: {each.description}" if each.description else each.name)
+            lines += [f"  {name}: {number}" for name, number in each.statistics.items()]
+        return "\n".join(lines)
 
 
-ShaderStatistics.__module__ = "kompute_py"  # public; imported when first used
+for _public in (PipelineExecutable, ShaderStatistics):
+    _public.__module__ = "kompute_py"  # imported when first used
 
 
-def statistics_of(spirv: bytes, entry: str, special: Specialization) -> ShaderStatistics:
-    """The statistics of a module, with its sizes as these constants make them."""
+def statistics_of(
+    spirv: bytes, entry: str, special: Specialization, executables: Iterable[tuple[Any, ...]]
+) -> ShaderStatistics:
+    """The statistics of a module, with its sizes as these constants make them. `executables` are those of
+    `Context.pipeline_executables`.
+    """
     reflected = _native.reflect_spirv(spirv, entry, special.data, special.entries)
     push = reflected["push_constants"]
     return ShaderStatistics(
@@ -87,6 +115,10 @@ def statistics_of(spirv: bytes, entry: str, special: Specialization) -> ShaderSt
         reflected["shared_bytes"],
         0 if push is None else push["size"],
         len(reflected["bindings"]),
+        tuple(
+            PipelineExecutable(name, description, size or None, dict(numbers), dict(texts))
+            for name, description, size, numbers, texts in executables
+        ),
     )
 
 

@@ -435,6 +435,20 @@ void bind_context(py::module_& m) {
                      return device->pipelines().pipeline(shader, constants, {});
                  });
              })
+        .def("pipeline_executables",
+             [](const Context& c, const std::shared_ptr<Shader>& shader, const py::bytes& spec,
+                const SpecializationMap& map) {
+                 c.device().require_open("describe a pipeline");
+                 const Specialization constants = specialization_of(spec, map);
+                 const auto told = making_pipeline(c.device(), [device = c.shared(), shader, constants] {
+                     return device->pipelines().executables(shader, constants);
+                 });
+                 py::list found;
+                 for (const auto& each : told)
+                     found.append(py::make_tuple(each.name, each.description, each.subgroup_size,
+                                                 each.statistics, each.texts));
+                 return found;
+             })
         .def(
             "stream",
             [](const Context& c, int64_t queue_index, int64_t timestamps,

@@ -509,9 +509,6 @@ def test_several_managers_have_memory_of_their_own(mgr, pipeline, tmp_path):
         program.on(1)
 
 
-@pytest.mark.capability(
-    "P46", "the memory that a program takes, before it runs", "Program.memory", "reference/programs"
-)
 def test_memory_is_told_before(mgr):
     x, y = mgr.zeros(1 << 20), mgr.zeros(1 << 20)
     weights = mgr.tensor(np.ones(1 << 20))

@@ -7,6 +7,8 @@ import re
 import pytest
 
 import kompute_py as kp
+from tests.drivers import null_control
+from tests.support.child import run_child
 
 SOURCE = """
 #version 450
@@ -74,3 +76,36 @@ def test_sizes_follow_the_constants(mgr):
     wide = kernel.specialize(WIDTH=64).statistics()
     assert (wide.local_size, wide.shared_bytes) == ((64, 1, 1), 512)
     assert isinstance(wide, kp.ShaderStatistics)
+
+
+def check_executables(told):
+    control = null_control()
+    mgr = kp.Manager()
+    kernel = mgr.kernel(SOURCE)
+    pipelines = control.live("VkPipeline")
+    found = kernel.statistics().executables
+    assert control.live("VkPipeline") == pipelines  # it is dropped
+    assert control.calls("vkCreateComputePipelines") == told
+    if not told:
+        assert found == ()
+        return
+    (compute,) = found
+    assert compute[:3] == ("Compute", "the null device's code", 32)
+    assert compute.statistics == {"Registers": 24, "Spills": False, "Occupancy": 0.75, "Code size": 640}
+    assert type(compute.statistics["Spills"]) is bool
+    assert compute.representations == {"Assembly": "v_add_f32 v0, v1, v2"}  # the binary is no text
+    assert "  Registers: 24\n  Spills: False\n" in str(kernel.statistics())
+    control.fail("vkGetPipelineExecutableStatisticsKHR", nth=2)
+    with pytest.raises(kp.KomputeError, match="vkGetPipelineExecutableStatisticsKHR"):
+        kernel.statistics()
+    assert control.live("VkPipeline") == pipelines and not control.violations(), control.violations()
+    mgr.destroy()
+    with pytest.raises(kp.errors.FailedPreconditionError):
+        kernel.statistics()
+
+
+@pytest.mark.own_driver
+@pytest.mark.parametrize("told", [0, 1])
+def test_executables_of_the_driver(told):
+    """Registers, occupancy and code, if the device tells them."""
+    run_child(check_executables, told, driver="null", config=f"executables={told}")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..._base.errors import InvalidArgumentError, KomputeError
+from ..._base.errors import InvalidArgumentError, KomputeError, UnimplementedError
 from ..._builders.elementwise import elementwise
 from ..._custom.declaration import parse
 from ..._functions.called import explained
@@ -21,6 +21,9 @@ from ..._memory.strided import StridedView
 from ..._sync.ordered import called_in_order
 from .given import countable
 from .moving import ascontiguousarray
+
+if TYPE_CHECKING:
+    from ..._memory.needs import MemoryNeeds
 
 Run = Callable[..., Any]
 """``run(operation, *arguments)`` gives the operation's results."""
@@ -129,6 +132,14 @@ class Widened(Operation):
                 "leave donate= out"
             )
         return self._body(*args, out=out, **named)
+
+    def memory_needs(self, /, *args: Any, out: Any = None, **named: Any) -> MemoryNeeds:
+        if self._is_other(args, named):
+            raise UnimplementedError(
+                f"{self.__name__} runs several operations for these arguments: their memory is known when "
+                "they run"
+            )
+        return super().memory_needs(*args, out=out, **named)
 
     def _titled(self, title: str, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
         if self._is_other(args, named):

@@ -107,6 +107,7 @@ void each_feature(Chain& chain, Visit&& visit) {
     visit("robustBufferAccess2", chain.robustness2.robustBufferAccess2);
     visit("computeDerivativeGroupQuads", chain.derivatives.computeDerivativeGroupQuads);
     visit("computeDerivativeGroupLinear", chain.derivatives.computeDerivativeGroupLinear);
+    visit("pipelineExecutableInfo", chain.executables.pipelineExecutableInfo);
     visit("deviceFault", chain.fault.deviceFault);
     visit("memoryPriority", chain.memory_priority.memoryPriority);
     visit("pageableDeviceLocalMemory", chain.pageable_memory.pageableDeviceLocalMemory);
@@ -155,6 +156,7 @@ FeatureChain::FeatureChain(uint32_t api_version, const std::vector<std::string>&
     link_extension(derivatives, contains(available, compute_derivatives_extension)
                                     ? compute_derivatives_extension
                                     : VK_NV_COMPUTE_SHADER_DERIVATIVES_EXTENSION_NAME);
+    link_extension(executables, VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
     link_extension(fault, VK_EXT_DEVICE_FAULT_EXTENSION_NAME);
     link_extension(memory_priority, VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME);
     if (contains(available, VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME))

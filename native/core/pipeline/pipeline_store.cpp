@@ -16,6 +16,15 @@
 namespace kp {
 namespace {
 
+PipelineExecutable::Number number_of(const VkPipelineExecutableStatisticKHR& statistic) {
+    switch (statistic.format) {
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR: return statistic.value.b32 != VK_FALSE;
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR: return statistic.value.i64;
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_FLOAT64_KHR: return statistic.value.f64;
+    default: return statistic.value.u64;
+    }
+}
+
 constexpr uint32_t sets_per_pool = 64;
 // The store cleans up after the drivers each time it has compiled this many pipelines.
 constexpr size_t compilations_per_tidying = 16;
@@ -265,7 +274,8 @@ std::shared_ptr<Pipeline> PipelineStore::pipeline(const std::shared_ptr<Shader>&
 std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& shader,
                                                  const Specialization& constants,
                                                  const DescriptorCounts& counts,
-                                                 const std::optional<Fold>& fold) {
+                                                 const std::optional<Fold>& fold,
+                                                 VkPipelineCreateFlags flags) {
     // Sizes made of constants (local size, shared arrays, arrays of descriptors) are those of this
     // specialization.
     const std::vector<SpecValue> values = constants.values();
@@ -290,6 +300,7 @@ std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& 
     specialization.dataSize = constants.data.size();
     specialization.pData = constants.data.data();
     VkComputePipelineCreateInfo create{VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
+    create.flags = flags;
     create.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
     create.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
     create.stage.module = shader->handle();
@@ -336,6 +347,67 @@ std::shared_ptr<Pipeline> PipelineStore::compile(const std::shared_ptr<Shader>& 
                      &free_handle<VkPipeline, &VolkDeviceTable::vkDestroyPipeline>);
     tidy_up();
     return made;
+}
+
+std::vector<PipelineExecutable> PipelineStore::executables(const std::shared_ptr<Shader>& shader,
+                                                           const Specialization& constants) {
+    const VolkDeviceTable& vk = context_.vk();
+    const VkDevice device = context_.handle();
+    if (!context_.enabled().executables.pipelineExecutableInfo) return {};
+    const auto in_use = use();
+    const std::shared_ptr<Pipeline> pipeline =
+        compile(shader, constants, {}, std::nullopt,
+                VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR |
+                    VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR);
+    const VkPipelineInfoKHR whole{VK_STRUCTURE_TYPE_PIPELINE_INFO_KHR, nullptr, pipeline->handle()};
+    uint32_t count = 0;
+    check_vk(vk.vkGetPipelineExecutablePropertiesKHR(device, &whole, &count, nullptr),
+             "vkGetPipelineExecutablePropertiesKHR", "a kernel's statistics");
+    std::vector<VkPipelineExecutablePropertiesKHR> parts(
+        count, {VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_PROPERTIES_KHR, nullptr, 0, {}, {}, 0});
+    check_vk(vk.vkGetPipelineExecutablePropertiesKHR(device, &whole, &count, parts.data()),
+             "vkGetPipelineExecutablePropertiesKHR", "a kernel's statistics");
+    std::vector<PipelineExecutable> found;
+    for (uint32_t i = 0; i < count; ++i) {
+        PipelineExecutable part{parts[i].name, parts[i].description, parts[i].subgroupSize, {}, {}};
+        const VkPipelineExecutableInfoKHR one{VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR, nullptr,
+                                              pipeline->handle(), i};
+        uint32_t numbers = 0;
+        check_vk(vk.vkGetPipelineExecutableStatisticsKHR(device, &one, &numbers, nullptr),
+                 "vkGetPipelineExecutableStatisticsKHR", "a kernel's statistics");
+        std::vector<VkPipelineExecutableStatisticKHR> statistics(
+            numbers, {VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR, nullptr, {}, {}, {}, {}});
+        check_vk(vk.vkGetPipelineExecutableStatisticsKHR(device, &one, &numbers, statistics.data()),
+                 "vkGetPipelineExecutableStatisticsKHR", "a kernel's statistics");
+        for (const auto& each : statistics) part.statistics.emplace_back(each.name, number_of(each));
+        uint32_t texts = 0;
+        check_vk(vk.vkGetPipelineExecutableInternalRepresentationsKHR(device, &one, &texts, nullptr),
+                 "vkGetPipelineExecutableInternalRepresentationsKHR", "a kernel's statistics");
+        std::vector<VkPipelineExecutableInternalRepresentationKHR> forms(
+            texts, {VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR,
+                    nullptr,
+                    {},
+                    {},
+                    0,
+                    0,
+                    nullptr});
+        std::vector<std::string> contents(texts);
+        for (const bool sized : {false, true}) {  // the first call tells the sizes
+            for (uint32_t k = 0; sized && k < texts; ++k) {
+                contents[k].resize(forms[k].dataSize);
+                forms[k].pData = contents[k].data();
+            }
+            check_vk(vk.vkGetPipelineExecutableInternalRepresentationsKHR(device, &one, &texts, forms.data()),
+                     "vkGetPipelineExecutableInternalRepresentationsKHR", "a kernel's statistics");
+        }
+        for (uint32_t k = 0; k < texts; ++k) {
+            if (forms[k].isText == VK_FALSE) continue;
+            contents[k].resize(std::min(contents[k].size(), contents[k].find('\0')));
+            part.texts.emplace_back(forms[k].name, std::move(contents[k]));
+        }
+        found.push_back(std::move(part));
+    }
+    return found;
 }
 
 Launch PipelineStore::launch(const std::shared_ptr<Shader>& shader, const Specialization& constants,

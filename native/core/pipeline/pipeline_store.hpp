@@ -27,6 +27,8 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace kp {
@@ -70,6 +72,16 @@ struct Pipeline {
     std::atomic<float> seconds_of_group{0};  // as it was last measured for a watchdog; 0: not yet
 
     [[nodiscard]] VkPipeline handle() const noexcept { return object.get(); }
+};
+
+// A part of a compiled pipeline, as its driver describes it (VK_KHR_pipeline_executable_properties).
+struct PipelineExecutable {
+    using Number = std::variant<bool, int64_t, uint64_t, double>;
+    std::string name;
+    std::string description;
+    uint32_t subgroup_size = 0;                              // 0: unknown
+    std::vector<std::pair<std::string, Number>> statistics;  // by the driver's names
+    std::vector<std::pair<std::string, std::string>> texts;  // its code on the way to the device's
 };
 
 // Counts of existing objects, and of the unused ones among them.
@@ -117,6 +129,9 @@ public:
                                                      const DescriptorCounts& counts);
     // For a shader without arrays of run-time length: true if pipeline() finds it without compiling.
     [[nodiscard]] bool knows(const std::shared_ptr<Shader>& shader, const Specialization& constants);
+    // What the driver says of a pipeline, which is compiled for it and dropped; empty if the device cannot.
+    [[nodiscard]] std::vector<PipelineExecutable> executables(const std::shared_ptr<Shader>& shader,
+                                                              const Specialization& constants);
     // Waits up to `nanoseconds` for threads that use the store, which may be compiling; true if none is
     // left.
     [[nodiscard]] bool await_users(uint64_t nanoseconds);
@@ -142,10 +157,9 @@ private:
                                                      const Specialization& constants,
                                                      const DescriptorCounts& counts,
                                                      const std::optional<Fold>& fold);
-    [[nodiscard]] std::shared_ptr<Pipeline> compile(const std::shared_ptr<Shader>& shader,
-                                                    const Specialization& constants,
-                                                    const DescriptorCounts& counts,
-                                                    const std::optional<Fold>& fold);
+    [[nodiscard]] std::shared_ptr<Pipeline>
+    compile(const std::shared_ptr<Shader>& shader, const Specialization& constants,
+            const DescriptorCounts& counts, const std::optional<Fold>& fold, VkPipelineCreateFlags flags = 0);
     [[nodiscard]] std::shared_ptr<PipelineLayout>
     layout(const ShaderInfo& info, const DescriptorCounts& counts, std::optional<uint32_t> instruments);
     [[nodiscard]] std::shared_ptr<SetLayout>

@@ -189,6 +189,7 @@ struct Config {
     bool no_timeline = false;
     bool cooperative = false;   // VK_KHR_cooperative_matrix
     bool fault = false;         // VK_EXT_device_fault
+    bool executables = false;   // VK_KHR_pipeline_executable_properties
     bool priorities = false;    // VK_EXT_memory_priority, VK_EXT_pageable_device_local_memory
     bool semaphore_fd = false;  // VK_KHR_external_semaphore_fd, of timelines
     bool trap_reads = false;    // see traps.cpp
@@ -454,6 +455,7 @@ struct Pipeline : Object {
     KP_OBJECT(Pipeline)
     std::string entry;
     uint64_t hash = 0;
+    VkPipelineCreateFlags flags = 0;
 };
 struct PipelineCache : Object {
     KP_OBJECT(PipelineCache)

@@ -126,6 +126,7 @@ void set_extensions(PhysicalDevice& device, const Config& config) {
         if (config.no_timeline && !std::strcmp(name, "VK_KHR_timeline_semaphore")) continue;
         offer(true, name, version);
     }
+    offer(config.executables, "VK_KHR_pipeline_executable_properties", 1);
     offer(config.fault, "VK_EXT_device_fault", 2);
     offer(config.portability, "VK_KHR_portability_subset", 1);
     offer(config.cooperative, "VK_KHR_cooperative_matrix", 2);

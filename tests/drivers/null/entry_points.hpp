@@ -115,6 +115,9 @@
     DEVICE(vkDestroyQueryPool, 10) \
     DEVICE(vkGetQueryPoolResults, 10) \
     DEVICE(vkResetQueryPool, 12) \
+    DEVICE_EXT(vkGetPipelineExecutablePropertiesKHR, "VK_KHR_pipeline_executable_properties") \
+    DEVICE_EXT(vkGetPipelineExecutableStatisticsKHR, "VK_KHR_pipeline_executable_properties") \
+    DEVICE_EXT(vkGetPipelineExecutableInternalRepresentationsKHR, "VK_KHR_pipeline_executable_properties") \
     DEVICE_EXT(vkGetDeviceFaultInfoEXT, "VK_EXT_device_fault") \
     DEVICE_EXT(vkGetCalibratedTimestampsEXT, kCalibrated) \
     DEVICE(vkCreateCommandPool, 10) \

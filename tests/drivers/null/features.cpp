@@ -188,6 +188,9 @@ void describe_features(PhysicalDevice& device, const Config& config) {
             shaderBufferFloat32Atomics, sparseImageFloat32AtomicAdd);
     KP_PART(Robustness2FeaturesEXT, ROBUSTNESS_2_FEATURES_EXT, all.robustness2, robustBufferAccess2,
             nullDescriptor);
+    if (config.executables)
+        device.feature_structs.push_back(
+            {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR, {VK_TRUE}});
     if (config.fault) {
         VkPhysicalDeviceFaultFeaturesEXT fault{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT};
         device.feature_structs.push_back({fault.sType, {VK_TRUE, VK_FALSE}});

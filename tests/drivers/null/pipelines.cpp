@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstring>
 #include <thread>
 
 namespace kpnull {
@@ -103,6 +105,7 @@ VkResult create_pipeline(Device* device, PipelineCache* cache, const VkComputePi
     auto* pipeline = create<Pipeline>(device);
     pipeline->entry = info.stage.pName;
     pipeline->hash = hash;
+    pipeline->flags = info.flags;
     *out = to(pipeline);
     return VK_SUCCESS;
 }
@@ -212,6 +215,60 @@ VKAPI_ATTR VkResult VKAPI_CALL vkCreateComputePipelines(VkDevice device, VkPipel
 VKAPI_ATTR void VKAPI_CALL vkDestroyPipeline(VkDevice, VkPipeline pipeline, const VkAllocationCallbacks*) {
     KP_COUNTED("vkDestroyPipeline");
     destroy<Pipeline>(pipeline);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL vkGetPipelineExecutablePropertiesKHR(
+    VkDevice, const VkPipelineInfoKHR*, uint32_t* count, VkPipelineExecutablePropertiesKHR* properties) {
+    KP_FAILABLE("vkGetPipelineExecutablePropertiesKHR");
+    *count = 1;
+    if (!properties) return VK_SUCCESS;
+    properties->stages = VK_SHADER_STAGE_COMPUTE_BIT;
+    std::snprintf(properties->name, sizeof properties->name, "Compute");
+    std::snprintf(properties->description, sizeof properties->description, "the null device's code");
+    properties->subgroupSize = 32;
+    return VK_SUCCESS;
+}
+VKAPI_ATTR VkResult VKAPI_CALL
+vkGetPipelineExecutableStatisticsKHR(VkDevice, const VkPipelineExecutableInfoKHR* info, uint32_t* count,
+                                     VkPipelineExecutableStatisticKHR* statistics) {
+    KP_FAILABLE("vkGetPipelineExecutableStatisticsKHR");
+    if (!(from<Pipeline>(info->pipeline)->flags & VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR))
+        violation("vkGetPipelineExecutableStatisticsKHR: the pipeline was made without CAPTURE_STATISTICS");
+    *count = 4;
+    if (!statistics) return VK_SUCCESS;
+    const auto set = [&](size_t i, const char* name, VkPipelineExecutableStatisticFormatKHR format) {
+        std::snprintf(statistics[i].name, sizeof statistics[i].name, "%s", name);
+        statistics[i].format = format;
+    };
+    set(0, "Registers", VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_UINT64_KHR);
+    statistics[0].value.u64 = 24;
+    set(1, "Spills", VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR);
+    statistics[1].value.b32 = VK_FALSE;
+    set(2, "Occupancy", VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_FLOAT64_KHR);
+    statistics[2].value.f64 = 0.75;
+    set(3, "Code size", VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR);
+    statistics[3].value.i64 = 640;
+    return VK_SUCCESS;
+}
+VKAPI_ATTR VkResult VKAPI_CALL vkGetPipelineExecutableInternalRepresentationsKHR(
+    VkDevice, const VkPipelineExecutableInfoKHR* info, uint32_t* count,
+    VkPipelineExecutableInternalRepresentationKHR* forms) {
+    KP_FAILABLE("vkGetPipelineExecutableInternalRepresentationsKHR");
+    const auto needed = VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
+    if (!(from<Pipeline>(info->pipeline)->flags & needed))
+        violation("vkGetPipelineExecutableInternalRepresentationsKHR: the pipeline was made without "
+                  "CAPTURE_INTERNAL_REPRESENTATIONS");
+    *count = 2;
+    if (!forms) return VK_SUCCESS;
+    static const char kText[] = "v_add_f32 v0, v1, v2";
+    static const char* kNames[] = {"Assembly", "Binary"};
+    for (size_t i = 0; i < 2; ++i) {
+        std::snprintf(forms[i].name, sizeof forms[i].name, "%s", kNames[i]);
+        forms[i].isText = i == 0;
+        if (forms[i].pData) std::memcpy(forms[i].pData, kText, std::min(forms[i].dataSize, sizeof kText));
+        forms[i].dataSize = sizeof kText;
+    }
+    return VK_SUCCESS;
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL vkCreatePipelineCache(VkDevice handle, const VkPipelineCacheCreateInfo* info,
