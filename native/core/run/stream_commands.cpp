@@ -48,6 +48,12 @@ VkCommandBuffer StreamCommands::make() {
 }
 
 VkCommandBuffer StreamCommands::next() {
+    // The barriers of the recording order its parts. Validation layers do not follow chains of them from one
+    // submission to the next, though.
+    constexpr VkMemoryBarrier all{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_MEMORY_WRITE_BIT,
+                                  VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT};
+    device_.vk().vkCmdPipelineBarrier(handles_.back(), VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
+                                      VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0, 1, &all, 0, nullptr, 0, nullptr);
     end_last();
     handles_.reserve(handles_.size() + 1);
     handles_.push_back(allocate(stream_, pool_, VK_COMMAND_BUFFER_LEVEL_PRIMARY));
