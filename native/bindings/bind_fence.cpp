@@ -231,7 +231,7 @@ void bind_fence(py::module_& m) {
             "imported",
             [](const Context& context, int fd) {
                 context.device().require_open("import a semaphore");
-                return make_object<Semaphore>(context.shared(), fd);
+                return make_object<Semaphore>(context.shared(), SemaphoreFile{fd});
             },
             py::arg("context"), py::arg("fd"))
         .def("descriptor", &Semaphore::descriptor)

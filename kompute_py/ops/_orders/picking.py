@@ -236,7 +236,8 @@ def place(t: Any, key: Any, value: Any) -> None:
             values = broadcast_to(values, read.result)
     else:
         values = spread(value, t.dtype, read.result, t._describe)
-        values = np.ascontiguousarray(values) if any(values.strides) else values.reshape(-1)[:1].reshape(())
+        repeated = values.size and not any(values.strides)
+        values = values.reshape(-1)[:1].reshape(()) if repeated else np.ascontiguousarray(values)
     if math.prod(read.result):
         put(read.view, _everywhere(read), values, "clip", out=read.view)
         written = read.view.base if isinstance(read.view, StridedView) else read.view

@@ -42,12 +42,13 @@ Semaphore::Semaphore(std::shared_ptr<Device> owner, uint64_t initial, bool share
     timeline_.set_owner(*this);
 }
 
-Semaphore::Semaphore(std::shared_ptr<Device> owner, int fd) : Semaphore(std::move(owner), 0, true) {
+Semaphore::Semaphore(std::shared_ptr<Device> owner, SemaphoreFile file)
+    : Semaphore(std::move(owner), 0, true) {
     require_descriptors(device(), VK_EXTERNAL_SEMAPHORE_FEATURE_IMPORTABLE_BIT);
     VkImportSemaphoreFdInfoKHR import{VK_STRUCTURE_TYPE_IMPORT_SEMAPHORE_FD_INFO_KHR};
     import.semaphore = handle();
     import.handleType = timeline_handle;
-    import.fd = fd;
+    import.fd = file.descriptor;
     const VkResult result = device().vk().vkImportSemaphoreFdKHR(device().handle(), &import);
     if (result == VK_ERROR_INVALID_EXTERNAL_HANDLE)
         throw Error(

@@ -14,12 +14,17 @@
 
 namespace kp {
 
+// A file descriptor of a semaphore. A plain int would be taken where a first value is meant.
+struct SemaphoreFile {
+    int descriptor;
+};
+
 class Semaphore final : public Object, public TimelineOwner {
 public:
     Semaphore(std::shared_ptr<Device> device, uint64_t initial, bool shared = false);
     // The semaphore of a descriptor, which Vulkan owns then; after an error it is still the caller's. Throws
     // Error(unimplemented) if the device has no such descriptors, Error(invalid_argument) for another one.
-    Semaphore(std::shared_ptr<Device> device, int fd);
+    Semaphore(std::shared_ptr<Device> device, SemaphoreFile file);
     ~Semaphore() override;
 
     // A new descriptor of a shared semaphore; the caller owns it. Throws Error(unimplemented) if the device
