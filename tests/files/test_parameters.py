@@ -476,7 +476,7 @@ def test_every_cut_of_a_file_is_refused(mgr, reference):
     ],
 )
 @pytest.mark.parametrize("use", [kp.load_tensors, kp.tensor_file_info])
-def test_files_of_other_formats_are_named(tmp_path, use, head, what):
+def test_files_of_other_formats_are_named(tmp_path, current, use, head, what):
     path = tmp_path / "model.bin"
     path.write_bytes(head + bytes(64))
     with pytest.raises(kp.InvalidArgumentError, match=f"model.bin' is {what}"):
