@@ -517,7 +517,7 @@ def test_levels_of_messages(caplog):
         def take_notes(self):
             return ["a note"]
 
-    diagnostics = Diagnostics(Context(), strict=True)
+    diagnostics = Diagnostics(Context(), strict=True, write_crash=None)
     with caplog.at_level(logging.DEBUG, "kompute_py"):
         with pytest.raises(kp.ValidationError, match="VUID-a: wrong"):
             diagnostics.report()
