@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .._base.errors import ArgumentTypeError, FailedPreconditionError, ValidationError, shown
+from .._base.errors import (
+    ArgumentTypeError,
+    FailedPreconditionError,
+    KomputeError,
+    ValidationError,
+    shown,
+)
 from .printf import formatted, values_of
 from .races import ACCESS, race_of
 
@@ -68,7 +74,8 @@ class ShaderMessage(NamedTuple):
         if self.kind == "dropped":
             return self.text
         place = f"{self.file}:{self.line}: " if self.line else ""
-        return f"{place}{self.text} ({self.name!r}, operation {self.operation}, invocation {self.invocation})"
+        which = f"{self.name!r}, operation {self.operation + 1}"  # counted as errors count them
+        return f"{place}{self.text} ({which}, invocation {self.invocation})"
 
 
 class _Site(NamedTuple):
@@ -200,8 +207,12 @@ def begin_messages(manager: Device, words: tuple[str, ...]) -> None:
     before = manager._watch
 
     def report(can_raise: bool = True) -> None:
-        if before is not None:
-            before(can_raise)
+        try:
+            if before is not None:
+                before(can_raise)
+        except KomputeError:
+            messages.report(can_raise=False)  # they may say why
+            raise
         messages.report(can_raise)
 
     manager._watch = report

@@ -22,6 +22,7 @@ from .._base.texels import (
     size_of,
     with_alpha,
 )
+from .._base.warn import warn
 from .._device.device import require_manager
 from .array_habits import OnlyOfArrays
 from .memory import SINGLE, Memory, to_memory_type
@@ -309,8 +310,8 @@ class Image(Memory[Any]):
         """The device's contents as a Pillow image.
 
         Supports 8-bit images of two dimensions, with 1, 2 (LA) or 4 (RGBA) channels. Floats are taken as
-        values from 0 to 1. Raises InvalidArgumentError for other images, FailedPreconditionError if Pillow is
-        missing.
+        values from 0 to 1, with a KomputeWarning if there are values above 32. Raises InvalidArgumentError
+        for other images, FailedPreconditionError if Pillow is missing.
         """
         try:
             from PIL import Image as pillow
@@ -322,6 +323,11 @@ class Image(Memory[Any]):
             )
         array = self.read().reshape(self.height, self.width, self._channels)
         if array.dtype.kind == "f":
+            if array.max(initial=0) > 32:  # a filter of a photograph gives floats up to 255
+                warn(
+                    f"{self._describe()} has values up to {array.max():.3g}, and to_pil takes floats from 0 "
+                    "to 1: more is white. Of a photograph, give kp.ops.astype(kp.ops.rint(image), np.uint8)"
+                )
             array = (np.clip(array, 0, 1) * 255 + 0.5).astype(np.uint8)
         elif array.dtype != np.uint8:
             raise InvalidArgumentError(

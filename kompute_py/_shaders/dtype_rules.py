@@ -71,7 +71,7 @@ def conversion(dtype: np.dtype[Any], wanted: np.dtype[Any], array: bool) -> str:
         f"Convert the data: array.astype({name})"
         if array
         else f"Create it with mgr.tensor_t(data.astype({name})), which keeps the dtype "
-        "(mgr.tensor converts to float32)"
+        f"(mgr.tensor converts to float32), or convert it on the device: kp.ops.astype(tensor, {name})"
     )
     if dtype.itemsize == wanted.itemsize:
         fix += f"; or, if its bits are meant, {'array' if array else 'tensor'}.view({name})"

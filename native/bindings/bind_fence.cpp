@@ -33,7 +33,8 @@ void require_of(const Device& device, const Device& other, const char* what) {
         throw Error(ErrorKind::invalid_argument,
                     std::string("The ") + what +
                         " belongs to another Manager: a device waits only for its own. Wait for it on the "
-                        "host, with fence.wait(), before");
+                        "host, with fence.wait(), before; a shared semaphore is imported there, with "
+                        "import_semaphore(semaphore.share())");
 }
 
 // `waits`: fences, and semaphores with a value; `signals`: semaphores with a value.

@@ -33,7 +33,7 @@ def test_each_of_10_000_invocations_is_heard(debugged, messages):
     assert [m.values for m in by_place] == [(i, i / 2) for i in range(10_000)]
     assert by_place[7].text == "i 7 x 3.500000"
     assert {(m.name, m.operation, m.line) for m in messages} == {("speaks", 0, 6)}
-    assert str(by_place[7]).endswith(":6: i 7 x 3.500000 ('speaks', operation 0, invocation (7, 0, 0))"), str(
+    assert str(by_place[7]).endswith(":6: i 7 x 3.500000 ('speaks', operation 1, invocation (7, 0, 0))"), str(
         by_place[7]
     )
 
@@ -129,7 +129,7 @@ def test_the_log_gets_lines(debugged, caplog):
     with caplog.at_level(logging.WARNING, "kompute_py"):
         kernel(np.zeros(1, np.float32))
     assert [r.getMessage().partition(": ")[2] for r in caplog.records if "here" in r.getMessage()] == [
-        "here ('talks', operation 0, invocation (0, 0, 0))"
+        "here ('talks', operation 1, invocation (0, 0, 0))"
     ]
 
 

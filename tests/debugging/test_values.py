@@ -73,6 +73,22 @@ def test_the_first_operation_that_writes_one(debugged):
     np.testing.assert_array_equal(z.read(), np.ones(N))
 
 
+def test_what_shaders_said_comes_with_the_error(make_manager, needs):
+    manager = make_manager(debug="nans,printf")
+    needs(manager, "dispatch")
+    said = []
+    manager.on_message(said.append)
+    said_first = '{ debugPrintfEXT("of %f", x[i]); y[i] = 1 / x[i]; }'
+    source = INVERT.replace("y[i] = 1 / x[i];", said_first)
+    source = source.replace("450", "450\n#extension GL_EXT_debug_printf : require")
+    invert = manager.kernel(source, name="invert")
+    sequence = manager.sequence().record(kp.OpFill([y := manager.zeros(N)], 1))
+    sequence.record(invert.bind(with_zero(manager, 0), y, grid=1))
+    with pytest.raises(NonFiniteError, match="invert, operation 2 of the sequence"):
+        sequence.eval()
+    assert any("of 0.0" in str(each) and "'invert', operation 2," in str(each) for each in said)
+
+
 @pytest.mark.parametrize(
     "how", ["call", "array", "submit", "async", "together", "function", "out", "program"]
 )

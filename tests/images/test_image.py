@@ -198,6 +198,15 @@ def test_pillow_photographs_become_images(mgr):
     assert image.to_pil().mode == "RGBA" and (np.asarray(image.to_pil())[..., 3] == 255).all()
 
 
+def test_a_filtered_photograph_is_no_picture_from_0_to_1(mgr):
+    pytest.importorskip("PIL")
+    floats = mgr.image(np.full((4, 4, 4), 200, np.float32))
+    with pytest.warns(kp.KomputeWarning, match="values up to 200, and to_pil takes floats from 0 to 1"):
+        assert np.asarray(floats.to_pil()).min() == 255
+    again = kp.ops.astype(kp.ops.rint(floats), np.uint8)
+    np.testing.assert_array_equal(np.asarray(again.to_pil()), 200)
+
+
 def test_copies(mgr):
     data = pattern(3, 4, 1, np.float32)
     a, b, t = mgr.image_t(data), mgr.image_t(np.zeros_like(data)), mgr.zeros(12)
