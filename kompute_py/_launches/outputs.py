@@ -219,6 +219,9 @@ class Outputs:
         if shapes:
             found = " and ".join(f"{name!r}" for name in names)
             raise self._refusal(kernel, position, f"{found} have different shapes: {sorted(shapes, key=len)}")
+        if any(map(self._counts_groups, writes)):
+            why = "the code writes one element for each workgroup, not for each invocation"
+            raise self._refusal(kernel, position, why)
         if launch is None:
             raise self._refusal(
                 kernel,
@@ -268,6 +271,15 @@ class Outputs:
 
     def _follows(self, access: Access) -> bool:
         return all(self._code.axes(i) and not self._code.has(i, "unknown") for i in access.indices)
+
+    def _counts_groups(self, access: Access) -> bool:
+        """Whether it is at the number of the workgroup."""
+        return any(
+            self._code.has(i, "group")
+            and not self._code.has(i, "local")
+            and not self._code.has(i, "invocation")
+            for i in access.indices
+        )
 
     # -- arguments of the same size --------------------------------------------------------------------------
 

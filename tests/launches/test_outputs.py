@@ -345,7 +345,7 @@ REFUSED = {
         shader("if (gl_LocalInvocationID.x == 0) c[gl_WorkGroupID.x] = a[gl_GlobalInvocationID.x];", *AC),
         (A,),
         {"groups": 1},
-        "row by row",
+        "for each workgroup",
     ),
     "differences beyond the end": (
         shader(f"{GUARDED} c[i] = a[i + 1] - a[i];", *AC),
@@ -476,3 +476,13 @@ def test_specialized_kernels_have_rules_of_their_own(made):
     np.testing.assert_array_equal(kernel(A), A)
     with pytest.raises(kp.InvalidArgumentError):
         kernel.specialize(N=2)(A)
+
+
+@pytest.mark.parametrize("call", [{}, {"grid": 100}])
+def test_an_element_for_each_workgroup_is_given(made, call):
+    body = f"{I} if (gl_LocalInvocationIndex == 0) s[gl_WorkGroupID.x] = a[i];"
+    partial = made(shader(body, "float a", "out float s"))
+    x = np.arange(128, dtype=np.float32)
+    with pytest.raises(kp.InvalidArgumentError, match=r"for each workgroup.* To choose it, give an array"):
+        partial(x, **call)
+    np.testing.assert_array_equal(partial(x, np.zeros(2, np.float32), groups=2), [0, 64])
