@@ -393,7 +393,8 @@ def _explain(
     fitting = None if needs_length else element_dtype(block)
     return (
         f"does not have the layout of the shader's block:\n    {_table(block, dtype, count, wrong)}"
-        f"\nMake the data with dtype=kp.struct_dtype(spirv, {number}{', length=n' if needs_length else ''})"
+        "\nMake the data with dtype=kp.struct_dtype(shader, "
+        f"{number}{', length=n' if needs_length else ''}), of the kernel or its SPIR-V"
         + (f", which is\n    {fitting!r}" if fitting is not None else "")
     )
 

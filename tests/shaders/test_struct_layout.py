@@ -185,7 +185,8 @@ def test_dtypes_with_other_bytes_are_refused_side_by_side(mgr, fields, row):
     t = mgr.zeros(4, np.dtype(fields))
     with pytest.raises(kp.InvalidArgumentError, match=row) as error:
         mgr.algorithm([t], spirv, (1, 1, 1))
-    assert f"kp.struct_dtype(spirv, 0), which is\n    {np.dtype(GOOD[0])!r}" in str(error.value)
+    fitting = f"kp.struct_dtype(shader, 0), of the kernel or its SPIR-V, which is\n    {np.dtype(GOOD[0])!r}"
+    assert fitting in str(error.value)
     # Its bytes are another matter: a plain dtype is not checked.
     assert mgr.algorithm([t.view(np.uint8)], spirv, (1, 1, 1)).is_init()
     with pytest.raises(kp.InvalidArgumentError, match=row):
