@@ -26,10 +26,11 @@ from ._base.errors import (
     kind_of,
 )
 from ._base.public import offer
+from ._kernels.kernel import Kernel
 from ._manager.default import set_manager
 from ._manager.manager import Manager
 from ._memory.memory import Memory
-from ._programs.program import Program
+from ._programs.program import Program, ProgramEntry
 
 try:
     import dask
@@ -272,7 +273,12 @@ class _Task:
         self._content = content
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        found = _loaded(self.token, self._content)(*arguments, **keywords)
+        work = _loaded(self.token, self._content)
+        if isinstance(work, (Kernel, ProgramEntry)):  # they may write their arguments, which are Dask's
+            arguments = tuple(
+                [np.array(each) if isinstance(each, np.ndarray) else each for each in arguments]
+            )
+        found = work(*arguments, **keywords)
         return found.read() if isinstance(found, Memory) else found
 
     def __reduce__(self) -> Any:

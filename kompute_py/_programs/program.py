@@ -679,18 +679,21 @@ def load_program(
             index = given_index if isinstance(parameters, TensorIndex) else TensorIndex(given_index)
         else:
             index = tensor_file_info(parameters)
+        known: set[str] = set()
         for part in content.parts:
             given = file.part_of(index, part.name)
             own = contents[part.name]
-            names = [
-                b.contents
-                for n, b in enumerate(part.blocks)
-                if c.parameter_of(part, n) and b.contents in given
-            ]
+            own_names = [b.contents for n, b in enumerate(part.blocks) if c.parameter_of(part, n)]
+            names = [name for name in own_names if name in given]
+            known.update(f"{part.name}::{name}" if part.name else name for name in own_names)
             contents[part.name] = made = TensorIndex()
             made.add_file(own, names=[name for name in own if name not in names])
             made.add_file(given, names=names)
             file.check_contents(part, made)
+        if isinstance(parameters, Mapping) and not isinstance(parameters, TensorIndex):
+            for name in parameters.keys() - known:
+                has = ", ".join(map(repr, sorted(known))) or "none"
+                raise InvalidArgumentError(f"parameters has {name!r}, and the program has {has}")
     if content.needs or modules:
         joined = Program(modules or {})._core
         for needed in content.needs:

@@ -105,6 +105,8 @@ class Loaded:
         self._files, self._contents, self._hosts = files, contents, hosts
         self.running = threading.RLock()
         """Held by a call: entries share memory."""
+        self.is_bound = False
+        """Whether an entry is part of other recordings: these use the memory without the lock."""
         self._lock = threading.RLock()
         """Held while something is made."""
         self._blocks: dict[int, Any] = {}
@@ -544,16 +546,28 @@ class RecordedForm:
         """The results, once the work is done. Arrays go through the recording's own memory."""
         checked, outs = self.arguments(given, out)
         with self._lock:
-            for value, each in zip(self.inputs, checked, strict=True):
+            ins = [self._written(value, each) for value, each in zip(self.inputs, checked, strict=True)]
+            results = [
+                self._like(value) if self.loaded.is_bound and not isinstance(each, Memory) else each
+                for value, each in zip(self.outputs, outs, strict=True)
+            ]
+            self.prepare(ins, results).evaluate()
+            for value, each, result in zip(self.outputs, outs, results, strict=True):
                 if not isinstance(each, Memory):
-                    self.loaded.memory_of(value).write(each)
-            self.prepare(checked, outs).evaluate()
-            for value, each in zip(self.outputs, outs, strict=True):
-                if not isinstance(each, Memory):
-                    self.loaded.memory_of(value).read(each)
+                    (result if isinstance(result, Memory) else self.loaded.memory_of(value)).read(each)
         if out is not None:
             return out
         return outs[0] if len(outs) == 1 else tuple(outs) or None
+
+    def _written(self, value: c.Value, given: Any) -> Any:
+        """Memory as it is. An array goes into the recording's own memory, or into new memory if other
+        recordings use that.
+        """
+        if isinstance(given, Memory):
+            return given
+        memory = self._like(value) if self.loaded.is_bound else self.loaded.memory_of(value)
+        memory.write(given)
+        return memory if self.loaded.is_bound else given
 
     def prepare(self, given: list[Any], outs: list[Any]) -> Prepared:
         """A sequence of the recording that is not running, over the memory among these inputs and results,
@@ -637,6 +651,7 @@ class RecordedForm:
         """The recording over these tensors as an operation."""
         checked, outs = self.arguments(given, out, "bind")
         with self._lock:
+            self.loaded.is_bound = True
             return OpProgram(self.name, tuple(self.parts(checked, outs)), tuple(outs))
 
 

@@ -84,6 +84,19 @@ def test_kernels_functions_and_entries(mgr, needs, cluster):
     np.testing.assert_array_equal(bools.compute(), values > 0.5)
 
 
+def test_kernels_that_write_their_argument_leave_blocks_alone(mgr, needs, cluster):
+    needs(mgr, "dispatch")
+    code = "x[gl_GlobalInvocationID.x] *= 2;"
+    blocks = "layout(binding = 0) buffer X { float x[]; };"
+    double = mgr.kernel(f"#version 450\nlayout(local_size_x = 1) in; {blocks} void main() {{ {code} }}")
+    x = (da.from_array(np.arange(1, 9, dtype=np.float32), chunks=4) + 0).persist()
+    for _ in range(2):
+        found = (kp.dask.map_blocks(double, x) - x).compute()
+        np.testing.assert_array_equal(found, np.arange(1, 9))
+    ones = kp.dask.map_blocks(double, da.ones(8, dtype=np.float32, chunks=4))  # read-only
+    assert ones.compute().tolist() == [2] * 8
+
+
 def test_halos(mgr, needs, cluster):
     needs(mgr, "dispatch")
     values, x = array()

@@ -26,6 +26,7 @@ WITHOUT = {
     "CompileTimeoutError": "needs a compilation that takes too long",
     "DeviceLostError": "needs a device that fails",
     "InternalError": "needs a fault of the driver",
+    "PipelineExecutable": "needs a device with pipelineExecutableInfo",
     "ShaderCompileWarning": "needs a source that the compiler warns of",
     "UnavailableError": "needs a machine without Vulkan",
     "ValidationError": "needs the validation layer",
