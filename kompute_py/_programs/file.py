@@ -36,7 +36,9 @@ from . import content as c
 
 DESCRIPTION, DATA = "program.json", "parameters.safetensors"
 _MOST = 64 << 20  # bytes of a member that is read at once
+_MOST_CODE = 64 << 20  # bytes of all shaders
 _MOST_MEMBERS = 1 << 16
+_SPIRV = (0x07230203).to_bytes(4, "little")
 _DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
@@ -132,9 +134,13 @@ def _read(
     content = c.decoded(c.Content, json.loads(_member(members, infos, DESCRIPTION)), "program")
     c.check(content)
     files = {}
+    size = 0
     for digest in {d for part in content.parts for s in part.shaders for d in (s.file, s.declared) if d}:
         data = _member(members, infos, _spirv(digest))
-        if hashlib.sha256(data).hexdigest() != digest:
+        size += len(data)
+        if size > _MOST_CODE:
+            raise InvalidArgumentError(f"its shaders have more than {_MOST_CODE} bytes")
+        if hashlib.sha256(data).hexdigest() != digest or not data.startswith(_SPIRV):
             raise InvalidArgumentError(f"{_spirv(digest)} is not the code that its name says")
         files[digest] = data
     index = _data(file, infos[DATA], place) if DATA in infos else TensorIndex()

@@ -90,10 +90,14 @@ def program_command(
         command = [f"--in={each}" for each in inputs or ()]
         command += [] if parameters is None else [f"--parameters={parameters}"]
         on = drivers or _drivers()
+        if len(on) == 1:
+            raise InvalidArgumentError(f"--driver={on[0]} stands alone: compare takes two drivers or more")
         failed = [name for name in chosen if _differs(path, name, command, on, rtol, atol, out)]
         if failed or not chosen:
             raise KomputeError(
-                f"different results on the drivers: {', '.join(failed)}" if failed else "it has no recordings"
+                f"different results on the drivers: {', '.join(failed)}"
+                if failed
+                else "it has no recordings: choose a kernel with --entry"
             )
         return
     from .._manager.manager import Manager

@@ -148,6 +148,8 @@ def test_compare_of_a_recording_without_results(mgr, tmp_path, capsys):
         kp.Program.record({"same": same, "order": order}).save(tmp_path / "program.kpp")
     drivers = [f"--driver={manifest(each)}" for each in ("lavapipe", "swiftshader")]
     command = ["program", "compare", str(tmp_path / "program.kpp"), *drivers]
+    assert main([*command[:-1], "--entry", "same"]) == 1
+    assert "compare takes two drivers or more" in capsys.readouterr().err
     assert main([*command, "--entry", "same"]) == 0
     assert "all steps equal" in capsys.readouterr().out
     assert main(command) == 1

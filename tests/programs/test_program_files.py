@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -205,6 +206,23 @@ def test_damage_is_noticed(saved):
                 continue
             # Some bytes of a zip, such as dates, mean nothing.
             assert str(program) == str(kp.load_program(saved))
+
+
+def test_code_that_is_not_spirv_is_refused(saved):
+    """Small files cannot ask for much memory: zeros, which shrink to nothing, are not code."""
+    zeros = bytes(1 << 20)
+    name = hashlib.sha256(zeros).hexdigest()
+    file = io.BytesIO(changed(saved, lambda d: d["parts"][0]["shaders"][0].update(file=name)))
+    with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as more:
+        more.writestr(f"shaders/{name}.spv", zeros)
+    with pytest.raises(kp.InvalidArgumentError, match="is not the code that its name says"):
+        kp.load_program(file.getvalue())
+
+
+def test_all_shaders_have_a_limit(saved, monkeypatch):
+    monkeypatch.setattr("kompute_py._programs.file._MOST_CODE", 100)
+    with pytest.raises(kp.InvalidArgumentError, match="its shaders have more than 100 bytes"):
+        kp.load_program(saved)
 
 
 def test_a_file_that_changes_is_noticed(saved, mgr):
