@@ -170,7 +170,7 @@ class Device:
         self._max_groups = tuple(info["max_work_group_count"])
         write_crash = None
         if dump:
-            from .crash import write_crash_report
+            from .report import write_crash_report
 
             write_crash = functools.partial(write_crash_report, dump, info, self._config)
         self._diagnostics = Diagnostics(native, resolved.strict, write_crash)

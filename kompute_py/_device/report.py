@@ -1,15 +1,20 @@
-"""The machine as kompute_py sees it: as data, and as text for bug reports."""
+"""The machine as kompute_py sees it: as data, as text for bug reports, and after the loss of a device."""
 
 from __future__ import annotations
 
 import math
 import os
 import platform
+import sys
+import time
+import traceback
+from collections.abc import Iterable
 from typing import Any
 
 from .. import __version__, _native
 from .._base.errors import KomputeError
-from .._base.settings import PREFIX
+from .._base.file_access import replace_own
+from .._base.settings import PREFIX, ConfigReport
 from .._base.text import binary_size
 from .._compilers.languages import describe_compilers
 from .devices import list_devices, machine
@@ -119,3 +124,34 @@ def _lines(device: dict[str, Any], default: int | None) -> list[str]:
         f"  features: {', '.join(name for name, has in device['features'].items() if has)}",
         f"  extensions: {', '.join(device['extensions'])}",
     ]
+
+
+def write_crash_report(
+    folder: str, info: dict[str, Any], config: ConfigReport, error: Exception, messages: Iterable[str]
+) -> str:
+    """Writes what is known about the loss of the device to the folder of the option `dump`: the error, with
+    the work and how far each queue came, the calls that led to it, the last messages of validation, the
+    device, the versions and the options.
+
+    Returns a sentence for the error.
+    """
+    path = os.path.join(folder, f"device-lost-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt")
+    lines = [
+        f"The device was lost, {time.strftime('%Y-%m-%d %H:%M:%S %z')}",
+        f"command: {' '.join(sys.orig_argv)}",
+        *_part("error", [str(error)]),
+        *_part("calls", "".join(traceback.format_stack()).splitlines()),
+        *_part("last messages of validation", messages),
+        *_part("device", (f"{name}: {value}" for name, value in info.items())),
+        *_part("options", (f"{each.name} = {each.value!r}, from {each.source}" for each in config)),
+        *_part("machine", software()),
+    ]
+    try:
+        replace_own(path, "\n".join(lines).encode(errors="backslashreplace"))
+    except (OSError, ValueError) as problem:
+        return f"The report {path} could not be written: {problem}"
+    return f"A report is in {path}"
+
+
+def _part(title: str, lines: Iterable[str]) -> list[str]:
+    return ["", f"-- {title}", *(list(lines) or ["none"])]

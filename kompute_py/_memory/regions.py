@@ -71,7 +71,7 @@ def transposed(shape: tuple[int, ...], first: int, strides: tuple[int, ...] | No
 
 
 def _laid_out(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> np.ndarray[Any, Any]:
-    """An array of bytes without memory behind it, of which only the strides are read: with it, NumPy's own
+    """An array of bytes without memory behind it. Only its strides are read: with it, NumPy's own
     rules apply.
     """
     if strides is None:

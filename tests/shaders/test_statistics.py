@@ -93,7 +93,7 @@ def check_executables(told):
     assert compute[:3] == ("Compute", "the null device's code", 32)
     assert compute.statistics == {"Registers": 24, "Spills": False, "Occupancy": 0.75, "Code size": 640}
     assert type(compute.statistics["Spills"]) is bool
-    assert compute.representations == {"Assembly": "v_add_f32 v0, v1, v2"}  # the binary is no text
+    assert compute.representations == {"Assembly": "v_add_f32 v0, v1, v2"}  # the binary is not text
     assert "  Registers: 24\n  Spills: False\n" in str(kernel.statistics())
     control.fail("vkGetPipelineExecutableStatisticsKHR", nth=2)
     with pytest.raises(kp.KomputeError, match="vkGetPipelineExecutableStatisticsKHR"):
