@@ -371,6 +371,13 @@ def _check_part(part: Part) -> None:
                 _unique([part.values[number].name for number in numbers], where)
             for step in recording.steps:
                 _check_step(part, step, where, True)
+        taken = [
+            [(v.shape, v.dtype) for v in map(part.values.__getitem__, r.inputs)] for r in entry.recordings
+        ]
+        if any(each in taken[:number] for number, each in enumerate(taken)):
+            raise InvalidArgumentError(
+                f"{where} has two recordings for the same shapes and dtypes: make them entries of their own"
+            )
 
 
 def _unique(names: list[str], where: str) -> None:

@@ -85,10 +85,11 @@ class ProgramEntry:
 
     An entry is a kernel, called as `Kernel` describes, or a recording. A recording takes an array, a Tensor
     or an Image for each of its inputs, by position or by name, of the shapes and dtypes that it was recorded
-    for. Its results are where the arguments are: Tensors if one of them is a Tensor or an Image, else arrays;
-    one, a tuple, or None. ``out=`` gives the memory of the results, a tuple if there are several. ``donate=``
-    (names or positions of inputs, or True for all) destroys these Tensors after the call. ``wait=`` and
-    ``signal=`` are as for kernels. Arguments are not changed, even if the recording writes its inputs.
+    for; of several recordings, that of the shapes and dtypes which NumPy sees. Its results are where the
+    arguments are: Tensors if one of them is a Tensor or an Image, else arrays; one, a
+    tuple, or None. ``out=`` gives the memory of the results, a tuple if there are several. ``donate=`` (names
+    or positions of inputs, or True for all) destroys these Tensors after the call. ``wait=`` and ``signal=``
+    are as for kernels. Arguments are not changed, even if the recording writes its inputs.
 
     It runs on the Manager of its arguments, else on the current one (`kp.manager`); `Program.on` fixes one,
     or several. The first call on a Manager makes memory and pipelines; `preload` does so before.

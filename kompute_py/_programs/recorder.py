@@ -147,7 +147,7 @@ class Recorder:
         ]
         stream = manager.sequence().record(operation)._native
         before = set(self.roots)
-        made = self.recording(function.__name__, [stream], manager, [*inputs, *outputs])
+        made = self.recording(function.__name__, [stream], manager, [*inputs, *outputs], True)
         for key in set(self.roots) - before:
             root = self.roots[key]
             root.temporary |= root.written  # functions read nothing that they did not write
@@ -218,9 +218,11 @@ class Recorder:
         return c.Range(root.number, 0, made.nbytes)
 
     def recording(
-        self, name: str, streams: Iterable[Any], manager: Manager, named: list[Named]
+        self, name: str, streams: Iterable[Any], manager: Manager, named: list[Named], whole: bool = False
     ) -> c.Recording:
-        """The steps of streams and steps of the host."""
+        """The steps of streams and steps of the host. `whole`: it has all inputs and outputs with a name,
+        used or not.
+        """
         self.scratch = pool_of(manager, "operations")._piece[0]
         steps: list[c.Step] = []
         reads: set[int] = set()
@@ -248,13 +250,15 @@ class Recorder:
         inputs, outputs = [], []
         for each in named:
             root = _root_of(each.memory)
-            place = self.range_of(each.memory) if id(root._native) in self.roots else None
-            if place is None or not any(_meet(place, other) for step in steps for other in _all_ranges(step)):
-                continue
             key = id(root._native)
-            if each.role == c.INPUT and key in reads:
+            place = self.range_of(each.memory) if whole or key in self.roots else None
+            if place is None or not (
+                whole or any(_meet(place, other) for step in steps for other in _all_ranges(step))
+            ):
+                continue
+            if each.role == c.INPUT and (whole or key in reads):
                 inputs.append(self.value(each))
-            elif each.role == c.OUTPUT and key in writes:
+            elif each.role == c.OUTPUT and (whole or key in writes):
                 outputs.append(self.value(each))
             elif each.role in (c.STATE, c.PARAMETER):
                 self.value(each)

@@ -375,15 +375,36 @@ class Recorded:
         self.forms = [RecordedForm(self, each) for each in entry.recordings]
 
     def form(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[RecordedForm, list[Any]]:
-        """The recording for these arguments, and the arguments in its order."""
-        if len(self.forms) == 1:
-            return self.forms[0], self.forms[0].bound(args, named)
-        for form in self.forms:
-            given = form.bound(args, named)
-            if all(_fits(each, value) for each, value in zip(given, form.inputs, strict=True)):
-                return form, given
-        texts = "; ".join(text_of(self.name, self.loaded.part, form.recording) for form in self.forms)
-        raise InvalidArgumentError(f"{self.name} was recorded for other shapes and dtypes: {texts}")
+        """The recording for these arguments, and the arguments in its order.
+
+        Of several, that of the shapes and dtypes which NumPy sees. Lists and numbers have no dtype of their
+        own: NumPy's decides between recordings of the same shapes.
+        """
+        bound = [(form, given) for form in self.forms if (given := form.bound(args, named)) is not None]
+        if not bound:
+            raise ArgumentTypeError(
+                f"{self.name} takes each of its inputs once, by position or by name; it is given {len(args)} "
+                f"by position and {', '.join(map(shown, named)) or 'none'} by name: {self._texts()}"
+            )
+        if len(self.forms) > 1:
+            seen = {id(each): _seen(each, self.name) for each in (*args, *named.values())}
+            for listed in (True, False):
+                found = [
+                    (form, given)
+                    for form, given in bound
+                    if all(_fits(seen[id(g)], v, listed) for g, v in zip(given, form.inputs, strict=True))
+                ]
+                if len(found) == 1:
+                    return found[0]
+            has = ", ".join(f"{each.dtype}{list(each.shape)}" for each, _ in seen.values())
+            raise InvalidArgumentError(
+                f"{self.name} was recorded for other shapes and dtypes than {has}: {self._texts()}. Give "
+                "arrays or Tensors of one of these"
+            )
+        return bound[0]
+
+    def _texts(self) -> str:
+        return "; ".join(text_of(self.name, self.loaded.part, form.recording) for form in self.forms)
 
     def __call__(
         self, /, *args: Any, out: Any = None, donate: Any = (), wait: Any = (), signal: Any = (), **named: Any
@@ -457,27 +478,24 @@ class RecordedForm:
 
     # -- arguments -------------------------------------------------------------------------------------------
 
-    def bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
-        """The arguments in the order of the inputs."""
+    def bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any] | None:
+        """The arguments in the order of the inputs; None if they are not one for each."""
         if not named and len(args) == len(self.inputs):
             return list(args)
         names = [value.name for value in self.inputs]
         given = {**dict(zip(names, args, strict=False)), **named}
         if len(args) + len(named) == len(names) and given.keys() == set(names):
             return [given[name] for name in names]
-        raise ArgumentTypeError(
-            f"{self.name} takes each of its inputs once, by position or by name; it is given {len(args)} by "
-            f"position and {', '.join(map(shown, named)) or 'none'} by name: "
-            f"{text_of(self.name, self.loaded.part, self.recording)}"
-        )
+        return None
 
     def _checked(self, value: c.Value, given: Any) -> Any:
         """An argument for an input: memory of this Manager, or an array of its dtype and shape."""
         what = f"{self.name}: {value.name}"
         if isinstance(given, Memory):
             return self._fitting(what, value, given)
-        listed = not hasattr(given, "__array__") and not hasattr(given, "__dlpack__")
-        array = given.read() if isinstance(given, StridedView) else to_array(given, what)
+        array, listed = _seen(given, what)
+        if isinstance(array, StridedView):
+            array = array.read()
         if listed and array.shape == value.shape:
             return matching(array, c.dtype_of(value.dtype), array.size, what).reshape(value.shape)
         self._fitting(what, value, array)
@@ -489,13 +507,13 @@ class RecordedForm:
             given._require_init(f"be given to {self.name}")
             if given._manager is not self.loaded.manager:
                 raise InvalidArgumentError(f"{what} belongs to another Manager: copy it over with .to(mgr)")
+        if given.shape != value.shape:
+            raise InvalidArgumentError(f"{what} has shape {given.shape}; it was recorded for {value.shape}")
         if given.dtype.newbyteorder("=") != c.dtype_of(value.dtype):
             raise ArgumentTypeError(
                 f"{what} has dtype {given.dtype}; it was recorded for {value.dtype}: convert it with "
                 "astype(...)"
             )
-        if given.shape != value.shape:
-            raise InvalidArgumentError(f"{what} has shape {given.shape}; it was recorded for {value.shape}")
         return given
 
     def arguments(self, given: list[Any], out: Any, alone: str = "") -> tuple[list[Any], list[Any]]:
@@ -655,12 +673,19 @@ class RecordedForm:
             return OpProgram(self.name, tuple(self.parts(checked, outs)), tuple(outs))
 
 
-def _fits(given: Any, value: c.Value) -> bool:
-    shape, dtype = getattr(given, "shape", None), getattr(given, "dtype", None)
-    if shape is None:
-        array = np.asarray(given)
-        return array.shape == value.shape
-    return tuple(shape) == value.shape and dtype == c.dtype_of(value.dtype)
+def _seen(given: Any, what: str) -> tuple[Any, bool]:
+    """An argument with the shape and dtype that NumPy sees, and whether it had no dtype of its own."""
+    if isinstance(given, (Memory, StridedView)):
+        return given, False
+    listed = not hasattr(given, "__array__") and not hasattr(given, "__dlpack__")
+    return to_array(given, what), listed
+
+
+def _fits(seen: tuple[Any, bool], value: c.Value, any_listed: bool) -> bool:
+    """Whether an argument has a value's shape and dtype; with `any_listed` lists have any."""
+    given, listed = seen
+    same = given.dtype.newbyteorder("=") == c.dtype_of(value.dtype)
+    return tuple(given.shape) == value.shape and (same or (listed and any_listed))
 
 
 def text_of(name: str, part: c.Part, recording: c.Recording) -> str:
