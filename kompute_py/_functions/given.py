@@ -66,7 +66,7 @@ def overlapping(
     given = flat(values)
     targets = [each for each in (*outs, *(given[place] for place in written)) if each is not None]
     if len(targets) > 1:
-        _require_apart(who, targets)
+        require_separate(who, targets)
     memory = [each for each in targets if isinstance(each, Tensor)]
     if not memory or surely_apart(given, outs):
         return ()
@@ -109,7 +109,7 @@ def _of_ints(values: list[Any]) -> bool:
     return all(type(each) is int for each in values)
 
 
-def _require_apart(who: str, targets: Sequence[Any]) -> None:
+def require_separate(who: str, targets: Sequence[Any]) -> None:
     for number, one in enumerate(targets):
         for other in targets[:number]:
             if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):

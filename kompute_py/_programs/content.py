@@ -12,6 +12,7 @@ are checked when the steps are made, by the same code that checks what scripts m
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from importlib import import_module
@@ -282,6 +283,7 @@ def _wrong(where: str, value: Any, wanted: str) -> InvalidArgumentError:
 # -- checks --------------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(256)
 def dtype_of(name: str, where: str = "The dtype") -> np.dtype[Any]:
     """The dtype of a value. Raises InvalidArgumentError for a name that values do not have."""
     try:

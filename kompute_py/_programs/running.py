@@ -26,6 +26,7 @@ from .._base.texels import ImageSize, parse_format
 from .._base.types import MemoryTypes
 from .._device.transfers import on_host
 from .._files.tensors import load_tensors
+from .._functions.given import require_separate
 from .._kernels.kernel import Kernel
 from .._memory.donation import chosen, donating, require_apart, with_taken
 from .._memory.image import Image
@@ -37,11 +38,12 @@ from .._memory.tensor import Tensor
 from .._recording.host_call import OpHostCall
 from .._recording.operations import OpBase
 from .._recording.sequence import Sequence
+from .._recording.streams import failures_of, managers_of, submit_streams
 from .._shaders.constants import Specialization
 from .._shaders.module import ShaderModule, naming
 from .._shaders.scalars import SCALARS
 from .._sync.fence import Fence
-from .._sync.ordered import ordered, stream_of
+from .._sync.ordered import NO_ORDER, Order, order_of, ordered, stream_of
 from . import content as c
 
 if TYPE_CHECKING:
@@ -440,27 +442,52 @@ class Recorded:
         """Makes memory and pipelines."""
         for form in self.forms:
             with self.loaded.running:
-                form.prepare([None] * len(form.inputs), [None] * len(form.outputs))
+                form.prepare(form.own[: len(form.inputs)], form.own[len(form.inputs) :])
         self.loaded.warm_up()
 
 
 class Prepared:
-    """A sequence of a recording over certain memory, to be evaluated again."""
+    """A sequence of a recording over certain memory, to be run again."""
 
-    def __init__(
-        self,
-        sequence: Sequence,
-        lock: threading.RLock,
-        memories: list[Any],
-        gone: Callable[[object], None],
-    ) -> None:
-        """`lock` is that of calls. `gone` is called when the first of the memories ends."""
-        self.sequence = sequence
-        self.take, self.give_back = lock.acquire, lock.release
+    def __init__(self, form: RecordedForm, sequence: Sequence) -> None:
+        self._form = form
+        self._sequence = sequence
+        sequence._fenced = True
+        self.lock = form.loaded.running
+        self.take, self.give_back = self.lock.acquire, self.lock.release
         self.evaluate: Callable[[], object] = sequence.eval if sequence._slow else sequence._eval
         self.submitted = False
         """Whether it may still run."""
-        self._alive = [weakref.ref(each, gone) for each in memories]
+        self.alive: list[Any] = []
+        """Weak references to the memory."""
+
+    def is_free(self) -> bool:
+        """Whether it does not run."""
+        if self.submitted:
+            self.submitted = self._sequence.is_running()
+        return not self.submitted
+
+    def submit(self, order: Order, new: bool) -> Fence:
+        """Runs it without waiting. `new`: the results are new memory, with copies of what it leaves in its
+        own.
+        """
+        form, manager = self._form, self._form.loaded.manager
+        results = form.new_results() if new else []
+        streams = [self._sequence._native]
+        if results:
+            pairs = zip(form.own[-len(results) :], results, strict=True)
+            streams.append(
+                stream_of(manager, [_native.op_copy([own._native, to._native]) for own, to in pairs])
+            )
+        self.submitted = True
+        native = submit_streams(manager, streams, *order)
+        if manager._watch is not None:
+            manager._watch()
+        return Fence(native, managers_of(streams, manager), (), failures_of(streams), tuple(results))
+
+    def results(self) -> Any:
+        """Runs it: its results in new memory, once the work is done."""
+        return _one_of(self.submit(NO_ORDER, True).wait().results)
 
 
 class RecordedForm:
@@ -468,12 +495,11 @@ class RecordedForm:
 
     def __init__(self, entry: Recorded, recording: c.Recording) -> None:
         self.name = entry.name
-        self.loaded = loaded = entry.loaded
+        self.loaded = entry.loaded
         self.recording = recording
-        values = loaded.part.values
+        values = self.loaded.part.values
         self.inputs = [values[number] for number in recording.inputs]
         self.outputs = [values[number] for number in recording.outputs]
-        self._lock = loaded.running
         self.prepared = entry.prepared
 
     # -- arguments -------------------------------------------------------------------------------------------
@@ -516,31 +542,31 @@ class RecordedForm:
             )
         return given
 
-    def arguments(self, given: list[Any], out: Any, alone: str = "") -> tuple[list[Any], list[Any]]:
-        """A call's memory or arrays for the inputs and for the results. `alone` is the name of a call that
-        takes memory alone, and copies nothing in or back.
-        """
+    def _ins(self, given: list[Any], alone: str = "") -> list[Any]:
+        """A call's memory or arrays for the inputs. `alone` is the name of a call that takes memory alone."""
         checked = [self._checked(value, each) for value, each in zip(self.inputs, given, strict=True)]
-        if out is None:
-            in_place = alone or any(isinstance(each, (Memory, StridedView)) for each in given)
-            outs = [
-                self._like(v) if in_place else host_empty(v.shape, c.dtype_of(v.dtype), self.name)
-                for v in self.outputs
-            ]
-        else:
-            outs = list(out) if isinstance(out, (tuple, list)) else [out]
-            if len(outs) != len(self.outputs):
-                raise InvalidArgumentError(
-                    f"{self.name} has {len(self.outputs)} results; out has {len(outs)}"
-                )
-            for value, each in zip(self.outputs, outs, strict=True):
-                what = f"{self.name}: out for {value.name}"
-                if isinstance(each, Memory):
-                    self._fitting(what, value, each)
-                else:
-                    check_out(each, c.dtype_of(value.dtype), value.shape, lambda what=what: what)  # type: ignore[misc]
+        self._arrays(self.inputs, checked, alone)
+        return checked
+
+    def _outs(self, out: Any, alone: str = "") -> list[Any]:
+        """The same for the results."""
+        outs = list(out) if isinstance(out, (tuple, list)) else [out]
+        if len(outs) != len(self.outputs):
+            raise InvalidArgumentError(f"{self.name} has {len(self.outputs)} results; out has {len(outs)}")
+        for value, each in zip(self.outputs, outs, strict=True):
+            what = f"{self.name}: out for {value.name}"
+            if isinstance(each, Memory):
+                self._fitting(what, value, each)
+            else:
+                check_out(each, c.dtype_of(value.dtype), value.shape, lambda what=what: what)  # type: ignore[misc]
+        require_separate(self.name, outs)
+        self._arrays(self.outputs, outs, alone)
+        return outs
+
+    def _arrays(self, values: list[c.Value], given: list[Any], alone: str) -> None:
+        """Raises an error for arrays, if the call or the Manager does not take them."""
         guard = self.loaded.manager._guard
-        for value, each in zip((*self.inputs, *self.outputs), (*checked, *outs), strict=True):
+        for value, each in zip(values, given, strict=True):
             if isinstance(each, Memory):
                 continue
             if alone:
@@ -550,7 +576,17 @@ class RecordedForm:
                 )
             if guard is not None:
                 on_host(guard, f"{self.name}: {value.name}", each.nbytes)
-        return checked, outs
+
+    # -- memory ----------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def own(self) -> list[Any]:
+        """The recording's own memory of its inputs and outputs."""
+        return [self.loaded.memory_of(each) for each in (*self.inputs, *self.outputs)]
+
+    def new_results(self) -> list[Any]:
+        """New memory for the results."""
+        return [self._like(each) for each in self.outputs]
 
     def _like(self, value: c.Value) -> Any:
         block, manager = self.loaded.block(value.block), self.loaded.manager
@@ -561,57 +597,59 @@ class RecordedForm:
     # -- running ---------------------------------------------------------------------------------------------
 
     def call(self, given: list[Any], out: Any) -> Any:
-        """The results, once the work is done. Arrays go through the recording's own memory."""
-        checked, outs = self.arguments(given, out)
-        with self._lock:
-            ins = [self._written(value, each) for value, each in zip(self.inputs, checked, strict=True)]
-            results = [
-                self._like(value) if self.loaded.is_bound and not isinstance(each, Memory) else each
-                for value, each in zip(self.outputs, outs, strict=True)
-            ]
-            self.prepare(ins, results).evaluate()
-            for value, each, result in zip(self.outputs, outs, results, strict=True):
-                if not isinstance(each, Memory):
-                    (result if isinstance(result, Memory) else self.loaded.memory_of(value)).read(each)
-        if out is not None:
-            return out
-        return outs[0] if len(outs) == 1 else tuple(outs) or None
-
-    def _written(self, value: c.Value, given: Any) -> Any:
-        """Memory as it is. An array goes into the recording's own memory, or into new memory if other
-        recordings use that.
+        """The results, once the work is done. Arrays go through the recording's own memory, or through new
+        memory if other recordings use that.
         """
+        ins = self._ins(given)
+        with self.loaded.running:
+            ways = self.own
+            if self.loaded.is_bound:
+                ways = [self._like(each) for each in (*self.inputs, *self.outputs)]
+            first = [self._written(each, way) for each, way in zip(ins, ways, strict=False)]
+            if out is None and any(isinstance(each, (Memory, StridedView)) for each in given):
+                return self.prepare(first, self.own[len(ins) :]).results()
+            if out is None:
+                outs = [host_empty(v.shape, c.dtype_of(v.dtype), self.name) for v in self.outputs]
+                self._arrays(self.outputs, outs, "")
+            else:
+                outs = self._outs(out)
+            last = [e if isinstance(e, Memory) else w for e, w in zip(outs, ways[len(ins) :], strict=True)]
+            self.prepare(first, last).evaluate()
+            for each, way in zip(outs, last, strict=True):
+                if each is not way:
+                    way.read(each)
+        return _one_of(outs) if out is None else out
+
+    @staticmethod
+    def _written(given: Any, way: Any) -> Any:
+        """Memory as it is. An array goes another way."""
         if isinstance(given, Memory):
             return given
-        memory = self._like(value) if self.loaded.is_bound else self.loaded.memory_of(value)
-        memory.write(given)
-        return memory if self.loaded.is_bound else given
+        way.write(given)
+        return way
 
-    def prepare(self, given: list[Any], outs: list[Any]) -> Prepared:
-        """A sequence of the recording that is not running, over the memory among these inputs and results,
-        and its own memory for all else.
-        """
-        memories = [each if isinstance(each, Memory) else None for each in (*given, *outs)]
-        key: tuple[object, ...] = tuple([None if each is None else each._native for each in memories])
-        if None in key or not key:
-            key = (id(self), *key)
+    def prepare(self, ins: list[Any], outs: list[Any]) -> Prepared:
+        """A sequence of the recording that is not running, over memory for the inputs and outputs."""
+        memories = [*ins, *outs]
+        natives = [None if e is own else e._native for e, own in zip(memories, self.own, strict=True)]
+        if not any(natives[len(ins) :]):
+            del natives[len(ins) :]  # see ProgramEntry._again
+        key = (id(self) if None in natives else len(ins), *natives)
         found = self.prepared.get(key)
-        if found is not None and found.submitted:
-            found.submitted = found.sequence.is_running()
-        if found is None or found.submitted:
-            parts = self.parts(memories[: len(given)], memories[len(given) :])
-            sequence = Sequence(self.loaded.manager).record(OpProgram(self.name, tuple(parts)))
-            this = weakref.ref(self)
+        if found is None or not found.is_free():
+            operation = OpProgram(self.name, tuple(self.parts(memories)))
+            found = Prepared(self, Sequence(self.loaded.manager).record(operation))
+            prepared = self.prepared
 
             def gone(_: object) -> None:
-                form = this()
-                if form is not None:
-                    form.prepared.pop(key, None)
+                prepared.pop(key, None)
 
-            while len(self.prepared) >= _MOST_PREPARED:
-                del self.prepared[next(iter(self.prepared))]
-            alive = [each for each in memories if each is not None]
-            found = self.prepared[key] = Prepared(sequence, self._lock, alive, gone)
+            found.alive += [
+                weakref.ref(e, gone) for e, own in zip(memories, self.own, strict=True) if e is not own
+            ]
+            while len(prepared) >= _MOST_PREPARED:
+                del prepared[next(iter(prepared))]
+            prepared[key] = found
         return found
 
     @functools.cached_property
@@ -619,30 +657,29 @@ class RecordedForm:
         return self.loaded.parts(self.recording.steps)
 
     @functools.cached_property
-    def _kept(self) -> set[int]:
-        """The numbers of the blocks that no other memory can stand for."""
-        numbers = c.blocks_of(self.recording.steps)
+    def _only_read(self) -> set[int]:
+        """The numbers of the blocks that steps of the device alone use, and only read."""
         if any(step.kind == "host" for step in self.recording.steps):
-            return numbers
+            return set()
         found = _native.frame_uses(stream_of(self.loaded.manager, self._parts), [], [])
-        uses = {id(each["memory"]): each["written"] for each in found}
-        return {n for n in numbers if uses.get(id(self.loaded.block(n)._native), True)}
+        read = {id(each["memory"]) for each in found if not each["written"]}
+        return {n for n in c.blocks_of(self.recording.steps) if id(self.loaded.block(n)._native) in read}
 
-    def parts(self, given: list[Any], outs: list[Any]) -> list[Any]:
-        """The recording over memory that is given, or None: in its place if the recording only reads it, else
-        over copies.
+    def parts(self, memories: list[Any]) -> list[Any]:
+        """The recording over memory for its inputs and outputs: in the place of its own if it only reads
+        that, else over copies.
         """
         before, after, pairs = [], [], []
-        for value, each in zip(self.inputs, given, strict=True):
-            if each is None:
+        values = *self.inputs, *self.outputs
+        for number, (value, own, each) in enumerate(zip(values, self.own, memories, strict=True)):
+            if each is own:
                 continue
-            if self._stands_for(value, each):
+            if number >= len(self.inputs):
+                after.append(_native.op_copy([own._native, each._native]))
+            elif self._stands_for(value, each):
                 pairs.append((self.loaded.block(value.block)._native, each._native))
             else:
-                before.append(_native.op_copy([each._native, self.loaded.memory_of(value)._native]))
-        for value, each in zip(self.outputs, outs, strict=True):
-            if each is not None:
-                after.append(_native.op_copy([self.loaded.memory_of(value)._native, each._native]))
+                before.append(_native.op_copy([each._native, own._native]))
         middle = self._parts
         if pairs:
             middle = _native.substituted(stream_of(self.loaded.manager, middle), pairs, [])
@@ -652,25 +689,28 @@ class RecordedForm:
         """Whether steps can use `memory` instead of the block of an input."""
         block = self.loaded.part.blocks[value.block]
         whole = block.image is None and block.nbytes == memory.nbytes
-        return whole and type(memory._native) is _native.Buffer and value.block not in self._kept
+        return whole and type(memory._native) is _native.Buffer and value.block in self._only_read
 
     def submit(self, given: list[Any], out: Any, wait: Any, signal: Any) -> Fence:
         """Runs it without waiting."""
-        checked, outs = self.arguments(given, out, "submit")
-        with self._lock:
-            prepared = self.prepare(checked, outs)
-            prepared.submitted = True
-            fence = self.loaded.manager.submit(prepared.sequence, wait=wait, signal=signal)
-        if out is None:
-            fence.results = tuple(outs)
-        return fence
+        ins = self._ins(given, "submit")
+        outs = self.own[len(ins) :] if out is None else self._outs(out, "submit")
+        with self.loaded.running:
+            return self.prepare(ins, outs).submit(order_of(wait, signal) or NO_ORDER, out is None)
 
     def bind(self, given: list[Any], out: Any) -> OpProgram:
         """The recording over these tensors as an operation."""
-        checked, outs = self.arguments(given, out, "bind")
-        with self._lock:
+        ins = self._ins(given, "bind")
+        outs = self.new_results() if out is None else self._outs(out, "bind")
+        with self.loaded.running:
             self.loaded.is_bound = True
-            return OpProgram(self.name, tuple(self.parts(checked, outs)), tuple(outs))
+            return OpProgram(self.name, tuple(self.parts([*ins, *outs])), tuple(outs))
+
+
+def _one_of(results: Iterable[Any]) -> Any:
+    """One result, a tuple of several, or None."""
+    found = tuple(results)
+    return found[0] if len(found) == 1 else found or None
 
 
 def _seen(given: Any, what: str) -> tuple[Any, bool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +16,12 @@ if TYPE_CHECKING:
     from .._device.device import Device
 
 Order = tuple[
-    Sequence[_native.Fence],
-    Sequence[tuple[_native.Semaphore, int]],
-    Sequence[tuple[_native.Semaphore, int]],
+    list[_native.Fence],
+    list[tuple[_native.Semaphore, int]],
+    list[tuple[_native.Semaphore, int]],
 ]
 """Fences and values of semaphores to wait for, and values to signal."""
-_NO_ORDER: Order = (), (), ()
+NO_ORDER: Order = [], [], []
 
 
 def stream_of(manager: Device, parts: Iterable[Any]) -> _native.Stream:
@@ -51,7 +50,7 @@ def submit_stream(
     manager: Device, stream: _native.Stream, order: Order | None, results: tuple[Any, ...] = ()
 ) -> Fence:
     """Submits a recording that the device's work alone keeps."""
-    native = _native.submit(manager._native, (stream,), *(order or _NO_ORDER))
+    native = _native.submit(manager._native, (stream,), *(order or NO_ORDER))
     return fence_of(native, manager, results)
 
 

@@ -34,18 +34,6 @@ def again(program: kp.Program, tmp_path, **how) -> kp.Program:
     return kp.load_program(tmp_path / "program.kpp", **how)
 
 
-@kp.CustomOp.register
-class same(kp.CustomOp):
-    signature = "same(Tensor x) -> Tensor"
-
-    def select(self, ksel):
-        x = ksel.arg_tensor("x")
-        ksel.return_new_tensor(x.shape, x.dtype)
-
-    def generate(self, ksel, kb):
-        kb.yield_results("x_load(i)")
-
-
 @pytest.fixture
 def pipeline(mgr):
     """y = (2 x + 1) + weights, and the number of calls in `count`."""
@@ -237,84 +225,6 @@ def test_functions_of_several_shapes(mgr, tmp_path):
     ):
         loaded.exp(np.zeros(5, np.float32))
     assert len(loaded.exp.signatures) == 3
-
-
-@pytest.mark.parametrize(
-    ("specs", "argument", "expected"),
-    [
-        (["float16", "float32"], np.zeros(2, np.float32), np.float32),
-        (["float16", "float32"], np.zeros(2, ">f2"), np.float16),
-        (
-            ["float16", "float32"],
-            [0, 0],
-            r"than int64\[2\]: main\(x: float16\[2\]\).*main\(x: float32\[2\]\)",
-        ),
-        (["float16", "float32"], np.zeros(2), r"than float64\[2\]"),
-        (["uint8", "float32"], [300.0, 0.5], "than float64"),
-        (["int32", "int64"], [0, 0], np.int64),
-        (["int32", "float32"], np.zeros(3, np.int32), r"than int32\[3\]"),
-        (["int32", "float32"], np.zeros((1, 2), np.int32), "than int32"),
-        ([(3, "int32"), (2, "float32")], [0, 0], np.float32),
-        ([(0, "int32"), (2, "float32")], np.zeros(2, np.float32), np.float32),
-        ([(0, "int32"), (2, "float32")], np.zeros(0, np.int32), np.int32),
-        ([(0, "int32"), (2, "float32")], [], np.int32),
-        ([((), "int32"), (2, "float32")], 3, np.int32),
-        ([((), "int32"), ((), "float32")], np.float32(3), np.float32),
-        ([((), "int32"), ((), "float32")], 3, r"than int64\[\]"),
-    ],
-)
-def test_the_recording_follows_from_what_numpy_sees(mgr, specs, argument, expected):
-    given = [kp.TensorSpec(*((2, each) if isinstance(each, str) else each)) for each in specs]
-    entry = kp.Program.record({"main": [(same, each) for each in given]}, portable=True).on(mgr).main
-    if isinstance(expected, str):
-        with pytest.raises(kp.InvalidArgumentError, match=expected):
-            entry(argument)
-        return
-    assert entry(argument).dtype == expected
-    assert entry(x=argument).shape == np.shape(argument)
-
-
-def test_recordings_of_different_numbers_of_arrays(mgr, tmp_path):
-    ones = [kp.TensorSpec(2)]
-    with mgr.current():
-        program = kp.Program.record({"join": [(kp.ops.concatenate, ones * count) for count in (3, 2, 4)]})
-    entry = again(program, tmp_path).on(mgr).join
-    arrays = np.arange(8, dtype=np.float32).reshape(4, 2)
-    tensors, out = [mgr.tensor(each) for each in arrays], mgr.zeros(4)
-    for _ in range(2):
-        for count in (2, 3, 4):
-            assert entry(*arrays[:count]).tolist() == list(range(2 * count))
-            assert entry(*tensors[:count]).tolist() == list(range(2 * count))
-        entry(*tensors[:2], out=out)
-        assert out.tolist() == [0, 1, 2, 3]
-        assert entry(**{f"arrays{n}": each for n, each in enumerate(arrays[:3])}).tolist() == list(range(6))
-    with pytest.raises(kp.ArgumentTypeError, match=r"given 1 by position .*: join\(.*; join\(.*; join\("):
-        entry(arrays[0])
-
-
-@pytest.mark.parametrize("portable", [False, True])
-def test_arguments_without_elements_are_arguments(mgr, tmp_path, portable):
-    with mgr.current():
-        entries = {
-            "exp": (kp.ops.exp, kp.TensorSpec(0)),
-            "add": (kp.ops.add, kp.TensorSpec((0, 3)), kp.TensorSpec((0, 3))),
-            "join": (kp.ops.concatenate, [kp.TensorSpec(0), kp.TensorSpec(3)]),
-            "product": (kp.ops.matmul, kp.TensorSpec((2, 0)), kp.TensorSpec((0, 3))),
-        }
-        program = again(kp.Program.record(entries, portable=portable), tmp_path).on(mgr)
-    empty = np.zeros(0, np.float32)
-    assert program.exp(empty).shape == (0,)
-    assert program.add(empty.reshape(0, 3), mgr.tensor(empty.reshape(0, 3))).shape == (0, 3)
-    assert program.join(empty, [1, 2, 3]).tolist() == [1, 2, 3]
-    assert program.product(empty.reshape(2, 0), empty.reshape(0, 3)).tolist() == [[0, 0, 0]] * 2
-    with pytest.raises(kp.InvalidArgumentError, match=r"shape \(1,\); it was recorded for \(0,\)"):
-        program.exp([1])
-
-
-def test_two_recordings_for_the_same_arguments_are_refused(mgr):
-    specs = kp.TensorSpec(4), kp.TensorSpec((2, 2))
-    with mgr.current(), pytest.raises(kp.InvalidArgumentError, match="two recordings for the same shapes"):
-        kp.Program.record([(kp.ops.exp, specs[0]), (kp.ops.exp, specs[1]), (kp.ops.log, specs[0])])
 
 
 @pytest.mark.capability("W46", "one operation called, recorded and saved", "kp.Program", "guides/programs")
@@ -734,19 +644,6 @@ def test_calls_that_do_not_fit_are_refused(mgr, pipeline, args, named, error, te
     with pytest.raises(error, match=text):
         program.run(*args, **named)
     assert program.state["count"].tolist() == [0.0]
-
-
-def test_views_of_other_dtypes_are_other_arguments(mgr):
-    negative = kp.ops.negative
-    specs = [kp.TensorSpec(4, np.float32), kp.TensorSpec(4, np.int32)]
-    with mgr.current():
-        entry = kp.Program.record([(negative, spec) for spec in specs]).on(mgr).main
-    x, out = mgr.tensor([1, 2, 3, 4]), mgr.zeros(4)
-    for _ in range(3):
-        entry(x, out=out)
-        assert out.tolist() == [-1, -2, -3, -4]
-        entry(x.view(np.int32), out=out.view(np.int32))
-        assert out.view(np.int32).tolist() == (-x.view(np.int32).read()).tolist()
 
 
 # -- modules by name and version -----------------------------------------------------------------------------

@@ -121,7 +121,9 @@ def seed_program(manager: kp.Manager) -> bytes:
     )
     weights = manager.tensor(np.ones(8))
     product = kp.ops.multiply.bind(x, weights, out=y)
-    two = kp.Program.record(product, inputs={"x": x}, outputs={"y": y}, parameters={"weights": weights})
+    specs = kp.TensorSpec(8), kp.TensorSpec((2, 4))
+    entries = {"main": product, "cumsum": [(kp.ops.cumsum, each) for each in specs]}
+    two = kp.Program.record(entries, inputs={"x": x}, outputs={"y": y}, parameters={"weights": weights})
     file = io.BytesIO()
     kp.Program({"one": one, "two": two}).save(file)
     return file.getvalue()
@@ -237,7 +239,9 @@ def use(data: bytes, manager: kp.Manager) -> bool:
                 entry(np.zeros(8, np.float32), np.zeros(8, np.float32), np.zeros(4, np.float32), plus=1.0)
                 continue
             for form in entry._target((), {}).forms:
-                entry(*[np.zeros(each.shape, each.dtype) for each in form.inputs])
+                arrays = [np.zeros(each.shape, each.dtype) for each in form.inputs]
+                entry(*arrays)
+                entry(*map(manager.tensor_t, arrays))
         except kp.KomputeError:
             continue
     return True
