@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import ops
 from ._base.digest import digest
 from ._base.errors import (
     ArgumentTypeError,
@@ -54,6 +55,9 @@ if not TYPE_CHECKING:  # so that a checker of types knows the names that there a
 
 _Work = Callable[..., Any]
 """A Kernel, a Function, a ProgramEntry, or a function of NumPy arrays."""
+_IN_STAGES = {"sum", "prod", "max", "min", "any", "all", "amax", "amin", "logsumexp"}
+_IN_STAGES |= {"nansum", "nanprod", "nanmax", "nanmin", "logical_and", "logical_or"}
+"""The functions of `kp.ops` and NumPy that give the whole of their own results for blocks."""
 _MOST_LOADED = 64
 """The number of kernels and programs that a process keeps loaded for the tasks to come."""
 
@@ -75,11 +79,11 @@ def map_blocks(
         image = da.from_zarr("image.zarr")
         brighter = kp.dask.map_blocks(scale, image, factor=2.0)
 
-    `work` is a kernel, a function of `kp.ops` or one of yours, an entry of a program, or any function of
-    NumPy arrays. It is called with the blocks, as NumPy arrays, then with `arguments` (push constants of a
-    kernel, ``axis=1`` of a function). It gives one array; a kernel leaves out the output that is to be made,
-    or returns the array that it writes. Numbers and NumPy arrays among `arrays` are given as they are to
-    numbers, and in blocks to arrays.
+    `work` is a kernel, a function of `kp.ops` or one of yours, an entry of a program, a program with one
+    entry, or any function of NumPy arrays. It is called with the blocks, as NumPy arrays, then with
+    `arguments` (push constants of a kernel, ``axis=1`` of a function). It gives one array; a kernel leaves
+    out the output that is to be made, or returns the array that it writes. Numbers and NumPy arrays among
+    `arrays` are given as they are to numbers, and in blocks to arrays.
 
     `dtype` is that of the results, by default that of the first array. `chunks`, `drop_axis` and `new_axis`
     are those of ``dask.array.map_blocks``, for results of other shapes than the blocks have. `name` stands
@@ -177,6 +181,9 @@ def reduction(
     Sums of floats depend on the blocks: each is summed on its own. `dtype` is that of the result, by default
     the array's; with another, `work` and `combine` get ``dtype=``, too. The rest is as for `map_blocks`.
 
+    Raises InvalidArgumentError for a function of `kp.ops` or NumPy that does not combine its own results,
+    such as ``std``, without `combine`.
+
     >>> import dask.array as da, kompute_py.dask
     >>> x = da.arange(10, chunks=4, dtype=np.float32)
     >>> float(kp.dask.reduction(kp.ops.sum, x).compute())
@@ -184,6 +191,17 @@ def reduction(
     """
     task = _task(work, "reduction", name)
     result = _result([array], dtype, "reduction")
+    called = str(getattr(work, "__name__", ""))
+    if (
+        combine is None
+        and called not in _IN_STAGES
+        and any(getattr(each, called, None) is work for each in (ops, np))
+    ):
+        raise InvalidArgumentError(
+            f"reduction: {called} of the results of {called} for blocks is not {called} of the array. Give "
+            "combine=, such as kp.ops.sum; take a mean and a variance from the sums of x and of x * x; or "
+            f"use Dask's own: da.{called}"
+        )
     more = {} if dtype is None else {"dtype": result.dtype}
     combined = task if combine is None else _task(combine, "reduction", name)
     return da.reduction(
@@ -342,6 +360,12 @@ def _loaded(token: str, content: bytes) -> Any:
 
 def _task(work: Any, who: str, name: str | None) -> _Task:
     """The task of a kernel, a function, an entry or another function."""
+    if isinstance(work, Program):
+        if len(work) != 1:
+            raise InvalidArgumentError(
+                f"{who} takes one entry of a program, program[name]; it has {', '.join(work)}"
+            )
+        (work,) = work.values()
     if not callable(work):
         raise ArgumentTypeError(
             f"{who} takes a kernel, a function or an entry of a program, not {kind_of(work)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -107,6 +107,28 @@ class Source:
             pieces.version = self._seen
             pieces.require_unchanged()
             yield pieces
+
+
+def hold_open(path: str, sources: Iterable[Any]) -> None:
+    """Lets those of `sources` that lie in the file at `path` read on when another file replaces it."""
+    try:
+        there = os.stat(path)
+    except OSError:
+        return
+    held = [
+        each
+        for each in sources
+        if isinstance(each, Source)
+        and each._path is not None
+        and os.path.exists(each._path)
+        and os.path.samestat(os.stat(each._path), there)
+    ]
+    if held:
+        file, lock = open(path, "rb"), threading.Lock()  # noqa: SIM115 the sources keep it
+        for each in held:
+            with each.opened():  # it has not changed
+                each._lock, each._file = lock, file
+                each._path = None  # the last, for threads that read now
 
 
 def _bytes_of(given: Any) -> memoryview:

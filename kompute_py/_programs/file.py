@@ -29,7 +29,7 @@ from .._base.errors import (
 from .._base.file_access import as_path, open_regular
 from .._files import safetensors
 from .._files.index import TensorIndex
-from .._files.reading import PIECE, Readable, refused
+from .._files.reading import PIECE, Readable, hold_open, refused
 from .._files.tensors import save_tensors
 from .._files.writing import replacing
 from . import content as c
@@ -76,6 +76,7 @@ def save(
         path = repr(target)
     else:
         path = as_path(target)
+        hold_open(path, [each for found in contents.values() for each in found._places.values()])
         opened = replacing(os.path.realpath(path))
     with opened as file:
         try:

@@ -145,21 +145,13 @@ class ProgramEntry:
                 here = [self._core.loaded(self._part, each) for each in self._managers]
                 self._spread = Spread(self._name, [each.entry(self._entry.name) for each in here])
             return self._spread
-        manager = self._managers[0] if self._managers else None
-        if manager is None:
-            for each in args:
-                manager = getattr(each, "_manager", None)
-                if manager is not None:
-                    break
-            else:
-                for each in named.values():
-                    manager = getattr(
-                        each[0] if type(each) in (tuple, list) and each else each, "_manager", None
-                    )
-                    if manager is not None:
-                        break
-                else:
-                    manager = default_manager()
+        if self._managers:
+            manager: Any = self._managers[0]
+        else:
+            values = (*args, *named.values())
+            given = [each[0] if type(each) in (tuple, list) and each else each for each in values]
+            managers = [getattr(each, "_manager", None) for each in given]
+            manager = next((each for each in managers if each is not None), None) or default_manager()
         found = self._targets.get(id(manager))
         if found is None:
             for key, each in list(self._targets.items()):
@@ -310,7 +302,8 @@ class ProgramEntry:
 
 class Program(Mapping[str, ProgramEntry]):
     """Kernels, functions and recorded sequences in one object, which is saved to a file, loaded on another
-    machine and called there: a mapping of names to entries, which are attributes, too.
+    machine and called there: a mapping of names to entries, which are attributes, too, unless a program has
+    that attribute already (``program["save"]``) or the name begins with "_".
 
     `Program.record` makes one of what a script has, `kp.load_program` loads a file. ``kp.Program({"blur":
     one, "edges": other})`` joins programs as modules: ``program["blur.main"]``, ``program.blur.main``.
@@ -366,10 +359,15 @@ class Program(Mapping[str, ProgramEntry]):
             for name in core.entries
             if name.startswith(head)
         }
-        for name, entry in self._entries.items():
-            if not hasattr(type(self), name):
-                vars(self)[name] = entry  # found faster than by __getattr__
+        vars(self).update(  # found faster than by __getattr__
+            {name: entry for name, entry in self._entries.items() if self._is_attribute(name)}
+        )
         return self
+
+    @classmethod
+    def _is_attribute(cls, name: str) -> bool:
+        """Whether an entry or a module of this name is an attribute: no other one has it."""
+        return not name.startswith("_") and not any(name in vars(each) for each in cls.__mro__)
 
     @classmethod
     def _of(cls, core: _Core, prefix: str = "", managers: tuple[Manager, ...] = ()) -> Program:
@@ -632,7 +630,10 @@ class Program(Mapping[str, ProgramEntry]):
         """The entry. Raises NotFoundError if there is none, ArgumentTypeError if `name` is not a str."""
         found = self.get(name)
         if found is None:
-            raise NotFoundError(f"The program has no entry {shown(name)}{nearest(name, self._entries)}")
+            raise NotFoundError(
+                f"The program has no entry {shown(name)}{nearest(name, self._entries)} It has "
+                f"{', '.join(self._entries) or 'none'}"
+            )
         return found
 
     def __contains__(self, name: object) -> bool:
@@ -646,11 +647,12 @@ class Program(Mapping[str, ProgramEntry]):
 
     def __getattr__(self, name: str) -> Any:
         entries = self.__dict__.get("_entries", {})
-        if any(each.startswith(f"{name}.") for each in entries):
+        if self._is_attribute(name) and any(each.startswith(f"{name}.") for each in entries):
             return self._of(self._core, f"{self._prefix}.{name}" if self._prefix else name, self._managers)
-        raise AttributeError(
-            f"The program has no entry {name!r}{nearest(name, entries)}", name=name, obj=self
-        )
+        text = f"The program has no entry {name!r}{nearest(name, entries)}"
+        if name in entries or any(each.startswith(f"{name}.") for each in entries):
+            text = f"{name!r} is no attribute of a program, but program[{name!r}] is an entry"
+        raise AttributeError(text, name=name, obj=self)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -659,7 +661,8 @@ class Program(Mapping[str, ProgramEntry]):
         return len(self._entries)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *(name.partition(".")[0] for name in self._entries)})
+        names = {name.partition(".")[0] for name in self._entries}
+        return sorted({*super().__dir__(), *filter(self._is_attribute, names)})
 
     def __str__(self) -> str:
         count = len(self._entries)

@@ -128,6 +128,28 @@ def test_reductions_in_two_stages(mgr, needs, cluster):
     np.testing.assert_allclose(found, (values.astype(np.float64) ** 2).sum(), rtol=1e-5)
 
 
+def test_reductions_that_have_no_stages_are_refused():
+    _, x = array()
+    for work in (kp.ops.std, kp.ops.var, kp.ops.ptp, kp.ops.mean, kp.ops.argmax, np.std, np.median):
+        name = work.__name__
+        with pytest.raises(
+            kp.InvalidArgumentError, match=rf"{name} of the results of {name} for blocks .*combine="
+        ):
+            kp.dask.reduction(work, x)
+    counts = kp.dask.reduction(kp.ops.count_nonzero, x, combine=kp.ops.sum, dtype=np.int64)
+    assert counts.dtype == np.int64
+
+
+def test_a_program_of_one_entry_stands_for_it(mgr, needs, cluster):
+    needs(mgr, "dispatch")
+    values, x = array((8, 8), (4, 4))
+    program = kp.Program.record(kp.ops.exp, kp.TensorSpec((4, 4)), portable=True)
+    np.testing.assert_allclose(kp.dask.map_blocks(program, x).compute(), np.exp(values), rtol=1e-6)
+    both = kp.Program({"one": program, "two": program})
+    with pytest.raises(kp.InvalidArgumentError, match=r"takes one entry .* it has one\.main, two\.main"):
+        kp.dask.map_blocks(both, x)
+
+
 def test_delayed_and_graphs_of_dask(cluster):
     values, x = array((64, 64), (32, 32))
     parts = [kp.dask.delayed(kp.ops.sum)(block) for block in x.to_delayed().ravel()]

@@ -233,6 +233,18 @@ def test_a_file_that_changes_is_noticed(saved, mgr):
         program.main(X)
 
 
+@pytest.mark.parametrize("parameters", [True, False])
+def test_a_program_is_saved_onto_its_own_file(saved, mgr, parameters):
+    program = kp.load_program(saved).on(mgr)
+    again = kp.load_program(saved)  # another one, which knows nothing of it
+    program.save(saved, parameters=parameters)
+    np.testing.assert_array_equal(program.main(X), X * X)
+    with pytest.raises(kp.UnavailableError, match="changed"):
+        again.on(mgr).main(X)
+    program.save(saved)
+    np.testing.assert_array_equal(kp.load_program(saved).on(mgr).main(X), X * X)
+
+
 @pytest.mark.sampled
 def test_mutants(mgr):
     whole = fuzz_programs.seed_program(mgr)
