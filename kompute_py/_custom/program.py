@@ -22,6 +22,7 @@ from .._shaders.module import ShaderModule
 from .arg_descs import TensorListArg, ValueArg
 from .builder import Dispatch, Indirect, KernelBuilder
 from .expressions import IntOrSize, Size, evaluate
+from .float_modes import note
 from .selection import KernelSelection
 from .source import VALUES, Source, alike, source_of
 from .special import unchanged
@@ -174,6 +175,7 @@ def _compiled(builder: KernelBuilder, dispatch: Dispatch, title: str, setting: A
             module = ShaderModule._of_generated(source.text, title, subgroups, setting)
         except ShaderCompileError as error:
             raise _at_the_generator(error, source, title) from None
+    note(module)
     source = source._replace(text="", origins=[])  # hundreds of programs are kept, none for its text
     return Step(module, source, dispatch.grid, dispatch.local_size, dispatch.indirect)
 

@@ -11,6 +11,7 @@ from .._formulas.glsl import functions_in
 from .._formulas.glsl_elements import element_of
 from .builder import Dispatch, KernelBuilder, Origin, ScratchValue, TensorValue
 from .expressions import glsl, product
+from .float_modes import lines_of
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
@@ -114,26 +115,6 @@ def _index_macros(values: Iterable[TensorValue], words: Set[str]) -> list[str]:
     return macros
 
 
-_FLOAT_MODES = {"SignedZeroInfNanPreserve": (4466, 4461), "DenormPreserve": (4464, 4459)}
-"""What kernels ask for of SPV_KHR_float_controls: capability and execution mode."""
-
-
-def _float_modes(builder: KernelBuilder, words: Set[str]) -> list[str]:
-    """The modes that keep infinities, NaN, the signs of zeros and subnormal numbers, on a device that can;
-    without, compilers may assume that there are none, or take them for zeros. Each of the widest numbers:
-    of two of one kind glslang keeps the last alone.
-    """
-    device = builder.selection.device
-    controls = {} if device is None else device.get("float_controls", {})
-    width = 32 if _DOUBLES.isdisjoint(words) else 64
-    extension = 'extensions = ["SPV_KHR_float_controls"]'
-    return [
-        f"spirv_execution_mode({extension}, capabilities = [{capability}], {mode}, {width});"
-        for name, (capability, mode) in _FLOAT_MODES.items()
-        if controls.get(f"shader{name}Float{width}")
-    ]
-
-
 def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
     """The GLSL of one dispatch, or no text for a module of SPIR-V."""
     if dispatch.module is not None:
@@ -179,7 +160,11 @@ def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
     for desc in used.values():
         if VALUES[desc.glsl_type].size == 8:
             extensions += element_of(desc.dtype).extensions
-    modes = _float_modes(builder, words.union([value.element.type for value in tensors]))
+    device = builder.selection.device
+    controls = {} if device is None else device.get("float_controls", {})
+    # Of the widest numbers: of two modes of one kind glslang keeps the last alone.
+    doubles = _DOUBLES & words.union([value.element.type for value in tensors])
+    modes = lines_of(controls, 64 if doubles else 32)
     if modes:
         extensions.append("GL_EXT_spirv_intrinsics")
     head = ["#version 450", *(f"#extension {name} : require" for name in dict.fromkeys(extensions)), *modes]

@@ -45,6 +45,8 @@ class Shader(NamedTuple):
     declared: str = ""
     subgroup_size: int = 0
     full_subgroups: bool = False
+    generated: bool = False
+    """Whether it runs without the modes for floats that a device lacks, as functions do."""
 
 
 class Constants(NamedTuple):
@@ -287,7 +289,7 @@ def _wrong(where: str, value: Any, wanted: str) -> InvalidArgumentError:
 def dtype_of(name: str, where: str = "The dtype") -> np.dtype[Any]:
     """The dtype of a value. Raises InvalidArgumentError for a name that values do not have."""
     try:
-        if not name.replace("_", "").isalnum():
+        if not name.isidentifier():
             raise ValueError(name)
         small = name.startswith(("bfloat", "float8"))
         found = check_dtype(np.dtype(getattr(import_module("ml_dtypes"), name) if small else name))

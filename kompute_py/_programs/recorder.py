@@ -18,6 +18,7 @@ from .._base.errors import (
 )
 from .._base.types import MemoryTypes
 from .._compilers.settings import of_process
+from .._custom.float_modes import is_generated
 from .._custom.program import Block, check_numbers, compile_program, groups_of, numbers_of
 from .._custom.specs import TensorSpec
 from .._functions.function import Function
@@ -343,7 +344,8 @@ class Recorder:
             spirv, entry, declared, size, full = made_of
             digests = [self.file(each) if each else "" for each in (spirv, declared)]
             found = self.shaders[key] = len(self.made)
-            self.made.append(c.Shader(digests[0], entry, name, digests[1], size, full))
+            generated = is_generated(digests[0])
+            self.made.append(c.Shader(digests[0], entry, name, digests[1], size, full, generated))
         return found
 
     def file(self, data: bytes) -> str:

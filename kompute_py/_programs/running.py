@@ -24,6 +24,7 @@ from .._base.errors import (
 )
 from .._base.texels import ImageSize, parse_format
 from .._base.types import MemoryTypes
+from .._custom.float_modes import adapted, note
 from .._device.transfers import on_host
 from .._files.tensors import load_tensors
 from .._functions.given import require_separate
@@ -135,7 +136,8 @@ class Loaded:
 
     def module(self, number: int) -> ShaderModule:
         """A shader, checked against itself as far as a file may be wrong."""
-        return module_of(self.part.shaders[number], self._files)
+        controls = self.manager._info["float_controls"]
+        return module_of(self.part.shaders[number], self._files, controls)
 
     def _kernel(self, entry: c.Entry, form: c.KernelForm) -> Kernel:
         module = self.module(form.shader)
@@ -316,8 +318,13 @@ class Loaded:
         return OpHostCall(call, reads=reads, writes=writes, name=step.name)._native
 
 
-def module_of(shader: c.Shader, files: Mapping[str, bytes]) -> ShaderModule:
-    """A shader of a program. Needs no device.
+_NO_CONTROLS: dict[str, object] = {}
+
+
+def module_of(
+    shader: c.Shader, files: Mapping[str, bytes], controls: Mapping[str, object] = _NO_CONTROLS
+) -> ShaderModule:
+    """A shader of a program, as it runs on a device with these ``float_controls``. Needs no device.
 
     Raises InvalidArgumentError if its code is not what it declares.
     """
@@ -339,6 +346,11 @@ def module_of(shader: c.Shader, files: Mapping[str, bytes]) -> ShaderModule:
             raise InvalidArgumentError(f"{shader.name}: its code has other push constants than it declares")
         if runs["local_size"] != module.reflection["local_size"]:
             raise InvalidArgumentError(f"{shader.name}: its code has another local size than it declares")
+    if shader.generated:
+        codes = module._spirv, module._declared
+        module._spirv, module._declared = (adapted(each, controls) for each in codes)
+        module._reflection = None
+        note(module)  # it may be recorded again
     return module
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import warnings
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import kompute_py as kp
-from kompute_py._custom.source import _float_modes
+from kompute_py._custom.float_modes import lines_of
 from kompute_py.errors import FailedPreconditionError, FormulaError, InvalidArgumentError, SignatureError
 
 DTYPES = ["float32", "int32", "float16", "int8", "uint16", "bool", "complex64"]
@@ -93,8 +92,7 @@ def test_kernels_ask_for_the_float_modes_that_a_device_offers(kind: str, width: 
     described["features"] = dict.fromkeys(described["features"], True)
 
     def lacking(controls: dict[str, bool]) -> list[str]:
-        selection = SimpleNamespace(device={"float_controls": controls})
-        lines = _float_modes(SimpleNamespace(selection=selection), {kind, "float"})
+        lines = lines_of(controls, width)
         extension = "#extension GL_EXT_spirv_intrinsics : require" if lines else ""
         text = "\n".join(["#version 450", extension, *lines, f"void main() {{ {kind} x = 0.0; }}"])
         assert kp.check(kp.compile(text), described) == []

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from kompute_py._custom import float_modes
 from tests.support import fuzz_files, fuzz_programs
 from tests.support.sampling import sampled
 
@@ -132,6 +133,8 @@ STEP = "parts/0/entries/0/recordings/0/steps/0"
         (_set("parts/0/blocks/0/memory_type", "disk"), "memory type"),
         (_set("parts/0/values/0/dtype", "object"), "not a dtype"),
         (_set("parts/0/values/0/dtype", "f4,f4"), "not a dtype"),
+        (_set("parts/0/values/0/dtype", "02"), "not a dtype"),
+        (_set("parts/0/values/0/dtype", "4float32"), "not a dtype"),
         (_set("parts/0/values/0/shape", [2**40, 2**40]), "shape"),
         (_set("parts/0/values/0/offset", 1), "ends at byte"),
         (_set("parts/0/values/0/name", "out"), "none of out"),
@@ -287,3 +290,56 @@ def test_a_program_is_checked_for_a_device(mgr, tmp_path):
         assert [finding.what for finding in found] == ["maxComputeWorkGroupInvocations"] * refused
     with pytest.raises(kp.NotFoundError):
         program.check(77)
+
+
+ASKS = """#version 450
+#extension GL_EXT_spirv_intrinsics : require
+layout(local_size_x = 64) in;
+spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [4464], 4459, 32);
+layout(binding = 0) buffer X { float x[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] += 1.0; }"""
+
+
+@pytest.mark.each_driver
+def test_generated_kernels_run_without_modes_that_a_device_lacks(mgr, tmp_path):
+    """As if they came from a device with all modes. A script's own kernel needs what it asks for."""
+    module = kp.ShaderModule(ASKS, name="asks")
+    info = mgr.get_device_properties()
+    without = kp.DeviceInfo({**info, "float_controls": {}})
+    own = kp.Program.record(module)
+    assert own.needs == ("DenormPreserve",) and own.check(without)
+    if not info.float_controls["shaderDenormPreserveFloat32"]:
+        with pytest.raises(kp.UnimplementedError, match="DenormPreserve"):
+            own.on(mgr).main(X)
+    float_modes.note(module)
+    kp.Program.record(module).save(tmp_path / "generated.kpp")
+    program = kp.load_program(tmp_path / "generated.kpp")
+    assert program.needs == () and not program.check(without) and not program.check(mgr)
+    np.testing.assert_array_equal(program.on(mgr).main(X.copy()), X + 1)
+
+
+def test_modes_for_floats_are_left_out_one_by_one():
+    every = {f"shader{name}PreserveFloat32": True for name in ("Denorm", "SignedZeroInfNan")}
+    lines = float_modes.lines_of(every, 32)
+    text = ASKS.replace(
+        next(line for line in ASKS.splitlines() if line.startswith("spirv_")), "\n".join(lines)
+    )
+    made = kp.compile(text)
+    assert float_modes.adapted(made, every) == made
+    for has in (["Denorm"], ["SignedZeroInfNan"], []):
+        adapted = float_modes.adapted(made, {f"shader{name}PreserveFloat32": True for name in has})
+        found = kp.ShaderModule(adapted).reflection["capabilities"]
+        assert set(found) - {"Shader"} == {f"{name}Preserve" for name in has}
+        assert (b"SPV_KHR_float_controls" in adapted) == bool(has)
+
+
+def test_what_functions_generate_is_known_in_programs(mgr, tmp_path):
+    x, y = mgr.zeros(8), mgr.zeros(8)
+    steps = [kp.ops.exp.bind(x, out=y), mgr.kernel(SIZED).bind(y)]
+    program = kp.Program.record(steps, inputs={"x": x}, outputs={"y": y}).on(mgr)
+    for _ in range(2):  # also when it is recorded again
+        part = program._core.content.parts[0]
+        assert [shader.generated for shader in part.shaders] == [True, False]
+        bound = program.main.bind(x, out=y)
+        program = kp.Program.record(bound, inputs={"x": x}, outputs={"y": y}).on(mgr)
+    np.testing.assert_allclose(program.main(np.zeros(8, np.float32)), 2)
