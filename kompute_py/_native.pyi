@@ -130,13 +130,15 @@ class Context(_Object):
         dump: bytes,
         wait_mode: str,
         debug: Sequence[str],
+        queue_priorities: Sequence[float],
+        features: Sequence[tuple[str, int, Sequence[bool]]],
         borrowed: tuple[int, int, int, Sequence[tuple[int, int]], Sequence[str], Sequence[str], object]
         | None = None,
     ) -> None:
-        """`borrowed`: the instance, physical device, device, queues, extensions and features of somebody
-        else's device, and what keeps it alive. `pipeline_cache_dir` b"" turns the cache on disk off;
-        `memory_limit` 0 means no limit. Sizes are in bytes; `memory_idle_limit` None means the allocator's
-        own rule.
+        """`features`: extensions, each with the number of a feature struct and its features to enable.
+        `borrowed`: the instance, physical device, device, queues, extensions and features of somebody else's
+        device, and what keeps it alive. `pipeline_cache_dir` b"" turns the cache on disk off; `memory_limit`
+        0 means no limit. Sizes are in bytes; `memory_idle_limit` None means the allocator's own rule.
         """
 
     def take_debug(self) -> tuple[bytes, int] | None:
@@ -336,11 +338,12 @@ class Context(_Object):
         declared: bytes = b"",
         subgroup_size: int = 0,
         full_subgroups: bool = False,
+        unchecked: bool = False,
     ) -> Shader:
         """One entry point of a module: validated and checked against the device once, later found by content.
 
         "main" also means the only compute entry point. `declared` is the module before optimization, which
-        has all bindings and constants; b"" means `spirv`.
+        has all bindings and constants; b"" means `spirv`. `unchecked`: it is taken as valid for the device.
         """
 
     def knows_pipeline(self, shader: Shader, spec_constants: bytes, spec_map: _SpecMap) -> bool:

@@ -135,6 +135,7 @@ class KernelOptions(CompileOptions, total=False):
     entry: str | None
     subgroup_size: int | None
     full_subgroups: bool
+    unchecked: bool
 
 
 class ImageOptions(TypedDict, total=False):

@@ -38,6 +38,8 @@ class ManagerOptions(TypedDict, total=False):
     """The most memory to take from the driver."""
     memory_idle_limit: SizeLike | None
     """The most memory to keep when nothing uses it."""
+    queue_priorities: str | Iterable[float] | None
+    """The priorities of the queues, from 0 to 1."""
     debug: str | Iterable[str] | None
     """Looks at operations and shaders while they run."""
     capture: str | os.PathLike[str] | None

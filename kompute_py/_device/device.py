@@ -23,14 +23,22 @@ from .._base.file_access import own_folder
 from .._base.settings import ConfigReport, Setting
 from .._base.types import MemoryTypes
 from .._base.warn import PACKAGE
-from .devices import chosen_device, compute_family, family_indices, list_devices, selection, warn_of
+from .devices import (
+    chosen_device,
+    compute_family,
+    desired,
+    family_indices,
+    list_devices,
+    selection,
+    warn_of,
+)
 from .diagnostics import Diagnostics
 from .drivers import DriverInfo, driver_of, manifest_named
 from .forked import check_driver
 from .handles import VkHandles, borrowed_device, options_of_borrowed
 from .kept import Keeper, devices
 from .names import DeviceInfo, supported
-from .options import options_of, preferred_devices, settings, string_tuple
+from .options import options_of, preferred_devices, settings
 from .transfers import guard_for
 from .uri import with_options
 
@@ -120,6 +128,7 @@ class Device:
         if queues is not None and not family_queue_indices:
             chosen = chosen_device(index, preferences, resolved.visible_devices, resolved.driver)
             family_queue_indices = [compute_family(chosen)] * queues
+        names, features = desired(desired_extensions)
         dump = report.dump.value
         if dump:
             with contextlib.suppress(OSError, ValueError):  # what writes to it says why not
@@ -129,7 +138,9 @@ class Device:
             preferences=preferences,
             visible=resolved.visible_devices,
             family_queue_indices=family_indices(family_queue_indices),
-            desired_extensions=string_tuple(desired_extensions, "desired_extensions"),
+            desired_extensions=names,
+            features=features,
+            queue_priorities=resolved.queue_priorities,
             required_extensions=resolved.required_extensions,
             validation=resolved.validation,
             layers=resolved.debug_layers,
@@ -173,7 +184,7 @@ class Device:
             from .report import write_crash_report
 
             write_crash = functools.partial(write_crash_report, dump, info, self._config)
-        self._diagnostics = Diagnostics(native, resolved.strict, write_crash)
+        self._diagnostics = Diagnostics(native, resolved.strict, write_crash, "wait" in resolved.debug)
         looked_at = bool(resolved.debug or resolved.capture)
         watched = native.validation or resolved.memory_debug or looked_at
         if looked_at:

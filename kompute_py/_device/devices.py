@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from .._base.arrays import as_indices
+from .._base.arrays import as_index, as_indices, to_flag
 from .._base.errors import (
     ArgumentTypeError,
     InvalidArgumentError,
@@ -21,7 +21,7 @@ from .._base.settings import PREFIX
 from .._base.warn import warn_once
 from .drivers import manifest_named
 from .names import DeviceInfo, as_device_index, identity, is_number, name_of
-from .options import preferred_devices, settings
+from .options import preferred_devices, settings, string_tuple
 from .uri import is_uri, split_uri
 
 if TYPE_CHECKING:
@@ -143,3 +143,32 @@ def family_indices(indices: Any) -> list[int]:
     if any(index >= 2**32 for index in made):
         raise OutOfRangeError(f"family_queue_indices is {made}; no device has that many queue families")
     return made
+
+
+_MOST_FEATURES = 60  # more than any struct of Vulkan has
+
+
+def desired(extensions: Any) -> tuple[tuple[str, ...], list[tuple[str, int, list[bool]]]]:
+    """The value of Manager(desired_extensions=...): the names, and (name, number of a feature struct, its
+    features) of those that come with one.
+    """
+    if not isinstance(extensions, Mapping):
+        return string_tuple(extensions, "desired_extensions"), []
+    names = string_tuple(list(extensions), "desired_extensions")
+    made: list[tuple[str, int, list[bool]]] = []
+    for name, given in zip(names, extensions.values(), strict=True):
+        if given is None:
+            continue
+        what = f"desired_extensions[{name!r}]"
+        takes = (
+            "(sType, [bool, ...]): the number of the extension's feature struct, and its features in order"
+        )
+        pair = as_list(given, what, takes)
+        if len(pair) != 2:
+            raise InvalidArgumentError(f"{what} is {shown(given)}; give {takes}")
+        number = as_index(pair[0], f"{what}[0]")
+        wanted = [to_flag(each, f"{what}[1]") for each in as_list(pair[1], f"{what}[1]", takes)]
+        if not (0 <= number < 2**32 and 1 <= len(wanted) <= _MOST_FEATURES):
+            raise InvalidArgumentError(f"{what} is {shown(given)}; give {takes}")
+        made.append((name, number, wanted))
+    return names, made

@@ -24,19 +24,21 @@ _LEVELS = {"error": 40, "warning": 30, "info": 20}
 class Diagnostics:
     """The messages of one Manager."""
 
-    __slots__ = ("__weakref__", "_context", "_crash", "_last", "_strict", "_write_crash", "more")
+    __slots__ = ("__weakref__", "_context", "_crash", "_last", "_strict", "_wait", "_write_crash", "more")
 
     def __init__(
         self,
         context: _native.Context,
         strict: bool,
         write_crash: Callable[[DeviceLostError, Iterable[str]], str] | None,
+        wait: bool = False,
     ) -> None:
-        """`write_crash` gets the first error of a lost device and the last messages, and returns a sentence
-        for the error.
+        """`wait`: each report waits for all that was submitted. `write_crash` gets the first error of a lost
+        device and the last messages, and returns a sentence for the error.
         """
         self._context = context
         self._strict = strict
+        self._wait = wait
         self._write_crash = write_crash
         self._crash = ""
         self._last: deque[str] = deque(maxlen=_MOST_LAST)
@@ -63,6 +65,8 @@ class Diagnostics:
 
         In strict mode, raises ValidationError if they include errors.
         """
+        if self._wait and can_raise and self._context.is_init():
+            self._context.wait_submitted()
         if self.more is not None:
             self.more(can_raise)
         messages = self._context.drain_messages()

@@ -9,7 +9,15 @@ from .._base.arrays import as_index
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, shown
 from .options import string_tuple
 
-_CHOSEN = ("debug_layers", "driver", "required_extensions", "robust_access", "validation", "visible_devices")
+_CHOSEN = (
+    "debug_layers",
+    "driver",
+    "queue_priorities",
+    "required_extensions",
+    "robust_access",
+    "validation",
+    "visible_devices",
+)
 """The options that say how a device is made."""
 
 
@@ -56,7 +64,7 @@ def options_of_borrowed(options: Mapping[str, Any], features: Iterable[str]) -> 
             raise InvalidArgumentError(
                 f"{name} says how a device is made, and this one exists already: leave it out"
             )
-    made = {"debug_layers": (), "driver": "", "validation": False}
+    made = {"debug_layers": (), "driver": "", "queue_priorities": (), "validation": False}
     return {**options, **made, "robust_access": "robustBufferAccess" in features}
 
 

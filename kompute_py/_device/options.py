@@ -55,6 +55,7 @@ class Options(NamedTuple):
     memory_block_size: int
     memory_limit: int
     memory_idle_limit: int | None
+    queue_priorities: tuple[float, ...]
     debug: tuple[str, ...]
     capture: str
     capture_limit: int
@@ -99,6 +100,7 @@ _DEBUG_WORDS = (
     "disjoint",
     "values",
     "record=FOLDER",
+    "wait",
 )
 
 
@@ -115,6 +117,19 @@ def _to_debug(value: Any, source: str) -> tuple[str, ...]:
                 f"{source} has {shown(word)}; it takes {', '.join(_DEBUG_WORDS)}, separated by commas"
             )
     return words
+
+
+def _to_priorities(value: Any, source: str) -> tuple[float, ...]:
+    """Numbers from a list, or from text with commas or spaces."""
+    takes = "a number from 0 to 1 for each queue"
+    given = value.replace(",", " ").split() if isinstance(value, str) else as_list(value, source, takes)
+    try:
+        made = tuple(float(each) for each in given)
+    except Exception:  # of the object's own __float__
+        raise ArgumentTypeError(f"{source} is {shown(value)}; give {takes}") from None
+    if not all(0 <= each <= 1 for each in made):
+        raise InvalidArgumentError(f"{source} is {shown(value)}; give {takes}")
+    return made
 
 
 def _to_names(value: Any, source: str) -> tuple[str, ...]:
@@ -229,6 +244,12 @@ _OPTIONS: dict[str, Option] = {
         as_bytes,
         lambda: None,
     ),
+    "queue_priorities": Option(
+        "The priorities of the queues, from 0 to 1, in the order of `family_queue_indices`: a list, or text "
+        "with commas. A driver may run work of a higher one first. Empty: 1 for each.",
+        _to_priorities,
+        tuple,
+    ),
     "debug": Option(
         "Looks at operations and shaders while they run: words in a list, or text separated by commas. "
         '"printf": messages of `debugPrintfEXT` and `printf`. "bounds": reads and writes outside of arrays; '
@@ -241,7 +262,9 @@ _OPTIONS: dict[str, Option] = {
         'same elements of a tensor that one of them declares disjoint. "record=FOLDER": each operation\'s '
         'results are written to that folder, for `kompute-py diff`. "values": `mgr.watch` can be used. '
         "With any of these four, each submission waits until it is done, and a recording needs host memory "
-        "for the inputs and results of all its operations. With any word, operations are not tuned.",
+        "for the inputs and results of all its operations. "
+        '"wait": each call that submits work waits until it is done, and raises its errors. '
+        "With any word, operations are not tuned.",
         _to_debug,
         tuple,
     ),

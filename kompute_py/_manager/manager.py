@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -116,7 +116,10 @@ class Manager(Device):
     `family_queue_indices` has one entry for each queue: its Vulkan queue family. The default is one compute
     queue. The first family must support compute; the others may support transfers only, and sequences on them
     cannot dispatch (see `Sequence.stream`). `desired_extensions` lists device extensions to enable if the
-    device has them; missing ones are logged.
+    device has them; missing ones are logged. A mapping gives features that this package does not know, too:
+    ``{"VK_KHR_shader_subgroup_rotate": (1000416000, [True, False])}`` has the number (sType) of the
+    extension's feature struct and one bool for each of its features, in order; None in place of the pair
+    enables the extension alone. Shaders that need such features take ``unchecked=True``.
 
     Each option is a keyword, else the environment variable ``KOMPUTE_PY_<NAME>``, else its default:
 
@@ -142,8 +145,9 @@ class Manager(Device):
       "stored" takes only choices that were kept, "off" always the first variant; `tuning_dir`: the folder of
       the choices, "" for none (see `kp.tune`).
     - `debug` looks at operations and shaders while they run: "printf", "bounds", "races", "barriers",
-      "loops" (see `on_message`), "nans", "disjoint", "values", "record=FOLDER" (see `watch`), separated by
-      commas.
+      "loops" (see `on_message`), "nans", "disjoint", "values", "record=FOLDER" (see `watch`), "wait" (each
+      call waits for what it submits), separated by commas.
+    - `queue_priorities`: a number from 0 to 1 for each queue; drivers may run work of a higher one first.
     - `capture`: the file for a program that repeats what the Manager submits, "" for none; `capture_limit`
       (default 1 GiB): the most data in it (see the guide on programs).
     - `profile`: the file for a trace of all that the Manager runs, "" for none (see `profile`).
@@ -164,9 +168,10 @@ class Manager(Device):
 
     Raises UnavailableError if there is no Vulkan loader, driver or suitable device; NotFoundError if the
     requested device does not exist or is not suitable (both errors give the reason for each device);
-    InvalidArgumentError for an unknown option, an unknown value of one, or if the first queue family does not
-    support compute; ArgumentTypeError for values of other types; OutOfRangeError if the device lacks a queue
-    family.
+    InvalidArgumentError for an unknown option, an unknown value of one, if the first queue family does not
+    support compute, or for a struct of features that the driver does not know; UnimplementedError if the
+    device lacks features of such a struct; ArgumentTypeError for values of other types; OutOfRangeError if
+    the device lacks a queue family.
 
     Objects keep their Manager alive. ``with kp.Manager() as mgr:`` destroys it at the end of the block;
     inside the block, ``kp.manager()`` returns it. The end of a block does not destroy a Manager that others
@@ -184,7 +189,7 @@ class Manager(Device):
         self,
         device: DeviceLike | Iterable[DeviceLike] | None = None,
         family_queue_indices: Iterable[int] = (),
-        desired_extensions: Iterable[str] = (),
+        desired_extensions: Iterable[str] | Mapping[str, tuple[int, Iterable[bool]] | None] = (),
         *,
         env_prefix: str | None = PREFIX,
         **options: Unpack[ManagerOptions],
@@ -812,7 +817,7 @@ class Manager(Device):
         list of ints, a `ShaderModule`, or an object with ``to_spirv()``.
         Options: `name`; the options of `kp.compile` (`language`, `entry`, `defines`, `include_dirs`,
         `optimize`, `debug_info`, `target`); `includes`, texts by name that ``#include`` finds before any
-        file; `subgroup_size` and `full_subgroups`, as in `kp.ShaderModule`.
+        file; `subgroup_size`, `full_subgroups` and `unchecked`, as in `kp.ShaderModule`.
 
         With ``bounds="zero"``, arrays may end before the invocations of a `grid` or `groups` that a call
         gives: reads beyond them give zeros, and writes do nothing.

@@ -27,7 +27,7 @@ from .._base.types import memory_type as memory_type_of
 from .._device.device import Device
 from .._device.owner import owner
 from .._sync.fence import Fence
-from .._sync.ordered import order_of, ordered, stream_of, submit_stream
+from .._sync.ordered import fence_of, order_of, ordered, stream_of, submit_stream
 from .._sync.semaphore import listed
 from .array_habits import ArrayHabits
 from .peer import PeerCopies
@@ -644,7 +644,7 @@ def submitted(native: Any, manager: Device, wait: Any = (), signal: Any = ()) ->
     if type(native) is not PeerCopies:
         order = order_of(wait, signal)
         if order is None:
-            return Fence(_native.submit_once(native), (manager,))
+            return fence_of(_native.submit_once(native), manager)
         return submit_stream(manager, stream_of(manager, (native,)), order)
     signals = listed(signal)
     with ordered(wait, signals):

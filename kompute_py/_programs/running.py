@@ -42,7 +42,7 @@ from .._recording.sequence import Sequence
 from .._recording.streams import failures_of, managers_of, submit_streams
 from .._shaders.constants import Specialization
 from .._shaders.module import ShaderModule, naming
-from .._shaders.scalars import SCALARS
+from .._shaders.scalars import constant_scalar
 from .._sync.fence import Fence
 from .._sync.ordered import NO_ORDER, Order, order_of, ordered, stream_of
 from . import content as c
@@ -361,7 +361,7 @@ def _sizes(binding: Mapping[str, Any]) -> Any:
 
 def check_constants(module: ShaderModule, constants: c.Constants) -> None:
     """Raises InvalidArgumentError for constants that the shader does not have, or of other sizes."""
-    sizes = {each["id"]: SCALARS[each["type"]].size for each in module.reflection["spec_constants"]}
+    sizes = {each["id"]: constant_scalar(each["type"]).size for each in module.reflection["spec_constants"]}
     for identity, _, size in constants.places:
         if sizes.get(identity) != size:
             raise InvalidArgumentError(

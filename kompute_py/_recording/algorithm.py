@@ -164,11 +164,14 @@ class Algorithm:
                 if entry is None and on_device is not None:
                     shader = on_device(module, manager._native)
                 else:
+                    size, full = getattr(module, "_subgroups", (0, False))
                     shader = manager._native.shader(
                         to_spirv(spirv),
                         chosen_entry(spirv, entry) or "main",
                         getattr(module, "_declared", b""),
-                        *getattr(module, "_subgroups", ()),
+                        size,
+                        full,
+                        getattr(module, "_unchecked", False),
                     )
         signature = shader.extra
         if signature is None:

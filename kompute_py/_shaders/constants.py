@@ -19,8 +19,8 @@ from .._base.types import is_small_float
 from .._base.warn import warn
 from .scalars import (
     MOST_VALUES,
-    SCALARS,
     Scalar,
+    constant_scalar,
     is_sequence,
     listed,
     pack_scalar,
@@ -62,7 +62,7 @@ class SpecConstants:
 
     def __init__(self, reflected: list[Mapping[str, Any]]) -> None:
         self._by_id: dict[int, tuple[Scalar, str]] = {
-            c["id"]: (SCALARS[c["type"]], c["name"]) for c in reflected
+            c["id"]: (constant_scalar(c["type"]), c["name"]) for c in reflected
         }
         # SPIR-V does not promise unique names: None stands for one that several constants have.
         self._by_name: dict[str, int | None] = {}

@@ -20,7 +20,7 @@ import numpy as np
 
 from .._base.errors import InvalidArgumentError
 from .._base.text import Told, told
-from .._base.types import is_small_float
+from .._base.types import DataTypes, is_small_float
 from .type_text import type_text
 
 Layout = Mapping[str, Any]
@@ -39,6 +39,11 @@ _NONE: Mapping[str, Any] = {}
 # Bytes of a block that are painted. The rest repeats the pattern or belongs to one long array.
 _MOST_PAINTED = 1 << 20
 _MOST_ROWS = 64
+
+
+def scalar_dtype(kind: str) -> np.dtype[Any]:
+    """Raises UnavailableError for bfloat16 without the package ml_dtypes, which has it."""
+    return DataTypes.bfloat16.dtype if kind == "bfloat16" else _SCALARS[kind]
 
 
 class _Misfit(Exception):
@@ -158,7 +163,7 @@ def _single(member: Layout, stride: int) -> np.dtype[Any]:
         if not member["members"]:
             raise _Misfit(f"the type of {member['name']!r} has no layout")
         return _struct(member, None, stride)
-    scalar = _SCALARS[member["kind"]]
+    scalar = scalar_dtype(member["kind"])
     rows, columns = max(1, member["rows"]), max(1, member["columns"])
     shape: tuple[int, ...]
     if columns > 1:
@@ -222,7 +227,7 @@ def _paint_layout(layout: Layout, into: np.ndarray[Any, Any], offset: int, axis:
         for member in layout["members"]:
             _paint_layout(member, into, offset + member["offset"])
         return
-    codes = _codes(_SCALARS[layout["kind"]])
+    codes = _codes(scalar_dtype(layout["kind"]))
     rows, columns = max(1, layout["rows"]), max(1, layout["columns"])
     lines, line = (rows, columns) if layout["row_major"] and columns > 1 else (columns, rows)
     run = np.tile(codes, line)
@@ -307,7 +312,7 @@ def _padded_step(member: Layout) -> int:
     """The bytes from line to line of a matrix, or from element to element of an array, if padding is between
     them; else 0.
     """
-    scalar = _SCALARS[member["kind"]].itemsize
+    scalar = scalar_dtype(member["kind"]).itemsize
     rows, columns = max(1, member["rows"]), max(1, member["columns"])
     if columns > 1:
         natural, step = scalar * (columns if member["row_major"] else rows), member["matrix_stride"]
@@ -361,7 +366,7 @@ def _leaves(layout: Layout, offset: int, name: str) -> Iterator[_Row]:
             )
         return
     text = type_text(layout)
-    natural = _SCALARS[layout["kind"]].itemsize * max(1, layout["rows"])
+    natural = scalar_dtype(layout["kind"]).itemsize * max(1, layout["rows"])
     if layout["columns"] > 1:
         text += f" (a line each {layout['matrix_stride']} bytes)"
     elif layout["array"] and layout["array_strides"][-1] != natural:

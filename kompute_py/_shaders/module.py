@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _ASSEMBLED = 2  # assembly becomes SPIR-V for Vulkan 1.2 unless a target is given
 _LARGEST_SUBGROUP = 128  # that Vulkan allows
 _ANY_SUBGROUPS = (0, False)
-_OPTIONS = ("name", *COMPILE_OPTIONS, "subgroup_size", "full_subgroups")
+_OPTIONS = ("name", *COMPILE_OPTIONS, "subgroup_size", "full_subgroups", "unchecked")
 _ASSEMBLY = re.compile(r"\s*(;|Op[A-Z]\w+\s)")
 
 
@@ -58,6 +58,11 @@ class ShaderModule:
     cannot do it refuses the shader when it is used: UnimplementedError without the features
     "subgroupSizeControl" and "computeFullSubgroups", InvalidArgumentError for a size that it does not have.
 
+    Devices get a shader only if it is valid and they have what it declares. ``unchecked=True`` skips this
+    check, for code that you trust: that is newer than the validator, or needs features that
+    ``desired_extensions`` enabled by number. A driver that gets invalid SPIR-V may end the process or give
+    wrong numbers.
+
     Raises ShaderCompileError if the source does not compile; InvalidArgumentError if the bytes are not
     SPIR-V, the module has no compute entry point, or several and none was selected, or compile options
     are given for SPIR-V; NotFoundError if a path does not exist; ArgumentTypeError for other types.
@@ -77,6 +82,7 @@ class ShaderModule:
         "_sought": "",
         "_spirv": "",
         "_subgroups": "",
+        "_unchecked": "",
         "compiler": "The compiler with its version; None if SPIR-V was given.",
         "files": "The files that the shader was read from: its own and those that it includes.",
         "language": "The source's language: glsl, hlsl or slang; None if SPIR-V was given.",
@@ -95,6 +101,7 @@ class ShaderModule:
         includes: Mapping[str, str] | None = None,
         subgroup_size: int | None = None,
         full_subgroups: bool = False,
+        unchecked: bool = False,
         stacklevel: int = 2,
         _setting: Lookup = of_process,
         **options: Unpack[ResultOptions],
@@ -115,6 +122,7 @@ class ShaderModule:
         declared: bytes = b""
         size, full = subgroups_of(subgroup_size, full_subgroups)
         self._subgroups: tuple[int, bool] = (size or 0, full)
+        self._unchecked = to_flag(unchecked, "unchecked")
         if isinstance(source, str | os.PathLike) and not (isinstance(source, str) and is_assembly(source)):
             path = path_of(source)
             compiled = _compile(
@@ -155,6 +163,7 @@ class ShaderModule:
                 declared = module._declared
                 if self._subgroups == _ANY_SUBGROUPS:
                     self._subgroups = module._subgroups
+                self._unchecked = self._unchecked or module._unchecked
                 if entry is None:
                     name = name or module.name
             entry = chosen_entry(source, entry)
@@ -182,7 +191,7 @@ class ShaderModule:
         made = cls.__new__(cls)
         made.name, made.language, made.compiler = name, "glsl", compiled.compiler
         made.files, made._sought = tuple(compiled.files), compiled.sought
-        made._subgroups = subgroups[0] or 0, subgroups[1]
+        made._subgroups, made._unchecked = (subgroups[0] or 0, subgroups[1]), False
         made._spirv, made._declared, made._entry = compiled.spirv, compiled.declared, "main"
         made._reflection = made._signature = None
         return made
@@ -193,7 +202,7 @@ class ShaderModule:
 
     def _on(self, context: _native.Context) -> _native.Shader:
         """The module on a device."""
-        return context.shader(self._spirv, self._entry, self._declared, *self._subgroups)
+        return context.shader(self._spirv, self._entry, self._declared, *self._subgroups, self._unchecked)
 
     @property
     def reflection(self) -> dict[str, Any]:
@@ -254,14 +263,20 @@ class ShaderModule:
 
     def __reduce_ex__(self, protocol: object) -> Any:
         """Pickles the SPIR-V, without sources."""
-        made_of = self._spirv, self.name, self._entry, self._declared, self._subgroups
+        made_of = self._spirv, self.name, self._entry, self._declared, self._subgroups, self._unchecked
         return ShaderModule._of_content, made_of
 
     @classmethod
     def _of_content(
-        cls, spirv: bytes, name: str, entry: str, declared: bytes, subgroups: tuple[int, bool]
+        cls,
+        spirv: bytes,
+        name: str,
+        entry: str,
+        declared: bytes,
+        subgroups: tuple[int, bool],
+        unchecked: bool,
     ) -> ShaderModule:
-        made = cls(spirv, name=name, entry=entry)
+        made = cls(spirv, name=name, entry=entry, unchecked=unchecked)
         made._declared, made._subgroups, made._reflection = declared, subgroups, None
         return made
 

@@ -34,8 +34,8 @@ from .._base.warn import warn
 from .layout import check_push
 from .scalars import (
     MOST_VALUES,
-    SCALARS,
     Scalar,
+    constant_scalar,
     is_sequence,
     listed,
     pack_scalar,
@@ -91,7 +91,7 @@ def leaves(
         for member, each in zip(members, _of_members(value, members, what), strict=True):
             yield from leaves(member, offset + member["offset"], dot + member["name"], each)
         return
-    scalar = SCALARS[layout["kind"]]
+    scalar = constant_scalar(layout["kind"])
     rows, columns = max(1, layout["rows"]), max(1, layout["columns"])
     if columns > 1:
         stride = layout["matrix_stride"]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._base.arrays import refuse_mask, to_array
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, shown
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, KomputeError, UnimplementedError, shown
 from .._base.types import is_small_float
 from .dtype_rules import beyond_both, differ_in_sign, kind_of
 
@@ -65,6 +65,16 @@ SCALARS: dict[str, Scalar] = {
         Scalar("float64", "d", 8, 0, 0),
     )
 }
+
+
+def constant_scalar(name: str) -> Scalar:
+    """The scalar of a constant. Raises UnimplementedError for bfloat16."""
+    if name == "bfloat16":
+        raise UnimplementedError(
+            "The shader has a push or specialization constant of bfloat16, which kompute_py cannot pack: "
+            "declare it as float and convert it in the shader"
+        )
+    return SCALARS[name]
 
 
 def pack_scalar(value: Any, scalar: Scalar, what: str) -> bytes:

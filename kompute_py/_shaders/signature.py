@@ -19,7 +19,7 @@ from .._base.errors import InvalidArgumentError
 from .._base.text import nearest
 from .constants import SpecConstants
 from .dtype_rules import contradicts
-from .layout import BUFFERS, element_dtype
+from .layout import BUFFERS, element_dtype, scalar_dtype
 from .type_text import GLSL_SCALARS, type_text
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def parameter_of(b: Mapping[str, Any]) -> Parameter:
     if "counts" in b:
         scalars, text = {"uint32"}, "uint"
     if len(scalars) == 1:
-        dtype = np.dtype(scalars.pop())
+        dtype = scalar_dtype(scalars.pop())
     if b["count"] != 1:
         text += f"[{b['count'] or ''}]"
     return Parameter(

@@ -17,6 +17,7 @@ GLSL_SCALARS: dict[str, tuple[str, str, str]] = {
     "int64": ("int64_t", "i64", "int64"),
     "uint64": ("uint64_t", "u64", "uint64"),
     "float16": ("float16_t", "f16", "float16"),
+    "bfloat16": ("bfloat16_t", "bf16", "bfloat16"),
     "float32": ("float", "", "float32"),
     "float64": ("double", "d", "float64"),
 }

@@ -238,6 +238,8 @@ void bind_context(py::module_& m) {
                          bool force_staging, bool force_non_coherent, uint64_t recent_pipelines,
                          double pipeline_timeout, double watchdog, std::string dump,
                          const std::string& wait_mode, const std::vector<std::string>& debug,
+                         std::vector<float> queue_priorities,
+                         const std::vector<std::tuple<std::string, uint32_t, std::vector<bool>>>& features,
                          const py::object& borrowed) {
                  collect_orphans(false);
                  auto options =
@@ -252,6 +254,9 @@ void bind_context(py::module_& m) {
                                  .force_non_coherent = force_non_coherent},
                                 recent_pipelines, pipeline_timeout, watchdog, std::move(dump), wait_mode,
                                 instruments_of(debug));
+                 options.queue_priorities = std::move(queue_priorities);
+                 for (const auto& [extension, type, wanted] : features)
+                     options.features.push_back({extension, type, wanted});
                  if (!borrowed.is_none()) options.borrowed = borrowed_device(borrowed);
                  const Unlocked unlocked;
                  return std::make_unique<Context>(std::move(options));
@@ -263,7 +268,7 @@ void bind_context(py::module_& m) {
              py::arg("memory_idle_limit"), py::arg("memory_debug"), py::arg("force_staging"),
              py::arg("force_non_coherent"), py::arg("recent_pipelines"), py::arg("pipeline_timeout"),
              py::arg("watchdog"), py::arg("dump"), py::arg("wait_mode"), py::arg("debug"),
-             py::arg("borrowed") = py::none())
+             py::arg("queue_priorities"), py::arg("features"), py::arg("borrowed") = py::none())
         .def_property_readonly("info", [](const Context& c) { return device_info(c.device().physical()); })
         .def_property_readonly("driver_library",
                                [](const Context& c) {
@@ -408,16 +413,16 @@ void bind_context(py::module_& m) {
         .def(
             "shader",
             [](const Context& c, const py::bytes& spirv, const std::string& entry, const py::bytes& declared,
-               uint32_t subgroup_size, bool full_subgroups) {
+               uint32_t subgroup_size, bool full_subgroups, bool unchecked) {
                 c.device().require_open("make an algorithm");
                 const std::string_view bytes(spirv);
                 const std::string_view declared_bytes(declared);
                 const Unlocked unlocked;
                 return c.device().pipelines().shader(bytes, entry, declared_bytes,
-                                                     {subgroup_size, full_subgroups});
+                                                     {subgroup_size, full_subgroups}, unchecked);
             },
             py::arg("spirv"), py::arg("entry") = "main", py::arg("declared") = py::bytes(),
-            py::arg("subgroup_size") = 0, py::arg("full_subgroups") = false)
+            py::arg("subgroup_size") = 0, py::arg("full_subgroups") = false, py::arg("unchecked") = false)
         .def("knows_pipeline",
              [](const Context& c, const std::shared_ptr<Shader>& shader, const py::bytes& spec,
                 const SpecializationMap& map) {

@@ -18,6 +18,7 @@ const char* scalar_name(ScalarKind kind, uint32_t width) {
         return width == 8 ? "int8" : width == 16 ? "int16" : width == 64 ? "int64" : "int32";
     case ScalarKind::unsigned_int:
         return width == 8 ? "uint8" : width == 16 ? "uint16" : width == 64 ? "uint64" : "uint32";
+    case ScalarKind::bfloat16: return "bfloat16";
     case ScalarKind::floating: return width == 16 ? "float16" : width == 64 ? "float64" : "float32";
     case ScalarKind::none: return "struct";
     }
@@ -50,6 +51,7 @@ py::object default_value(const SpecConstantInfo& constant) {
     case ScalarKind::boolean: return py::bool_(bits != 0);
     case ScalarKind::signed_int:
         return py::int_(static_cast<int64_t>(bits << (64 - constant.width)) >> (64 - constant.width));
+    case ScalarKind::bfloat16: return py::float_(bfloat16_value(bits));
     case ScalarKind::floating: {
         if (constant.width == 64) {
             double value = 0;

@@ -78,6 +78,7 @@ class NullControl:
             "commands",
             "barriers",
             "allocations",
+            "devices",
         ):
             signatures[name] = (size, [ctypes.c_char_p, size])
         for name, (result, arguments) in signatures.items():
@@ -225,6 +226,10 @@ class NullControl:
     def allocations(self) -> list[dict[str, Any]]:
         """The logged calls of vkAllocateMemory: "bytes", "type" and "priority" (None: none given)."""
         return json.loads(self._text("allocations"))
+
+    def devices(self) -> list[dict[str, Any]]:
+        """The logged calls of vkCreateDevice: "priorities" by queue family, "features" by sType."""
+        return json.loads(self._text("devices"))
 
     def lose_device(self, after_submits: int = 0) -> None:
         """Every live device is lost, now or after that many further vkQueueSubmit calls."""

@@ -181,7 +181,8 @@ def test_the_options_of_the_compiler_have_types():
     accepted = inspect.signature(kp.compile).parameters.keys() - {"source"}
     assert accepted == set(COMPILE_OPTIONS)
     assert set(names.CompileOptions.__annotations__) == accepted - {"entry"}
-    assert set(names.KernelOptions.__annotations__) == accepted | {"subgroup_size", "full_subgroups"}
+    of_modules = {"subgroup_size", "full_subgroups", "unchecked"}
+    assert set(names.KernelOptions.__annotations__) == accepted | of_modules
     module = inspect.signature(kp.ShaderModule).parameters
     others = set(names.ResultOptions.__annotations__)
     assert others | (module.keys() & accepted) == accepted

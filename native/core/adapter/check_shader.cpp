@@ -133,7 +133,15 @@ std::vector<Finding> check_module(std::span<const uint32_t> words, const ShaderI
                              {},
                              "A shared block laid out with layout(scalar) needs the device feature "
                              "'workgroupMemoryExplicitLayoutScalarBlockLayout' (or use std430)"});
-        else if (found.empty() || unknown_capability(problem).empty())
+        else if (const std::string newer = unknown_capability(problem); found.empty() && !newer.empty())
+            found.push_back(
+                {FindingKind::validation,
+                 "SPIR-V",
+                 {},
+                 {},
+                 newer + " is newer than this kompute_py's validator (SPIRV-Tools), which cannot "
+                         "check the module: give kp.ShaderModule(..., unchecked=True) if it is valid"});
+        else if (newer.empty())
             found.push_back({FindingKind::validation,
                              "Vulkan " + dotted(1, rules),
                              {},

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <map>
 
 namespace kp {
@@ -16,6 +17,50 @@ std::string joined(const std::vector<std::string>& names) {
     std::string text;
     for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
     return text;
+}
+
+// A feature struct of any extension: all of them are a head and switches. It is longer than any that there
+// is, so that a driver that knows more switches than the caller stays within it.
+struct RawStruct {
+    VkStructureType sType{};
+    void* pNext = nullptr;
+    std::array<VkBool32, 64> values{};
+};
+
+// The struct to enable the features with. Asks the device first: a driver leaves structs that it does not
+// know as they are, so a wrong number and a wrong count are found.
+RawStruct checked(const PhysicalDevice& device, const VkPhysicalDeviceFeatures2& ours,
+                  const RawFeatures& asked) {
+    constexpr VkBool32 untouched = 0xA5A5A5A5;
+    RawStruct made{static_cast<VkStructureType>(asked.type)};
+    const size_t count = asked.wanted.size();
+    const std::string what = "The struct " + std::to_string(asked.type) + " of " + asked.extension + " on '" +
+                             device.properties.deviceName + "'";
+    for (const auto* each = reinterpret_cast<const VkBaseInStructure*>(&ours); each; each = each->pNext)
+        if (each->sType == made.sType)
+            throw Error(ErrorKind::invalid_argument,
+                        what + " is enabled already, with all features that the device has: leave it out");
+    made.values.fill(untouched);
+    VkPhysicalDeviceFeatures2 query{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+    query.pNext = &made;
+    vkGetPhysicalDeviceFeatures2(device.handle, &query);
+    size_t has = made.values.size();
+    while (has > 0 && made.values[has - 1] == untouched) --has;
+    if (has == 0)
+        throw Error(ErrorKind::invalid_argument,
+                    what +
+                        " is none that the driver knows: give the sType of the extension's feature struct");
+    if (has != count)
+        throw Error(ErrorKind::invalid_argument, what + " has " + std::to_string(has) + " features, not " +
+                                                     std::to_string(count) + ": give one bool for each");
+    for (size_t i = 0; i < made.values.size(); ++i) {
+        const bool wanted = i < count && asked.wanted[i];
+        if (wanted && made.values[i] != VK_TRUE)
+            throw Error(ErrorKind::unimplemented, what + ": the device does not have feature " +
+                                                      std::to_string(i) + ": give False for it");
+        made.values[i] = wanted ? VK_TRUE : VK_FALSE;
+    }
+    return made;
 }
 
 void add_unique(std::vector<std::string>& names, const std::string& name) {
@@ -166,8 +211,18 @@ std::vector<DeviceContext::QueuePlace> DeviceContext::plan_queues(const std::vec
 
 void DeviceContext::open(const ContextOptions& options) {
     queue_places_ = plan_queues(options.family_queue_indices);
-    std::map<uint32_t, uint32_t> counts;  // family -> physical queues to open
-    for (const auto& [family, index] : queue_places_) counts[family] = std::max(counts[family], index + 1);
+    const std::vector<float>& asked = options.queue_priorities;
+    if (!asked.empty() && asked.size() != queue_places_.size())
+        throw Error(ErrorKind::invalid_argument, "queue_priorities has " + std::to_string(asked.size()) +
+                                                     " numbers for " + std::to_string(queue_places_.size()) +
+                                                     " queue(s): give one for each");
+    std::map<uint32_t, std::vector<float>> priorities;  // family -> of each physical queue to open
+    for (size_t i = 0; i < queue_places_.size(); ++i) {
+        const auto [family, index] = queue_places_[i];
+        auto& of_family = priorities[family];
+        if (of_family.size() <= index) of_family.resize(index + 1, 0.0f);
+        of_family[index] = std::max(of_family[index], asked.empty() ? 1.0f : asked[i]);
+    }
 
     std::vector<std::string> extensions;
     for (const auto& name : options.required_extensions) add_unique(extensions, name);
@@ -192,12 +247,11 @@ void DeviceContext::open(const ContextOptions& options) {
     for (const char* name : enabled_->needed_extensions()) add_unique(extensions, name);
 
     std::vector<VkDeviceQueueCreateInfo> queue_infos;
-    const std::vector<float> priorities(queue_places_.size() + 1, 1.0f);
-    for (const auto& [family, count] : counts) {
+    for (const auto& [family, of_family] : priorities) {
         VkDeviceQueueCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
         info.queueFamilyIndex = family;
-        info.queueCount = count;
-        info.pQueuePriorities = priorities.data();
+        info.queueCount = static_cast<uint32_t>(of_family.size());
+        info.pQueuePriorities = of_family.data();
         queue_infos.push_back(info);
         families_.push_back(family);
     }
@@ -206,6 +260,13 @@ void DeviceContext::open(const ContextOptions& options) {
 
     VkDeviceCreateInfo create{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO};
     create.pNext = enabled_->head();
+    std::deque<RawStruct> structs;
+    for (const RawFeatures& each : options.features) {
+        if (!physical_.has_extension(each.extension.c_str())) continue;
+        structs.push_back(checked(physical_, *enabled_->head(), each));
+        structs.back().pNext = const_cast<void*>(create.pNext);
+        create.pNext = &structs.back();
+    }
     create.queueCreateInfoCount = static_cast<uint32_t>(queue_infos.size());
     create.pQueueCreateInfos = queue_infos.data();
     create.enabledExtensionCount = static_cast<uint32_t>(names.size());

@@ -38,14 +38,23 @@ struct BorrowedDevice {
     std::shared_ptr<void> owner;  // kept until nothing here uses the device any more
 };
 
+// The features of an extension that a caller turns on by the number of their struct, in Vulkan's order.
+struct RawFeatures {
+    std::string extension;
+    uint32_t type = 0;  // VkStructureType
+    std::vector<bool> wanted;
+};
+
 struct ContextOptions {
     std::optional<BorrowedDevice> borrowed;  // the other options mean nothing then
     DeviceRequest request;
     std::optional<std::string> visible;  // the list of visible devices; nullopt: all
     InstanceRequest instance;
     std::vector<uint32_t> family_queue_indices;    // one queue each; repeats take the family's next queue
+    std::vector<float> queue_priorities;           // of each of them; empty: all 1
     std::vector<std::string> desired_extensions;   // enabled if the device has them, else noted
     std::vector<std::string> required_extensions;  // a device without them is passed over
+    std::vector<RawFeatures> features;             // of those that are enabled; of others they mean nothing
     bool robust_access = true;
     std::string dump;     // the folder that keeps recordings as text; "": none
     double watchdog = 0;  // seconds that the system lets a submission run; 0: as long as it takes

@@ -111,6 +111,9 @@ void each_feature(Chain& chain, Visit&& visit) {
     visit("deviceFault", chain.fault.deviceFault);
     visit("memoryPriority", chain.memory_priority.memoryPriority);
     visit("pageableDeviceLocalMemory", chain.pageable_memory.pageableDeviceLocalMemory);
+    visit("shaderBFloat16Type", chain.bfloat16.shaderBFloat16Type);
+    visit("shaderBFloat16DotProduct", chain.bfloat16.shaderBFloat16DotProduct);
+    visit("shaderBFloat16CooperativeMatrix", chain.bfloat16.shaderBFloat16CooperativeMatrix);
     visit("cooperativeMatrix", chain.cooperative_matrix.cooperativeMatrix);
     visit("cooperativeMatrixRobustBufferAccess",
           chain.cooperative_matrix.cooperativeMatrixRobustBufferAccess);
@@ -162,6 +165,7 @@ FeatureChain::FeatureChain(uint32_t api_version, const std::vector<std::string>&
     if (contains(available, VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME))
         link_extension(pageable_memory, VK_EXT_PAGEABLE_DEVICE_LOCAL_MEMORY_EXTENSION_NAME);
     link_extension(cooperative_matrix, cooperative_matrix_extension);
+    link_extension(bfloat16, bfloat16_extension);
     for (const char* name : shader_extensions)
         if (contains(available, name)) extensions_.push_back(name);
 }

@@ -16,6 +16,15 @@ namespace kp {
 
 class Instance;
 
+// VkPhysicalDeviceShaderBfloat16FeaturesKHR, by number: the headers may be older.
+struct Bfloat16Features {
+    VkStructureType sType = static_cast<VkStructureType>(1000141000);
+    void* pNext = nullptr;
+    VkBool32 shaderBFloat16Type = VK_FALSE;
+    VkBool32 shaderBFloat16DotProduct = VK_FALSE;
+    VkBool32 shaderBFloat16CooperativeMatrix = VK_FALSE;
+};
+
 // The feature structs of one device in one pNext chain. Structs that the device does not know stay out of the
 // chain and read as all false. Not copyable: the chain points into itself.
 class FeatureChain {
@@ -67,6 +76,7 @@ public:
     VkPhysicalDevicePageableDeviceLocalMemoryFeaturesEXT pageable_memory{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PAGEABLE_DEVICE_LOCAL_MEMORY_FEATURES_EXT};
     CooperativeMatrixFeatures cooperative_matrix;
+    Bfloat16Features bfloat16;
 
     // Extensions that must be enabled for the structs in the chain.
     [[nodiscard]] const std::vector<const char*>& needed_extensions() const noexcept { return extensions_; }

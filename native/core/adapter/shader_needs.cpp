@@ -24,7 +24,9 @@ struct CapabilityNeed {
     const char* feature;
 };
 
-constexpr uint32_t cooperative_matrix_capability = 6022;  // the headers may be older
+// By number: the headers may be older.
+constexpr uint32_t cooperative_matrix_capability = 6022;
+constexpr uint32_t bfloat16_capabilities[] = {5116, 5117, 5118};
 
 constexpr CapabilityNeed feature_needs[] = {
     {spv::CapabilityFloat64, "shaderFloat64"},
@@ -94,6 +96,9 @@ constexpr CapabilityNeed feature_needs[] = {
     {spv::CapabilityShaderClockKHR, "shaderSubgroupClock"},
     {spv::CapabilityShaderClockKHR, "shaderDeviceClock"},
     {cooperative_matrix_capability, "cooperativeMatrix"},
+    {bfloat16_capabilities[0], "shaderBFloat16Type"},
+    {bfloat16_capabilities[1], "shaderBFloat16DotProduct"},
+    {bfloat16_capabilities[2], "shaderBFloat16CooperativeMatrix"},
 };
 
 struct SubgroupNeed {
@@ -145,6 +150,9 @@ constexpr CapabilityExtension extensions_of[] = {
     {spv::CapabilityComputeDerivativeGroupQuadsNV, "VK_KHR_compute_shader_derivatives"},
     {spv::CapabilityComputeDerivativeGroupLinearNV, "VK_KHR_compute_shader_derivatives"},
     {cooperative_matrix_capability, cooperative_matrix_extension},
+    {bfloat16_capabilities[0], bfloat16_extension},
+    {bfloat16_capabilities[1], bfloat16_extension},
+    {bfloat16_capabilities[2], bfloat16_extension},
 };
 
 // " of the extension ...", if the feature comes with one.
@@ -197,9 +205,6 @@ constexpr Unused not_enabled[] = {
     {5010, "the extension VK_AMD_shader_fragment_mask"},
     {5015, "the extension VK_AMD_shader_image_load_store_lod"},
     {5087, "the device feature 'shaderQuadControl' of the extension VK_KHR_shader_quad_control"},
-    {5116, "the device feature 'shaderBFloat16Type' of the extension VK_KHR_shader_bfloat16"},
-    {5117, "the device feature 'shaderBFloat16DotProduct' of the extension VK_KHR_shader_bfloat16"},
-    {5118, "the device feature 'shaderBFloat16CooperativeMatrix' of the extension VK_KHR_shader_bfloat16"},
     {5282, "the device feature 'imageFootprint' of the extension VK_NV_shader_image_footprint"},
     {5336, "the device feature 'rayTracingPositionFetch' of the extension VK_KHR_ray_tracing_position_fetch"},
     {5357, "the device feature 'cooperativeMatrix' of the extension VK_NV_cooperative_matrix"},

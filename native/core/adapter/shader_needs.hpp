@@ -20,6 +20,8 @@ namespace kp {
 [[nodiscard]] std::vector<Finding> unmet_needs(std::span<const uint32_t> words, const ShaderInfo& info,
                                                const ShaderHost& host);
 
+inline constexpr const char* bfloat16_extension = "VK_KHR_shader_bfloat16";
+
 // Extensions without features that add something to compute shaders: enabled on every device that has them.
 inline constexpr const char* shader_extensions[] = {
     "VK_KHR_shader_non_semantic_info",

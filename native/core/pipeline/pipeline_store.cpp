@@ -100,13 +100,13 @@ PipelineStore::~PipelineStore() { close(); }
 
 std::shared_ptr<Shader> PipelineStore::known(uint64_t hash, std::string_view bytes, const std::string& entry,
                                              std::string_view declared, SubgroupRequest subgroups,
-                                             std::vector<std::shared_ptr<Shader>>& dropped) {
+                                             bool unchecked, std::vector<std::shared_ptr<Shader>>& dropped) {
     const auto bucket = shaders_.find(hash);
     if (bucket == shaders_.end()) return nullptr;
     for (const auto& each : bucket->second) {
         auto shader = each.lock();
         if (!shader) continue;
-        if (shader->is(bytes, entry, declared, subgroups)) {
+        if (shader->is(bytes, entry, declared, subgroups, unchecked)) {
             dropped.push_back(recent_shaders_.touch(shader));
             return shader;
         }
@@ -125,19 +125,20 @@ void PipelineStore::sweep_shaders() {
 }
 
 std::shared_ptr<Shader> PipelineStore::shader(std::string_view bytes, const std::string& entry,
-                                              std::string_view declared, SubgroupRequest subgroups) {
+                                              std::string_view declared, SubgroupRequest subgroups,
+                                              bool unchecked) {
     const uint64_t hash = std::hash<std::string_view>{}(bytes);
     const auto in_use = use();
     std::vector<std::shared_ptr<Shader>> dropped;  // freed after the lock
     {
         const std::lock_guard lock(shaders_mutex_);
-        if (auto found = known(hash, bytes, entry, declared, subgroups, dropped)) return found;
+        if (auto found = known(hash, bytes, entry, declared, subgroups, unchecked, dropped)) return found;
     }
     // Validating a module takes time, so no lock is held. Two threads may make the same module; the first
     // one is kept.
-    auto made = std::make_shared<Shader>(context_, bytes, entry, declared, subgroups, debugger_);
+    auto made = std::make_shared<Shader>(context_, bytes, entry, declared, subgroups, unchecked, debugger_);
     const std::lock_guard lock(shaders_mutex_);
-    if (auto found = known(hash, bytes, entry, declared, subgroups, dropped)) return found;
+    if (auto found = known(hash, bytes, entry, declared, subgroups, unchecked, dropped)) return found;
     sweep_shaders();
     auto& bucket = shaders_[hash];
     std::erase_if(bucket, [](const auto& shader) { return shader.expired(); });

@@ -123,7 +123,7 @@ public:
 
     [[nodiscard]] std::shared_ptr<Shader> shader(std::string_view bytes, const std::string& entry,
                                                  std::string_view declared = {},
-                                                 SubgroupRequest subgroups = {});
+                                                 SubgroupRequest subgroups = {}, bool unchecked = false);
     [[nodiscard]] std::shared_ptr<Pipeline> pipeline(const std::shared_ptr<Shader>& shader,
                                                      const Specialization& constants,
                                                      const DescriptorCounts& counts);
@@ -169,7 +169,7 @@ private:
 
     [[nodiscard]] std::shared_ptr<Shader> known(uint64_t hash, std::string_view bytes,
                                                 const std::string& entry, std::string_view declared,
-                                                SubgroupRequest subgroups,
+                                                SubgroupRequest subgroups, bool unchecked,
                                                 std::vector<std::shared_ptr<Shader>>& dropped);
     void sweep_shaders();
 

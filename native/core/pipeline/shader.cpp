@@ -49,16 +49,19 @@ bool same_bytes(std::span<const uint32_t> words, std::string_view bytes) noexcep
 }  // namespace
 
 Shader::Shader(DeviceContext& context, std::string_view bytes, const std::string& entry,
-               std::string_view declared, SubgroupRequest subgroups, Debugger* debugger)
+               std::string_view declared, SubgroupRequest subgroups, bool unchecked, Debugger* debugger)
     : context_(&context),
       words_(words_of(bytes)),
       declared_(declared.empty() ? std::vector<uint32_t>{} : words_of(declared)),
       subgroups_(subgroups),
+      unchecked_(unchecked),
       asked_entry_(entry),
       info_(specialized({})),
       number_(next_number()) {
     std::string missing;
-    for (const Finding& finding : check_module(words_, info_, context.shader_host())) {
+    std::vector<Finding> findings;
+    if (!unchecked) findings = check_module(words_, info_, context.shader_host());
+    for (const Finding& finding : findings) {
         const bool lacking = finding.kind == FindingKind::capability ||
                              finding.kind == FindingKind::feature || finding.kind == FindingKind::extension ||
                              finding.kind == FindingKind::mode;
@@ -142,9 +145,10 @@ std::string Shader::refuses(const std::array<uint32_t, 3>& groups, std::span<con
 }
 
 bool Shader::is(std::string_view bytes, const std::string& entry, std::string_view declared,
-                SubgroupRequest subgroups) const noexcept {
-    return subgroups_ == subgroups && (asked_entry_ == entry || info_.entry == entry) &&
-           same_bytes(words_, bytes) && same_bytes(declared_, declared);
+                SubgroupRequest subgroups, bool unchecked) const noexcept {
+    return subgroups_ == subgroups && (unchecked || !unchecked_) &&
+           (asked_entry_ == entry || info_.entry == entry) && same_bytes(words_, bytes) &&
+           same_bytes(declared_, declared);
 }
 
 }  // namespace kp

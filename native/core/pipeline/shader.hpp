@@ -25,9 +25,11 @@ public:
     // bytes are not valid SPIR-V, and Error(unimplemented) that names each capability that the device lacks,
     // so that no driver sees an unsupported module. `declared`: the module before it was optimized, which
     // has the arguments to use; "" if only `bytes` is known.
-    // `subgroups` is refused if the device does not have such. `debugger`: adds its instruments to the code.
+    // `subgroups` is refused if the device does not have such. `unchecked`: the module is taken as valid, and
+    // as one that the device runs. `debugger`: adds its instruments to the code.
     Shader(DeviceContext& context, std::string_view bytes, const std::string& entry,
-           std::string_view declared = {}, SubgroupRequest subgroups = {}, Debugger* debugger = nullptr);
+           std::string_view declared = {}, SubgroupRequest subgroups = {}, bool unchecked = false,
+           Debugger* debugger = nullptr);
     Shader(const Shader&) = delete;
     Shader& operator=(const Shader&) = delete;
 
@@ -37,9 +39,9 @@ public:
     // A clause that says why so many groups cannot run and how to fix it; "" if they can run.
     [[nodiscard]] std::string refuses(const std::array<uint32_t, 3>& groups,
                                       std::span<const SpecValue> values) const;
-    // True if it was made of the same arguments.
+    // True if it was made of the same arguments; a checked one is also found for a request without check.
     [[nodiscard]] bool is(std::string_view bytes, const std::string& entry, std::string_view declared,
-                          SubgroupRequest subgroups) const noexcept;
+                          SubgroupRequest subgroups, bool unchecked) const noexcept;
     [[nodiscard]] std::span<const uint32_t> words() const noexcept { return words_; }
     // Before it was optimized; empty if only words() is known.
     [[nodiscard]] std::span<const uint32_t> declared() const noexcept { return declared_; }
@@ -71,6 +73,7 @@ private:
     std::optional<uint32_t> instruments_;
     uint32_t debug_module_ = 0;
     SubgroupRequest subgroups_;
+    bool unchecked_;
     std::string asked_entry_;  // "main" may stand for another entry point
     ShaderInfo info_;
     uint64_t number_;

@@ -77,6 +77,8 @@ bool is_unary(uint32_t op) {
            op == spv::OpSConvert || op == spv::OpBitcast;
 }
 
+constexpr uint32_t bfloat16_encoding = 0;  // FPEncodingBFloat16KHR
+
 }  // namespace
 
 std::optional<NumericType> numeric_type(const Module& module, uint32_t type) {
@@ -95,12 +97,27 @@ std::optional<NumericType> numeric_type(const Module& module, uint32_t type) {
     case spv::OpTypeInt:
         numeric.kind = instruction[3] != 0 ? NumericType::Kind::signed_int : NumericType::Kind::unsigned_int;
         break;
-    case spv::OpTypeFloat: numeric.kind = NumericType::Kind::floating; break;
+    case spv::OpTypeFloat:
+        numeric.kind = NumericType::Kind::floating;
+        numeric.brain = instruction.size() > 3;  // it has an encoding
+        if (numeric.brain && (instruction[2] != 16 || instruction[3] != bfloat16_encoding))
+            return std::nullopt;
+        break;
     default: return std::nullopt;
     }
     numeric.width = instruction[2];
     if (numeric.width == 0 || numeric.width > 64) return std::nullopt;
     return numeric;
+}
+
+ScalarKind scalar_kind(const NumericType& type) {
+    switch (type.kind) {
+    case NumericType::Kind::boolean: return ScalarKind::boolean;
+    case NumericType::Kind::signed_int: return ScalarKind::signed_int;
+    case NumericType::Kind::unsigned_int: return ScalarKind::unsigned_int;
+    case NumericType::Kind::floating: return type.brain ? ScalarKind::bfloat16 : ScalarKind::floating;
+    }
+    return ScalarKind::none;
 }
 
 // Constants may only use constants before them, so one pass in order needs no recursion. If a module breaks

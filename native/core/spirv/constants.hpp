@@ -20,10 +20,12 @@ struct NumericType {
     Kind kind = Kind::unsigned_int;
     uint32_t width = 0;  // bits of a component; 1 for booleans
     uint32_t count = 1;  // components
+    bool brain = false;  // a float of 16 bits that is a bfloat16
 };
 
 // Nothing if the id is not such a type, or if its components have more than 64 bits.
 [[nodiscard]] std::optional<NumericType> numeric_type(const Module& module, uint32_t type);
+[[nodiscard]] ScalarKind scalar_kind(const NumericType& type);
 
 struct ConstantValue {
     NumericType type;

@@ -43,16 +43,6 @@ uint64_t vector_alignment(uint64_t components, uint64_t scalar_bytes) {
     return scalar_bytes * (components <= 1 ? 1 : components == 2 ? 2 : 4);
 }
 
-ScalarKind scalar_kind(NumericType::Kind kind) {
-    switch (kind) {
-    case NumericType::Kind::boolean: return ScalarKind::boolean;
-    case NumericType::Kind::signed_int: return ScalarKind::signed_int;
-    case NumericType::Kind::unsigned_int: return ScalarKind::unsigned_int;
-    case NumericType::Kind::floating: return ScalarKind::floating;
-    }
-    return ScalarKind::none;
-}
-
 }  // namespace
 
 std::string source_name(const std::string& name) {
@@ -153,7 +143,7 @@ void LayoutBuilder::place_numeric(uint32_t type, Placed& placed) const {
     const auto numeric = numeric_type(module_, type);
     if (!numeric) return;  // images, cooperative matrices: no layout of their own
     TypeLayout& layout = placed.layout;
-    layout.scalar = scalar_kind(numeric->kind);
+    layout.scalar = scalar_kind(*numeric);
     layout.width = layout.scalar == ScalarKind::boolean ? 32 : numeric->width;
     layout.rows = numeric->count;
     const uint64_t bytes = (layout.width + 7) / 8;

@@ -393,6 +393,7 @@ std::string default_text(const SpecConstantInfo& constant) {
                : constant.width == 32 ? std::to_string(std::bit_cast<float>(static_cast<uint32_t>(bits)))
                                       : "a 16-bit float";
         break;
+    case ScalarKind::bfloat16: text = std::to_string(bfloat16_value(bits)); break;
     case ScalarKind::signed_int: {
         const uint32_t unused = 64 - std::clamp(constant.width, 1u, 64u);
         text = std::to_string(static_cast<int64_t>(bits << unused) >> unused);
@@ -421,12 +422,7 @@ std::vector<SpecConstantInfo> Reflector::spec_constants() const {
         if (const auto name = derived.find(global[2]); constant.name.empty() && name != derived.end())
             constant.name = name->second;
         constant.default_bits = value->bits[0];
-        switch (value->type.kind) {
-        case spirv::NumericType::Kind::boolean: constant.scalar = ScalarKind::boolean; break;
-        case spirv::NumericType::Kind::signed_int: constant.scalar = ScalarKind::signed_int; break;
-        case spirv::NumericType::Kind::unsigned_int: constant.scalar = ScalarKind::unsigned_int; break;
-        case spirv::NumericType::Kind::floating: constant.scalar = ScalarKind::floating; break;
-        }
+        constant.scalar = spirv::scalar_kind(value->type);
         constant.width = constant.scalar == ScalarKind::boolean ? 32 : value->type.width;
         // Several constants may share an id; a given value applies to all of them. Without a value, each has
         // its own default (glslang adds one, with 1, for each local_size_x_id). Shows the default of the one

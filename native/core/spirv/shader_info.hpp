@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,7 +25,9 @@ enum class DescriptorKind : uint8_t {
 // none: declared but neither read nor written by this entry point's call tree.
 enum class Access : uint8_t { none = 0, read = 1, write = 2, read_write = 3 };
 
-enum class ScalarKind : uint8_t { boolean, signed_int, unsigned_int, floating, none };
+enum class ScalarKind : uint8_t { boolean, signed_int, unsigned_int, floating, bfloat16, none };
+
+inline float bfloat16_value(uint64_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 // A type's layout in memory: a scalar, vector, matrix, array or struct; `offset` is only meaningful for
 // members.

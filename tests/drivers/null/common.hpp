@@ -188,6 +188,7 @@ struct Config {
     uint64_t max_wait_ms = 120000;            // an endless wait ends in VK_ERROR_DEVICE_LOST and a violation
     bool no_timeline = false;
     bool cooperative = false;   // VK_KHR_cooperative_matrix
+    bool bfloat16 = false;      // VK_KHR_shader_bfloat16
     bool fault = false;         // VK_EXT_device_fault
     bool executables = false;   // VK_KHR_pipeline_executable_properties
     bool priorities = false;    // VK_EXT_memory_priority, VK_EXT_pageable_device_local_memory

@@ -169,6 +169,7 @@ bool apply(Config& config, const std::string& key, const std::string& value) {
     if (key == "executables") return config.executables = n != 0, n <= 1;
     if (key == "fault") return config.fault = n != 0, n <= 1;
     if (key == "cooperative") return config.cooperative = n != 0, n <= 1;
+    if (key == "bfloat16") return config.bfloat16 = n != 0, n <= 1;
     if (key == "devices") return config.devices = uint32_t(n), n <= 2;
     if (key == "heap_mib") return config.heap_mib = n, n >= 1;
     if (key == "host_heap_mib") return config.host_heap_mib = n, n >= 1;
@@ -202,7 +203,7 @@ bool Config::read(Config& config) {
                 "memory=discrete|unified|noncoherent|exotic, api=1.1|1.2|1.3, devices=0..2, heap_mib, "
                 "host_heap_mib, gpu_us, compile_ms, max_wait_ms, groups, invocations, subgroup, "
                 "timestamp_bits=0..64, transfer_timestamps=0..64, trap_reads (x86-64 alone), no_timeline, "
-                "cooperative, fault, executables, int64, "
+                "cooperative, bfloat16, fault, executables, int64, "
                 "int16, int8, "
                 "float64, float16, bda "
                 "(0|1), disable=feature+feature, noext=extension+extension, and limits by their names "

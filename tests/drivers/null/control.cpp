@@ -432,6 +432,9 @@ KP_CONTROL size_t kpnull_commands(char* buffer, size_t size) { return log_as_jso
 KP_CONTROL size_t kpnull_allocations(char* buffer, size_t size) {
     return log_as_json(buffer, size, "{\"bytes\"");
 }
+KP_CONTROL size_t kpnull_devices(char* buffer, size_t size) {
+    return log_as_json(buffer, size, "{\"priorities\"");
+}
 KP_CONTROL size_t kpnull_barriers(char* buffer, size_t size) {
     return log_as_json(buffer, size, "{\"op\":\"barrier\"");
 }

@@ -49,6 +49,31 @@ VkResult check_queues(const PhysicalDevice& physical, const VkDeviceCreateInfo& 
     return VK_SUCCESS;
 }
 
+// The priorities of the queues by family, and the feature structs: each an array of numbers.
+void log_device(const PhysicalDevice& physical, const VkDeviceCreateInfo& info) {
+    const auto list = [](const auto* values, size_t count) {
+        std::string text;
+        for (size_t i = 0; i < count; ++i) text += (i == 0 ? "" : ",") + std::to_string(values[i]);
+        return "[" + text + "]";
+    };
+    std::string text = "{\"priorities\":{";
+    for (uint32_t i = 0; i < info.queueCreateInfoCount; ++i) {
+        const VkDeviceQueueCreateInfo& q = info.pQueueCreateInfos[i];
+        text += (i == 0 ? "\"" : ",\"") + std::to_string(q.queueFamilyIndex) +
+                "\":" + list(q.pQueuePriorities, q.queueCount);
+    }
+    text += "},\"features\":{";
+    const char* comma = "";
+    for (auto* node = static_cast<const VkBaseInStructure*>(info.pNext); node; node = node->pNext)
+        for (const FeatureStruct& f : physical.feature_structs)
+            if (f.type == node->sType) {
+                text += comma + ("\"" + std::to_string(f.type)) +
+                        "\":" + list(reinterpret_cast<const VkBool32*>(node + 1), f.values.size());
+                comma = ",";
+            }
+    append_log(text + "}}");
+}
+
 }  // namespace
 
 Device::~Device() {
@@ -74,6 +99,7 @@ VKAPI_ATTR VkResult VKAPI_CALL vkCreateDevice(VkPhysicalDevice handle, const VkD
         violation("vkCreateDevice: the device has VK_KHR_portability_subset, which is not enabled");
     if (VkResult r = check_features(*physical, *info); r != VK_SUCCESS) return r;
     if (VkResult r = check_queues(*physical, *info); r != VK_SUCCESS) return r;
+    if (g_logging.load(std::memory_order_relaxed)) log_device(*physical, *info);
     auto* device = create<Device>(physical);
     device->physical = physical;
     const Instance& instance = *physical->instance;

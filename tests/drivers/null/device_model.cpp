@@ -130,6 +130,7 @@ void set_extensions(PhysicalDevice& device, const Config& config) {
     offer(config.fault, "VK_EXT_device_fault", 2);
     offer(config.portability, "VK_KHR_portability_subset", 1);
     offer(config.cooperative, "VK_KHR_cooperative_matrix", 2);
+    offer(config.bfloat16, "VK_KHR_shader_bfloat16", 1);
     offer(config.priorities, "VK_EXT_memory_priority", 1);
     offer(config.priorities, "VK_EXT_pageable_device_local_memory", 1);
     offer(config.semaphore_fd, "VK_KHR_external_semaphore_fd", 1);

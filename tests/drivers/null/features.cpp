@@ -201,9 +201,12 @@ void describe_features(PhysicalDevice& device, const Config& config) {
         device.feature_structs.push_back(
             {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PAGEABLE_DEVICE_LOCAL_MEMORY_FEATURES_EXT, {VK_TRUE}});
     }
-    // Headers of Debian 12 lack VK_KHR_cooperative_matrix: its struct by number, and its two features.
+    // Headers of Debian 12 lack these extensions: their structs by number.
     if (config.cooperative)
         device.feature_structs.push_back({static_cast<VkStructureType>(1000506000), {VK_TRUE, VK_TRUE}});
+    if (config.bfloat16)
+        device.feature_structs.push_back(
+            {static_cast<VkStructureType>(1000141000), {VK_TRUE, VK_TRUE, VK_FALSE}});
 }
 
 }  // namespace kpnull
