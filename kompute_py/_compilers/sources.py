@@ -24,6 +24,8 @@ _NOWHERE = "kp-source"
 
 _FUNCTION = re.compile(rb"\[\s*numthreads[^\]]*\][^;{}()]*?(\w+)\s*\(")
 
+_COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
 OK = 0
 NO_INTERFACE = -2147467262  # E_NOINTERFACE, 0x80004002
 
@@ -45,6 +47,11 @@ class Result(NamedTuple):
 def error_in(source: Request, message: str) -> list[Message]:
     """The messages of a source with an error that has no line."""
     return [(source.name, 0, 0, "error", message, "")]
+
+
+def functions_in(text: bytes) -> list[str]:
+    """The names of the functions with [numthreads] in HLSL or Slang: its entry points."""
+    return [name.decode() for name in _FUNCTION.findall(_COMMENT.sub(b" ", text))]
 
 
 def no_entry(source: Request) -> list[Message]:

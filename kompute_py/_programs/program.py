@@ -399,8 +399,8 @@ class Program(Mapping[str, ProgramEntry]):
         """A program of what a script has: one thing, which becomes the entry "main", or a dict of them by
         name.
 
-        - A `Kernel` (with its specialization constants), or a `ShaderModule`, of which each entry point
-          becomes an entry. They take any shapes.
+        - A `Kernel` (with its specialization constants); a `ShaderModule` or the `pathlib.Path` of a shader's
+          source, in which each entry point becomes an entry. They take any shapes.
         - A function with its arguments: ``record(kp.ops.softmax, kp.TensorSpec((4, 8)))``, in a dict
           ``(kp.ops.softmax, kp.TensorSpec((4, 8)))``, or a list of such tuples for several shapes. Tensors,
           arrays and specs stand for their shapes and dtypes; numbers are kept.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,7 +19,9 @@ from .._base.errors import (
     shown,
 )
 from .._base.types import MemoryTypes
+from .._compilers.limits import read_file
 from .._compilers.settings import of_process
+from .._compilers.sources import functions_in
 from .._custom.float_modes import is_generated
 from .._custom.program import Block, check_numbers, compile_program, groups_of, numbers_of
 from .._custom.specs import TensorSpec
@@ -108,12 +112,12 @@ class Recorder:
                 what._version.zero,
             )
             self.entries.append(c.Entry(name, kernel))
-        elif isinstance(what, ShaderModule):
-            several = len(what.entry_points) > 1
-            for entry in what.entry_points:
-                module = ShaderModule(what, entry=entry) if several else what
-                kernel = c.KernelForm(self.shader_of(module, entry if several else what.name))
-                self.entries.append(c.Entry(f"{name}.{entry}" if several else name, kernel))
+        elif isinstance(what, (ShaderModule, os.PathLike)):
+            modules = _modules_of(what)
+            for module in modules:
+                one = len(modules) == 1
+                kernel = c.KernelForm(self.shader_of(module, module.name if one else module.entry))
+                self.entries.append(c.Entry(name if one else f"{name}.{module.entry}", kernel))
         elif all(isinstance(each, tuple) and each and isinstance(each[0], Function) for each in signatures):
             record = self.portable if self.anywhere else self.function
             made = [record(each[0], each[1:]) for each in signatures]
@@ -488,6 +492,19 @@ class Recorder:
         return name
 
 
+def _modules_of(what: ShaderModule | os.PathLike[str]) -> list[ShaderModule]:
+    """A module for each entry point: of a module, or of a file with a shader's source."""
+    if not isinstance(what, ShaderModule):
+        path = Path(what)
+        names = functions_in(read_file(path, "shader")) if path.suffix.lower() in (".hlsl", ".slang") else []
+        if len(names) > 1:
+            return [ShaderModule(path, entry=name) for name in names]
+        what = ShaderModule(path, entry=names[0] if names else None)
+    if len(what.entry_points) == 1:
+        return [what]
+    return [ShaderModule(what, entry=name) for name in what.entry_points]
+
+
 def _streams_of(name: str, what: Any, manager: Callable[[], Manager]) -> tuple[Manager, list[Any]]:
     """The streams and steps of the host of a sequence, or of operations that are recorded now."""
     if not isinstance(what, Sequence):
@@ -496,8 +513,9 @@ def _streams_of(name: str, what: Any, manager: Callable[[], Manager]) -> tuple[M
             isinstance(each, OpBase) for each in operations
         ):
             raise ArgumentTypeError(
-                f"The entry {shown(name)} is {kind_of(what)}; give a kernel, a ShaderModule, a sequence, "
-                "operations, or a function with its arguments: (kp.ops.exp, kp.TensorSpec(8))"
+                f"The entry {shown(name)} is {kind_of(what)}; give a kernel, a ShaderModule, the "
+                "pathlib.Path of a shader, a sequence, operations, or a function with its arguments: "
+                "(kp.ops.exp, kp.TensorSpec(8))"
             )
         what = manager().sequence()
         for operation in operations:

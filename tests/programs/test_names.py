@@ -59,3 +59,37 @@ def test_an_unknown_name_lists_those_that_there_are(mgr):
         program["frist"]
     with pytest.raises(AttributeError, match=r"but program\['_third'\] is an entry"):
         _ = program._third
+
+
+SLANG = """
+RWStructuredBuffer<float> x;
+// [numthreads(64, 1, 1)] void none(uint3 i : SV_DispatchThreadID) {}
+[shader("compute")] [numthreads(64, 1, 1)] void one(uint3 i : SV_DispatchThreadID) { x[i.x] += 1; }
+/* [numthreads(64, 1, 1)] void other(uint3 i : SV_DispatchThreadID) {} */
+[shader("compute")]
+[numthreads(64, 1, 1)]
+void two(uint3 i : SV_DispatchThreadID) { x[i.x] *= 2; }
+"""
+GLSL = """#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) buffer X { float x[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] *= 3.0; }"""
+
+
+def test_a_file_of_shaders_has_an_entry_for_each_entry_point(mgr, tmp_path):
+    for name, text in (
+        ("both.slang", SLANG),
+        ("one.slang", SLANG[: SLANG.index("/*")]),
+        ("three.comp", GLSL),
+    ):
+        (tmp_path / name).write_text(text)
+    files = {"both": "both.slang", "one": "one.slang", "three": "three.comp"}
+    program = kp.Program.record({name: tmp_path / file for name, file in files.items()})
+    assert program.exports == ("both.one", "both.two", "one", "three")
+    on, x = program.on(mgr), np.ones(64, np.float32)
+    assert on.both.one(x.copy())[0] == on.one(x.copy())[0] == on["both.two"](x.copy())[0] == 2
+    assert on.three(x.copy())[0] == 3
+    (tmp_path / "none.slang").write_text("")
+    for path, error in (("none.slang", kp.ShaderCompileError), ("missing.slang", kp.NotFoundError)):
+        with pytest.raises(error):
+            kp.Program.record(tmp_path / path)
