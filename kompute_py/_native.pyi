@@ -38,8 +38,8 @@ def before_raising(call: Callable[[KomputeError], None], /) -> None:
 def begin_spans() -> int:
     """Begins to note what the host's threads spend time on; returns a number for `end_spans`."""
 
-def end_spans(first: int) -> list[tuple[str, str, int, int, int]]:
-    """(kind, text, begin, end, thread) of the spans since then; times by time.monotonic_ns()."""
+def end_spans(first: int) -> list[tuple[str, str, int, int, int, int]]:
+    """(kind, text, begin, end, thread, bytes) of the spans since then; times by time.monotonic_ns()."""
 
 def set_package(folder: str) -> None:
     """Lines in files below `folder` are not the user's."""

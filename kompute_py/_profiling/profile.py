@@ -53,7 +53,9 @@ class Profile:
     name.
 
     The bytes of an operation are those that it declares to use: all of a binding's tensor, at most once. A
-    shader that reads an element several times, or not at all, moves another number of bytes. Held work that
+    shader that reads an element several times, or not at all, moves another number of bytes. An OpRepeat has
+    the bytes of all its turns. OpSyncDevice and OpSyncLocal have the bytes that they hand over, also where
+    the host and the device share the memory, and nothing is copied. Held work that
     was built before the block is one record, "submission".
 
     Without a profile, an evaluation executes no instruction more. Each run in a profile keeps about 200 bytes
@@ -151,10 +153,13 @@ class Profile:
     @property
     def spans(self) -> Array:
         """A structured array of what the host spent time on, ordered by the beginning: `kind` ("build",
-        "submit", "wait", "read", "write", "pipeline", "compile"), `text`, `begin`, `seconds`, `thread`.
+        "submit", "wait", "read", "write", "copy", "pipeline", "compile"), `text`, `begin`, `seconds`,
+        `bytes`, `thread`.
 
-        "build" turns a recording into a command buffer, "pipeline" is the driver's compilation. Spans may lie
-        in each other: a "read" waits. They are those of the whole process.
+        "copy" copies between Managers, by the way that the devices allow: where the host moves the bytes of a
+        "read", "write" or "copy" itself, `records` has nothing of it. "build" turns a recording into a
+        command buffer, "pipeline" is the driver's compilation. Spans may lie in each other: a "read" waits.
+        They are those of the whole process.
         """
         return self._ended().spans
 

@@ -33,7 +33,7 @@ RECORD: np.dtype[Any] = np.dtype(
     ]
 )
 SPAN: np.dtype[Any] = np.dtype(
-    [("kind", "O"), ("text", "O"), ("begin", "f8"), ("seconds", "f8"), ("thread", "u8")]
+    [("kind", "O"), ("text", "O"), ("begin", "f8"), ("seconds", "f8"), ("bytes", "u8"), ("thread", "u8")]
 )
 _NANO = 1e-9
 
@@ -90,17 +90,17 @@ def operations_of(runs: Iterable[Mapping[str, Any]], start: int, queues: Mapping
 
 
 def spans_of(
-    notes: Iterable[tuple[str, str, int, int, int]], runs: Iterable[Mapping[str, Any]], start: int
+    notes: Iterable[tuple[str, str, int, int, int, int]], runs: Iterable[Mapping[str, Any]], start: int
 ) -> Array:
     """A record for each span of the host, ordered by its beginning; one for each submission is among them."""
     rows = [
-        (kind, text, _since(begin, start), (end - begin) * _NANO, thread)
-        for kind, text, begin, end, thread in notes
+        (kind, text, _since(begin, start), (end - begin) * _NANO, moved, thread)
+        for kind, text, begin, end, thread, moved in notes
     ]
     submitted = {run["submission"]: run for run in runs}
     for run in submitted.values():
         begin, end = run["submit_begin"], run["submit_end"]
-        rows.append(("submit", run["label"], _since(begin, start), (end - begin) * _NANO, run["thread"]))
+        rows.append(("submit", run["label"], _since(begin, start), (end - begin) * _NANO, 0, run["thread"]))
     rows.sort(key=lambda row: row[2])
     return np.array(rows, dtype=SPAN)
 

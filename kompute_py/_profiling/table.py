@@ -75,12 +75,12 @@ def _total(name: str, records: Array) -> OperationTotal:
     )
 
 
-def host_totals(spans: Array) -> list[tuple[str, int, float]]:
-    """(kind, number, seconds) of the host's spans, the longest first."""
-    kinds: dict[str, tuple[int, float]] = {}
-    for kind, seconds in zip(spans["kind"], spans["seconds"], strict=True):
-        count, total = kinds.get(kind, (0, 0.0))
-        kinds[kind] = (count + 1, total + float(seconds))
+def host_totals(spans: Array) -> list[tuple[str, int, float, int]]:
+    """(kind, number, seconds, bytes) of the host's spans, the longest first."""
+    kinds: dict[str, tuple[int, float, int]] = {}
+    for kind, seconds, bytes_moved in zip(spans["kind"], spans["seconds"], spans["bytes"], strict=True):
+        count, total, moved = kinds.get(kind, (0, 0.0, 0))
+        kinds[kind] = (count + 1, total + float(seconds), moved + int(bytes_moved))
     return sorted(((kind, *each) for kind, each in kinds.items()), key=lambda row: -row[2])
 
 
@@ -136,7 +136,11 @@ def summary(title: str, records: Array, spans: Array) -> str:
     host = host_totals(spans)
     if host:
         lines.append(
-            "host: " + ", ".join(f"{kind} {duration(total)} ({count})" for kind, count, total in host)
+            "host: "
+            + ", ".join(
+                f"{kind} {duration(total)} ({count}{f', {binary_size(moved)}' if moved else ''})"
+                for kind, count, total, moved in host
+            )
         )
     if len(records):
         lines.append(f"device memory in use: at most {binary_size(int(records['memory'].max()))}")

@@ -154,7 +154,8 @@ void bind_profile(py::module_& m) {
         [](size_t first) {
             py::list result;
             for (const HostSpanNote& note : HostSpans::stop(first))
-                result.append(py::make_tuple(note.kind, note.text, note.begin, note.end, note.thread));
+                result.append(
+                    py::make_tuple(note.kind, note.text, note.begin, note.end, note.thread, note.bytes));
             return result;
         },
         py::arg("first"));
@@ -162,7 +163,7 @@ void bind_profile(py::module_& m) {
         "note_span",
         [](std::string kind, std::string text, uint64_t begin) {
             if (HostSpans::wanted())
-                HostSpans::note({std::move(kind), std::move(text), begin, host_clock(), this_thread()});
+                HostSpans::note({std::move(kind), std::move(text), begin, host_clock(), this_thread(), 0});
         },
         py::arg("kind"), py::arg("text"), py::arg("begin"));
     py::class_<ValueReader>(m, "ValueReader")

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from kompute_py._base.text import binary_size
 from kompute_py.cli import main
 
 HEAD = "#version 450\nlayout(local_size_x = 64) in;\nlayout(binding = 0) buffer X { float x[]; };\n"
@@ -122,6 +123,63 @@ def test_the_drivers_clocks_are_used_where_it_relates_them(device):
         device.kernel(SQUARE)(device.tensor(np.ones(N)))
     assert p.clock_calibrated == ("VK_EXT_calibrated_timestamps" in device.enabled_extensions)
     assert 0 <= p.clock_uncertainty < time.perf_counter() - before
+
+
+def moved(profile, name):
+    """(bytes read, bytes written) by all operations with this name."""
+    named = profile.records[profile.records["name"] == name]
+    return int(named["bytes_read"].sum()), int(named["bytes_written"].sum())
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_the_bytes_of_a_stream_are_those_of_its_frames(make_manager, needs, staged):
+    device = make_manager(force_staging=staged)
+    needs(device, "dispatch")
+    t, other = device.zeros(N), device.zeros(N)
+    sequence = device.sequence().record(
+        kp.OpSyncDevice([t]),
+        device.kernel(SQUARE, name="square").bind(t),
+        kp.OpCopy([t, other]),
+        kp.OpSyncLocal([other]),
+    )
+    with device.profile() as p:
+        for _ in sequence.stream([np.full(N, n, np.float32) for n in range(5)], inputs=t, outputs=other):
+            pass
+    assert moved(p, "OpSyncDevice") == (0, 5 * 4 * N)
+    assert moved(p, "OpSyncLocal") == (5 * 4 * N, 0)
+    assert moved(p, "square") == (5 * 4 * N, 5 * 4 * N)
+
+
+def test_the_bytes_of_repetitions_are_those_of_all_turns(device, needs):
+    needs(device, "dispatch")
+    t, other = device.zeros(N), device.zeros(N)
+    square, double = (
+        device.kernel(SQUARE, name="square").bind(t),
+        device.kernel(DOUBLE, name="double").bind(t),
+    )
+    with device.profile() as p:
+        device.sequence().record(kp.OpRepeat([square, double], 10)).eval()
+        device.sequence().record(kp.OpRepeat(square, 7, swap=[(t, other)])).eval()
+        device.sequence().record(kp.OpRepeat(kp.OpCopy([t, other]), 3)).eval()
+        device.sequence().record(kp.OpRepeat(square, 0)).eval()
+    turns = [10 * 2, 7, 3, 0]
+    assert p.records["bytes_read"].tolist() == [each * 4 * N for each in turns]
+    assert p.records["bytes_written"].tolist() == [each * 4 * N for each in turns]
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_copies_between_managers_are_spans_with_their_bytes(make_manager, staged):
+    here, there = make_manager(force_staging=staged), make_manager(force_staging=staged)
+    t, other = here.tensor(np.arange(N)), there.zeros(N)
+    with here.profile() as p, there.profile() as q:
+        here.sequence().record(kp.OpCopy([t, other])).eval()
+        t.to(there)
+        other.write(other.read())
+    for profile in (p, q):
+        spans = profile.spans
+        assert spans["bytes"][spans["kind"] == "copy"].tolist() == [4 * N, 4 * N]
+        assert spans["bytes"][spans["kind"] == "write"][-1] == 4 * N
+        assert "copy " in str(profile) and f"(2, {binary_size(8 * N)})" in str(profile)
 
 
 @pytest.mark.capability("W25", "times of single calls", "Profile.records", "reference/recording")

@@ -69,7 +69,7 @@ void HostSpans::after_fork() noexcept { notes().mutex.unranked().unlock(); }
 
 void HostSpan::end() const noexcept {
     try {
-        HostSpans::note({std::string(kind_), {}, begin_, host_clock(), this_thread()});
+        HostSpans::note({std::string(kind_), {}, begin_, host_clock(), this_thread(), bytes_});
     } catch (const std::exception&) {  // as in note()
     }
 }

@@ -1,5 +1,5 @@
 // What threads of the host spend time on, noted while somebody profiles: building recordings, waiting,
-// compiling.
+// moving bytes, compiling.
 //
 // A HostSpan stands where such a thing happens, always on a slow path. Without a reader it costs one load.
 #pragma once
@@ -23,6 +23,7 @@ struct HostSpanNote {
     uint64_t begin = 0;  // host_clock()
     uint64_t end = 0;
     uint64_t thread = 0;
+    uint64_t bytes = 0;  // that it moved
 };
 
 // The spans of the process. Several readers may overlap; the notes are dropped with the last of them.
@@ -45,7 +46,7 @@ private:
 // From here to the end of the scope.
 class HostSpan {
 public:
-    explicit HostSpan(std::string_view kind) noexcept : kind_(kind) {
+    explicit HostSpan(std::string_view kind, uint64_t bytes = 0) noexcept : kind_(kind), bytes_(bytes) {
         if (HostSpans::wanted()) [[unlikely]]
             begin_ = host_clock();
     }
@@ -60,6 +61,7 @@ private:
     void end() const noexcept;
 
     std::string_view kind_;
+    uint64_t bytes_;
     uint64_t begin_ = 0;
 };
 

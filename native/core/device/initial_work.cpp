@@ -91,8 +91,8 @@ void InitialWork::transition(InitialTarget target, const VkImageMemoryBarrier& b
     collect({.target = std::move(target), .barrier = barrier, .commands = {}, .chunk = {}});
 }
 
-void InitialWork::fill(InitialTarget target, std::function<void(VkCommandBuffer)> commands) {
-    collect({.target = std::move(target), .commands = std::move(commands), .chunk = {}});
+void InitialWork::fill(InitialTarget target, uint64_t size, std::function<void(VkCommandBuffer)> commands) {
+    collect({.target = std::move(target), .commands = std::move(commands), .chunk = {}, .bytes = size});
 }
 
 bool InitialWork::upload(InitialTarget target, const void* data, uint64_t size,
@@ -119,7 +119,8 @@ bool InitialWork::upload(InitialTarget target, const void* data, uint64_t size,
              .commands = [commands = std::move(commands), from,
                           offset](VkCommandBuffer buffer) { commands(buffer, from, offset); },
              .chunk = std::move(at.chunk),
-             .uploads = true});
+             .uploads = true,
+             .bytes = size});
     return true;
 }
 
@@ -291,7 +292,13 @@ void InitialWork::hand_over(std::vector<Item>& items) {
     record(batch->commands.buffer, items);
     PreparedSubmit submission;
     submission.prepare(queue_, {batch->commands.buffer});
-    const Profiler::Naming naming("first contents");
+    uint64_t read = 0;
+    uint64_t written = 0;
+    for (const Item& item : items) {
+        read += item.uploads ? item.bytes : 0;
+        written += item.bytes;
+    }
+    const Profiler::Naming naming("first contents", read, written);
     const Point point{&queue_, queue_.submit(submission)};
     last_.store(point.value, std::memory_order_release);
     for (const Item& item : items) {

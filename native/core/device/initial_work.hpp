@@ -72,8 +72,8 @@ public:
 
     // An image's transition out of its initial layout. It comes before all other collected work.
     void transition(InitialTarget target, const VkImageMemoryBarrier& barrier);
-    // Commands that write the object; no other work uses its memory yet.
-    void fill(InitialTarget target, std::function<void(VkCommandBuffer)> commands);
+    // Commands that write `size` bytes of the object; no other work uses its memory yet.
+    void fill(InitialTarget target, uint64_t size, std::function<void(VkCommandBuffer)> commands);
     // Commands that copy `size` bytes of `data`, which lie at an offset in the VkBuffer passed to
     // `commands`. They come after fills. Returns false and collects nothing if there are too many bytes or
     // not enough memory for them. The caller then hands over the collected work and uploads in another way.
@@ -100,6 +100,7 @@ private:
         std::function<void(VkCommandBuffer)> commands;
         std::shared_ptr<Chunk> chunk;
         bool uploads = false;
+        uint64_t bytes = 0;  // that the commands write
     };
     struct Commands {
         VkCommandPool pool = VK_NULL_HANDLE;

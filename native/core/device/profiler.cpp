@@ -241,8 +241,8 @@ std::vector<VkCommandBuffer> Profiler::add(const Queue& queue, const VkSubmitInf
     const Naming* naming = Naming::current;
     what->label = naming ? naming->name_ : buffers.empty() ? "waits and signals" : "submission";
     if (!buffers.empty()) {
-        const uint64_t bytes = naming ? naming->bytes_ : 0;
-        what->operations.push_back({what->label, {}, bytes, bytes, {}});
+        what->operations.push_back(
+            {what->label, {}, naming ? naming->read_ : 0, naming ? naming->written_ : 0, {}});
         Frame frame = take_frame(queue);
         what->queries = frame.queries;
         what->queries->reset_on_host();

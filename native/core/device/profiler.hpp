@@ -157,11 +157,11 @@ public:
     static void before_fork() noexcept;
     static void after_fork() noexcept;
 
-    // How this thread's next submissions of no stream are called.
+    // How this thread's next submissions of no stream are called, and the bytes that they move.
     class Naming {
     public:
-        explicit Naming(std::string_view name, uint64_t bytes = 0) noexcept
-            : before_(current), name_(name), bytes_(bytes) {
+        explicit Naming(std::string_view name, uint64_t read = 0, uint64_t written = 0) noexcept
+            : before_(current), name_(name), read_(read), written_(written) {
             current = this;
         }
         Naming(const Naming&) = delete;
@@ -173,7 +173,8 @@ public:
         inline static thread_local const Naming* current = nullptr;
         const Naming* before_;
         std::string_view name_;
-        uint64_t bytes_;
+        uint64_t read_;
+        uint64_t written_;
     };
 
 private:

@@ -175,7 +175,7 @@ void Staging::upload(const void* data, uint64_t size, uint64_t step, const Recor
             const VkMappedMemoryRange range = current.memory.mapped_range();
             context_.flush({&range, 1}, "staging");
         }
-        const Profiler::Naming naming("upload", bytes);
+        const Profiler::Naming naming("upload", bytes, bytes);
         submit(current, [&](VkCommandBuffer commands) {
             record(commands, current.memory.block_buffer(), current.memory.offset(), done, bytes);
         });
@@ -218,7 +218,7 @@ void Staging::download(uint64_t size, uint64_t step, const Record& record, const
         wait(current);
         land(index);
         const uint64_t bytes = std::min(step, size - done);
-        const Profiler::Naming naming("download", bytes);
+        const Profiler::Naming naming("download", bytes, bytes);
         submit(current, [&](VkCommandBuffer commands) {
             record(commands, current.memory.block_buffer(), current.memory.offset(), done, bytes);
         });

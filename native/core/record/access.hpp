@@ -38,6 +38,12 @@ struct Scope {
 [[nodiscard]] VkAccessFlags write_access(VkAccessFlags access) noexcept;
 [[nodiscard]] VkAccessFlags read_access(VkAccessFlags access) noexcept;
 
+// Bytes of device memory.
+struct Moved {
+    uint64_t read = 0;
+    uint64_t written = 0;
+};
+
 // The direction in which a sync operation moves data.
 enum class SyncDirection : uint8_t { none, to_device, to_host };
 

@@ -393,6 +393,10 @@ std::shared_ptr<BoundDispatch> make_bound_dispatch(std::shared_ptr<Algorithm> al
                                       std::move(push_constants), std::move(memory), std::nullopt);
 }
 
+Moved Operation::moved(const StreamPlan& plan, size_t index) const {
+    return plan.moved(plan.commands()[index]);
+}
+
 OperationPtr make_custom(std::shared_ptr<Device> device, std::string name,
                          std::function<void(VkCommandBuffer)> record, CustomUses uses) {
     for (const auto* list : {&uses.reads, &uses.writes})

@@ -45,6 +45,10 @@ public:
     [[nodiscard]] virtual size_t parts() const noexcept { return 1; }
     // Of a dispatch; 0 if the device reads them, or if it is another operation. Under the graph mutex.
     [[nodiscard]] virtual std::array<uint32_t, 3> groups() const noexcept { return {}; }
+    // The bytes that it declares to read and to write, each at most once; of repetitions, in all turns; of
+    // syncs, those that pass between host and device, also where both have one memory. `index`: of its
+    // command in `plan`. Under the graph mutex.
+    [[nodiscard]] virtual Moved moved(const StreamPlan& plan, size_t index) const;
     // True if it runs foreign code (which may take other locks) while recording.
     [[nodiscard]] virtual bool calls_out() const noexcept { return false; }
     // True if a transfer-only queue cannot run it.

@@ -114,6 +114,19 @@ public:
         return std::ranges::any_of(operations_, [](const auto& each) { return each->needs_compute_queue(); });
     }
 
+    [[nodiscard]] Moved moved(const StreamPlan& /*plan*/, size_t /*index*/) const override {
+        // Exchanged memory is as large as what it stands for, so all repetitions move the same number.
+        StreamPlan once;
+        declare_once(once);
+        Moved all;
+        for (size_t i = 0; i < operations_.size(); ++i) {
+            const Moved each = operations_[i]->moved(once, i);
+            all.read += each.read * times_;
+            all.written += each.written * times_;
+        }
+        return all;
+    }
+
     [[nodiscard]] OperationPtr renewed() const override {
         std::vector<OperationPtr> now;
         for (size_t i = 0; i < operations_.size(); ++i) {
@@ -172,15 +185,20 @@ private:
         return parts;
     }
 
-    // Under the graph mutex.
-    [[nodiscard]] RepetitionPlan planned() const {
-        thread_local HazardPlanner planner;
-        StreamPlan plan;
+    // Each operation as a command of its own. Under the graph mutex.
+    void declare_once(StreamPlan& plan) const {
         plan.begin(device().next_epoch(), device().memory().atom());
         for (const auto& operation : operations_) {
             plan.begin_operation();
             operation->declare(plan);
         }
+    }
+
+    // Under the graph mutex.
+    [[nodiscard]] RepetitionPlan planned() const {
+        thread_local HazardPlanner planner;
+        StreamPlan plan;
+        declare_once(plan);
         RepetitionPlan result;
         planner.plan(plan.commands(), plan.uses(), plan.host_visible(), result.inside);
         bool written = false;

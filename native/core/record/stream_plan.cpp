@@ -232,7 +232,7 @@ bool StreamPlan::touches(uint32_t slot, uint64_t begin, uint64_t end, bool write
     });
 }
 
-StreamPlan::Moved StreamPlan::moved(const CommandUses& command) const {
+Moved StreamPlan::moved(const CommandUses& command) const {
     Moved moved;
     for (uint32_t i = command.first; i < command.first + command.count; ++i) {
         const Use& use = uses_[i];

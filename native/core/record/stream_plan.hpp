@@ -78,10 +78,6 @@ public:
     void each_used(const Use& use, const Each& each) const;
 
     // The bytes of device memory that a command declares to read and to write, each at most once.
-    struct Moved {
-        uint64_t read = 0;
-        uint64_t written = 0;
-    };
     [[nodiscard]] Moved moved(const CommandUses& command) const;
 
     [[nodiscard]] std::vector<PlannedObject>& objects() noexcept { return objects_; }

@@ -75,6 +75,12 @@ public:
         return ranges.empty() ? nullptr : make_sync(std::move(ranges), direction_);
     }
     [[nodiscard]] SyncDirection syncs() const noexcept override { return direction_; }
+    [[nodiscard]] Moved moved(const StreamPlan& /*plan*/, size_t /*index*/) const override {
+        uint64_t bytes = 0;
+        for (const auto& range : ranges_)
+            bytes += image_of(*range.resource) ? range.resource->nbytes() : range.size;
+        return direction_ == SyncDirection::to_device ? Moved{0, bytes} : Moved{bytes, 0};
+    }
 
     void declare(StreamPlan& plan) const override {
         const bool up = direction_ == SyncDirection::to_device;

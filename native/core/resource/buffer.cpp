@@ -232,10 +232,11 @@ void Buffer::fill_device(const FillPattern& pattern) {
     }
     InitialWork& work = device().initial_work();
     if (const auto word = pattern.word()) {
-        work.fill(initial_target(), [&owner = device(), buffer = buffer_, size = handle_size(),
-                                     word = *word](VkCommandBuffer commands) {
-            owner.vk().vkCmdFillBuffer(commands, buffer, 0, size, word);
-        });
+        work.fill(initial_target(), nbytes_,
+                  [&owner = device(), buffer = buffer_, size = handle_size(),
+                   word = *word](VkCommandBuffer commands) {
+                      owner.vk().vkCmdFillBuffer(commands, buffer, 0, size, word);
+                  });
         return;
     }
     // The host provides a few repetitions; the device doubles them until it reaches the end.
@@ -265,7 +266,7 @@ void Buffer::fill_device(const FillPattern& pattern) {
     };
     if (work.upload(initial_target(), seed.data(), seed.size(), all)) return;
     device().staging().upload(buffer_, 0, seed.data(), seed.size());
-    if (seed.size() < handle_size()) work.fill(initial_target(), grow);
+    if (seed.size() < handle_size()) work.fill(initial_target(), handle_size() - seed.size(), grow);
 }
 
 void Buffer::download(void* out, uint64_t offset, uint64_t size) {

@@ -489,7 +489,7 @@ void Resource::read_mapped(void* out, uint64_t offset, uint64_t size) {
 }
 
 void Resource::read_now(void* out, uint64_t offset, uint64_t size) {
-    const HostSpan span("read");
+    const HostSpan span("read", size);
     bring_now();
     wait_for_work(true);
     if (reads_staged()) {
@@ -555,7 +555,7 @@ void Resource::receive(Resource& source, uint64_t source_offset, uint64_t offset
 }
 
 void Resource::write_now(const void* data, uint64_t offset, uint64_t size) {
-    const HostSpan span("write");
+    const HostSpan span("write", size);
     if (!on_device()) [[unlikely]] {
         if (size == nbytes_ && bring_by([&] { store(data, offset, size); })) return;
         bring_now();

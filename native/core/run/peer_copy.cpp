@@ -1,6 +1,7 @@
 #include "run/peer_copy.hpp"
 
 #include "base/error.hpp"
+#include "base/host_span.hpp"
 #include "device/device.hpp"
 #include "resource/buffer.hpp"
 #include "resource/image.hpp"
@@ -151,6 +152,7 @@ void PeerCopy::move_directly(const Await& await) const {
 void PeerCopy::submit(const Await& await) {
     check();
     if (source_.size == 0) return;
+    const HostSpan span("copy", source_.size);
     try {
         decide();
         if (route_ == Route::direct) return move_directly(await);

@@ -303,7 +303,7 @@ void Stream::begin_profiling(std::unique_lock<RankedMutex>& graph) {
     const bool whole = profiler->looks() == ProfilerLooks::sequences;
     if (whole) what->operations.push_back({label(), {}, 0, 0, {}});
     for (size_t i = 0; i < operations_.size(); ++i) {
-        const auto [read, written] = plan.moved(plan.commands()[i]);
+        const auto [read, written] = operations_[i]->moved(plan, i);
         if (!whole) {
             const std::string* line = line_of(i);
             what->operations.push_back({operations_[i]->name(), operations_[i]->groups(), read, written,
