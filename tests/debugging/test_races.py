@@ -93,6 +93,25 @@ def test_a_neighbour_in_place(debugged, messages):
     assert across and all("workgroups are in no order" in m.text for m in across)
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "x[i] > 3 ? 1.0 : 2.0",
+        "x[i] > 3 ? sin(x[i]) : x[i] * 2",
+        "x[i] > 3 && y[n + 1] < 1 ? y[n] : 2.0",
+        "x[i] > 3 ? (x[i] > 9 ? 1.0 : y[n]) : 2.0",
+    ],
+)
+def test_both_places_of_a_store_under_a_condition(debugged, messages, value):
+    run(
+        debugged,
+        "void main() { uint i = gl_GlobalInvocationID.x;\nuint n = i / 2;\n"
+        f"if (i < 16) {{\ny[n] = {value};\n}} }}",
+    )
+    found = races(messages)
+    assert found and {(line, other) for line, _, other in found} == {(8, 8)}
+
+
 def test_sums_into_one_element(debugged, messages):
     body = "void main() { uint i = gl_GlobalInvocationID.x;\n%s; y[i + 2] = x[i]; }"
     head = HEAD.replace("float y[]", "uint bins[2]; float y[]")

@@ -2,7 +2,9 @@
 #include "spirv/operands.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <iterator>
+#include <tuple>
 
 namespace kp {
 namespace {
@@ -73,10 +75,25 @@ void Instrumenter::follow_lines(Instruction instruction) {
         const Instruction text = module_.find(id);
         return text.op() == spv::OpString ? text.string(2) : std::string();
     };
+    // A line ends with its block, and compilers do not repeat it in the blocks of a `?:` and behind it: these
+    // begin with the line of the first block that names them.
+    const auto pass_on = [&](std::initializer_list<uint32_t> blocks) {
+        if (line_ == 0) return;
+        for (const uint32_t block : blocks) entered_.try_emplace(block, file_, line_);
+    };
     if (op == spv::OpLine) {
         file_ = name_of(instruction[1]);
         line_ = instruction[2];
+    } else if (op == spv::OpLabel) {
+        if (const auto found = entered_.find(instruction[1]); found != entered_.end())
+            std::tie(file_, line_) = found->second;
+    } else if (op == spv::OpSelectionMerge) {
+        pass_on({instruction[1]});
+    } else if (op == spv::OpLoopMerge) {
+        pass_on({instruction[1], instruction[2]});
     } else if (op == spv::OpNoLine || ends_block(op) || op == spv::OpFunctionEnd) {
+        if (op == spv::OpBranch) pass_on({instruction[1]});
+        if (op == spv::OpBranchConditional) pass_on({instruction[2], instruction[3]});
         line_ = 0;
     } else if (op == spv::OpExtInst && debug_info_set_ != 0 && instruction[3] == debug_info_set_) {
         if (instruction[4] == debug_line) {

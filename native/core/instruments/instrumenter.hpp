@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -203,8 +204,9 @@ private:
     std::set<const uint32_t*> starts_;  // the instructions of entry points before which counts begin
     std::string file_;
     uint32_t line_ = 0;
-    uint32_t last_line_ = 0;  // the last one known
-    Code body_;               // the module's functions, rewritten
+    std::unordered_map<uint32_t, std::pair<std::string, uint32_t>> entered_;  // block -> file, line
+    uint32_t last_line_ = 0;                                                  // the last one known
+    Code body_;  // the module's functions, rewritten
     std::vector<DebugSite> sites_;
     std::string problem_;                                           // of an access that could not be checked
     uint32_t buffer_ = 0;                                           // 0: not made
