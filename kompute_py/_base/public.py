@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .text import nearest
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 def publish(cls: type, module: str) -> None:
@@ -38,3 +41,14 @@ def offer(
         raise AttributeError(f"module {module!r} has no attribute {name!r}{nearest(name, names)}", name=name)
 
     return find, lambda: sorted(names)
+
+
+class Routine:
+    """Base of callables with a signature of their own: help() shows it whole, as a function's. Of other
+    callables, help() shows a shortened `repr`.
+    """
+
+    __slots__ = ()
+
+    def __get__(self, instance: object, owner: type | None = None) -> Self:
+        return self  # `inspect.isroutine` asks for this method; in a class, the callable stays what it is

@@ -26,6 +26,7 @@ from .._base.errors import (
 )
 from .._base.plain_arguments import as_list
 from .._base.text import nearest
+from .._base.types import dtype_text
 from .._formulas.glsl_elements import need_of
 from .._formulas.words import GLSL_WORDS
 from .arg_descs import (
@@ -53,6 +54,17 @@ if TYPE_CHECKING:
 
 _Arg = TypeVar("_Arg", bound="ArgDesc")
 _FLOAT = np.dtype(np.float32)
+
+
+def _refuse_structs(name: str, desc: ArgDesc) -> None:
+    """Raises UnimplementedError for a tensor of structs, whose elements are no numbers."""
+    if isinstance(desc, TensorArg) and desc.dtype.names:
+        field, word = desc.dtype.names[0], "uint8" if desc.dtype.itemsize % 4 else "uint32"
+        raise UnimplementedError(
+            f"{name}: {desc.name} is of the dtype {dtype_text(desc.dtype)}, and it takes numbers. Give it a "
+            f"field, {desc.name}[{field!r}]; or, if structs are only moved, their words: "
+            f"{desc.name}.view({word!r}).reshape(*{desc.name}.shape, -1)"
+        )
 
 
 class FunctionSelection:
@@ -561,6 +573,9 @@ class FunctionSelection:
         return self._keep(AttrArg(index, parameter, self._given[index]))
 
     def _keep(self, desc: _Arg) -> _Arg:
+        if not self.op.takes_structs:
+            for each in getattr(desc, "items", (desc,)):
+                _refuse_structs(self.name, each)
         self.arg_descs[desc.index] = desc
         return known(desc)
 

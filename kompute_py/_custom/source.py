@@ -189,6 +189,7 @@ def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
     if "kp_" in conversions:
         for text in functions_in(conversions).values():
             head += text.split("\n")
+    head += dict.fromkeys(value.element.declared for value in tensors if value.element.declared)
     for binding, value in enumerate(tensors):
         element, name = value.element, value.name
         fixed = name not in written

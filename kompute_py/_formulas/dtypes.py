@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import UnimplementedError
-from .._base.types import is_small_float
+from .._base.errors import InvalidArgumentError, UnimplementedError
+from .._base.types import dtype_text, is_small_float
 from .functions import CASTS
 from .glsl_elements import element_of
 from .small_floats import SMALL_FLOATS
@@ -30,6 +30,14 @@ PART_OF = {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}
 def promoted(values: list[Kind]) -> Dtype:
     """NumPy 2's dtype for these: numbers without dtypes take that of the others, but for their kind."""
     dtypes = [each for each in values if not isinstance(each, str)]
+    if any(each.names for each in dtypes):  # NumPy's common dtype of structs has no padding
+        others = [each for each in dtypes if each != dtypes[0]]
+        if others:
+            raise InvalidArgumentError(
+                f"{dtype_text(dtypes[0])} and {dtype_text(others[0])} have no common dtype: structs "
+                "are joined with structs of the same fields at the same places"
+            )
+        return dtypes[0]
     if any(map(is_small_float, dtypes)) and len(set(dtypes)) > 1:
         # They have no common dtype with most others; where they have, NumPy's depends on their package.
         dtypes = [FLOAT32 if is_small_float(each) else each for each in dtypes]
@@ -58,6 +66,8 @@ def cast_dtype(name: str) -> Dtype:
 
 def castable(given: Dtype, wanted: Dtype) -> bool:
     """Whether values are converted so unasked: to the same kind of numbers or a higher one."""
+    if given.names or wanted.names:
+        return bool(given == wanted)
     given, wanted = (FLOAT16 if is_small_float(each) else each for each in (given, wanted))
     return np.can_cast(given, wanted, "same_kind")
 

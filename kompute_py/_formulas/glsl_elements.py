@@ -28,6 +28,8 @@ class Element(NamedTuple):
     words: bool = False
     """The buffer is an array of uint with several elements in each: `load` and `store` take the word "{w}",
     its number of bits in front of the element "{s}" and the value "{}"."""
+    declared: str = ""
+    """The declaration of the types."""
 
 
 _8 = ("GL_EXT_shader_8bit_storage", "GL_EXT_shader_explicit_arithmetic_types_int8")
@@ -89,6 +91,19 @@ _WORDS = {
 }
 
 
+def _of_struct(size: int) -> Element:
+    """Elements that are moved whole: structs of `size` bytes."""
+    width = 4 if size % 4 == 0 else 2 if size % 2 == 0 else 1
+    word, extensions, needs = {
+        4: ("uint", (), ()),
+        2: ("uint16_t", _16, _16_NEEDS),
+        1: ("uint8_t", _8, _8_NEEDS),
+    }[width]
+    name = f"kp_bytes{size}"
+    declared = f"struct {name} {{ {word} words[{size // width}]; }};"
+    return Element(name, name, "{}", "{}", extensions, needs, declared=declared)
+
+
 class Need(NamedTuple):
     """The needs of a dtype that some devices lack altogether."""
 
@@ -114,22 +129,28 @@ def need_of(dtype: np.dtype[Any]) -> Need | None:
 
 @functools.lru_cache(256)
 def name_of(dtype: np.dtype[Any]) -> str:
-    """``dtype.name``, which NumPy computes in Python."""
-    return dtype.name
+    """``dtype.name``, which NumPy computes in Python; of structs all that they consist of."""
+    return dtype.name if dtype.names is None else str(dtype)
 
 
 @functools.lru_cache(1024)
 def element_of(dtype: np.dtype[Any], features: frozenset[str] | None = None) -> Element:
     """How elements of `dtype` are read and written by a device with these features; None: by one with all.
+    Structs are only moved.
 
     Raises UnimplementedError for dtypes without a way.
     """
-    found = _ELEMENTS.get(dtype.name)
+    found = _ELEMENTS.get(dtype.name) if dtype.names is None else _of_struct(dtype.itemsize)
     if found is None:
         raise UnimplementedError(
             f"Generated kernels do not take {dtype}; they take {', '.join(_ELEMENTS)}. View the tensor as "
             "one of these: t.view(...)"
         )
     if features is not None and not features.issuperset(found.features):
+        if dtype.names is not None:
+            raise UnimplementedError(
+                f"The device does not move structs of {dtype.itemsize} bytes ({dtype}): it lacks "
+                f"{', '.join(sorted(set(found.features) - features))}. Pad them to a multiple of 4 bytes"
+            )
         return _WORDS[dtype.name]
     return found

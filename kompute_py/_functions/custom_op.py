@@ -73,6 +73,10 @@ class CustomOp:
     """Whether results may be in the memory of dense arguments of their shape: no invocation reads an element
     that another one writes. Else arguments that share memory with `out` are copied."""
 
+    takes_structs: ClassVar[bool] = False
+    """Whether arguments may have structured dtypes. The kernels move such elements whole, from ``x_load`` to
+    ``y_store``, and cannot look into them. Else such arguments are refused."""
+
     _eager: ClassVar[bool] = False
     _has_variants: ClassVar[bool] = False
 

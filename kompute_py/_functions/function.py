@@ -20,6 +20,7 @@ from .._base.errors import (
     kind_of,
     shown,
 )
+from .._base.public import Routine
 from .._custom.arguments import (
     answered,
     checked,
@@ -75,7 +76,7 @@ def _beginning(method: _Method) -> _Method:
     return call  # type: ignore[return-value]
 
 
-class Function:
+class Function(Routine):
     """A custom operation: a callable.
 
     A call runs it now, and waits. Its results are where the arguments are: Tensors if one of them is a

@@ -29,7 +29,7 @@ class _CopyPart:
     """Copies dense memory to a part, its reach in bytes, or the other way."""
 
     single_dispatch = True
-    reads_parts = makes_images = in_place = False
+    reads_parts = makes_images = in_place = takes_structs = False
 
     def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
         spreads, axes = ksel.attribute("spreads"), ksel.attribute("axes")

@@ -1,4 +1,4 @@
-"""The arguments of a kernel's call as Python's `inspect` has them, for completion and help."""
+"""The arguments of a kernel's call as Python's `inspect` has them, and a text: for completion and help()."""
 
 from __future__ import annotations
 
@@ -20,6 +20,18 @@ class CallSignature:
         if kernel is None:
             raise AttributeError("__signature__")
         return _python_signature(kernel.signature)
+
+
+class CallText:
+    """The attribute ``__doc__``: a kernel's describes its shader; the class has `text`."""
+
+    def __init__(self, text: str | None) -> None:
+        self._text = text
+
+    def __get__(self, kernel: Kernel | None, kind: type) -> str | None:
+        if kernel is None:
+            return self._text
+        return f"{kernel}\n\nhelp(kp.Kernel) describes the options of calls, and bind, submit and specialize."
 
 
 def _python_signature(signature: Signature) -> inspect.Signature:

@@ -26,6 +26,7 @@ from .._base.errors import (
     kind_of,
     shown,
 )
+from .._base.public import Routine
 from .._device.device import require_manager
 from .._device.owner import owner
 from .._launches.grid import Spelling
@@ -40,7 +41,7 @@ from .._shaders.signature import Signature
 from .._sync.fence import Fence
 from .._sync.ordered import Order, called_in_order, fence_of, order_of, stream_of, submit_stream
 from .call import Call
-from .call_signature import CallSignature
+from .call_signature import CallSignature, CallText
 from .operation import OpKernel, OpReloadableKernel, OpWatchedKernel
 from .prepared import sources, table_for, teach
 from .specializations import Specializations
@@ -87,7 +88,7 @@ def _together(constants: Mapping[Any, Any], named: Mapping[str, Any]) -> Mapping
     return {**constants, **named}
 
 
-class Kernel(Generic[Results]):
+class Kernel(Routine, Generic[Results]):
     """A compute shader to be called like a function. Made by ``mgr.kernel(source)``.
 
     >>> scale = mgr.kernel('''
@@ -575,6 +576,10 @@ class Kernel(Generic[Results]):
     # -- what it is ------------------------------------------------------------------------------------------
 
     @property
+    def __name__(self) -> str:  # for help()
+        return self._version.name
+
+    @property
     def name(self) -> str:
         """The kernel's name in errors, validation messages and profiles."""
         return self._version.name
@@ -714,3 +719,6 @@ class Kernel(Generic[Results]):
         from .._display.cards import kernel_card
 
         return kernel_card(self.name, self.signature, self.spec_constants, self.error)
+
+
+Kernel.__doc__ = CallText(Kernel.__doc__)  # type: ignore[assignment]

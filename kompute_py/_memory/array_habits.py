@@ -10,6 +10,7 @@ operation of ``kp.ops``, which computes on the device, and NumPy's on a copy. Te
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -391,8 +392,6 @@ class ArrayHabits:
 
     def __dir__(self) -> list[str]:
         """The attributes that work. Those of arrays that only raise an error are left out."""
-        from inspect import getattr_static  # only for completion
-
         kind = type(self)
         return [
             name for name in super().__dir__() if type(getattr_static(kind, name, None)) is not OnlyOfArrays
@@ -400,28 +399,30 @@ class ArrayHabits:
 
 
 class OnlyOfArrays:
-    """An attribute that arrays have and tensors lack. Reading it raises ArrayAttributeError.
+    """An attribute that arrays, or tensors of another kind, have and these lack. Reading it raises
+    ArrayAttributeError, with `answer` if it has one.
 
     Each attribute has its own descriptor, because a `__getattr__` would slow down all existing attributes.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, answer: str = "") -> None:
         self._name = name
+        self._answer = answer or _ANSWERS.get(name, "")
         self._advice = f"t.read().{name}{'(...)' if callable(getattr(np.ndarray, name, None)) else ''}"
         if name == "__array_interface__":
             self._advice = _READ
         elif name == "copy":
-            self._advice = "t.read(); for a Tensor or Image use t.to(t.manager, copy=True)"
-        elif name in _ANSWERS:
-            self._advice = _ANSWERS[name].partition("; ")[2]
+            self._advice = "t.read(); on the device: t.to(t.manager, copy=True)"
+        elif self._answer:
+            self._advice = self._answer.partition("; ")[2]
         elif not hasattr(np.ndarray, name):
             self._advice = f"kp.ops.{_METHODS_ELSEWHERE[name] or name}(t, ...)"
         self.__doc__ = f"Only arrays have this attribute: {self._advice}."
 
     def __get__(self, thing: Any, kind: type) -> Any:
         text = f"{kind.__name__!r} object has no attribute {self._name!r}"
-        if self._name in _ANSWERS:
-            text += f": {_ANSWERS[self._name]}"
+        if self._answer:
+            text += f": {self._answer}"
         elif self._name in _METHODS_ELSEWHERE:
             text += f": its contents are on the device. Compute there with {self._advice}"
         elif self._name in METHODS_ON_DEVICE:
@@ -430,6 +431,15 @@ class OnlyOfArrays:
             has = "A copy on the host" if self._name == "copy" else "A copy on the host has it"
             text += f": its contents are on the device. {has}: {self._advice}"
         raise ArrayAttributeError(text, self._name, thing)
+
+
+def answer_for(kind: type, other: type, answer: str) -> None:
+    """Reading a public attribute that `other` has and `kind` lacks raises an error with `answer`; "{}" is the
+    name."""
+    for name in dir(other):
+        lacks, has = (type(getattr_static(each, name, None)) for each in (kind, other))
+        if not name.startswith("_") and lacks in (type(None), OnlyOfArrays) and has is not OnlyOfArrays:
+            setattr(kind, name, OnlyOfArrays(name, answer.format(name)))
 
 
 for _name in (*dir(np.ndarray), *_ANSWERS, *_METHODS_ELSEWHERE):

@@ -318,6 +318,8 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
         and `Manager.submit`.
         """
         if not isinstance(source, Memory):
+            if isinstance(source, ArrayHabits):  # a part that is not dense
+                return source.copy_to(self, wait=wait, signal=signal)
             with ordered(wait, signal):
                 self.write(source)
             return Fence.join()
@@ -337,6 +339,8 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
         and `Manager.submit`.
         """
         if not isinstance(target, Memory):
+            if isinstance(target, ArrayHabits):
+                return target.copy_from(self, wait=wait, signal=signal)
             if target is None:  # `read` would return a new array
                 raise ArgumentTypeError(
                     f"{self._describe()}: copy_to() takes a Tensor, an Image or an array, not None"

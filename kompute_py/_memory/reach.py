@@ -11,8 +11,8 @@ from .. import _native
 from .strided import StridedView
 from .tensor import Tensor
 
-_UNITS: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
-_UINT: np.dtype[Any] = np.dtype(np.uint32)
+_UNITS: tuple[np.dtype[Any], ...] = tuple(map(np.dtype, ("u4", "u1", "u2", "u1")))
+"""The unit of elements by the bytes that they have beyond whole words."""
 
 
 def whole_words(count: int) -> int:
@@ -82,7 +82,7 @@ def place_of(view: StridedView) -> tuple[Any, ...]:
 
 def reach_of(view: StridedView, alignment: int) -> Reach:
     """The reach of a part; shaders bind ranges that begin at multiples of `alignment` bytes."""
-    unit = _UNITS.get(view.itemsize, _UINT)
+    unit = _UNITS[view.itemsize % 4]
     several = view.itemsize // unit.itemsize
     axes: list[tuple[int, int]] = []
     for length, stride in zip(view.shape, view._strides, strict=True):

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._base.arrays import to_array
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, shown
-from .._base.text import Told, told
+from .._base.text import Told, nearest, told
 from .array_habits import ArrayHabits
 
 # The limit of the oldest supported NumPy.
@@ -80,6 +80,49 @@ def _laid_out(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> np.nda
             steps[axis] = steps[axis + 1] * shape[axis + 1]
         strides = tuple(steps)
     return np.lib.stride_tricks.as_strided(np.empty(1, np.uint8), shape, strides)
+
+
+class Field(NamedTuple):
+    """Where the elements of a field lie in an array of structs, in elements of the field."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    """The axes of one struct's field."""
+    first: int
+    step: int
+    """From one struct to the next."""
+
+    def located(self, shape: tuple[int, ...], first: int, strides: tuple[int, ...] | None) -> Located:
+        """The field of all structs of an array as in `locate`, whose first element has the number `first`."""
+        structs = _laid_out(shape, strides).strides
+        inner = _laid_out(self.shape, None).strides
+        whole = _laid_out((*shape, *self.shape), (*[each * self.step for each in structs], *inner))
+        if whole.size == 0:
+            return 0, whole.shape, None
+        strides = None if whole.flags.c_contiguous else whole.strides
+        return first * self.step + self.first, whole.shape, strides
+
+
+def field_of(dtype: np.dtype[Any], name: str, what: Told) -> Field:
+    """The field of structs of a dtype. Raises InvalidArgumentError, naming `what`, if they lack it, or if its
+    elements are not at multiples of their size.
+    """
+    fields: Any = dtype.fields
+    if name not in fields:
+        near = nearest(name, fields)
+        raise InvalidArgumentError(
+            f"{told(what)} has no field {shown(name)}: its fields are {', '.join(fields)}{near}"
+        )
+    kind, offset = fields[name][:2]
+    element, shape = kind.subdtype or (kind, ())
+    size = element.itemsize
+    if not size or dtype.itemsize % size or offset % size:
+        raise InvalidArgumentError(
+            f"{told(what)}: the field {name!r} begins {offset} bytes into structs of {dtype.itemsize} bytes, "
+            f"and its elements have {size}: a view needs multiples of that. Read an array, "
+            f"t.read()[{name!r}], or make the dtype with align=True"
+        )
+    return Field(element, shape, offset // size, dtype.itemsize // size)
 
 
 def is_advanced(key: Any) -> bool:

@@ -8,28 +8,35 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.arrays import check_out, matching, spread
+from .._base.arrays import check_out, matching, spread, to_flag
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, not_copyable, shown
 from .._base.types import dtype_text
 from .._sync.fence import Fence
 from .._sync.ordered import ordered
 from .array_habits import ArrayHabits, OnlyOfArrays
-from .regions import is_advanced, locate, runs_of, transposed
+from .regions import field_of, is_advanced, locate, runs_of, transposed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import ArrayLike, DTypeLike
 
+    from .._base.annotations import MemoryTypeLike
+    from .._device.device import Device
     from .._device.owner import Manager
     from .._sync.semaphore import Semaphore, Waitable
+    from .memory import Memory
     from .tensor import Tensor
 
 
+def _ops() -> Any:
+    """`kp.ops`: its room lies above this one, so the package is asked."""
+    return sys.modules[__name__.partition(".")[0]].ops
+
+
 def indexing() -> Any:
-    """The module of `kp.ops` that indexes tensors with arrays: its room lies above this one, so the package
-    is asked."""
-    return sys.modules[__name__.partition(".")[0]].ops._indexing()
+    """The module of `kp.ops` that indexes tensors with arrays."""
+    return _ops()._indexing()
 
 
 class StridedView(ArrayHabits):
@@ -40,7 +47,7 @@ class StridedView(ArrayHabits):
     value`` write there. Only the bytes of the part are moved. It can be indexed further; a dense part of it
     is a Tensor.
 
-    Shaders take dense memory, so it cannot be bound: ``mgr.tensor_t(t[:, 0])`` makes a Tensor with a copy. A
+    Shaders take dense memory, so it cannot be bound: ``t[:, 0].to(mgr)`` makes a Tensor with a copy. A
     kernel that only reads an argument also takes the view, as it takes an array: the part is copied in. The
     operations of `kp.ops`, and custom ones, take it as an argument and as ``out=``.
 
@@ -226,6 +233,72 @@ class StridedView(ArrayHabits):
         """
         return np.lib.stride_tricks.as_strided(self._base.data()[self._first :], self._shape, self.strides)
 
+    # -- copies on the device --------------------------------------------------------------------------------
+
+    def to(self, manager: Device, memory_type: MemoryTypeLike | None = None, *, copy: bool = False) -> Tensor:
+        """A Tensor of `manager` with a copy of the part, in memory of the tensor's type or of `memory_type`.
+
+        A part is not dense, so it is always copied. Raises the errors of ``Tensor.to``.
+        """
+        to_flag(copy, "copy")
+        self._require_init("be copied to another Manager")
+        dense: Tensor = _ops().ascontiguousarray(self).reshape(self._shape)
+        return dense.to(manager, self._base.memory_type() if memory_type is None else memory_type)
+
+    def copy_from(
+        self,
+        source: Memory | StridedView | ArrayLike,
+        *,
+        wait: Waitable | Iterable[Waitable] = (),
+        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+    ) -> Fence:
+        """Copies `source`, of this size and dtype, to the part, between `wait` and `signal` (see
+        `Sequence.eval_async`). Returns a Fence that has ended. Raises the errors of ``Tensor.copy_from``.
+
+        >>> t = mgr.zeros((2, 2))
+        >>> t[:, 0].copy_from(mgr.tensor([1, 2]))
+        <kp.Fence done>
+        >>> t.tolist()
+        [[1.0, 0.0], [2.0, 0.0]]
+        """
+        self._require_init("be written")
+        with ordered(wait, signal):
+            if not isinstance(source, ArrayHabits):
+                self.write(source)
+                return Fence.join()
+            if source.dtype != self.dtype or source.size() != self._count:
+                raise InvalidArgumentError(
+                    f"{source._describe()} cannot be copied to {self._describe()}: give as many elements of "
+                    "this dtype; kp.ops.astype converts"
+                )
+            made = source if source.manager is self.manager else source.to(self.manager)
+            if made.shape != self._shape:
+                made = _ops().ascontiguousarray(made).reshape(self._shape)
+            _ops().ascontiguousarray(made, out=self)
+        return Fence.join()
+
+    def copy_to(
+        self,
+        target: Memory | StridedView | np.ndarray[Any, Any],
+        *,
+        wait: Waitable | Iterable[Waitable] = (),
+        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+    ) -> Fence:
+        """Copies the part to `target`, of this size and dtype, between `wait` and `signal`. Returns a Fence
+        that has ended. Raises the errors of ``Tensor.copy_to``.
+        """
+        self._require_init("be read")
+        with ordered(wait, signal):
+            if isinstance(target, ArrayHabits):
+                target.copy_from(self.to(self.manager)).wait()
+            elif target is None:  # `read` would return a new array
+                raise ArgumentTypeError(
+                    f"{self._describe()}: copy_to() takes a Tensor, an Image or an array, not None"
+                )
+            else:
+                self.read(target)
+        return Fence.join()
+
     # -- parts -----------------------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Any:
@@ -236,7 +309,10 @@ class StridedView(ArrayHabits):
         return indexing().pick(self, key) if is_advanced(key) else self._basic(key)
 
     def _basic(self, key: Any) -> Any:
-        """The view at an index of ints and slices."""
+        """The view at an index of ints and slices, or of a field."""
+        if isinstance(key, str) and self.dtype.names:
+            field = field_of(self.dtype, key, self._describe)
+            return self._base._field(field, self._shape, self._first, self._strides)
         first, shape, strides = locate(self._shape, key, self._describe, self._strides)
         return self._base._at(self._first + first if math.prod(shape) else 0, shape, strides)
 

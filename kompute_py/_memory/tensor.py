@@ -23,10 +23,12 @@ from .._base.misplaced import KEPT_BY_TENSOR_T
 from .._base.plain_arguments import refuse_unordered
 from .._base.types import DataTypes, is_small_float
 from .._device.device import require_manager
+from .array_habits import answer_for
 from .dlpack import CPU, VULKAN, code_of
+from .image import Image
 from .memory import DEVICE, Memory, Scalar, memory_list, seen_by_others, submitted, to_memory_type
-from .regions import is_advanced, locate, reshaped, retyped, transposed
-from .strided import indexing
+from .regions import Field, field_of, is_advanced, locate, reshaped, retyped, transposed
+from .strided import StridedView, indexing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
     from .._sync.semaphore import Semaphore, Waitable
     from .mapping import Mapping
     from .memory_handle import MemoryHandle
-    from .strided import StridedView
 
 Refusal = tuple[type[KomputeError], tuple[Any, ...]]
 """A class of errors and the arguments to make one with (see `BufferExporter`)."""
@@ -90,7 +91,8 @@ class Tensor(Memory[Scalar], _native.BufferExporter):
     def __getitem__(self, key: Any) -> Tensor | Any:
         """A view of the part at `key`, which shares this tensor's memory. Nothing is transferred.
 
-        `key` is an int, a slice, Ellipsis, None, or a tuple of these, as in NumPy's basic indexing.
+        `key` is an int, a slice, Ellipsis, None, or a tuple of these, as in NumPy's basic indexing; or the
+        name of a field of structs, ``t["position"]``.
 
         If the part is dense and row-major (``t[2:8]``, ``t[3]``, ``t[1, 4:6]``), the view is a Tensor, on the
         device and on the host. If not (``t[:, 0]``, ``t[::2]``, ``t[::-1]``), it is a `StridedView`, which is
@@ -106,7 +108,8 @@ class Tensor(Memory[Scalar], _native.BufferExporter):
         for the number of elements that a mask selects. ``kp.ops.take`` with ``mode="clip"`` can be recorded.
 
         Raises OutOfRangeError for an index beyond its axis, a mask of another shape or too many indices,
-        InvalidArgumentError for arrays that do not broadcast, ArgumentTypeError for anything else,
+        InvalidArgumentError for arrays that do not broadcast, for an unknown field, and for one with elements
+        that are not at multiples of their size; ArgumentTypeError for anything else,
         FailedPreconditionError if the tensor is destroyed.
         """
         shape = self._shape
@@ -119,7 +122,9 @@ class Tensor(Memory[Scalar], _native.BufferExporter):
         return indexing().pick(self, key) if is_advanced(key) else self._basic(key)
 
     def _basic(self, key: Any) -> Any:
-        """The view at an index of ints and slices."""
+        """The view at an index of ints and slices, or of a field."""
+        if isinstance(key, str) and self._dtype.names:
+            return self._field(field_of(self._dtype, key, self._describe), self._shape, 0, None)
         return self._at(*locate(self._shape, key, self._describe))
 
     def _at(self, first: int, shape: tuple[int, ...], strides: tuple[int, ...] | None) -> Any:
@@ -128,9 +133,14 @@ class Tensor(Memory[Scalar], _native.BufferExporter):
             return self._strided(first, shape, strides)
         return self._part(first * self._dtype.itemsize, shape, self._dtype)
 
-    def _strided(self, first: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> StridedView:
-        from .strided import StridedView
+    def _field(
+        self, field: Field, shape: tuple[int, ...], first: int, strides: tuple[int, ...] | None
+    ) -> Any:
+        """The view of a field of a part of it."""
+        elements = self._part(0, (self._count * field.step,), field.dtype)
+        return elements._at(*field.located(shape, first, strides))
 
+    def _strided(self, first: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> StridedView:
         return StridedView(self, first, shape, strides)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -581,3 +591,15 @@ def fill_pattern(tensor: Any, value: Any) -> bytes:
             )
         return pattern
     return element_bytes(value, tensor._dtype, what)
+
+
+_OF_IMAGES = "Images have it; t.manager.image(t.read()) makes one, and t.shape has the axes of t"
+answer_for(Tensor, Image, _OF_IMAGES)
+answer_for(StridedView, Image, _OF_IMAGES)
+answer_for(Image, Tensor, "Tensors have it; kp.ops.ascontiguousarray(t) makes one, a copy on the device")
+answer_for(
+    StridedView,
+    Tensor,
+    "t.base.{} is the whole tensor's; kp.ops.ascontiguousarray(t) makes a Tensor of the part, a copy "
+    "on the device",
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pydoc
 
 import pytest
 
@@ -51,3 +52,59 @@ def test_inspect_has_the_arguments(mgr, blocks, body, arguments):
 def test_the_class_has_the_signature_of_its_construction():
     assert "args" not in listed(kp.Kernel)
     assert not hasattr(kp.Kernel, "__signature__")
+
+
+def helped(thing):
+    """The line of help() with the parameters, and its text."""
+    _, _, line, *text = pydoc.render_doc(thing, renderer=pydoc.plaintext).split("\n")
+    return line, "\n".join(text)
+
+
+def test_help_shows_all_arguments_and_describes_the_shader(mgr):
+    names = [f"a_rather_long_name_{n}" for n in range(9)]
+    blocks = "".join(
+        f"layout(binding = {n}) buffer B{n} {{ float {name}[]; }};" for n, name in enumerate(names)
+    )
+    body = " ".join(f"{name}[0] = 1;" for name in names)
+    kernel = mgr.kernel(
+        f"#version 450\nlayout(local_size_x = 1) in;\n{blocks}\nvoid main() {{ {body} }}", name="k"
+    )
+    line, text = helped(kernel)
+    assert line == f"k{inspect.signature(kernel)}" and all(name in line for name in names)
+    assert "binding     0.8 a_rather_long_name_8" in text and "help(kp.Kernel)" in text
+    assert inspect.getdoc(kp.Kernel).startswith("A compute shader to be called like a function")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        kp.ops.gaussian_filter,
+        kp.ops.matmul,
+        kp.ops.sum.specialize(axis=0),
+        kp.ops.elementwise(" + ".join(f"a_rather_long_name_{n}" for n in range(9))),
+    ],
+)
+def test_help_shows_all_parameters_of_functions(function):
+    line, text = helped(function)
+    assert (
+        line == f"{function.__name__}{inspect.signature(function)}"
+        and function.__doc__.split("\n")[0] in text
+    )
+
+
+def test_help_shows_all_parameters_of_functions_of_several_operations():
+    several = [f for name in kp.ops.__all__ if type(f := getattr(kp.ops, name)).__name__ == "Composed"]
+    assert several
+    assert all(helped(f)[0] == f"{f.__name__}{inspect.signature(f)}" for f in several)
+
+
+def test_a_kernel_in_a_class_is_not_bound_to_its_instances(mgr):
+    class Held:
+        kernel = mgr.kernel(
+            "#version 450\nlayout(binding = 0) buffer A { float a[]; }; void main() { a[0] += 1; }"
+        )
+        function = kp.ops.negative
+
+    x = mgr.tensor([1.0])
+    Held().kernel(x)
+    assert Held().function(x).tolist() == [-2.0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -617,3 +618,128 @@ def test_dask_takes_tensors(mgr):
         np.testing.assert_array_equal(
             lazy[::3, 7:20].sum(axis=0).compute(scheduler="threads"), data[::3, 7:20].sum(0)
         )
+
+
+BODY = np.dtype(
+    [
+        ("position", "f4", (3,)),
+        ("mass", "f4"),
+        ("id", "i4"),
+        ("pair", [("x", "f4"), ("y", "f4")]),
+        ("byte", "u1"),
+    ],
+    align=True,
+)
+
+
+def bodies():
+    array = np.zeros((3, 4), BODY)
+    array["position"] = np.arange(36).reshape(3, 4, 3)
+    array["mass"] = np.arange(12).reshape(3, 4)
+    array["id"] = -array["mass"]
+    return array
+
+
+@pytest.mark.parametrize("name", ["position", "mass", "id", "byte"])
+@pytest.mark.parametrize(
+    "where", [np.s_[...], np.s_[1:], np.s_[::-2, 1:], np.s_[1, 2], np.s_[:, 3], np.s_[2:2]], ids=str
+)
+def test_a_field_of_structs_is_numpys(mgr, name, where):
+    array, t = bodies(), mgr.tensor_t(bodies())
+    part, wanted = t[where][name], array[where][name]
+    assert part.shape == wanted.shape and part.dtype == wanted.dtype and part.base is t
+    np.testing.assert_array_equal(part.read(), wanted)
+    np.testing.assert_array_equal(part.numpy(), wanted)
+    np.testing.assert_array_equal(kp.ops.add(part, part).read(), wanted + wanted)
+    part[...] = 3
+    if wanted.ndim:
+        wanted[...] = 3
+    else:
+        array[where][name] = 3
+    np.testing.assert_array_equal(t.read(), array)
+
+
+def test_fields_are_assigned_by_name(mgr):
+    array, t = bodies(), mgr.tensor_t(bodies())
+    for each in (array, t):
+        each["position"] = [1, 2, 3]
+        each.T["mass"] = 5
+    np.testing.assert_array_equal(t.read(), array)
+    assert t["position"].T.shape == (3, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("masses", "its fields are position, mass.*mean 'mass'"),
+        ("pair", "'pair' begins 20 bytes .* t.read"),
+        ("", "no field"),
+    ],
+)
+def test_fields_without_a_view_say_so(mgr, name, text):
+    for t in (mgr.tensor_t(bodies()), mgr.tensor_t(bodies())[::2]):
+        with pytest.raises(kp.InvalidArgumentError, match=text):
+            t[name]
+
+
+# -- copies of parts on the device ---------------------------------------------------------------------------
+
+
+def test_a_part_is_copied_to_a_tensor_of_any_manager(mgr, make_manager):
+    other = make_manager()
+    t = mgr.tensor(np.arange(12).reshape(3, 4))
+    for part in (t[:, 0], t[::-2, 1::2], t.T[1:, 2], t[:, 3:3]):
+        for to in (mgr, other):
+            made = part.to(to)
+            assert type(made) is kp.Tensor and made.manager is to and made.shape == part.shape
+            np.testing.assert_array_equal(made.read(), part.read())
+    assert t[:, 0].to(mgr, "host").memory_type() is kp.MemoryTypes.host
+
+
+def test_copies_from_and_to_parts(mgr, make_manager):
+    other = make_manager()
+    t = mgr.zeros((2, 3))
+    sources = {
+        1: mgr.tensor([1, 1]),
+        2: other.tensor([[2], [2]]),
+        3: mgr.tensor([[3, 0], [3, 0]])[:, 0],
+        4: np.full(2, 4, np.float32),
+        5: mgr.image(np.full((2, 1), 5)),
+    }
+    for value, source in sources.items():
+        t[:, 1].copy_from(source)
+        assert t.tolist() == [[0, value, 0]] * 2
+        if isinstance(source, kp.Tensor):
+            t[:, 1].fill(0)
+            source.copy_to(t[:, 1])
+            assert t.tolist() == [[0, value, 0]] * 2
+    targets = [
+        mgr.zeros(2),
+        other.zeros((1, 2)),
+        mgr.zeros((2, 2))[:, 1],
+        np.zeros(2, np.float32),
+        mgr.image(np.zeros((2, 1))),
+    ]
+    for target in targets:
+        t[:, 1].copy_to(target)
+        assert np.asarray(target).reshape(-1).tolist() == [5, 5]
+    assert mgr.zeros(2).copy_from(t[:, 1]).done()
+    with pytest.raises(kp.InvalidArgumentError, match="cannot be copied"):
+        t[:, 1].copy_from(mgr.zeros(3))
+    with pytest.raises(kp.ArgumentTypeError, match="not None"):
+        t[:, 1].copy_to(None)
+
+
+def test_what_tensors_images_and_parts_lack_says_what_to_write(mgr):
+    t, image = mgr.tensor([[1, 2], [3, 4]]), mgr.image(np.ones((2, 3)))
+    things = (t, t.T, image)
+    for thing in things:
+        for name in {name for each in things for name in dir(each) if name[0] != "_"} - set(dir(thing)):
+            with pytest.raises(AttributeError) as raised:
+                getattr(thing, name)
+            assert raised.value.name == name
+            (code,) = re.findall(
+                r"[:;] (kp\.ops\.ascontiguousarray\(t\)|t\.manager\.image\(t\.read\(\)\)|t.read\(\).strides)",
+                str(raised.value),
+            )
+            eval(code, {"t": thing, "kp": kp})

@@ -21,7 +21,7 @@ from ..._manager.default import manager as default_manager
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
 from .._places.given import beside, countable, given, host, known, shape_of
-from .._places.moving import take
+from .._places.moving import ascontiguousarray, take
 from .._values.scans import cumsum
 from .searching import bin_counts, int_counts, nonzero_places, run_starts, selected
 from .sorting import argsort, sort, sort_by_key
@@ -45,7 +45,7 @@ def _first(x: Array, count: Array) -> Array:
 def _flat(x: Array) -> Array:
     x = countable(x)
     if isinstance(x, StridedView):
-        x = formula("x")(x)
+        x = ascontiguousarray(x)
     return x.reshape(-1)
 
 
@@ -121,7 +121,10 @@ def compress(condition: Array, x: Array, axis: int | None = None) -> Array:
     :error: exact
     """
     if axis is None:
-        return _first(*selected(_flat(condition), _flat(x)))
+        condition, x = _flat(condition), _flat(x)
+        if x.dtype.names is None:
+            return _first(*selected(condition, x))
+        axis = 0  # structs are only moved, and `selected` writes zeros
     place, shape, lengths = as_index(axis, "compress: axis"), shape_of(x), shape_of(condition)
     if not -len(shape) <= place < len(shape):
         raise InvalidArgumentError(f"compress: axis is {place}, and x has {len(shape)} axes")

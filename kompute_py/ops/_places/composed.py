@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..._base.errors import InvalidArgumentError, KomputeError, UnimplementedError
+from ..._base.public import Routine
 from ..._builders.elementwise import elementwise
 from ..._custom.declaration import parse
 from ..._functions.called import explained
@@ -47,7 +48,7 @@ class _Recorder:
         return made.results[0] if len(made.results) == 1 else made.results
 
 
-class Composed:
+class Composed(Routine):
     """A function of several operations: ``f(...)`` runs them, ``f.bind(...)`` is one to record. `name` is the
     body's own, unless it is a part of another operation."""
 

@@ -32,6 +32,7 @@ class _Indexed(CustomOp):
     """Elements at indices along an axis: element j of `many` belongs to the index j of the same lines."""
 
     in_place = True
+    takes_structs = True
 
     def find_axis(self, ksel: FunctionSelection, x: TensorArg, indices: TensorArg) -> int:
         """Declares the axis and what kernels need to find places. Returns the axis from 0 on."""
@@ -133,10 +134,13 @@ class _Put(_Indexed):
     def check_values(self, ksel: FunctionSelection, x: TensorArg, values: TensorArg, count: int) -> None:
         """Raises InvalidArgumentError for values that do not become elements of `x`, or for none."""
         if not castable(values.dtype, x.dtype):
-            raise InvalidArgumentError(
-                f"{ksel.name}: values is of {values.dtype}, and x of {x.dtype}; convert them: "
-                f"kp.ops.astype(values, {x.dtype.name!r})"
+            structs = values.dtype.names or x.dtype.names
+            fix = (
+                "give structs of one dtype"
+                if structs
+                else f"convert them: kp.ops.astype(values, {x.dtype.name!r})"
             )
+            raise InvalidArgumentError(f"{ksel.name}: values is of {values.dtype}, and x of {x.dtype}; {fix}")
         if count and not values.size:
             raise InvalidArgumentError(f"{ksel.name}: values has no elements, and there are {count} indices")
 
@@ -244,6 +248,7 @@ class _ScatterAdd(_Indexed):
     """
 
     signature = "scatter_add(Tensor x, Tensor indices, Tensor values, int axis, str mode='raise') -> Tensor"
+    takes_structs = False
 
     def select(self, ksel: FunctionSelection) -> None:
         x, indices, values = (ksel.arg_tensor(name) for name in ("x", "indices", "values"))

@@ -47,6 +47,8 @@ def _check(name: str, shapes: Sequence[tuple[str, tuple[int, ...]]], axis: int, 
 class _Joined(CustomOp):
     """Operations that put tensors behind each other along an axis."""
 
+    takes_structs = True
+
     def join(self, ksel: FunctionSelection, stacked: bool) -> None:
         """Declares the arguments and the result."""
         given = ksel.arg_tensor_list("arrays").items

@@ -53,6 +53,7 @@ class _Places(CustomOp):
     """Operations that take result elements from places that steps of the axes give."""
 
     reads_parts = True
+    takes_structs = True
 
     def find(self, ksel: FunctionSelection, x: TensorArg) -> tuple[tuple[int, ...], list[_Axis], int]:
         """The result's shape, its axes, and the number of elements from the argument's first one to that of
@@ -439,6 +440,7 @@ class _Take(CustomOp):
     :error: exact
     """
 
+    takes_structs = True
     signature = "take(Tensor x, Tensor indices, int[]? axis=None, str mode='raise') -> Tensor"
 
     def select(self, ksel: FunctionSelection) -> None:

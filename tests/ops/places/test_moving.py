@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -236,3 +238,98 @@ def test_wrong_calls():
             getattr(kp.ops, name)(arrays)
         with pytest.raises(kp.InvalidArgumentError, match="arrays is empty"):
             getattr(kp.ops, name)([])
+
+
+STRUCTS = [
+    np.dtype([("a", "f4"), ("b", "i4")]),
+    np.dtype([("a", "f8"), ("b", "u2", (3,))], align=True),
+    np.dtype([("a", "f4", (3,)), ("b", "u1")]),  # 13 bytes
+    np.dtype([("a", "i2"), ("b", "u1", (4,))]),
+    np.dtype([("a", "f4"), ("b", [("c", "f4"), ("d", "f4", (24,))])]),
+]
+INDICES = np.array([3, 0, 5, 5], np.int32)
+MASK = np.array([True, False, True, True, False, True])
+MOVES = {
+    "take": (lambda f, x, c: f.take(x, c(INDICES), 0)),
+    "take of all": (lambda f, x, c: f.take(x, c(INDICES))),
+    "take_along_axis": (
+        lambda f, x, c: f.take_along_axis(x, c(np.argsort(np.arange(12).reshape(6, 2) % 5, 0)), 0)
+    ),
+    "compress": (lambda f, x, c: f.compress(c(MASK), x, 0)),
+    "compress of all": (lambda f, x, c: f.compress(c(MASK), x)),
+    "repeat": (lambda f, x, c: f.repeat(x, 2, 0)),
+    "roll": (lambda f, x, c: f.roll(x, 2, 0)),
+    "flip": (lambda f, x, c: f.flip(x)),
+    "tile": (lambda f, x, c: f.tile(x, (2, 1))),
+    "transpose": (lambda f, x, c: f.transpose(x)),
+    "rot90": (lambda f, x, c: f.rot90(x)),
+    "diagonal": (lambda f, x, c: f.diagonal(x)),
+    "broadcast_to": (lambda f, x, c: f.broadcast_to(x, (3, 6, 2))),
+    "concatenate": (lambda f, x, c: f.concatenate([x, x[:2], x[::-1]], 0)),
+    "stack": (lambda f, x, c: f.stack([x, x], 1)),
+    "ascontiguousarray": (lambda f, x, c: f.ascontiguousarray(x[::2, 1:])),
+    "an index": (lambda f, x, c: x[c(INDICES)]),
+    "a mask": (lambda f, x, c: x[c(MASK)]),
+}
+
+
+def structs(dtype, shape=(6, 2)):
+    bits = np.random.default_rng(31).integers(0, 256, dtype.itemsize * math.prod(shape), np.uint8)
+    return bits.view(dtype).reshape(shape)
+
+
+@pytest.mark.parametrize("dtype", STRUCTS, ids=str)
+def test_structs_are_moved_whole(mgr, dtype):
+    array = structs(dtype)
+    x = mgr.tensor_t(array)
+    for name, move in MOVES.items():
+        found, wanted = move(kp.ops, x, mgr.tensor_t), move(np, array, np.asarray)
+        assert found.dtype == dtype and found.shape == wanted.shape, name
+        for field in "ab":  # NumPy leaves out the padding
+            assert found.read()[field].tobytes() == wanted[field].tobytes(), name
+
+
+@pytest.mark.parametrize("dtype", STRUCTS, ids=str)
+def test_structs_are_written_to_parts(mgr, dtype):
+    array, other = structs(dtype), structs(dtype)[::-1]
+    x, y = mgr.tensor_t(array), mgr.tensor_t(np.ascontiguousarray(other))
+    kp.ops.flip(y[::2], out=x[::-2])
+    array[::-2] = other[::2][::-1, ::-1]
+    for field in "ab":
+        assert x.read()[field].tobytes() == array[field].tobytes()
+
+
+def test_structs_of_one_size_keep_their_own_dtypes(mgr):
+    for dtype in (np.dtype([("a", "f4"), ("b", "i4")]), np.dtype([("a", "i4"), ("b", "f4")])):
+        assert kp.ops.flip(mgr.tensor_t(structs(dtype))).dtype == dtype
+
+
+def test_structs_are_put(mgr):
+    array = structs(STRUCTS[0], (6,))
+    wanted = array.copy()
+    wanted[[4, 1]] = array[:2]
+    x = mgr.tensor_t(array)
+    found = kp.ops.put(x, mgr.tensor_t(np.array([4, 1])), mgr.tensor_t(array[:2]))
+    assert found.read().tobytes() == wanted.tobytes()
+    x[np.array([4, 1])] = mgr.tensor_t(array[:2])
+    assert x.read().tobytes() == wanted.tobytes()
+
+
+def test_structs_of_different_fields_do_not_mix(mgr):
+    x, other = (mgr.tensor_t(np.zeros(4, [(a, "f4"), (b, "f4")])) for a, b in ("ab", "ba"))
+    with pytest.raises(kp.InvalidArgumentError, match="no common dtype"):
+        kp.ops.concatenate([x, other])
+    with pytest.raises(kp.InvalidArgumentError, match="structs of one dtype"):
+        kp.ops.put(x, mgr.tensor_t(np.array([0])), other)
+
+
+@pytest.mark.parametrize("name", ["negative", "sum", "sort", "unique", "astype", "pad"])
+def test_operations_that_compute_say_how_to_give_structs(mgr, name):
+    x = mgr.tensor_t(structs(STRUCTS[0], (6,)))
+    arguments = {"astype": ("float32",), "pad": (1,)}.get(name, ())
+    with pytest.raises(kp.UnimplementedError, match=r"\['a'\].*view\('uint32'\)"):
+        getattr(kp.ops, name)(x, *arguments)
+    # The advice works.
+    assert kp.ops.sum(x["b"]).item() == x.read()["b"].sum()
+    words = x.view("uint32").reshape(*x.shape, -1)
+    assert kp.ops.where(MASK[:, None], words, words[:1]).view(x.dtype).shape == (6, 1)
