@@ -170,7 +170,7 @@ class ProgramEntry:
             if named:
                 if len(args) + len(named) != len(self._names):
                     return None
-                args = (*args, *[named[name] for name in self._names[len(args) :]])
+                args = (*args, *map(named.__getitem__, self._names[len(args) :]))
             if out is None:
                 return self._prepared.get((len(args), *map(native_of, args)))
             outs = out if type(out) is tuple else (out,)
@@ -186,7 +186,7 @@ class ProgramEntry:
                 prepared = self._prepared.get((1, args[0]._native, out._native))
             except AttributeError:
                 prepared = self._again(args, out, named)
-        elif args or named:
+        elif self._prepared and (args or named):
             prepared = self._again(args, out, named)
         if prepared is not None:
             prepared.take()  # `with` takes three times as long
@@ -201,7 +201,8 @@ class ProgramEntry:
         if out is not None:
             named["out"] = out
         manager, call = self._last
-        if not args or getattr(args[0], "_manager", None) is not manager:
+        first = args[0] if args else next(iter(named.values()), None)
+        if getattr(first, "_manager", None) is not manager:
             call = self._target(args, named).__call__
         return call(*args, **named)
 

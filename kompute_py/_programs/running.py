@@ -39,7 +39,7 @@ from .._memory.tensor import Tensor
 from .._recording.host_call import OpHostCall
 from .._recording.operations import OpBase
 from .._recording.sequence import Sequence
-from .._recording.streams import failures_of, managers_of, submit_streams
+from .._recording.streams import failures_of, is_split, managers_of, submit_streams
 from .._shaders.constants import Specialization
 from .._shaders.module import ShaderModule, naming
 from .._shaders.scalars import constant_scalar
@@ -483,23 +483,27 @@ class Prepared:
         """Runs it without waiting. `new`: the results are new memory, with copies of what it leaves in its
         own.
         """
-        form, manager = self._form, self._form.loaded.manager
-        results = form.new_results() if new else []
-        streams = [self._sequence._native]
-        if results:
-            pairs = zip(form.own[-len(results) :], results, strict=True)
-            streams.append(
-                stream_of(manager, [_native.op_copy([own._native, to._native]) for own, to in pairs])
-            )
+        form = self._form
+        manager = form.loaded.manager
+        streams: list[Any] = [self._sequence._native]
+        results: tuple[Any, ...] = ()
+        if new and form.outputs:
+            results = form.new_results()
+            copies = [_native.op_copy([f, t._native]) for f, t in zip(form.own_results, results, strict=True)]
+            streams.append(stream_of(manager, copies))
         self.submitted = True
         native = submit_streams(manager, streams, *order)
         if manager._watch is not None:
             manager._watch()
-        return Fence(native, managers_of(streams, manager), (), failures_of(streams), tuple(results))
+        if is_split(streams[0]):
+            return Fence(native, managers_of(streams, manager), (), failures_of(streams), results)
+        return Fence(native, (manager,), (), (), results)
 
     def results(self) -> Any:
         """Runs it: its results in new memory, once the work is done."""
-        return _one_of(self.submit(NO_ORDER, True).wait().results)
+        fence = self.submit(NO_ORDER, True).wait()
+        self.submitted = False
+        return one_of(fence.results)
 
 
 class RecordedForm:
@@ -596,9 +600,14 @@ class RecordedForm:
         """The recording's own memory of its inputs and outputs."""
         return [self.loaded.memory_of(each) for each in (*self.inputs, *self.outputs)]
 
-    def new_results(self) -> list[Any]:
+    @functools.cached_property
+    def own_results(self) -> list[Any]:
+        """The native memory of the outputs."""
+        return [each._native for each in self.own[len(self.inputs) :]]
+
+    def new_results(self) -> tuple[Any, ...]:
         """New memory for the results."""
-        return [self._like(each) for each in self.outputs]
+        return tuple([self._like(each) for each in self.outputs])
 
     def _like(self, value: c.Value) -> Any:
         block, manager = self.loaded.block(value.block), self.loaded.manager
@@ -630,7 +639,7 @@ class RecordedForm:
             for each, way in zip(outs, last, strict=True):
                 if each is not way:
                     way.read(each)
-        return _one_of(outs) if out is None else out
+        return one_of(tuple(outs)) if out is None else out
 
     @staticmethod
     def _written(given: Any, way: Any) -> Any:
@@ -713,16 +722,15 @@ class RecordedForm:
     def bind(self, given: list[Any], out: Any) -> OpProgram:
         """The recording over these tensors as an operation."""
         ins = self._ins(given, "bind")
-        outs = self.new_results() if out is None else self._outs(out, "bind")
+        outs = list(self.new_results()) if out is None else self._outs(out, "bind")
         with self.loaded.running:
             self.loaded.is_bound = True
             return OpProgram(self.name, tuple(self.parts([*ins, *outs])), tuple(outs))
 
 
-def _one_of(results: Iterable[Any]) -> Any:
+def one_of(results: tuple[Any, ...]) -> Any:
     """One result, a tuple of several, or None."""
-    found = tuple(results)
-    return found[0] if len(found) == 1 else found or None
+    return results[0] if len(results) == 1 else results or None
 
 
 def _seen(given: Any, what: str) -> tuple[Any, bool]:
