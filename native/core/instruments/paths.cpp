@@ -24,7 +24,10 @@ bool Instrumenter::is_signed(uint32_t id) const {
 std::optional<Path> Instrumenter::path_of(uint32_t pointer) const {
     Path path;
     Instruction made = module_.find(pointer);
-    while (spirv::is_chain(made.op())) {
+    // An invalid module, which nobody checked, may have a chain that leads to itself.
+    constexpr uint32_t deepest = 256;
+    for (uint32_t depth = 0; spirv::is_chain(made.op()); ++depth) {
+        if (depth == deepest) return std::nullopt;
         std::vector<uint32_t> indices;
         for (uint32_t i = 4; i < made.size(); ++i) indices.push_back(made[i]);
         path.indices.insert(path.indices.begin(), indices.begin(), indices.end());

@@ -41,6 +41,7 @@ bool Instrumenter::add_words(Code& into, uint32_t value, std::vector<uint32_t>& 
     const bool is_vector = type.op() == spv::OpTypeVector;
     if (is_vector) {
         count = type[3];
+        if (count > 16) return false;  // no vector, in a module that nobody checked
         type = module_.find(type[2]);
     }
     char letter = 'b';

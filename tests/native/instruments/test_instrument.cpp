@@ -3,6 +3,9 @@
 #include "spirv/module.hpp"
 #include "spirv/spirv_text.hpp"
 
+#include <algorithm>
+#include <random>
+
 using namespace kp;
 using namespace spirv_text;
 
@@ -266,4 +269,37 @@ TEST_CASE("barriers and turns of loops are counted") {
     CHECK(!made.shadowed.any);
     (void)text_of(made.words);
     CHECK(instrumented(words, {.races = true}, 1, 0).words.empty());
+}
+
+TEST_CASE("invalid code, which nobody checked, gets instruments or none") {
+    const auto valid = shader(R"(
+        %at = OpAccessChain %to_pooled %pool %i
+        %more = OpInBoundsAccessChain %to_place %local %i
+        %value = OpLoad %float %at
+        OpStore %more %value
+        %p = OpExtInst %void %print 1 %format %i %word %pair
+        OpControlBarrier %u2 %u2 %u264
+    )");
+    const size_t chain = static_cast<size_t>(
+        std::find(valid.begin(), valid.end(), 5u << 16 | spv::OpAccessChain) - valid.begin());
+    REQUIRE(chain < valid.size());
+    std::vector<uint32_t> words = valid;
+    words[chain + 3] = words[chain + 2];  // it begins at itself
+    CHECK(instrumented(words, bounds_only, 1, 0).sites.size() == 1);
+
+    std::mt19937 random(34);
+    for (int round = 0; round < 3000; ++round) {
+        words = valid;
+        for (uint32_t changes = 1 + random() % 3; changes > 0; --changes) {
+            uint32_t& word = words[5 + random() % (words.size() - 5)];
+            word = random() % 2 ? words[random() % words.size()] : word ^ 1u << random() % 32;
+        }
+        words.shrink_to_fit();
+        try {
+            (void)reflect(words);
+            (void)instrumented(words, {true, true, true, true, true}, 1, 0);
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::invalid_argument) FAIL(error.what());
+        }
+    }
 }

@@ -1,6 +1,9 @@
 // What reflection does with modules that are broken, or no modules at all.
+#include "spirv/clamp.hpp"
 #include "spirv/fold.hpp"
+#include "spirv/guard_atomics.hpp"
 #include "spirv/invocation.hpp"
+#include "spirv/lower.hpp"
 #include "spirv/reach.hpp"
 #include "spirv/spirv_text.hpp"
 
@@ -147,6 +150,10 @@ TEST_CASE("spirv garbage: mutated modules reflect or throw, and never do anythin
             const ShaderInfo info = reflect(words);
             (void)reach(words);
             (void)invocation_use(words);
+            const std::vector<uint32_t> lower = lowered(words, true);
+            const std::vector<uint32_t>& code = lower.empty() ? words : lower;
+            (void)clamped(code);
+            (void)guarded_atomics(code);
             try {
                 (void)folded(words, "main", {0, 2, 100}, info.local_size);
             } catch (const Error& error) {
