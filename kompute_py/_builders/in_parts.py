@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +19,10 @@ from .._custom.arguments import outs_of
 from .._functions.custom_op import Operation
 from .._functions.pictures import first_image, picture_like, tensor_of
 from .._memory.image import Image
+from .._memory.needs import current as planning
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .walks import TooLargeError
-
-if TYPE_CHECKING:
-    from .._memory.needs import MemoryNeeds
 
 
 class InParts(Operation):
@@ -46,14 +44,6 @@ class InParts(Operation):
                     host_empty(each.shape, each.dtype, f"{self.__name__}: {name}")
             return self._in_parts(values, outs_of(self._declaration, out), error)
 
-    def memory_needs(self, /, *args: Any, out: Any = None, **named: Any) -> MemoryNeeds:
-        try:
-            return super().memory_needs(*args, out=out, **named)
-        except TooLargeError as error:
-            raise UnimplementedError(
-                f"This device runs the call in parts, each with memory of its own: ask for a part. {error}"
-            ) from None
-
     def _in_parts(self, values: list[Any], outs: tuple[Any, ...], error: TooLargeError) -> Any:
         raise NotImplementedError
 
@@ -74,6 +64,8 @@ def new_like(who: str, tensors: Sequence[Any], shape: tuple[int, ...], dtype: An
     base = first.base if isinstance(first, StridedView) else first
     if base is None:
         return host_empty(shape, dtype, who)
+    if planning.plan is not None:
+        return planning.plan.makes(shape, dtype, base.memory_type())
     return base.manager.empty(shape, dtype, base.memory_type())
 
 
@@ -126,6 +118,10 @@ class ElementsInParts(InParts):
         self, values: list[Any], outs: tuple[Any, ...], error: TooLargeError, image: Image
     ) -> Any:
         """A call over ranges of tensors that stand for images."""
+        if planning.plan is not None:
+            raise UnimplementedError(
+                f"{self.__name__}: the device takes this image in parts, as tensors; ask for a tensor"
+            )
         manager, wanted = image.manager, outs
         if not wanted:
             pictures = [picture_like(image, each.shape, each.dtype) for each in error.results]

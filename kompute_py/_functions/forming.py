@@ -79,7 +79,7 @@ def spare(
     memory for the results.
     """
     written = {each.name for each in selection.inplace_tied_arg_descs}
-    kind = _memory_type(flat(values))
+    kind = memory_type_of(flat(values))
 
     def tensor(name: str, value: Any) -> Any:
         if isinstance(value, StridedView) and selection.op.reads_parts and name not in written:
@@ -278,7 +278,7 @@ class _Maker:
 
     def _take_memory(self) -> None:
         """The memory of each argument and result, as the caller knows it."""
-        kind = None if self.arrays else _memory_type(self.given)
+        kind = None if self.arrays else memory_type_of(self.given)
         in_place = self.selection.op.in_place
         image = first_image(self.given) if self.selection.op.makes_images else None
         for arg in self.selection.tensors:
@@ -464,7 +464,7 @@ def _as_bound(tensor: Tensor, words: bool) -> Tensor:
     return tensor
 
 
-def _memory_type(given: Sequence[Any]) -> Any:
+def memory_type_of(given: Sequence[Any]) -> Any:
     """The memory type of new results: that of the first tensor."""
     for value in given:
         if isinstance(value, (Tensor, Image)):

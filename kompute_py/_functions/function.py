@@ -16,7 +16,6 @@ from .._base.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     KomputeError,
-    UnimplementedError,
     kind_of,
     shown,
 )
@@ -37,6 +36,8 @@ from .._kernels.specializations import Specializations
 from .._manager.default import manager as default_manager
 from .._memory.donation import Donated, chosen, donating, require_apart, with_taken
 from .._memory.image import Image
+from .._memory.needs import current as planning
+from .._memory.needs import planned
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .._recording.preload import report_built
@@ -215,6 +216,10 @@ class Function(Routine):
             require_alive(values)
             answer = self._op.eager_execute(*values)
         if answer is not NotImplemented:
+            if planning.plan is not None and out is not None:
+                for each in outs_of(self._declaration, out):
+                    planning.plan.writes(each)
+                return out
             results = answered(self._declaration, answer, outs_of(self._declaration, out))
             if taken:
                 answers = (results,) if self._declaration.single else results
@@ -227,6 +232,10 @@ class Function(Routine):
             outs = (out,)
         else:
             outs = outs_of(self._declaration, out)
+        if planning.plan is not None:
+            with self._prepared.lock:
+                results = self._prepared.planned(planning.plan, values, outs)
+            return results[0] if self._declaration.single else tuple(results)
         given = self._prepared.memory(values, outs)
         try:
             with self._prepared.lock:
@@ -468,19 +477,15 @@ class Function(Routine):
         """The memory that a call with arguments like these needs, before anything is allocated.
 
         A `kp.TensorSpec` may stand for a Tensor; arrays count with the buffers that stand for them. Kernels
-        are generated and compiled to SPIR-V, and variants are not measured. Raises what a call raises, and
-        UnimplementedError for a function that calls others.
+        are generated and compiled to SPIR-V, and variants are not measured. `eager_execute` runs, with
+        Tensors that have no memory. Raises what a call raises, and UnimplementedError if that depends on
+        contents that the call computes.
 
         >>> print(kp.ops.cumsum.memory_needs(kp.TensorSpec(10**6)))
         7.6... MiB (inputs 3.8... MiB, outputs 3.8... MiB, scratch ...), code ...
         """
-        values, outs = self._bind(args, named, meta=True), outs_of(self._declaration, out)
-        if self._eager:
-            raise UnimplementedError(
-                f"{self.__name__} calls other functions (eager_execute): their memory is known when they run"
-            )
-        with self._prepared.lock:
-            return self._prepared.needs(values, outs)
+        manager = manager_of(self.__name__, flat((*args, *named.values(), out))) or default_manager()
+        return planned(manager, functools.partial(self._general, None), (args,), {**named, "out": out})
 
     @_beginning
     def sources(self, /, *args: Any, **named: Any) -> tuple[str, ...]:

@@ -22,13 +22,12 @@ from .._memory.tensor import Tensor
 from .forming import make_form, tried_out
 from .forms import Calls, Facts, Form, packed, table_for
 from .given import bases, flat, look_at_parts, manager_of, overlapping, surely_apart
-from .needs import needs_of
 from .op_custom import CacheInfo
 from .tuning import Tuning, check_variants, choices_of
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
-    from .._memory.needs import MemoryNeeds
+    from .._memory.needs import Plan
     from .custom_op import CustomOp
 
 _MOST_PROGRAMS = 256
@@ -145,12 +144,14 @@ class Preparing:
             return selection, Program(self.name, (), ())
         return selection, self.program(selection, manager, calls)
 
-    def needs(self, values: list[Any], outs: tuple[Any, ...]) -> MemoryNeeds:
-        """The memory that a call needs. The lock is held."""
+    def planned(self, plan: Plan, values: list[Any], outs: tuple[Any, ...]) -> list[Any]:
+        """The results of a call that does not run, but tells the plan what it takes. The lock is held."""
+        from .needs import plan_call
+
         manager = manager_of(self.name, (*values, *outs)) or default_manager()
         calls = self.calls_of(manager)
         selection, program = self._selected(values, outs, manager, calls, False)
-        return needs_of(program, selection, calls.facts, values, outs)
+        return plan_call(plan, program, selection, calls, values, outs)
 
     def shared(self, values: list[Any], outs: tuple[Any, ...]) -> tuple[int, ...]:
         """The places of arguments to copy, because they share memory with what is written."""

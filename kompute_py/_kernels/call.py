@@ -21,7 +21,6 @@ from .._memory.tensor import Tensor
 from .._recording.binding import check_argument, check_owner, indirect_groups, made_by
 from .._shaders.signature import MISSING, Parameter
 from .arrays import array_for, is_number_for_array, refuse_number
-from .imagined import Imagined
 from .version import Version
 
 if TYPE_CHECKING:
@@ -154,7 +153,7 @@ class Call:
             return self._lend(place, parameter, self._counter(parameter), lending)
         if parameter.descriptors != 1:
             return _several(self.version.name, parameter, value)
-        if isinstance(value, (Memory, Bindable, Imagined)):
+        if isinstance(value, (Memory, Bindable)):
             return value
         if lending is None:
             raise ArgumentTypeError(
@@ -192,7 +191,7 @@ class Call:
         """Makes the outputs: Tensors if no arrays are lent, or if a Tensor or an Image is among the
         arguments, else arrays.
         """
-        self.in_place = any(isinstance(each, (Memory, SampledImage, Imagined)) for each in flat(self.values))
+        self.in_place = any(isinstance(each, (Memory, SampledImage)) for each in flat(self.values))
         for output in self.outputs:
             place = output.position
             if lending is None or self.in_place or output.format is not None:

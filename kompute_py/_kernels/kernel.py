@@ -33,6 +33,8 @@ from .._launches.grid import Spelling
 from .._memory.donation import chosen, donating, require_apart, with_taken
 from .._memory.lending import Lending
 from .._memory.memory import Memory
+from .._memory.needs import current as planning
+from .._memory.needs import planned
 from .._memory.tensor import Tensor
 from .._recording.preload import Ahead, preload, report_built
 from .._shaders.constants import NO_SPECIALIZATION
@@ -42,6 +44,7 @@ from .._sync.fence import Fence
 from .._sync.ordered import Order, called_in_order, fence_of, order_of, stream_of, submit_stream
 from .call import Call
 from .call_signature import CallSignature, CallText
+from .needs import plan_call
 from .operation import OpKernel, OpReloadableKernel, OpWatchedKernel
 from .prepared import sources, table_for, teach
 from .specializations import Specializations
@@ -318,6 +321,8 @@ class Kernel(Routine, Generic[Results]):
             return call(*values[: len(args)], **dict(zip(keywords, values[len(args) :], strict=True)))
 
     def _run(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        if planning.plan is not None:
+            return plan_call(planning.plan, self._version, args, keywords)
         self._lending.begin()
         call = Call(self._version, args, keywords, self._lending)
         launch = call.launch
@@ -451,12 +456,10 @@ class Kernel(Routine, Generic[Results]):
         >>> needs.inputs, needs.outputs
         (4000000000, 4000000000)
         """
-        from .needs import needs_of
-
         if self._look is not None:
             self._look()
         with self._lock:
-            return needs_of(self._version, args, keywords)
+            return planned(self._manager, self._run, (args, keywords), {})
 
     def preload(self) -> None:
         """Builds all that the device needs to run the kernel, and waits for that: the first call then takes

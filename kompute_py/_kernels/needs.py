@@ -2,36 +2,57 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .._memory.needs import MemoryNeeds
-from .._shaders.signature import MISSING
-from .call import Call
-from .imagined import Imagined, Imagining, imagined
+import numpy as np
+
+from .._base.texels import size_of
+from .._memory.lending import Lending, capacity
+from .._memory.needs import Imagined, Plan
+from .call import Call, flat
 
 if TYPE_CHECKING:
     from .version import Version
 
 
-def needs_of(version: Version, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> MemoryNeeds:
-    """The needs of a call. Raises what the call would raise."""
-    manager = version.manager
-    call = Call(
-        version,
-        tuple([imagined(manager, each) for each in args]),
-        {name: imagined(manager, each) for name, each in keywords.items()},
-        Imagining(manager),
-    )
-    nbytes = {True: 0, False: 0}  # of what is written, and of what is only read
-    seen: set[int] = set()
-    each: Any
-    for parameter, bound in zip(version.signature.parameters, call.bound, strict=True):
-        for each in bound if type(bound) is tuple else (bound,):
-            memory = getattr(each, "_image", each)  # of a sampled image
-            if memory is MISSING or not hasattr(memory, "nbytes") or id(memory) in seen:
-                continue  # also a sampler
-            seen.add(id(memory))
-            taken = memory.taken if isinstance(memory, Imagined) else memory.nbytes
-            nbytes[parameter.written] += taken
-    return MemoryNeeds(len(version.module.to_spirv()), nbytes[False], nbytes[True], 0)
+class _Planning(Lending):
+    """Lends no memory, and makes no results, but tells a plan of them."""
+
+    __slots__ = ("_plan", "_version")
+
+    def __init__(self, plan: Plan, version: Version) -> None:
+        super().__init__(version.manager)
+        self._plan, self._version = plan, version
+
+    def tensor(self, index: int, array: np.ndarray[Any, Any]) -> Any:
+        self._plan.lends(self._version, index, array.nbytes)
+        return Imagined.of(self._device(), array.shape, self.dtype_of(array), is_lent=True)
+
+    def made(self, output: Any) -> Any:
+        if output.format is None:
+            return self._plan.makes(output.shape, output.dtype, None)
+        axes = len(output.shape) - (output.format.channels > 1)
+        # Of one texel: the format's facts are the driver's.
+        made: Any = output._replace(shape=(1,) * axes + output.shape[axes:]).made(self._device())
+        size = made._size
+        made._size = size_of(output.shape[:axes], size.dims, None, None, None, size.layers and True)
+        made._shape, made._count = output.shape, math.prod(output.shape)
+        self._plan.counts(made)
+        self._plan.takes(2 * made.nbytes)  # the zeros that it begins with, and their way to the device
+        return made
+
+
+def plan_call(plan: Plan, version: Version, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
+    """Tells the plan what a call takes. Returns its results. Raises what the call would raise."""
+    call = Call(version, args, dict(keywords), _Planning(plan, version))
+    for place, (parameter, bound) in enumerate(zip(version.signature.parameters, call.bound, strict=True)):
+        array = call.arrays.get(place)
+        if array is not None:
+            plan.gives(array, capacity(array.nbytes), True)
+        if parameter.written:
+            for each in flat((bound,)) if array is None else (array,):
+                plan.writes(each)
+    plan.runs(version.module.to_spirv())
+    return call.result

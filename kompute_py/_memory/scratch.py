@@ -11,7 +11,7 @@ from .._base.arrays import as_shape, to_dtype
 from .._base.errors import FailedPreconditionError
 from .._base.types import MemoryTypes
 from .._device.device import require_manager
-from .._device.kept import make_room, most_kept
+from .._device.kept import Keeping, make_room, most_kept
 from .making import new_tensor
 from .tensor import Tensor, buffer_tensor
 
@@ -30,6 +30,11 @@ _NAME = "scratch"
 def aligned(nbytes: int) -> int:
     """The bytes that a part takes up."""
     return -(-max(nbytes, 16) // _ALIGNMENT) * _ALIGNMENT
+
+
+def pooled(manager: Keeping, nbytes: int, had: int) -> int:
+    """The bytes of the piece for a request of `nbytes`, more than the `had` of the piece before."""
+    return max(aligned(nbytes), _LEAST, min(2 * had, most_kept(manager) // 2))
 
 
 class ScratchPool:
@@ -55,10 +60,9 @@ class ScratchPool:
         """A tensor of bytes with room for `nbytes`. Raises OutOfMemoryError if the device has too little."""
         native, size = self._piece
         if native is None or not native.is_init() or size < nbytes:
-            most = most_kept(manager) // 2
-            size = max(aligned(nbytes), _LEAST, min(2 * size, most))
+            size = pooled(manager, nbytes, size)
             self._piece = (None, 0)  # others make room for what is more
-            shared = size <= most and make_room(manager, size)
+            shared = size <= most_kept(manager) // 2 and make_room(manager, size)
             made = new_tensor(manager, (size,), np.dtype(np.uint8), "storage")
             made.name = _NAME
             native = made._native

@@ -18,7 +18,7 @@ from .._base.errors import (
     shown,
 )
 from .._base.plain_arguments import as_list
-from .._base.text import binary_size, nearest
+from .._base.text import nearest
 from .._device.options import string_tuple
 from .._device.shader_check import check
 from .._files.index import TensorIndex
@@ -32,6 +32,7 @@ from .._memory.memory import Memory
 from .._sync.ordered import NO_ORDER, order_of
 from . import content as c
 from . import file
+from .needs import needs_of
 from .recorder import Named, Recorder
 from .running import Loaded, Prepared, Recorded, module_of, native_of, text_of, values_of
 from .spread import Spread
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from .._device.device import Device
     from .._device.shader_check import Finding
     from .._memory.image import Image
+    from .._memory.needs import MemoryNeeds
     from .._memory.tensor import Tensor
     from .._sync.fence import Fence
     from .._sync.semaphore import Semaphore, Waitable
@@ -285,17 +287,22 @@ class ProgramEntry:
         """The text that was recorded with it; "" if there is none."""
         return self._entry.source
 
-    @property
-    def memory(self) -> int:
-        """Bytes of device memory and host copies that a Manager needs for it, beside those of arguments and
-        results. Entries of a program share memory.
+    def memory_needs(self, /, *args: Any, **named: Any) -> MemoryNeeds:
+        """The device memory that the entry needs, before anything is allocated.
+
+        Of a kernel that of a call with these arguments: see `Kernel.memory_needs`. Of recordings, which take
+        no arguments here, that of all: inputs and outputs are their own memory for these, and scratch is the
+        rest, with state and parameters. Entries of a program share memory.
+
+        Raises what `Kernel.memory_needs` raises, ArgumentTypeError for arguments of a recording.
         """
-        steps = tuple(step for each in self._entry.recordings for step in each.steps)
-        numbers = c.blocks_of(steps)
-        values = self._part.values
-        for each in self._entry.recordings:
-            numbers |= {values[number].block for number in (*each.inputs, *each.outputs)}
-        return _memory_of(self._part.blocks[number] for number in numbers)
+        if self._entry.kernel is not None:
+            return self._target(args, named).memory_needs(*args, **named)  # type: ignore[no-any-return]
+        if args or named:
+            raise ArgumentTypeError(
+                f"{self._name}: a recording needs the same memory for all arguments: give none"
+            )
+        return needs_of(self._core.files, [(self._part, self._entry)])
 
     def __repr__(self) -> str:
         return f"<kp.ProgramEntry {'; '.join(self.signatures)}>"
@@ -594,13 +601,12 @@ class Program(Mapping[str, ProgramEntry]):
         for entry in self._entries.values():
             entry.preload()
 
-    @property
-    def memory(self) -> int:
-        """Bytes of device memory and host copies that a Manager needs for it, beside those of arguments and
-        results, and beside the Manager's own memory for transfers (4 MiB for images and memory that the host
-        does not see).
+    def memory_needs(self) -> MemoryNeeds:
+        """The device memory of its recordings on a Manager, before anything is allocated: see
+        `ProgramEntry.memory_needs`, which tells that of its kernels. The Manager's own memory for transfers
+        (4 MiB for images and memory that the host does not see) does not count.
         """
-        return _memory_of(block for part in self._parts() for block in part.blocks)
+        return needs_of(self._core.files, [(part, entry) for part in self._parts() for entry in part.entries])
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -676,7 +682,7 @@ class Program(Mapping[str, ProgramEntry]):
                 lines.append(f"  {title}  {', '.join(listed)}")
         if self.needs:
             lines.append(f"  needs  {', '.join(self.needs)}")
-        lines.append(f"  memory  {binary_size(self.memory)} before running")
+        lines.append(f"  memory  {self.memory_needs()}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -791,7 +797,3 @@ def _checked(what: str, given: Any) -> list[tuple[str, Any]]:
         if what != "temporary" and (not isinstance(name, str) or not name.isidentifier()):
             raise InvalidArgumentError(f"The name of an {what} is an identifier, not {shown(name)}")
     return list(given.items())
-
-
-def _memory_of(blocks: Iterable[c.Block]) -> int:
-    return sum(block.nbytes * (2 if block.host else 1) for block in blocks)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .._base.annotations import Array
     from .._device.device import Device
     from .._device.owner import Manager
+    from .._memory.needs import MemoryNeeds
     from .._sync.semaphore import Semaphore, Waitable
     from .split_stream import SplitStream
     from .streaming import FrameStream
@@ -625,6 +626,23 @@ class Sequence:
     def name(self, value: str) -> None:
         self._native.name = as_name(value)
 
+    def memory_needs(self) -> MemoryNeeds:
+        """The memory of the recording, which its tensors hold already: what it only reads, what it writes,
+        and what operations pass to each other. Host copies do not count. Builds and submits nothing.
+
+        Raises UnimplementedError for operations that record Vulkan commands by code of their own, and for
+        copies between Managers; FailedPreconditionError if the sequence is running.
+
+        >>> x, y = mgr.zeros(1000), mgr.zeros(1000)
+        >>> needs = mgr.sequence().record(kp.ops.exp.bind(x, out=y)).memory_needs()
+        >>> needs.inputs, needs.outputs
+        (4000, 4000)
+        """
+        from .needs import needs_of
+
+        native = self._alive()
+        return needs_of(self._manager, native._parts if is_split(native) else (native,))
+
     def mermaid(self) -> str:
         """The operations and the barriers that order them, as a flowchart in the Mermaid language.
 
@@ -676,7 +694,7 @@ class Sequence:
 
     def _alive(self) -> _native.Stream | SplitStream:
         if not self._native.is_init():
-            raise FailedPreconditionError("The sequence is destroyed: it has no Vulkan handles")
+            raise FailedPreconditionError("The sequence is destroyed")
         return self._native
 
     @property

@@ -368,7 +368,7 @@ def test_parts_of_large_tensors_bring_their_bytes_alone(mgr, tmp_path):
     program = kp.Program.record(kp.OpCopy([part, y]), outputs={"y": y})
     loaded = again(program, tmp_path).on(mgr)
     np.testing.assert_array_equal(loaded.main(), np.arange(64000, 64064))
-    assert program.memory == 512
+    assert program.memory_needs()[1:] == (0, 256, 256)
     assert (tmp_path / "program.kpp").stat().st_size < 4096
 
 
@@ -523,8 +523,13 @@ def test_memory_is_told_before(mgr):
     before = mgr.memory.used
     program.preload()
     used = mgr.memory.used - before
-    assert 0.9 * used <= program.memory <= 1.1 * used
-    assert program.main.memory == program.memory
+    needs = program.memory_needs()
+    assert 0.9 * used <= needs.total <= 1.1 * used
+    assert needs[1:] == (x.nbytes, y.nbytes, weights.nbytes)
+    assert needs.code > 100
+    assert program.main.memory_needs() == needs
+    with pytest.raises(kp.ArgumentTypeError, match="give none"):
+        program.main.memory_needs(x)
 
 
 def test_shaders_of_recordings_have_run_when_they_are_preloaded(mgr, pipeline):

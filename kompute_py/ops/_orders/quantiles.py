@@ -155,7 +155,7 @@ def _found(
     makes = ordered.manager.tensor_t if isinstance(ordered, Tensor) else np.asarray
     numbers = run(numbers_of, ordered, axis=1) if own else None
     if own:
-        counts = np.arange(n + 1) if records(run) else known(numbers)
+        counts = np.arange(n + 1) if records(run) else known(numbers, n)
         places = _places(counts, fractions.reshape(-1), method)
     after = None
     if not own and at + 1 < n and (has_nan(dtype) or not method.takes):

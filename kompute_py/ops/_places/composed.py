@@ -10,14 +10,17 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..._base.errors import InvalidArgumentError, KomputeError, UnimplementedError
+from ..._base.errors import InvalidArgumentError, KomputeError
 from ..._base.public import Routine
 from ..._builders.elementwise import elementwise
 from ..._custom.declaration import parse
 from ..._functions.called import explained
 from ..._functions.custom_op import CustomOp, Operation
+from ..._functions.given import flat, manager_of
 from ..._functions.library import recalled
 from ..._functions.op_custom import OpCustom
+from ..._manager.default import manager as default_manager
+from ..._memory.needs import planned
 from ..._memory.strided import StridedView
 from ..._sync.ordered import called_in_order
 from .given import countable
@@ -86,6 +89,11 @@ class Composed(Routine):
         except (KomputeError, TypeError) as error:
             raise explained(error, self.__name__, self.__signature__, args, named)  # noqa: B904
 
+    def memory_needs(self, /, *args: Any, out: Any = None, **named: Any) -> MemoryNeeds:
+        """`Function.memory_needs` of all that it runs, with what lives at the same time."""
+        manager = manager_of(self.__name__, flat((*args, *named.values(), out))) or default_manager()
+        return planned(manager, self, args, {**named, "out": out})
+
     def bind(self, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
         """The operations for these arguments, as one to record. Tensors only; raises what a call raises."""
         return self._titled("", *args, out=out, **named)
@@ -133,14 +141,6 @@ class Widened(Operation):
                 "leave donate= out"
             )
         return self._body(*args, out=out, **named)
-
-    def memory_needs(self, /, *args: Any, out: Any = None, **named: Any) -> MemoryNeeds:
-        if self._is_other(args, named):
-            raise UnimplementedError(
-                f"{self.__name__} runs several operations for these arguments: their memory is known when "
-                "they run"
-            )
-        return super().memory_needs(*args, out=out, **named)
 
     def _titled(self, title: str, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
         if self._is_other(args, named):

@@ -10,6 +10,7 @@ from ..._base.arrays import to_array
 from ..._base.errors import InvalidArgumentError
 from ..._functions.pictures import tensor_of
 from ..._memory.image import Image
+from ..._memory.needs import Imagined
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
 
@@ -54,6 +55,10 @@ def beside(x: Any, array: np.ndarray[Any, Any]) -> Any:
     return x.manager.tensor_t(array) if isinstance(x, (Tensor, StridedView)) else array
 
 
-def known(x: Any) -> Any:
-    """Numbers that a function has computed and must know to go on: the host reads them in any case."""
+def known(x: Any, planned: int | None = None) -> Any:
+    """Numbers that a function has computed and must know to go on: the host reads them in any case.
+    `planned` stands for them in a call that does not run, if the memory does not depend on them.
+    """
+    if planned is not None and isinstance(x, Imagined):
+        return np.full(x.shape, planned, x.dtype)
     return x.read() if isinstance(x, (Tensor, StridedView, Image)) else x

@@ -49,7 +49,7 @@ class RaisingOperation(Operation):
             return
         n = int(np.prod(shape)) if axis is None else shape[axis]
         if isinstance(indices, (Tensor, StridedView, Image)):
-            ends = [int(known(each(indices))) for each in (_least, _most)]
+            ends = [int(known(each(indices), 0)) for each in (_least, _most)]
         else:
             # If broadcasting made an axis, its elements are one in memory, and one is enough.
             once = indices[tuple(slice(None if step else 1) for step in indices.strides)]

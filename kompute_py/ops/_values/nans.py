@@ -193,7 +193,11 @@ _nanargmax = _place("nanargmax", ">", nanmax)
 
 
 def _placed(run: Run, operation: Operation, a: Array, axis: Any, keepdims: bool) -> Array:
-    if has_nan(np.dtype(given(a).dtype)) and not records(run) and np.any(known(run(_all_nan, a, axis=axis))):
+    if (
+        has_nan(np.dtype(given(a).dtype))
+        and not records(run)
+        and np.any(known(run(_all_nan, a, axis=axis), 0))
+    ):
         raise InvalidArgumentError(
             f"{operation.__name__}: all elements are NaN{'' if axis is None else ' along an axis'}"
         )

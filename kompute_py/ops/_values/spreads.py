@@ -86,7 +86,7 @@ def average(
         scale = run(sum_of, weights, axis=axis, dtype=products.dtype, keepdims=keepdims)
     else:
         scale = run(sum_of, weights, dtype=products.dtype)
-    if not records(run) and not np.all(known(scale)):
+    if not records(run) and not np.all(known(scale, 1)):
         raise InvalidArgumentError("average: the weights add up to zero, so there is no mean")
     found = run(divide, run(sum_of, products, axis=axis, keepdims=keepdims), scale)
     return (found, run(broadcast_to, scale, found.shape)) if returned else found
