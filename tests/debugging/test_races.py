@@ -263,6 +263,40 @@ def test_each_dispatch_begins_anew(debugged, messages):
     assert {m.values[1][0] for m in messages if m.kind == "races"} <= set(range(0, 32, 2))
 
 
+class OwnDispatch(kp.OpBase):
+    def __init__(self, algorithm, reads, writes):
+        self.algorithm, self.reads, self.writes = algorithm, reads, writes
+
+    def record(self, cmd):
+        import vulkan as vk
+
+        point, sets = vk.VK_PIPELINE_BIND_POINT_COMPUTE, self.algorithm.vk_descriptor_sets
+        layout, commands = self.algorithm.vk_pipeline_layout, cmd.vk_command_buffer
+        vk.vkCmdBindPipeline(commands, point, self.algorithm.vk_pipeline)
+        vk.vkCmdBindDescriptorSets(commands, point, layout, 0, len(sets), sets, 0, None)
+        vk.vkCmdDispatch(commands, *self.algorithm.workgroup)
+
+
+def test_dispatches_by_commands_of_a_script(make_manager, needs):
+    """They have the shader's instruments: earlier dispatches are no part of theirs, and reports name them."""
+    pytest.importorskip("vulkan")
+    mgr, messages = make_manager(debug="races,printf"), []
+    needs(mgr, "dispatch")
+    mgr.on_message(messages.append)
+    x, y = mgr.tensor_t(np.arange(32, dtype=np.float32)), mgr.zeros(32)
+    shift = kp.compile(HEAD + "void main() { uint i = gl_GlobalInvocationID.x; y[i] = x[(i + 1) % 32]; }")
+    back = kp.compile(
+        HEAD.replace("450\n", "450\n#extension GL_EXT_debug_printf : require\n")
+        + "void main() { uint i = gl_GlobalInvocationID.x; x[i] = y[31 - i];"
+        'if (i == 3) debugPrintfEXT("three"); }'
+    )
+    first, second = (mgr.algorithm([x, y], each, (2, 1, 1)) for each in (shift, back))
+    for _ in range(2):
+        mgr.sequence().record(kp.OpAlgoDispatch(first)).record(OwnDispatch(second, [y], [x])).eval()
+    assert x.read()[:3].tolist() == [0, 1, 2]  # there and back, twice
+    assert [(m.kind, m.name, m.operation) for m in messages] == [("printf", "OwnDispatch", 1)] * 2
+
+
 def test_specialized_sizes(debugged, messages):
     head = (
         HEAD

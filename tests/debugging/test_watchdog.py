@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -167,3 +169,37 @@ def test_without_the_option_nothing_is_divided():
 def test_other_values(value):
     with pytest.raises((kp.InvalidArgumentError, kp.ArgumentTypeError), match="watchdog"):
         kp.config_report(watchdog=value)
+
+
+def check_barriers():
+    """Groups of a dispatch are in no order, but validation layers see its parts as several dispatches, and do
+    not follow chains of barriers from one submission to the next."""
+    control = null_control()
+    mgr = kp.Manager(watchdog=0.1)
+    x = mgr.tensor_t(np.zeros(16 * 64, np.uint32))
+    step = mgr.kernel(WHERE).bind(x, turns=0, size=(8 * 64, 2), groups=(64, 1, 1))
+    with control.logging():
+        mgr.sequence().record(step).eval()
+    commands = control.commands()
+    places = [at for at, each in enumerate(commands) if each["op"] == "dispatch"]
+    assert len(places) == 4
+    everything, of_shaders = 0x10000, 0x800  # stages
+    for first, last in itertools.pairwise(places):
+        between = commands[first + 1 : last]
+        assert [each["op"] for each in between] == ["barrier", "barrier", "submit"]
+        (shaders,), (all_commands,) = (each["memory"] for each in between[:2])
+        assert shaders == {
+            "src_stage": of_shaders,
+            "src_access": 0x60,
+            "dst_stage": of_shaders,
+            "dst_access": 0x60,
+        }
+        assert all_commands["src_stage"] == all_commands["dst_stage"] == everything
+        assert (all_commands["src_access"], all_commands["dst_access"]) == (0x10000, 0x18000)
+    mgr.destroy()
+    assert not control.violations(), control.violations()
+
+
+@pytest.mark.own_driver
+def test_parts_of_a_dispatch_and_of_a_recording_are_ordered():
+    run_child(check_barriers, driver="null", config="gpu_us=2000")

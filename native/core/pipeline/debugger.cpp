@@ -193,7 +193,12 @@ void Debugger::begin_shadow(VkCommandBuffer commands, const Dispatch& dispatch) 
     vk.vkCmdCopyBuffer(commands, dispatch.counts, shadow_.handle, 1, &copy);
 }
 
-void Debugger::begin(VkCommandBuffer commands, const std::string& operation, const Dispatch& dispatch) {
+void Debugger::hide_all(VkCommandBuffer commands) {
+    const std::array<uint32_t, DebugShadow::slots> head{};  // has slots for no memory
+    context_.vk().vkCmdUpdateBuffer(commands, shadow_.handle, 0, sizeof head, head.data());
+}
+
+void Debugger::begin(VkCommandBuffer commands, const std::string& operation, const Dispatch* dispatch) {
     uint32_t number = 0;
     {
         const std::lock_guard lock(mutex_);
@@ -210,7 +215,12 @@ void Debugger::begin(VkCommandBuffer commands, const std::string& operation, con
                             1, &barrier, 0, nullptr, 0, nullptr);
     vk.vkCmdUpdateBuffer(commands, records_.handle, DebugBuffer::operation * sizeof(uint32_t), sizeof number,
                          &number);
-    if (shadow_.handle != VK_NULL_HANDLE) begin_shadow(commands, dispatch);
+    if (shadow_.handle != VK_NULL_HANDLE) {
+        if (dispatch)
+            begin_shadow(commands, *dispatch);
+        else
+            hide_all(commands);
+    }
     barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
     barrier.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
     vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0,

@@ -55,11 +55,12 @@ public:
     [[nodiscard]] bool shadows(uint32_t module);
 
     // The dispatches that are recorded while it lives belong to the operation, and run after all earlier
-    // work. Null debugger: does nothing.
+    // work. Null debugger: does nothing. Null dispatch: a script records them, so their memory is unknown and
+    // no races are looked for.
     class Operation {
     public:
         Operation(Debugger* debugger, VkCommandBuffer commands, uint32_t position, const std::string& name,
-                  const Dispatch& dispatch)
+                  const Dispatch* dispatch)
             : debugger_(debugger), commands_(commands) {
             if (debugger_) debugger_->begin(commands_, std::to_string(position) + ":" + name, dispatch);
         }
@@ -93,9 +94,10 @@ private:
         Shadowed shadowed;
     };
     void make(Made& buffer, uint64_t bytes, MemoryUse use, MemoryAllocator& memory);
-    void begin(VkCommandBuffer commands, const std::string& operation, const Dispatch& dispatch);
+    void begin(VkCommandBuffer commands, const std::string& operation, const Dispatch* dispatch);
     // Writes the head of the shadow buffer, and zeroes the slots that the dispatch uses.
     void begin_shadow(VkCommandBuffer commands, const Dispatch& dispatch);
+    void hide_all(VkCommandBuffer commands);
     void end(VkCommandBuffer commands) noexcept;
     void make_set();
     void destroy() noexcept;

@@ -139,9 +139,8 @@ public:
         const Pipeline& pipeline = *pipeline_made;
         Debugger* const debugger =
             pipeline.layout->instruments != VK_NULL_HANDLE ? device().debugger() : nullptr;
-        const Debugger::Operation debugged(debugger, to.commands, to.operation, name(),
-                                           debugger ? debug_facts(*debugger, pipeline)
-                                                    : Debugger::Dispatch{});
+        const Debugger::Dispatch facts = debugger ? debug_facts(*debugger, pipeline) : Debugger::Dispatch{};
+        const Debugger::Operation debugged(debugger, to.commands, to.operation, name(), &facts);
         bind(to);
         if (const ResourceRange& from = memory_.indirect; from.resource) {
             to.vk.vkCmdDispatchIndirect(to.commands, static_cast<const Buffer&>(*from.resource).handle(),
@@ -350,6 +349,8 @@ public:
     }
 
     void record(Recorder& to) const override {
+        // Its dispatches may be of shaders with instruments.
+        const Debugger::Operation debugged(device().debugger(), to.commands, to.operation, name(), nullptr);
         record_(to.commands);
         to.forget_bindings();
     }
