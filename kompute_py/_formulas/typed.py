@@ -152,8 +152,9 @@ class _Typer(Numbers):
             value = self.done[node]
             own = dtype or value.dtype or self.available(_DEFAULT[value.weak], node)
             if dtype is not None and value.dtype is not None and not castable(value.dtype, dtype):
+                cast = "bool_" if dtype.kind == "b" else dtype
                 self.misfit(
-                    node, f"a result of {value.dtype} is not converted to {dtype} unasked: {dtype}(...)"
+                    node, f"a result of {value.dtype} is not converted to {dtype} unasked: {cast}(...)"
                 )
             text = self.operand(value, own, node)
             dtypes[name] = own

@@ -31,6 +31,8 @@ Array = Any
 
 _MOST_BINS = 2**24
 """NumPy makes their edges in a second."""
+_FEW_INTS = 1024
+"""Counting so many is always less work than sorting."""
 
 
 _lowest, _highest, _total = (reduction("x", each) for each in ("min", "max", "sum"))
@@ -190,6 +192,10 @@ def unique(
     )
     shape = shape_of(x)
     flat = _flat(x)
+    if not return_index:
+        counted = _counted(flat)
+        if counted is not None:
+            return _unique_of_counts(*counted, shape, return_inverse, return_counts)
     order = None
     if return_index or return_inverse:
         order = argsort(flat)
@@ -209,6 +215,45 @@ def unique(
         found_at = known(places)
         counts = np.diff(found_at, append=found_at.dtype.type(int(np.prod(shape))))
         found.append(places.manager.tensor_t(counts) if isinstance(places, Tensor) else counts)
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _counted(x: Array) -> tuple[Array, int, np.dtype[Any], Array] | None:
+    """How often each int from the least one on is in `x`, that one, its dtype, and how far each is above it;
+    None if the ints are no fewer than an eighth of the elements, or no ints."""
+    dtype, n = np.dtype(x.dtype), x.shape[0]
+    if dtype.kind not in "biu" or not n:
+        return None
+    ends = (
+        [x.min(), x.max()] if isinstance(x, np.ndarray) else [known(each(x)) for each in (_lowest, _highest)]
+    )
+    least, most = (int(each) for each in ends)
+    if most - least >= max(_FEW_INTS, min(n // 8, _MOST_BINS)):
+        return None
+    # Differences of short ints do not fit into their dtype.
+    wide = dtype.name if dtype.itemsize >= 4 else "int32"
+    above = formula(f"{wide}(x) - least", wide)(x, least)
+    return int_counts(above, most - least + 1), least, dtype, above
+
+
+def _unique_of_counts(
+    counts: Array,
+    least: int,
+    dtype: np.dtype[Any],
+    above: Array,
+    shape: tuple[int, ...],
+    return_inverse: bool,
+    return_counts: bool,
+) -> Any:
+    places = flatnonzero(counts)
+    wide = dtype.name if dtype.itemsize >= 4 else "int32"
+    cast = "bool_" if dtype.kind == "b" else dtype.name
+    found = [formula(f"{cast}({wide}(x) + least)")(places, least)]
+    if return_inverse:
+        ranks = formula("x - 1", places.dtype.name)(cumsum(formula("x != 0")(counts)))
+        found.append(take(ranks, above, 0, "clip").reshape(shape))
+    if return_counts:
+        found.append(take(counts, places, 0, "clip"))
     return found[0] if len(found) == 1 else tuple(found)
 
 

@@ -122,6 +122,30 @@ class _Searchsorted(CustomOp):
         kb.emit(f"result_store(kp_i, {_index(ksel.results[0])}(low));")
 
 
+class _InSorted(CustomOp):
+    """Whether elements of `v` are in the sorted `a`, which has no less than one; NaN are not."""
+
+    signature = "in_sorted(Tensor a, Tensor v, bool wanted) -> Tensor"
+
+    def select(self, ksel: FunctionSelection) -> None:
+        a, v = ksel.arg_tensor("a"), ksel.arg_tensor("v")
+        ksel.attr_bool("wanted")
+        _one_axis(ksel, a)
+        _same_dtypes(ksel, a, v)
+        ksel.return_new_tensor(v.shape, "bool")
+        check_sizes(ksel)
+
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
+        kind = _declare_key(ksel, kb, "a")
+        one_each(kb, kb.arg_value("v").size, "kp_i")
+        number = "v_load(kp_i) == v_load(kp_i) && " if kb.arg_value("v").type in ("float", "double") else ""
+        kb.emit(f"{kind} own = kp_key(v_load(kp_i));")
+        kb.emit(_bound("a", "a_size", False))
+        kb.emit(f"bool found = {number}low < a_size && kp_key(a_load(min(low, a_size - 1u))) == own;")
+        wanted = next(each.v for each in ksel.arg_descs if each is not None and each.name == "wanted")
+        kb.emit(f"result_store(kp_i, {'' if wanted else '!'}found);")
+
+
 class _Counts(CustomOp):
     """Counts, or sums of weights, by atomic additions to ints, which give the same result in any order.
 
@@ -560,6 +584,7 @@ class _RunStarts(CustomOp):
 
 
 searchsorted: Operation = CustomOp.register(_Searchsorted)
+in_sorted: Operation = CustomOp.register(_InSorted)
 int_counts: Operation = _CountsInParts(_IntCounts(), parse(_IntCounts.signature))
 bin_counts: Operation = _CountsInParts(_BinCounts(), parse(_BinCounts.signature))
 nonzero_places: Operation = CustomOp.register(_NonzeroPlaces)

@@ -15,8 +15,7 @@ from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
 from .._places.composed import Composed, Run, dense
 from .._places.given import given, shape_of
-from .._places.moving import take
-from .searching import searchsorted
+from .searching import in_sorted
 from .sorting import sort
 
 Array = Any
@@ -29,7 +28,8 @@ def isin(
     """Whether each of `element` is equal to one of `test_elements`, as ``np.isin``; with `invert`, to none.
 
     The result has the shape of `element`. Both have any shapes, and are compared in NumPy's common dtype: NaN
-    is in no set. `assume_unique` changes nothing. It runs `sort` of `test_elements` and `searchsorted`.
+    is in no set. `assume_unique` changes nothing. It runs `sort` of `test_elements`, and
+    a binary search for each element.
 
     Raises ArgumentTypeError for int64 with uint64, which have no common ints, and what `sort` raises.
 
@@ -61,6 +61,4 @@ def isin(
         each if np.dtype(each.dtype) == dtype else run(formula("x", dtype.name), each)
         for each in (element, tests)
     )
-    ordered = run(sort, tests.reshape(-1), -1)
-    nearest = run(take, ordered, run(searchsorted, ordered, element), 0, "clip")
-    return run(formula("x == y" if wanted else "x != y"), element, nearest)
+    return run(in_sorted, run(sort, tests.reshape(-1), -1), element, wanted)
