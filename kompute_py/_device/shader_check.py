@@ -17,6 +17,7 @@ from .._base.warn import warn
 from .._compilers.compile import COMPILE_OPTIONS, _compile, minor_of, path_of
 from .._compilers.spirv_words import module_bytes
 from .._shaders.constants import NO_SPECIALIZATION, SpecConstants, is_given
+from .._shaders.loops import endless_loops
 from .._shaders.module import is_assembly
 from .._shaders.spirv import bytes_of, chosen_entry
 from .device import Device
@@ -72,8 +73,9 @@ def check(
 ) -> list[Finding]:
     """Lists all reasons for which a device would refuse a shader; the list is empty if it runs.
 
-    Creates no Manager. Local variables of more than 8 KiB give a KomputeWarning: devices take them, but their
-    drivers may compile for minutes.
+    Creates no Manager. Two things that devices take give a KomputeWarning: local variables of more than 8
+    KiB, because drivers may compile for minutes, and loops in which nothing changes what decides whether
+    they go on, because these have no end.
 
     Args:
         shader: SPIR-V (bytes, an array of uint32, a list of ints, a .spv file, assembly, an object with
@@ -162,6 +164,14 @@ def check(
             f"The shader's local variables take {local} bytes for each invocation; drivers may work on its "
             "pipeline for minutes (the option pipeline_timeout limits the wait). Put large arrays into a "
             "tensor or into shared memory"
+        )
+    lines = endless_loops(spirv)
+    if lines and isinstance(shader, str | os.PathLike):  # else there is no source
+        lines = endless_loops(bytes(_spirv_of(shader, 3, entry, {**options, "debug_info": True}))) or lines
+    for line in lines:
+        warn(
+            f"The loop {f'at line {line}' if line else 'of the shader'} ends in its first turn or never: "
+            "nothing in it changes what decides whether it goes on. A loop without an end stops the device"
         )
     return [Finding(*finding) for finding in found]
 
