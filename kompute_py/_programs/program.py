@@ -8,6 +8,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+import numpy as np
+
 from .._base.arrays import as_index, to_flag
 from .._base.errors import (
     ArgumentTypeError,
@@ -28,13 +30,14 @@ from .._functions.function import Function
 from .._kernels.kernel import Kernel
 from .._manager.default import manager as default_manager
 from .._manager.manager import Manager
+from .._memory.making import new_tensor
 from .._memory.memory import Memory
 from .._sync.ordered import NO_ORDER, order_of
 from . import content as c
 from . import file
 from .needs import needs_of
 from .recorder import Named, Recorder
-from .running import Loaded, Prepared, Recorded, module_of, native_of, text_of, values_of
+from .running import Loaded, Prepared, module_of, native_of, text_of, values_of
 from .spread import Spread
 
 if TYPE_CHECKING:
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
 
 Parameters = Readable | TensorIndex | Mapping[str, Any] | None
 Hosts = Mapping[str, Callable[..., object]] | None
+_BYTES = np.dtype(np.uint8)
 
 
 class _Core:
@@ -120,7 +124,6 @@ class ProgramEntry:
         "_part",
         "_prepared",
         "_spread",
-        "_targets",
     )
 
     def __init__(self, core: _Core, name: str, managers: tuple[Manager, ...]) -> None:
@@ -128,7 +131,6 @@ class ProgramEntry:
             raise ArgumentTypeError("A ProgramEntry is made by a program: program[name]")
         self._core, self._name, self._managers = core, name, managers
         self._part, self._entry = core.entries[name]
-        self._targets: dict[int, Kernel | Recorded] = {}
         self._last: tuple[object, Any] = self, None
         """The Manager of the last call, and the call of the kernel or recording there."""
         self._prepared: dict[tuple[object, ...], Prepared] = {}
@@ -154,14 +156,7 @@ class ProgramEntry:
             given = [each[0] if type(each) in (tuple, list) and each else each for each in values]
             managers = [getattr(each, "_manager", None) for each in given]
             manager = next((each for each in managers if each is not None), None) or default_manager()
-        found = self._targets.get(id(manager))
-        if found is None:
-            for key, each in list(self._targets.items()):
-                if not (each.manager if isinstance(each, Kernel) else each.loaded.manager).is_init():
-                    self._targets.pop(key, None)
-            found = self._targets[id(manager)] = self._core.loaded(self._part, manager).entry(
-                self._entry.name
-            )
+        found = self._core.loaded(self._part, manager).entry(self._entry.name)
         self._last = manager, found.__call__
         self._prepared = {} if isinstance(found, Kernel) else found.prepared
         return found
@@ -257,6 +252,8 @@ class ProgramEntry:
         Raises what a call raises for the device.
         """
         self._target((), {}).preload()
+        for manager in self._managers or (default_manager(),):
+            new_tensor(manager, (1,), _BYTES, None, b"\0").read()  # makes the Manager's memory for transfers
 
     def __reduce_ex__(self, protocol: object) -> Any:
         """Pickles by content, with its program; state begins anew. A Manager of `Program.on` stays behind."""
