@@ -10,9 +10,9 @@ import kompute_py as kp
 from tests.drivers import null_control
 from tests.support.child import run_child
 
-PRIVATE_DATA, CACHE_CONTROL = 1000295000, 1000297000  # one feature each
+PRIVATE_DATA = 1000295000
+LINES = 1000259000
 INLINE_BLOCK = 1000138000  # two
-ROTATE = "VK_KHR_shader_subgroup_rotate"
 
 
 def asked(**options: Any) -> Any:
@@ -70,6 +70,12 @@ def of_structs() -> dict[str, Any]:
         "no pair": one(block, INLINE_BLOCK),
         "three": one(block, (1, 2, 3)),
         "empty": one(block, (INLINE_BLOCK, [])),
+        "twice": asked(
+            desired_extensions={
+                block: (INLINE_BLOCK, [True, False]),
+                "VK_EXT_robustness2": (INLINE_BLOCK, [True, False]),
+            }
+        ),
         "name": asked(desired_extensions={5: None}),
     }
 
@@ -80,7 +86,7 @@ def of_structs() -> dict[str, Any]:
 )
 def test_features_by_the_number_of_their_struct():
     """The null driver has two features in that struct, and lacks the second."""
-    found = run_child(of_structs, driver="null")
+    found = run_child(of_structs, driver="null", config="api=1.2")
     _, features, extensions, violations = found["on"]
     assert features[str(INLINE_BLOCK)] == [1, 0] and "VK_EXT_inline_uniform_block" in extensions
     assert not violations
@@ -91,7 +97,22 @@ def test_features_by_the_number_of_their_struct():
     for wrong in ("short", "long"):
         assert found[wrong].startswith("InvalidArgumentError") and "has 2 features" in found[wrong]
     assert "none that the driver knows" in found["unknown"]
-    assert "enabled already" in found["ours"]
+    for wrong in ("ours", "twice"):
+        assert "enabled already" in found[wrong]
     for wrong in ("no pair", "three", "empty"):
         assert "(sType, [bool, ...])" in found[wrong]
     assert found["name"].startswith("ArgumentTypeError")
+
+
+def test_drivers_know_their_own_structs(make_manager):
+    name = "VK_EXT_line_rasterization"
+    if name not in kp.list_devices()[0].extensions:
+        pytest.skip(f"the device has no {name}")
+    made = make_manager(desired_extensions={name: (LINES, [False, True, False, False, False, False])})
+    assert name in made.enabled_extensions
+    with pytest.raises(kp.InvalidArgumentError, match="has 6 features, not 2"):
+        make_manager(desired_extensions={name: (LINES, [True, False])})
+    with pytest.raises(kp.InvalidArgumentError, match="none that the driver knows"):
+        make_manager(desired_extensions={name: (LINES + 1, [True])})
+    with pytest.raises(kp.InvalidArgumentError, match=r"a part of Vulkan 1\.3"):
+        make_manager(desired_extensions={name: (PRIVATE_DATA, [True])})

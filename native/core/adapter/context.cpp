@@ -27,19 +27,49 @@ struct RawStruct {
     std::array<VkBool32, 64> values{};
 };
 
+// The feature structs that are parts of Vulkan 1.2's (with those of 1.1) and of Vulkan 1.3's: a chain may not
+// have both.
+// clang-format off
+#define KP_PARTS_OF_V12(X) \
+    X(16BIT_STORAGE) X(MULTIVIEW) X(VARIABLE_POINTERS) X(PROTECTED_MEMORY) X(SAMPLER_YCBCR_CONVERSION) \
+    X(SHADER_DRAW_PARAMETERS) X(8BIT_STORAGE) X(SHADER_ATOMIC_INT64) X(SHADER_FLOAT16_INT8) \
+    X(DESCRIPTOR_INDEXING) X(SCALAR_BLOCK_LAYOUT) X(IMAGELESS_FRAMEBUFFER) \
+    X(UNIFORM_BUFFER_STANDARD_LAYOUT) X(SHADER_SUBGROUP_EXTENDED_TYPES) \
+    X(SEPARATE_DEPTH_STENCIL_LAYOUTS) X(HOST_QUERY_RESET) X(TIMELINE_SEMAPHORE) X(BUFFER_DEVICE_ADDRESS) \
+    X(VULKAN_MEMORY_MODEL)
+#define KP_PARTS_OF_V13(X) \
+    X(IMAGE_ROBUSTNESS) X(INLINE_UNIFORM_BLOCK) X(PIPELINE_CREATION_CACHE_CONTROL) X(PRIVATE_DATA) \
+    X(SHADER_DEMOTE_TO_HELPER_INVOCATION) X(SHADER_TERMINATE_INVOCATION) X(SUBGROUP_SIZE_CONTROL) \
+    X(SYNCHRONIZATION_2) X(TEXTURE_COMPRESSION_ASTC_HDR) X(ZERO_INITIALIZE_WORKGROUP_MEMORY) \
+    X(DYNAMIC_RENDERING) X(SHADER_INTEGER_DOT_PRODUCT) X(MAINTENANCE_4)
+// clang-format on
+
+bool is_part_of_core(VkStructureType type, uint32_t api_version) {
+    switch (type) {
+#define X(name) case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_##name##_FEATURES:
+        KP_PARTS_OF_V12(X) return api_version >= VK_API_VERSION_1_2;
+        KP_PARTS_OF_V13(X) return api_version >= VK_API_VERSION_1_3;
+#undef X
+    default: return false;
+    }
+}
+
 // The struct to enable the features with. Asks the device first: a driver leaves structs that it does not
 // know as they are, so a wrong number and a wrong count are found.
-RawStruct checked(const PhysicalDevice& device, const VkPhysicalDeviceFeatures2& ours,
-                  const RawFeatures& asked) {
+RawStruct checked(const PhysicalDevice& device, const void* chain, const RawFeatures& asked) {
     constexpr VkBool32 untouched = 0xA5A5A5A5;
     RawStruct made{static_cast<VkStructureType>(asked.type)};
     const size_t count = asked.wanted.size();
     const std::string what = "The struct " + std::to_string(asked.type) + " of " + asked.extension + " on '" +
                              device.properties.deviceName + "'";
-    for (const auto* each = reinterpret_cast<const VkBaseInStructure*>(&ours); each; each = each->pNext)
+    for (const auto* each = static_cast<const VkBaseInStructure*>(chain); each; each = each->pNext)
         if (each->sType == made.sType)
             throw Error(ErrorKind::invalid_argument,
                         what + " is enabled already, with all features that the device has: leave it out");
+    if (is_part_of_core(made.sType, device.properties.apiVersion))
+        throw Error(ErrorKind::invalid_argument,
+                    what + " is a part of Vulkan " + version_text(device.properties.apiVersion) +
+                        ", of which all features for compute shaders are enabled already: leave it out");
     made.values.fill(untouched);
     VkPhysicalDeviceFeatures2 query{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
     query.pNext = &made;
@@ -263,7 +293,7 @@ void DeviceContext::open(const ContextOptions& options) {
     std::deque<RawStruct> structs;
     for (const RawFeatures& each : options.features) {
         if (!physical_.has_extension(each.extension.c_str())) continue;
-        structs.push_back(checked(physical_, *enabled_->head(), each));
+        structs.push_back(checked(physical_, create.pNext, each));
         structs.back().pNext = const_cast<void*>(create.pNext);
         create.pNext = &structs.back();
     }
