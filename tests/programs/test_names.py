@@ -36,7 +36,7 @@ def test_names_that_programs_have_are_reached_by_index_alone(mgr, name):
         on = each.on(mgr)
         assert on[name](X).tolist() == [-1, -1]
         assert on.other(np.zeros(2, np.float32)).tolist() == [1, 1]
-        assert on.exports == (name, "other") and on.memory and str(on)
+        assert on.exports == (name, "other") and on.memory_needs() and str(on)
         assert not isinstance(getattr(on, name, None), kp.ProgramEntry)
     joined = kp.Program({name: program, "other": program}).on(mgr)
     assert joined[f"{name}.{name}"](X).tolist() == joined.other[name](X).tolist() == [-1, -1]

@@ -207,7 +207,7 @@ def _work(steps: Any) -> int:
 
 def _is_short(program: kp.Program) -> bool:
     """Whether it asks for little memory and work: it is code, which may as well run for hours."""
-    if program.memory > MOST_BYTES:
+    if sum(block.nbytes for part in program._core.content.parts for block in part.blocks) > MOST_BYTES:
         return False
     for part in program._core.content.parts:
         steps = [step for entry in part.entries for each in entry.recordings for step in each.steps]
