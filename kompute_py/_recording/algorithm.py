@@ -164,9 +164,10 @@ class Algorithm:
                 if entry is None and on_device is not None:
                     shader = on_device(module, manager._native)
                 else:
+                    words = to_spirv(spirv)
                     size, full = getattr(module, "_subgroups", (0, False))
                     shader = manager._native.shader(
-                        to_spirv(spirv),
+                        words,
                         chosen_entry(spirv, entry) or "main",
                         getattr(module, "_declared", b""),
                         size,
