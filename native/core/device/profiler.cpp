@@ -67,8 +67,12 @@ void TimestampQueries::reset_on_host() const noexcept {
 }
 
 void TimestampQueries::stamp(VkCommandBuffer commands, uint32_t index) const {
-    if (pool_ != VK_NULL_HANDLE)
-        device_.vk().vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, pool_, index);
+    if (pool_ == VK_NULL_HANDLE) return;
+    // llvmpipe works on one command after the other, and waits at its threads for all of a later stage.
+    const bool in_turn = device_.physical().v12.driverID == VK_DRIVER_ID_MESA_LLVMPIPE;
+    device_.vk().vkCmdWriteTimestamp(
+        commands, in_turn ? VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT : VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, pool_,
+        index);
 }
 
 VkResult TimestampQueries::read(std::vector<std::array<uint64_t, 2>>& ticks) const {
