@@ -349,6 +349,31 @@ def test_isin(mgr, needs, dtype):
         )
 
 
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize("where", ["least", "most", "everywhere"])
+def test_unique_of_ints(mgr, dtype, where):
+    """Those near each other are counted, at both ends of their dtype, others sorted."""
+    if np.dtype(dtype).itemsize == 8 and "shaderInt64" not in mgr.enabled_features:
+        pytest.skip("the device has no such ints")
+    ends = (0, 1) if dtype == "?" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    low = max(ends[0], ends[1] - 99) if where == "most" else ends[0]
+    high = min(ends[1], ends[0] + 99) if where == "least" else ends[1]
+    if dtype == "?":
+        x = np.full((40, 25), where == "most")
+        x[3] |= where == "everywhere"
+    else:
+        x = np.random.default_rng(3).integers(low, high, (40, 25), dtype, endpoint=True)
+        x[0, :2] = low, high
+    for each in (x, mgr.tensor_t(x), mgr.tensor_t(x)[:, ::2]):
+        array = np.asarray(each)
+        np.testing.assert_array_equal(kp.ops.unique(each), np.unique(array))
+        got = kp.ops.unique(each, return_inverse=True, return_counts=True)
+        wanted = np.unique(array, return_inverse=True, return_counts=True)
+        for one, other in zip(got, wanted, strict=True):
+            assert one.dtype.kind == other.dtype.kind
+            np.testing.assert_array_equal(one, other)
+
+
 def test_isin_of_two_dtypes(mgr, needs):
     needs(mgr, "shaderInt64")
     needs(mgr, "shaderFloat64")
