@@ -179,7 +179,7 @@ def test_lists_take_the_bindings_dtype_and_must_fit(mgr, needs):
 
 
 def test_a_kernel_is_no_operation_and_says_how_to_make_one(mgr, scale):
-    with pytest.raises(kp.ArgumentTypeError, match=r"not Kernel; make one: kernel\.bind"):
+    with pytest.raises(kp.ArgumentTypeError, match=r"not Kernel; make one: scale\.bind"):
         mgr.sequence().record(scale)
 
 
