@@ -27,7 +27,7 @@ from .._base.errors import (
     shown,
 )
 from .._base.public import Routine
-from .._device.device import require_manager
+from .._device.device import Device, require_manager
 from .._device.owner import owner
 from .._launches.grid import Spelling
 from .._memory.donation import chosen, donating, require_apart, with_taken
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .._base.annotations import KernelOptions, ShaderSource, TextLanguage
-    from .._device.device import Device
     from .._device.owner import Manager
     from .._memory.needs import MemoryNeeds
     from .._shaders.statistics import ShaderStatistics
@@ -659,9 +658,14 @@ class Kernel(Routine, Generic[Results]):
     def to(self, language: TextLanguage) -> str:
         """The shader written in "glsl" or "hlsl".
 
-        Raises InvalidArgumentError for another language, UnimplementedError if the language cannot express
-        the shader.
+        Raises InvalidArgumentError for another language, ArgumentTypeError for another type,
+        UnimplementedError if the language cannot express the shader.
         """
+        if isinstance(language, Device):
+            raise ArgumentTypeError(
+                f"{self.name}: to() writes the shader in a language, as text. A kernel belongs to its "
+                "Manager; for another one make another of its module: other.kernel(k.module)"
+            )
         return self._version.module.to(language)
 
     def to_spirv(self) -> bytes:

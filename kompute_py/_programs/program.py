@@ -36,7 +36,7 @@ from .._sync.ordered import NO_ORDER, order_of
 from . import content as c
 from . import file
 from .needs import needs_of
-from .recorder import Named, Recorder
+from .recorder import Named, Recorder, warn_without_results
 from .running import Loaded, Prepared, module_of, native_of, text_of, values_of
 from .spread import Spread
 
@@ -427,10 +427,13 @@ class Program(Mapping[str, ProgramEntry]):
         now: elements of 8 and 16 bits are bound as words, and results have the dtypes that they have on a
         device with nothing else, so a sum of int32 is of int32.
 
-        Waits for work on the memory. Raises ArgumentTypeError for other things and names,
-        InvalidArgumentError for inputs and outputs that no entry uses and parameters that one writes,
-        UnimplementedError for recordings with Vulkan commands of their own, addresses of memory or copies
-        between Managers, FailedPreconditionError for destroyed objects and a running sequence.
+        Waits for work on the memory. A KomputeWarning tells of recordings without outputs, state and hosts:
+        then only `kompute-py program compare` sees what they compute.
+
+        Raises ArgumentTypeError for other things and names, InvalidArgumentError for inputs and outputs
+        that no entry uses and parameters that one writes, UnimplementedError for recordings with Vulkan
+        commands of their own, addresses of memory or copies between Managers, FailedPreconditionError for
+        destroyed objects and a running sequence.
 
         >>> x, y = mgr.tensor([1, 2, 3]), mgr.zeros(3)
         >>> square = mgr.sequence().record(kp.OpMult([x, x, y]))
@@ -469,10 +472,10 @@ class Program(Mapping[str, ProgramEntry]):
                 raise InvalidArgumentError(
                     f"sources: there is no entry {shown(name)}, or it is given no text"
                 )
-        part = part._replace(
-            version=_to_version(version),
-            entries=tuple(each._replace(source=(sources or {}).get(each.name, "")) for each in part.entries),
-        )
+        if not (outputs or state or hosts):
+            warn_without_results(part)
+        with_sources = [each._replace(source=(sources or {}).get(each.name, "")) for each in part.entries]
+        part = part._replace(version=_to_version(version), entries=tuple(with_sources))
         return cls._made(part, contents, recorder.files, hosts)
 
     @classmethod

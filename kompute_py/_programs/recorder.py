@@ -19,6 +19,7 @@ from .._base.errors import (
     shown,
 )
 from .._base.types import MemoryTypes
+from .._base.warn import warn
 from .._compilers.limits import read_file
 from .._compilers.settings import of_process
 from .._compilers.sources import functions_in
@@ -596,3 +597,14 @@ def _flat(args: Iterable[Any]) -> Iterable[Any]:
             yield from _flat(each)
         else:
             yield each
+
+
+def warn_without_results(part: c.Part) -> None:
+    """Warns if recordings are all that there is, and none has outputs."""
+    recordings = [each for entry in part.entries for each in entry.recordings]
+    kernels = any(entry.kernel for entry in part.entries)
+    if recordings and not kernels and not any(each.outputs for each in recordings):
+        warn(
+            f"{part.entries[0].name}: calls return nothing, and nothing of the work is kept by a name. "
+            'Name the tensors that they return, outputs={"y": y}, or keep from call to call, state={"s": s}'
+        )

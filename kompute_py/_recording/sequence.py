@@ -731,6 +731,8 @@ def _require_operation(op: Any) -> None:
             hint = f"; make one: kp.{op.__name__}(...)"
         elif hasattr(type(op), "bind"):
             hint = f"; make one: {getattr(op, '__name__', 'kernel')}.bind(...)"
+        elif callable(op):
+            hint = "; OpHostCall records a function of the host"
         raise ArgumentTypeError(f"A sequence records operations (kp.OpBase), not {type(op).__name__}{hint}")
 
 

@@ -51,7 +51,7 @@ def calls() -> dict[str, tuple[Any, str]]:
                 items.append((name, vars(thing)["__init__"], thing))
         for path, value, documented in items:
             function = getattr(value, "fget", None) or getattr(value, "__func__", value)
-            if inspect.isfunction(function):
+            if inspect.isfunction(inspect.unwrap(function)):
                 found[path] = function, inspect.getdoc(documented) or ""
     return found
 

@@ -490,6 +490,8 @@ def test_looking_inside(mgr):
     scale = mgr.kernel(SCALE)
     assert "OpEntryPoint GLCompute" in scale.disassembly()
     assert "factor" in scale.to("glsl") and "numthreads(64" in scale.to("hlsl")
+    with pytest.raises(kp.ArgumentTypeError, match=r"belongs to its Manager.*other.kernel\(k.module\)"):
+        scale.to(scale.manager)
     assert scale.reflection["bindings"][1]["access"] == "write"
     assert scale.to_spirv() == scale.module.to_spirv()
     assert repr(scale.module).startswith("<kp.ShaderModule main(float[] x")

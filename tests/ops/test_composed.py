@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -249,3 +251,42 @@ def test_errors():
     for call in (lambda: ops.split(x, "ab"), lambda: ops.split(x, None), lambda: ops.matrix_norm(x, axis=1)):
         with pytest.raises(kp.errors.ArgumentTypeError):
             call()
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("histogram", "bin_counts"),
+        ("bincount", "int_counts"),
+        ("compress", "selected"),
+        ("extract", "selected"),
+        ("nonzero", "nonzero_places"),
+        ("flatnonzero", "nonzero_places"),
+        ("unique", "run_starts"),
+    ],
+)
+def test_functions_that_are_only_called_name_what_is_recorded(mgr, name, instead):
+    function = getattr(kp.ops, name)
+    for verb in ("bind", "submit", "specialize", "preload"):
+        with pytest.raises(
+            AttributeError, match=rf"kp.ops.{name} .*{verb}.* use .*kp.ops.{instead}"
+        ) as raised:
+            getattr(function, verb)
+        assert raised.value.name == verb and not hasattr(function, verb)
+    assert hasattr(getattr(kp.ops, instead), "bind")
+    with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
+        function.nonsense()
+    assert pickle.loads(pickle.dumps(function)) is copy.deepcopy(function) is function
+    with pytest.raises(kp.ArgumentTypeError, match=f"^{name}: missing a required argument"):
+        function()
+
+
+def test_every_function_can_be_recorded_or_says_what_can(mgr):
+    builders = {"elementwise", "reduction", "scan"}
+    for name in set(kp.ops.__all__) - builders:
+        function = getattr(kp.ops, name)
+        if not hasattr(function, "bind"):
+            with pytest.raises(AttributeError, match="To record, use "):
+                function.bind()
+    with pytest.raises(kp.ArgumentTypeError, match="OpHostCall"):
+        mgr.sequence().record(print)

@@ -282,7 +282,7 @@ def test_a_program_is_checked_for_a_device(mgr, tmp_path):
         ({"one": special, "two": [repeated, special.bind(x)]}, 1),
     ):
         recorded = any(isinstance(each, list) for each in made.values())
-        program = kp.Program.record(made, inputs={"x": x} if recorded else None)
+        program = kp.Program.record(made, **({"inputs": {"x": x}, "outputs": {"x": x}} if recorded else {}))
         program.save(tmp_path / "program.kpp")
         program = kp.load_program(tmp_path / "program.kpp")
         assert program.check(mgr) == program.check(info) == []

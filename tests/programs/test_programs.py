@@ -677,7 +677,7 @@ def test_modules_are_given_by_name_and_version(mgr, pipeline, tmp_path):
     with pytest.raises(kp.FailedPreconditionError, match=r"version 3 of the module signs.*given version 2"):
         kp.load_program(path, modules={"signs": signs(2)})
     with mgr.current():
-        fill = kp.Program.record({"other": kp.ops.multiply.bind(mgr.zeros(1), 2)}, version=3)
+        fill = kp.Program.record({"other": mgr.kernel(SCALE)}, version=3)
     with pytest.raises(kp.NotFoundError, match=r"the entry signs\.negative"):
         kp.load_program(path, modules={"signs": fill})
     with pytest.raises(kp.InvalidArgumentError, match="'app' stands twice"):
@@ -689,3 +689,11 @@ def test_modules_are_given_by_name_and_version(mgr, pipeline, tmp_path):
 
 
 # -- pickling ------------------------------------------------------------------------------------------------
+
+
+def test_recordings_without_results_are_told(mgr):
+    t = mgr.zeros(8)
+    with pytest.warns(kp.KomputeWarning, match=r'main: calls return nothing.* outputs=\{"y": y\}'):
+        kp.Program.record(mgr.sequence().record(kp.OpFill([t]), kp.OpSyncLocal([t])))
+    for named in ({"outputs": {"t": t}}, {"state": {"t": t}}):
+        kp.Program.record(kp.OpFill([t]), **named)

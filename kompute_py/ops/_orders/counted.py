@@ -16,10 +16,10 @@ from ..._base.errors import ArgumentTypeError, InvalidArgumentError, shown
 from ..._base.types import is_small_float
 from ..._builders.elementwise import formula
 from ..._builders.reduction import reduction
-from ..._functions.called import called
 from ..._manager.default import manager as default_manager
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
+from .._places.composed import called_only
 from .._places.given import beside, countable, given, host, known, shape_of
 from .._places.moving import ascontiguousarray, take
 from .._values.scans import cumsum
@@ -51,7 +51,7 @@ def _flat(x: Array) -> Array:
     return x.reshape(-1)
 
 
-@called
+@called_only("kp.ops.nonzero_places, which has a result of a fixed size")
 def flatnonzero(x: Array) -> Array:
     """The places of the elements of `x` that are not zero, in row-major order, as ``np.flatnonzero``.
 
@@ -70,7 +70,7 @@ def flatnonzero(x: Array) -> Array:
     return _first(*nonzero_places(_flat(x)))
 
 
-@called
+@called_only("kp.ops.nonzero_places, which has a result of a fixed size")
 def nonzero(x: Array) -> tuple[Array, ...]:
     """The places of the elements of `x` that are not zero: for each axis an array, as ``np.nonzero``.
 
@@ -102,7 +102,7 @@ def nonzero(x: Array) -> tuple[Array, ...]:
     return tuple(found[::-1])
 
 
-@called
+@called_only("kp.ops.selected, which has a result of a fixed size")
 def compress(condition: Array, x: Array, axis: int | None = None) -> Array:
     """The elements of `x` at which `condition` is not zero, or its parts along `axis`, as ``np.compress``.
 
@@ -146,7 +146,7 @@ def _truth(condition: Any) -> Any:
     return found != 0 if isinstance(found, np.ndarray) and found.dtype.kind in "biuf" else found
 
 
-@called
+@called_only("kp.ops.selected, which has a result of a fixed size")
 def extract(condition: Array, x: Array) -> Array:
     """The elements of `x` at which `condition` is not zero, as ``np.extract``: `kp.ops.compress` by another
     name.
@@ -164,7 +164,7 @@ def extract(condition: Array, x: Array) -> Array:
     return compress(condition, x)
 
 
-@called
+@called_only("kp.ops.sort and kp.ops.run_starts")
 def unique(
     x: Array, *, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False
 ) -> Any:
@@ -258,7 +258,7 @@ def _unique_of_counts(
     return found[0] if len(found) == 1 else tuple(found)
 
 
-@called
+@called_only("kp.ops.int_counts, which is given the length")
 def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Array:
     """How often each int from 0 on is in `x`, or the sum of the weights of its elements, as ``np.bincount``.
 
@@ -292,7 +292,7 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
     return int_counts(x, length, None if weights is None else given(weights))
 
 
-@called
+@called_only("kp.ops.bin_counts, which is given the edges")
 def histogram(
     x: Array,
     bins: Any = 10,

@@ -6,6 +6,7 @@ A body is written once, with `run` for each operation that it needs: a call runs
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from ..._base.errors import InvalidArgumentError, KomputeError
 from ..._base.public import Routine
 from ..._builders.elementwise import elementwise
 from ..._custom.declaration import parse
-from ..._functions.called import explained
+from ..._functions.called import called, explained
 from ..._functions.custom_op import CustomOp, Operation
 from ..._functions.given import flat, manager_of
 from ..._functions.library import recalled
@@ -111,6 +112,43 @@ class Composed(Routine):
             raise explained(error, self.__name__, self.__signature__, args, named)  # noqa: B904
         results = found if isinstance(found, tuple) else (found,)
         return OpCustom._joined(self.__name__, recorder.operations, results)
+
+
+def called_only(instead: str) -> Callable[[Callable[..., Any]], CalledOnly]:
+    """A decorator of functions that are called and not recorded; `instead` says what is."""
+    return lambda body: CalledOnly(body, instead)
+
+
+class CalledOnly(Routine):
+    """A function for which the host looks at what the device computes, or that computes nothing."""
+
+    def __init__(self, body: Callable[..., Any], instead: str) -> None:
+        functools.update_wrapper(self, body)
+        self._call = called(body)
+        self._instead = instead
+        self.__signature__ = inspect.signature(body)
+
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
+        return self._call(*args, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        text = f"kp.ops.{self.__name__} has no attribute {name!r}"
+        if hasattr(Operation, name):
+            text += f": it can only be called. To record, use {self._instead}"
+        raise AttributeError(text, name=name, obj=self)
+
+    def __repr__(self) -> str:
+        return f"<function kp.ops.{self.__name__}{self.__signature__}>"
+
+    def __copy__(self) -> CalledOnly:
+        return self
+
+    def __deepcopy__(self, memo: object) -> CalledOnly:
+        return self
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """It is pickled by its name."""
+        return recalled(self, self.__module__)
 
 
 class Widened(Operation):

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._base.arrays import as_index
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError, shown
-from ..._functions.called import called
+from .composed import called_only
 from .given import given, shape_of
 
 Array = Any
@@ -19,7 +19,7 @@ _MOST = 2**20
 """The most parts: each one is an object."""
 
 
-@called
+@called_only("the parts themselves: t[a:b] is a view")
 def array_split(x: Array, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
     """`x` in parts along `axis`, as ``np.array_split``: so many, or those that end and begin at indices.
 
@@ -39,7 +39,7 @@ def array_split(x: Array, indices_or_sections: int | Sequence[int], axis: int = 
     return _parts(x, indices_or_sections, axis, False)
 
 
-@called
+@called_only("the parts themselves: t[a:b] is a view")
 def split(x: Array, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
     """`x` in equal parts along `axis`, or those that end and begin at indices, as ``np.split``.
 
@@ -56,7 +56,7 @@ def split(x: Array, indices_or_sections: int | Sequence[int], axis: int = 0) -> 
     return _parts(x, indices_or_sections, axis, True)
 
 
-@called
+@called_only("the parts themselves: t[a:b] is a view")
 def hsplit(x: Array, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """`x` in equal parts along the second axis, as ``np.hsplit``; a vector along its only one.
 
@@ -72,7 +72,7 @@ def hsplit(x: Array, indices_or_sections: int | Sequence[int]) -> list[Array]:
     return _parts(x, indices_or_sections, 0 if len(shape_of(x)) == 1 else 1, True)
 
 
-@called
+@called_only("the parts themselves: t[a:b] is a view")
 def vsplit(x: Array, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """`x` in equal parts along the first of several axes, as ``np.vsplit``.
 
