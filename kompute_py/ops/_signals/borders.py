@@ -33,9 +33,9 @@ BORDERS = {
 }
 _exp = elementwise("exp(x)")
 MODES = """`mode` says how `x`, a b c, goes on beyond its ends: "reflect" (c b a a b c c b a), "mirror"
-    (c b a b c b a), "nearest" (a a a b c c c), "wrap" (a b c a b c a b c) or "constant" (cval). The result
-    has the shape of `x` and its dtype, or float32 if `x` has ints: they are not rounded. float16 is computed
-    in float32."""
+    (c b a b c b a), "nearest" (a a a b c c c), "wrap" (a b c a b c a b c) or "constant" (cval). It is one for
+    all axes: for several, filter one axis after the other. The result has the shape of `x` and its dtype, or
+    float32 if `x` has ints: they are not rounded. float16 is computed in float32."""
 
 
 def check_count(ksel: FunctionSelection, name: str, count: int, most: int = MOST) -> None:
