@@ -253,7 +253,9 @@ MOVES = {
     "take": (lambda f, x, c: f.take(x, c(INDICES), 0)),
     "take of all": (lambda f, x, c: f.take(x, c(INDICES))),
     "take_along_axis": (
-        lambda f, x, c: f.take_along_axis(x, c(np.argsort(np.arange(12).reshape(6, 2) % 5, 0)), 0)
+        lambda f, x, c: f.take_along_axis(
+            x, c(np.argsort(np.arange(12).reshape(6, 2) % 5, 0).astype(np.int32)), 0
+        )
     ),
     "compress": (lambda f, x, c: f.compress(c(MASK), x, 0)),
     "compress of all": (lambda f, x, c: f.compress(c(MASK), x)),
@@ -273,6 +275,18 @@ MOVES = {
 }
 
 
+def is_moved(mgr, dtype):
+    """Whether the device moves such structs; if not, it says what it lacks."""
+    width = 4 if dtype.itemsize % 4 == 0 else 2 - dtype.itemsize % 2
+    if width == 4 or f"storageBuffer{8 * width}BitAccess" in mgr.enabled_features:
+        return True
+    with pytest.raises(
+        kp.UnimplementedError, match=rf"structs of {dtype.itemsize} bytes .* lacks .*Pad them"
+    ):
+        kp.ops.flip(mgr.tensor_t(structs(dtype)))
+    return False
+
+
 def structs(dtype, shape=(6, 2)):
     bits = np.random.default_rng(31).integers(0, 256, dtype.itemsize * math.prod(shape), np.uint8)
     return bits.view(dtype).reshape(shape)
@@ -280,6 +294,8 @@ def structs(dtype, shape=(6, 2)):
 
 @pytest.mark.parametrize("dtype", STRUCTS, ids=str)
 def test_structs_are_moved_whole(mgr, dtype):
+    if not is_moved(mgr, dtype):
+        return
     array = structs(dtype)
     x = mgr.tensor_t(array)
     for name, move in MOVES.items():
@@ -291,6 +307,8 @@ def test_structs_are_moved_whole(mgr, dtype):
 
 @pytest.mark.parametrize("dtype", STRUCTS, ids=str)
 def test_structs_are_written_to_parts(mgr, dtype):
+    if not is_moved(mgr, dtype):
+        return
     array, other = structs(dtype), structs(dtype)[::-1]
     x, y = mgr.tensor_t(array), mgr.tensor_t(np.ascontiguousarray(other))
     kp.ops.flip(y[::2], out=x[::-2])
@@ -309,9 +327,9 @@ def test_structs_are_put(mgr):
     wanted = array.copy()
     wanted[[4, 1]] = array[:2]
     x = mgr.tensor_t(array)
-    found = kp.ops.put(x, mgr.tensor_t(np.array([4, 1])), mgr.tensor_t(array[:2]))
+    found = kp.ops.put(x, mgr.tensor_t(np.array([4, 1], np.int32)), mgr.tensor_t(array[:2]))
     assert found.read().tobytes() == wanted.tobytes()
-    x[np.array([4, 1])] = mgr.tensor_t(array[:2])
+    x[np.array([4, 1], np.int32)] = mgr.tensor_t(array[:2])
     assert x.read().tobytes() == wanted.tobytes()
 
 
@@ -320,7 +338,7 @@ def test_structs_of_different_fields_do_not_mix(mgr):
     with pytest.raises(kp.InvalidArgumentError, match="no common dtype"):
         kp.ops.concatenate([x, other])
     with pytest.raises(kp.InvalidArgumentError, match="structs of one dtype"):
-        kp.ops.put(x, mgr.tensor_t(np.array([0])), other)
+        kp.ops.put(x, mgr.tensor_t(np.array([0], np.int32)), other)
 
 
 @pytest.mark.parametrize("name", ["negative", "sum", "sort", "unique", "astype", "pad"])
@@ -330,6 +348,6 @@ def test_operations_that_compute_say_how_to_give_structs(mgr, name):
     with pytest.raises(kp.UnimplementedError, match=r"\['a'\].*view\('uint32'\)"):
         getattr(kp.ops, name)(x, *arguments)
     # The advice works.
-    assert kp.ops.sum(x["b"]).item() == x.read()["b"].sum()
+    assert kp.ops.max(x["b"]).item() == x.read()["b"].max()
     words = x.view("uint32").reshape(*x.shape, -1)
     assert kp.ops.where(MASK[:, None], words, words[:1]).view(x.dtype).shape == (6, 1)
