@@ -440,7 +440,7 @@ class Program(Mapping[str, ProgramEntry]):
         >>> print(kp.Program.record({"square": square}, inputs={"x": x}, outputs={"y": y}))
         <kp.Program of 1 entry>
           square(x: float32[3]) -> (y: float32[3])
-          memory  24 bytes before running
+          memory  24 bytes (inputs 12 bytes, outputs 12 bytes, scratch 0 bytes), code ...
         """
         if isinstance(what, Function):
             what = (what, *args)
