@@ -302,11 +302,17 @@ class Context(_Object):
         """
 
     def import_array(
-        self, array: np.ndarray, padded: int, read_only: bool, on_done: Callable[[], object] | None
+        self,
+        array: np.ndarray,
+        padded: int,
+        root: tuple[int, int],
+        read_only: bool,
+        on_done: Callable[[], object] | None,
     ) -> Buffer:
         """A buffer over the memory of a C-contiguous array, which the buffer keeps alive.
 
-        `padded` is the number of bytes that belong to the array's owner. `on_done` is called once the buffer
+        `padded` is the number of bytes that belong to the array's owner, `root` the addresses between which
+        all memory is the owner's, (0, 0) if that is not known. `on_done` is called once the buffer
         releases the memory. Raises InvalidArgumentError if the array does not fit, UnimplementedError if the
         device cannot import it; `on_done` is not called then.
         """

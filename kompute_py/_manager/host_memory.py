@@ -119,10 +119,11 @@ def aligned_zeros(
     return aligned_empty(shape, dtype, alignment)
 
 
-def _room(array: np.ndarray[Any, Any]) -> int:
-    """The number of bytes, from the array's first byte, that belong only to the array.
+def _room(array: np.ndarray[Any, Any]) -> tuple[int, tuple[int, int]]:
+    """The number of bytes, from the array's first byte, that belong only to the array; and the addresses of
+    the pages that `aligned_empty` made for it and for other parts of the same array, (0, 0) for other arrays.
 
-    This is `array.nbytes`, or more for arrays of `aligned_empty`, with unused bytes at the end of their
+    The number is `array.nbytes`, or more for arrays of `aligned_empty`, with unused bytes at the end of their
     pages.
     """
     root: np.ndarray[Any, Any] = array
@@ -131,10 +132,13 @@ def _room(array: np.ndarray[Any, Any]) -> int:
     pages: Any = root.base
     while isinstance(pages, memoryview):
         pages = pages.obj
+    if not isinstance(pages, _Pages):
+        return array.nbytes, (0, 0)
+    first = _address(np.frombuffer(pages, np.uint8))
+    end = first + len(pages)
     # If this is a part of the array, another part may follow it.
-    if not isinstance(pages, _Pages) or _address(array) + array.nbytes != _address(root) + root.nbytes:
-        return array.nbytes
-    return _address(np.frombuffer(pages, np.uint8)) + len(pages) - _address(array)
+    is_last = _address(array) + array.nbytes == _address(root) + root.nbytes
+    return end - _address(array) if is_last else array.nbytes, (first, end)
 
 
 def _whole_pages(manager: Device, array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], int]:
@@ -254,7 +258,7 @@ def _imported(
             weakref.finalize(part, on_done)
         return part
     whole, offset = _whole_pages(manager, array)
-    native = manager._native.import_array(whole, _room(whole), read_only, on_done)
+    native = manager._native.import_array(whole, *_room(whole), read_only, on_done)
     tensor = buffer_tensor(native, manager, whole.shape, whole.dtype, whole.size, MemoryTypes.host)
     manager._after(MemoryTypes.host)
     seen_by_others.add(tensor)

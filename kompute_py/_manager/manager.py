@@ -571,8 +571,11 @@ class Manager(Device):
         alive. You must order your own writes with the device's work.
 
         An array may be given several times, whole or in parts: work on all Tensors of this Manager over it is
-        ordered as work on one Tensor. An array over the memory of a Tensor of this Manager gives a view of
-        that Tensor. Another Manager does not know of this one's work: wait for it in between.
+        ordered as work on one Tensor. The parts of an array of `kp.aligned_empty` come in any order, as all
+        of it is imported; of another array, the first Tensor must contain the others: give the whole first.
+        The memory counts as used until all of them are gone. An array over the memory of a Tensor of this
+        Manager gives a view of that Tensor. Another Manager does not know of this one's work: wait for it in
+        between.
 
         Args:
             array: The array; its shape and dtype become the Tensor's.
@@ -588,7 +591,7 @@ class Manager(Device):
         Raises InvalidArgumentError or UnimplementedError, naming the reason, if ``copy="never"`` and the
         memory cannot be imported, or the array has no elements; ArgumentTypeError if `array` is not an
         ndarray or has an unsupported dtype; OutOfMemoryError; FailedPreconditionError if the Manager is
-        destroyed.
+        destroyed, or if living Tensors over some bytes of the array do not contain the others.
         """
         return from_host(self, array, copy, semantics, on_done)
 

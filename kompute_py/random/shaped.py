@@ -243,8 +243,9 @@ REAL cauchy(inout uvec4 c, uvec2 k) {
 _BETA = """
 REAL beta_of(inout uvec4 c, uvec2 k, REAL a, REAL b) {
     if (a >= 1.0 && b >= 1.0) {
-        REAL x = gamma(c, k, a), y = gamma(c, k, b);
-        return 1.0 / (1.0 + y / x);
+        // GPUs may give 0 for a quotient by more than 2^126.
+        precise REAL x = 0.25 * gamma(c, k, a), y = 0.25 * gamma(c, k, b), ratio = y / x;
+        return 1.0 / (1.0 + ratio);
     }
     REAL x = log_gamma(c, k, a), y = log_gamma(c, k, b);
     return x > y ? 1.0 / (1.0 + exp_of(y - x)) : exp_of(x - y) / (1.0 + exp_of(x - y));

@@ -402,8 +402,8 @@ void bind_context(py::module_& m) {
             },
             py::arg("memory_type"), py::arg("required"))
         .def("shares_memory", [](const Context& c) { return shares_memory(c.device(), false); })
-        .def("import_array", &import_array, py::arg("array"), py::arg("padded"), py::arg("read_only"),
-             py::arg("on_done"))
+        .def("import_array", &import_array, py::arg("array"), py::arg("padded"), py::arg("root"),
+             py::arg("read_only"), py::arg("on_done"))
         .def("await_writers", &await_writers, py::arg("begin"), py::arg("end"))
         .def_property_readonly("host_import_alignment",
                                [](const Context& c) { return c.device().physical().host_import_alignment; })

@@ -6,6 +6,7 @@
 // while the main thread sleeps or computes. Py_AddPendingCall asks the interpreter's main thread to do the
 // same between two of its instructions, and to call each `on_done`.
 #include "bindings.hpp"
+#include "relief.hpp"
 #include "resource/host_pages.hpp"
 
 #include <algorithm>
@@ -97,7 +98,8 @@ void let_go_later(Done done) noexcept {
 void release_later(PyObject* object) noexcept { let_go_later(Done{object, nullptr}); }
 
 std::shared_ptr<Buffer> import_array(const Context& context, const py::array& array, uint64_t padded,
-                                     bool read_only, const py::object& on_done) {
+                                     std::pair<uint64_t, uint64_t> root, bool read_only,
+                                     const py::object& on_done) {
     context.device().require_open("make a tensor");
     drop_arrays();
     const Bytes bytes = bytes_of(array, !read_only);
@@ -108,6 +110,8 @@ std::shared_ptr<Buffer> import_array(const Context& context, const py::array& ar
     range.data = static_cast<std::byte*>(bytes.data);
     range.nbytes = bytes.size;
     range.padded = std::max(padded, bytes.size);
+    range.root_begin = root.first;
+    range.root_end = root.second;
     range.read_only = read_only;
 
     // Only a successful import owns `on_done`. If this throws, the caller copies the data and calls it.
@@ -121,17 +125,27 @@ std::shared_ptr<Buffer> import_array(const Context& context, const py::array& ar
     auto owner = std::make_shared<Owner>();
     range.owner = owner;
     std::shared_ptr<Buffer> buffer;
-    {
+    const auto import = [&] {
         const Unlocked unlocked;  // the driver may pin every page
-        buffer = make_object<Buffer>(context.shared(), std::move(range));
+        buffer = make_object<Buffer>(context.shared(), range);
+    };
+    try {
+        import();
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::failed_precondition) throw;
+        // A tensor over a part of these pages may be gone, but not what is kept for its next calls.
+        (void)relieved();
+        context.device().retired().collect();
+        import();
     }
+    range.owner.reset();
     owner->done = {array.inc_ref().ptr(), on_done.is_none() ? nullptr : on_done.inc_ref().ptr()};
     owner->imported = true;
     return buffer;
 }
 
 void await_writers(const Context& context, uint64_t begin, uint64_t end) {
-    await_points(HostPages::writers(context.device(), begin, end));
+    await_points(writers_of_pages(context.device(), begin, end));
 }
 
 void bind_host_import(py::module_& m) { m.def("release_arrays", &release_arrays); }

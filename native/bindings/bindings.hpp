@@ -207,8 +207,8 @@ void collect_orphans(bool wait);
                                                   const std::optional<std::string>& fill,
                                                   uint32_t required = 0, float priority = default_priority);
 [[nodiscard]] std::shared_ptr<Buffer> import_array(const Context& context, const py::array& array,
-                                                   uint64_t padded, bool read_only,
-                                                   const py::object& on_done);
+                                                   uint64_t padded, std::pair<uint64_t, uint64_t> root,
+                                                   bool read_only, const py::object& on_done);
 void await_writers(const Context& context, uint64_t begin, uint64_t end);
 [[nodiscard]] std::shared_ptr<Image> make_image(const Context& context, const py::object& data, uint32_t dims,
                                                 bool arrayed, const std::array<int64_t, 4>& size,

@@ -37,7 +37,7 @@ def importing(mgr):
 )
 @pytest.mark.parametrize("alignment", [None, 64, 4096, 1 << 16])
 def test_aligned_arrays(shape, dtype, alignment):
-    for make in kp.aligned_empty:
+    for make in (kp.aligned_empty, kp.aligned_zeros):
         a = make(shape, dtype, alignment)
         assert a.shape == ((shape,) if isinstance(shape, int) else shape) and a.dtype == np.dtype(dtype)
         assert a.ctypes.data % max(alignment or 0, mmap.PAGESIZE) == 0
@@ -144,6 +144,10 @@ def test_parts_of_an_aligned_array_share_its_memory(importing, offset):
     with pytest.raises(kp.FailedPreconditionError, match="read-only"):
         readable.write(fixed)
     del sequence, t
+    gc.collect()
+    importing.synchronize()
+    assert calls == []  # the others are over its import
+    del whole, readable
     gc.collect()
     importing.synchronize()
     assert calls == [1]

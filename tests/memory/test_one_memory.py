@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import mmap
 import threading
 
 import numpy as np
@@ -48,21 +49,17 @@ def whole_of_the_part(mgr, a):
     return a[4096:8192], first, mgr.from_host(a, copy="never")[4096:8192]
 
 
-def overlapping(mgr, a):
+def parts_that_overlap(mgr, a):
     first = mgr.from_host(a[:8192], copy="never")
+    return a[4096:8192], first, lambda: mgr.from_host(a[4096:], copy="never")[:4096]
+
+
+def part_of_a_part(mgr, a):
+    """The tensor over the whole is gone, and what it imported is still there."""
+    whole = mgr.from_host(a, copy="never")
+    first = mgr.from_host(a[:8192], copy="never")
+    whole.destroy()
     return a[4096:8192], first, mgr.from_host(a[4096:], copy="never")[:4096]
-
-
-def joined_by_the_whole(mgr, a):
-    first, last = mgr.from_host(a[:4096], copy="never"), mgr.from_host(a[8192:], copy="never")
-    mgr.kernel(SLOW)(last)
-    return a[:4096], first, mgr.from_host(a, copy="never")[:4096]
-
-
-def joined_while_it_runs(mgr, a):
-    """The second tensor is made when the work is under way."""
-    first, last = mgr.from_host(a[:4096], copy="never"), mgr.from_host(a[8192:], copy="never")
-    return a[:4096], first, lambda: (last, mgr.from_host(a, copy="never")[:4096])[1]
 
 
 def of_another_import(mgr, a):
@@ -89,8 +86,8 @@ def of_a_tensor(mgr, a):
 
 
 WAYS = [
-    again, part_of_the_whole, whole_of_the_part, overlapping, joined_by_the_whole, joined_while_it_runs,
-    of_another_import, by_dlpack, of_a_tensors_array, of_a_tensors_capsule, of_a_tensor,
+    again, part_of_the_whole, whole_of_the_part, parts_that_overlap, part_of_a_part, of_another_import,
+    by_dlpack, of_a_tensors_array, of_a_tensors_capsule, of_a_tensor,
 ]  # fmt: skip
 
 
@@ -206,25 +203,39 @@ def test_held_work_holds_work_through_the_other(two):
     assert (out.read() == 3).all()
 
 
-def test_a_recording_from_before_the_other_tensor(two):
-    """Built when the two parts had nothing in common; a tensor over both joins them."""
-    a = kp.aligned_zeros(WORDS)
-    first, last = two.from_host(a[:4096]), two.from_host(a[8192:])
-    sequences = [two.sequence(n).record(kp.OpFill([t], n + 2)).eval() for n, t in enumerate((first, last))]
-    whole = two.from_host(a)
+@pytest.mark.parametrize("copy", ["never", "auto"])
+def test_overlapping_memory_that_none_contains_is_refused(two, copy):
+    """A GPU may reorder writes through two imports of one page, whatever barrier stands between them."""
+    a = np.frombuffer(mmap.mmap(-1, 4 * WORDS), np.float32)  # its extent is not known
+    first = two.from_host(a[4096:8192])
+    sequence = two.sequence().record(kp.OpFill([first], 3))
+    for part, of_it in ((a, 16384), (a[:8192], 16384), (a[1024:5120], 4096)):
+        with pytest.raises(kp.FailedPreconditionError, match=rf"{of_it} of its .* let go of the other"):
+            two.from_host(part, copy=copy)
+        with pytest.raises(kp.FailedPreconditionError, match="over the whole array first"):
+            kp.from_dlpack(part, two)
+    assert two.from_host(a, copy="always").read().sum() == 0
+    beside = two.from_host(a[8192:])
+    beside.fill(5)
+    sequence.eval()
+    assert (a[4096:8192] == 3).all() and (a[8192:] == 5).all()
+    first.destroy()
+    with pytest.raises(kp.FailedPreconditionError, match="32768 of its"):
+        two.from_host(a)
+    del beside
+    whole = two.from_host(a, copy=copy)
+    whole.fill(7)
+    assert (a == 7).all()
+
+
+def test_memory_kept_for_later_calls_stands_in_no_ones_way(two):
+    a = np.frombuffer(mmap.mmap(-1, 4 * WORDS), np.float32)
     kernel = two.kernel(SLOW)
-    for each, t in zip(sequences, (first, last), strict=True):
-        kernel.submit(whole)
-        each.eval_async()
-        kernel(whole)
-        each.eval_await()
-        assert (t.read() == 10 + sequences.index(each)).all()
-    with whole.map(write=True):
-        for each in sequences:
-            with pytest.raises(kp.FailedPreconditionError, match="mapped to write"):
-                each.eval()
-    for each in sequences:
-        each.eval()
+    for _ in range(3):
+        kernel(two.from_host(a[:4096]))
+        kp.ops.add(two.from_host(a[:4096]), 1, out=two.zeros(4096))
+    kernel(two.from_host(a))
+    assert (a[:4096] == 32).all() and (a[4096:] == 8).all()
 
 
 def test_mappings_hold_the_bytes_and_not_the_tensor(two):

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from tests.support import sampling, sanitized
-from tests.support.sampling import groups, mark_products, places, sampled, shared, spread
+from tests.support.sampling import groups, mark_products, sampled, shared, spread, values
 
 pytestmark = pytest.mark.own_driver
 
 
+_VALUES = [object() for _ in range(12)]
+
+
 def case(place, test="tests/ops/test_them.py::test_it", name="float32", marks=None):
-    """A test's case as pytest describes it: two names in one mark share an index."""
+    """A test's case as pytest describes it, see `test_real_cases`."""
     names = ("dtype", ("shape", "axis"), "flag")[: len(place)]
     all_marks = [pytest.mark.parametrize(each, []).mark for each in names]
-    indices = {}
+    params = {}
     for each, index in zip(names, place, strict=True):
-        indices |= dict.fromkeys([each] if isinstance(each, str) else each, index)
+        params |= dict.fromkeys([each] if isinstance(each, str) else each, _VALUES[index])
     item = SimpleNamespace(
         iter_markers=lambda _: all_marks,
         get_closest_marker=dict(marks or {}).get,
@@ -28,7 +33,7 @@ def case(place, test="tests/ops/test_them.py::test_it", name="float32", marks=No
         place=place,
     )
     if place:
-        item.callspec = SimpleNamespace(indices=indices)
+        item.callspec = SimpleNamespace(params=params)
     return item
 
 
@@ -41,7 +46,43 @@ def of_shares(items, shares=2):
 
 
 def test_names_in_one_mark_are_one_parameter():
-    assert places(case((3, 1, 0))) == [3, 1, 0] and places(case(())) == []
+    assert len(values(case((3, 1, 0)))) == 3 and values(case(())) == []
+
+
+REAL = """import pytest
+@pytest.fixture(params=["on", "off"])
+def switch(request): return request.param
+@pytest.mark.parametrize("shape, dtype", [(1, "u1"), (5, "u1"), ((3, 4), "f4"), (4096, "u1"), (9, "f8")])
+@pytest.mark.parametrize("alignment", [None, 64, 4096])
+def test_product(shape, dtype, alignment, switch): ...
+@pytest.mark.parametrize("n", range(4))
+def test_one(n): ...
+@pytest.mark.parametrize("a", [1, 2])
+@pytest.mark.parametrize("b", [1, 2])
+@pytest.mark.parametrize("c", [1, 2])
+def test_cube(a, b, c): ...
+"""
+
+
+def test_real_cases(tmp_path):
+    """Of what pytest collects, each value of each parameter is in the sample."""
+    (tmp_path / "test_real.py").write_text(REAL)
+    found = []
+    collected = SimpleNamespace(pytest_collection_modifyitems=lambda items: found.extend(items))
+    options = ["--collect-only", "-q", f"--rootdir={tmp_path}", "-c", os.devnull, "-p", "no:cacheprovider"]
+    assert pytest.main([*options, str(tmp_path)], plugins=[collected]) == 0
+    assert len(found) == 30 + 4 + 8
+    chosen = [
+        (each.originalname, each.callspec.params) for n in range(2) for each in shared(found, f"{n}/2")[0]
+    ]
+    counts = collections.Counter(test for test, _ in chosen)
+    assert counts == {"test_product": 5, "test_one": 4, "test_cube": 2}
+    product = [params for test, params in chosen if test == "test_product"]
+    assert [len({str(each[name]) for each in product}) for name in ("shape", "alignment", "switch")] == [
+        5,
+        3,
+        2,
+    ]
 
 
 def test_each_case_of_a_parameter_has_one_driver():

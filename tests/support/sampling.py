@@ -76,16 +76,18 @@ def groups(cases: Sequence[_T], most: int) -> list[list[_T]]:
     return [list(cases[first : first + most]) for first in range(0, len(cases), most)]
 
 
-def places(item: Any) -> list[int]:
-    """Which value of each parameter a case has, as a number; names in one mark are one parameter."""
+def values(item: Any) -> list[Any]:
+    """What stands for the value of each parameter of a case; names in one mark are one parameter.
+
+    Not `callspec.indices`: with several marks, these are the number of the case for each of them.
+    """
     if not hasattr(item, "callspec"):
         return []
-    left = dict(item.callspec.indices)
-    found = []
+    left = {name: id(value) for name, value in item.callspec.params.items()}
+    found: list[Any] = []
     for mark in item.iter_markers("parametrize"):
-        names = mark.args[0]
-        taken = [left.pop(name.strip()) for name in (names.split(",") if isinstance(names, str) else names)]
-        found.append(taken[0])
+        names = mark.args[0].split(",") if isinstance(mark.args[0], str) else mark.args[0]
+        found.append(tuple(left.pop(name.strip()) for name in names))
     return found + list(left.values())
 
 
@@ -110,15 +112,20 @@ def shared(items: Iterable[Any], share: str) -> tuple[list[Any], list[Any]]:
     Numbers of 64 bits are of every share: SwiftShader lacks them, and would leave its share of them out.
     """
     first, shares = map(int, share.split("/"))
-    found = [(item, item.nodeid.partition("[")[0], places(item)) for item in items]
-    lengths: dict[str, list[int]] = collections.defaultdict(list)
-    for _, test, place in found:
-        longest = lengths[test] or [0] * len(place)
-        lengths[test] = [max(length, n + 1) for length, n in zip(longest, place, strict=True)]
+    numbers: dict[tuple[str, int], dict[Any, int]] = collections.defaultdict(dict)
+    found = []
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        place = []
+        for n, value in enumerate(values(item)):
+            of_value = numbers[test, n]
+            place.append(of_value.setdefault(value, len(of_value)))
+        found.append((item, test, place))
     kept: list[Any] = []
     others: list[Any] = []
     for item, test, place in found:
-        among, turn = _of_sample(test, place, lengths[test]) if place else (True, zlib.crc32(test.encode()))
+        lengths = [len(numbers[test, n]) for n in range(len(place))]
+        among, turn = _of_sample(test, place, lengths) if place else (True, zlib.crc32(test.encode()))
         everywhere = item.get_closest_marker("each_driver") or _WIDE.search(item.nodeid)
         everywhere = everywhere or (not place and test.startswith(_OF_DEVICES))
         one_of = (1 if everywhere else shares) * _every(item)
@@ -134,5 +141,5 @@ def _every(item: Any) -> int:
 def mark_products(items: Iterable[Any]) -> None:
     """Tests with several parameters get the mark `sampled`."""
     for item in items:
-        if len(places(item)) > 1 and not item.get_closest_marker("sampled"):
+        if len(values(item)) > 1 and not item.get_closest_marker("sampled"):
             item.add_marker("sampled")

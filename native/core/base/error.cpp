@@ -33,7 +33,9 @@ constexpr ResultInfo kResults[] = {
      "choose a "
      "device with more memory"},
     {-3, "VK_ERROR_INITIALIZATION_FAILED", ErrorKind::unavailable,
-     "the driver could not start; check that it is installed for this GPU and that this user may open it (on "
+     "the driver could not start; close devices if many are open, and check that it is installed for this "
+     "GPU and "
+     "that this user may open it (on "
      "Linux, "
      "membership of the groups render and video), or choose another device"},
     {-4, "VK_ERROR_DEVICE_LOST", ErrorKind::device_lost,

@@ -29,6 +29,8 @@ namespace kp {
     X(transfers) \
     X(bringing) \
     X(host_copy) \
+    /* Imports of memory of the process, one after the other. */ \
+    X(imports) \
     /* The ring that a transfer goes through. */ \
     X(staging) \
     /* First contents of objects: the submission of the collected ones, then their list. */ \

@@ -107,8 +107,10 @@ public:
     // declare: recordings with such operations write it, all others read it. Under the graph mutex.
     [[nodiscard]] std::vector<Recording*>& built_recordings() noexcept { return built_recordings_; }
     [[nodiscard]] Crossing& undeclared_crossing() noexcept { return undeclared_crossing_; }
-    // What tensors over memory of the process share: see resource/host_pages.hpp. Under the graph mutex.
-    [[nodiscard]] std::vector<std::weak_ptr<Member>>& host_pages() noexcept { return host_pages_; }
+    // What tensors over memory of the process share: see resource/host_pages.hpp. Under the imports mutex,
+    // which is held while memory is imported.
+    [[nodiscard]] std::vector<std::weak_ptr<void>>& shared_pages() noexcept { return shared_pages_; }
+    [[nodiscard]] RankedMutex& imports_mutex() noexcept { return imports_mutex_; }
 
     // Whether recordings note the user's lines: while somebody profiles, and from note_lines() on.
     [[nodiscard]] bool notes_lines() const noexcept {
@@ -210,7 +212,8 @@ private:
     std::atomic<uint32_t> line_readers_{0};
     std::vector<Recording*> built_recordings_;
     Crossing undeclared_crossing_;
-    std::vector<std::weak_ptr<Member>> host_pages_;
+    RankedMutex imports_mutex_{LockRank::imports};
+    std::vector<std::weak_ptr<void>> shared_pages_;
     RankedMutex members_mutex_{LockRank::members};
     RankedMutex names_mutex_{LockRank::names};
     Member* members_ = nullptr;

@@ -52,7 +52,7 @@ uint64_t largest_block(uint64_t heap, const MemoryOptions& options, uint64_t max
 }  // namespace
 
 Allocation::~Allocation() {
-    if (block_) block_->owner->release(block_, offset_, size_, node_);
+    if (block_ && owns_) block_->owner->release(block_, offset_, size_, node_);
 }
 
 void Allocation::swap(Allocation& other) noexcept {
@@ -61,6 +61,17 @@ void Allocation::swap(Allocation& other) noexcept {
     std::swap(size_, other.size_);
     std::swap(mapped_, other.mapped_);
     std::swap(node_, other.node_);
+    std::swap(owns_, other.owns_);
+}
+
+Allocation Allocation::part(uint64_t offset, uint64_t size) const noexcept {
+    Allocation part;
+    part.block_ = block_;
+    part.offset_ = offset_ + offset;
+    part.size_ = size;
+    part.mapped_ = mapped_ ? mapped_ + offset : nullptr;
+    part.owns_ = false;
+    return part;
 }
 
 VkDeviceMemory Allocation::memory() const noexcept { return block_ ? block_->memory : VK_NULL_HANDLE; }

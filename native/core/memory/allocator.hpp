@@ -60,6 +60,8 @@ public:
     // it.
     [[nodiscard]] VkMappedMemoryRange mapped_range() const noexcept;
     [[nodiscard]] VkMappedMemoryRange mapped_range(uint64_t offset, uint64_t size) const noexcept;
+    // A part, which must not outlive this allocation and releases nothing.
+    [[nodiscard]] Allocation part(uint64_t offset, uint64_t size) const noexcept;
     // The name in reports of broken guards; no effect if memory is not guarded.
     void set_label(const std::string& label);
 
@@ -72,6 +74,7 @@ private:
     uint64_t size_ = 0;
     std::byte* mapped_ = nullptr;
     uint32_t node_ = UINT32_MAX;
+    bool owns_ = true;
 };
 
 struct HeapStatistics {
@@ -125,6 +128,7 @@ public:
     void invalidate_in_place();
 
     [[nodiscard]] uint64_t atom() const noexcept { return atom_; }
+    [[nodiscard]] uint64_t max_allocation() const noexcept { return max_allocation_; }
 
     // Gives empty blocks back to the driver; returns their bytes.
     uint64_t trim() noexcept;

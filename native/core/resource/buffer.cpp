@@ -6,6 +6,7 @@
 #include "device/initial_work.hpp"
 #include "device/staging.hpp"
 #include "memory/guard.hpp"
+#include "resource/host_pages.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -181,10 +182,13 @@ Buffer::Buffer(std::shared_ptr<Device> owner, HostRange range)
     VkMemoryRequirements needs{};
     auto side = make_side(&external, needs);
     read_only_ = range.read_only;
-    side->memory = import_host(device(), range, needs);
-    side->host_owner = std::move(range.owner);
+    const std::byte* data = range.data;
+    side->pages = import_pages(shared_device(), range, needs);
+    side->host_owner = std::move(range.owner);  // empty if it is the import's now
+    side->memory =
+        side->pages->memory.part(reinterpret_cast<uintptr_t>(data) - side->pages->begin, needs.size);
     bind(std::move(side));
-    share_pages(range.data);
+    share_pages(data);
 }
 
 Buffer::Buffer(std::shared_ptr<Device> owner, uint64_t nbytes, MemoryType type, SharedMemory& shared)
@@ -197,6 +201,7 @@ Buffer::Buffer(std::shared_ptr<Device> owner, uint64_t nbytes, MemoryType type, 
     auto side = make_side(&external, needs);
     device().retired().collect();
     side->memory = share_memory(device(), shared, side->buffer, needs, use_of(type));
+    side->pages = kp::shared_pages(shared_device(), shared.key, nbytes);
     bind(std::move(side));
     share_pages(reinterpret_cast<const std::byte*>(shared.key));
     if (!importing) fill_device(FillPattern(std::string_view("\0", 1)));

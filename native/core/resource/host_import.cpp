@@ -64,11 +64,11 @@ void check_import(VkResult result, const char* call) {
 
 // A type of coherent memory that such a pointer can be imported as. It must be coherent, because the host
 // keeps using its own pointer and there is no mapping to flush through.
-uint32_t memory_type(Device& device, const HostRange& range, uint32_t type_bits) {
+uint32_t memory_type(Device& device, const std::byte* data, uint32_t type_bits) {
     VkMemoryHostPointerPropertiesEXT pointer{VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT};
-    check_import(device.vk().vkGetMemoryHostPointerPropertiesEXT(device.handle(), host_import_handle,
-                                                                 range.data, &pointer),
-                 "vkGetMemoryHostPointerPropertiesEXT");
+    check_import(
+        device.vk().vkGetMemoryHostPointerPropertiesEXT(device.handle(), host_import_handle, data, &pointer),
+        "vkGetMemoryHostPointerPropertiesEXT");
     const auto& properties = device.physical().memory;
     constexpr VkMemoryPropertyFlags needed =
         VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
@@ -100,7 +100,7 @@ void check_host_import(const Device& device, const HostRange& range) {
     check_range(range, alignment);
 }
 
-Allocation import_host(Device& device, const HostRange& range, const VkMemoryRequirements& needs) {
+uint64_t check_needs(const Device& device, const HostRange& range, const VkMemoryRequirements& needs) {
     const uint64_t alignment = device.physical().host_import_alignment;
     const uint64_t size = (range.nbytes + alignment - 1) / alignment * alignment;
     if (needs.size > size || reinterpret_cast<uintptr_t>(range.data) % needs.alignment != 0)
@@ -108,24 +108,27 @@ Allocation import_host(Device& device, const HostRange& range, const VkMemoryReq
                     "The array cannot be imported: a buffer of " + std::to_string(range.nbytes) +
                         " bytes needs " + std::to_string(needs.size) + " bytes on a multiple of " +
                         std::to_string(needs.alignment) + " on this device; let it be copied");
+    return size;
+}
 
+Allocation import_host(Device& device, std::byte* data, uint64_t size, uint32_t type_bits) {
     device.memory().require_allocation(size, "an imported array");
 
     VkMemoryAllocateFlagsInfo flags{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO};
     flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
     VkImportMemoryHostPointerInfoEXT import{VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT};
     import.handleType = host_import_handle;
-    import.pHostPointer = range.data;
+    import.pHostPointer = data;
     if (device.buffer_addresses()) import.pNext = &flags;
     VkMemoryAllocateInfo allocate{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO};
     allocate.pNext = &import;
     allocate.allocationSize = size;
-    allocate.memoryTypeIndex = memory_type(device, range, needs.memoryTypeBits);
+    allocate.memoryTypeIndex = memory_type(device, data, type_bits);
     VkDeviceMemory memory = VK_NULL_HANDLE;
     const VkResult result = device.vk().vkAllocateMemory(device.handle(), &allocate, nullptr, &memory);
     check_import(result, "vkAllocateMemory");
     try {
-        return device.memory().adopt(memory, allocate.memoryTypeIndex, size, range.data);
+        return device.memory().adopt(memory, allocate.memoryTypeIndex, size, data);
     } catch (...) {
         device.vk().vkFreeMemory(device.handle(), memory, nullptr);
         throw;

@@ -25,7 +25,10 @@ class Device;
 struct HostRange {
     std::byte* data = nullptr;
     uint64_t nbytes = 0;
-    uint64_t padded = 0;     // bytes from `data` on that belong to the owner; at least nbytes
+    uint64_t padded = 0;  // bytes from `data` on that belong to the owner; at least nbytes
+    // Addresses of memory that contains these bytes and belongs to the owner; 0: unknown.
+    uint64_t root_begin = 0;
+    uint64_t root_end = 0;
     bool read_only = false;  // the device must not write it
     // Keeps the bytes alive; dropped once the device's memory over them is freed, on the thread that frees
     // it.
@@ -37,9 +40,13 @@ struct HostRange {
 // Error(unimplemented) without the extension.
 void check_host_import(const Device& device, const HostRange& range);
 
-// Imports the checked range for a buffer that needs `needs`. Throws Error(unimplemented) if the driver does
-// not import such memory.
-[[nodiscard]] Allocation import_host(Device& device, const HostRange& range,
-                                     const VkMemoryRequirements& needs);
+// The bytes of the whole pages of the checked range. Throws Error(unimplemented) if they do not suffice for a
+// buffer that needs `needs`.
+[[nodiscard]] uint64_t check_needs(const Device& device, const HostRange& range,
+                                   const VkMemoryRequirements& needs);
+
+// Imports memory of whole pages as a type of these bits. Throws Error(unimplemented) if the driver does not
+// import such memory.
+[[nodiscard]] Allocation import_host(Device& device, std::byte* data, uint64_t size, uint32_t type_bits);
 
 }  // namespace kp

@@ -1,79 +1,99 @@
 #include "resource/host_pages.hpp"
 
+#include "base/error.hpp"
 #include "device/device.hpp"
 
 #include <algorithm>
 #include <mutex>
+#include <string>
+#include <utility>
 
 namespace kp {
 namespace {
 
-// Those that an import may join. Under the graph mutex; the caller may become the last owner of one.
-std::vector<std::shared_ptr<HostPages>> living(Device& device) {
-    std::vector<std::shared_ptr<HostPages>> found;
-    std::erase_if(device.host_pages(), [&](const std::weak_ptr<Member>& each) {
-        auto pages = std::static_pointer_cast<HostPages>(each.lock());
-        if (!pages || &pages->joined() != pages.get()) return true;
-        found.push_back(std::move(pages));
+using Found = std::vector<std::shared_ptr<SharedPages>>;
+
+// The living ones that overlap the range. Under the imports mutex; the caller may become the last owner of
+// one.
+Found overlapping(Device& device, uint64_t begin, uint64_t end) {
+    Found found;
+    std::erase_if(device.shared_pages(), [&](const std::weak_ptr<void>& each) {
+        auto pages = std::static_pointer_cast<SharedPages>(each.lock());
+        if (!pages) return true;
+        if (begin < pages->end && pages->begin < end) found.push_back(std::move(pages));
         return false;
     });
     return found;
 }
 
+[[noreturn]] void refuse(const SharedPages& other, uint64_t begin, uint64_t end) {
+    const uint64_t bytes = std::min(end, other.end) - std::max(begin, other.begin);
+    throw Error(ErrorKind::failed_precondition,
+                "The array cannot be imported: " + std::to_string(bytes) + " of its " +
+                    std::to_string(end - begin) + " bytes are also those of a tensor over " +
+                    std::to_string(other.end - other.begin) +
+                    " bytes, which does not contain the others, and a device may confuse two imports of one "
+                    "memory. Make the tensor over the whole array first and use parts of it, t[a:b]; or let "
+                    "go of the other tensor and wait for its work; or copy the array (copy=\"always\")");
+}
+
+std::shared_ptr<SharedPages> made(const std::shared_ptr<Device>& device, uint64_t begin, uint64_t end) {
+    auto pages = std::make_shared<SharedPages>();
+    pages->begin = begin;
+    pages->end = end;
+    pages->order = std::make_shared<HostPages>(device);
+    return pages;
+}
+
 }  // namespace
 
-std::shared_ptr<HostPages> HostPages::over(const std::shared_ptr<Device>& device, uint64_t begin,
-                                           uint64_t end) {
-    auto made = std::make_shared<HostPages>(device);
-    const std::lock_guard lock(device->graph_mutex());
-    std::shared_ptr<HostPages> all;
-    for (const auto& each : living(*device)) {
-        if (!each->overlaps(begin, end)) continue;
-        if (all)
-            all->take_in(*each);
-        else
-            all = each;
+std::shared_ptr<SharedPages> import_pages(const std::shared_ptr<Device>& device, HostRange& range,
+                                          const VkMemoryRequirements& needs) {
+    auto begin = reinterpret_cast<uintptr_t>(range.data);
+    uint64_t end = begin + check_needs(*device, range, needs);
+    // All of an array of known extent is imported, so that tensors over other parts can share it.
+    const uint64_t alignment = device->physical().host_import_alignment;
+    const uint64_t first = (range.root_begin + alignment - 1) / alignment * alignment;
+    const uint64_t last = range.root_end / alignment * alignment;
+    if (first <= begin && end <= last && last - first <= device->memory().max_allocation()) {
+        begin = first;
+        end = last;
     }
-    if (!all) {
-        device->host_pages().push_back(made);
-        all = std::move(made);
-        all->begin_ = begin;
-        all->end_ = end;
-    }
-    all->begin_ = std::min(all->begin_, begin);
-    all->end_ = std::max(all->end_, end);
-    return all;
+    auto pages = made(device, begin, end);
+    Found found;
+    const std::lock_guard lock(device->imports_mutex());
+    found = overlapping(*device, begin, end);
+    for (const auto& each : found)
+        if (each->begin <= begin && end <= each->end) return each;
+    if (!found.empty()) refuse(*found.front(), begin, end);
+    pages->owner = std::move(range.owner);
+    pages->memory =
+        import_host(*device, reinterpret_cast<std::byte*>(begin), end - begin, needs.memoryTypeBits);
+    device->shared_pages().push_back(pages);
+    return pages;
 }
 
-std::vector<Point> HostPages::writers(Device& device, uint64_t begin, uint64_t end) {
-    std::vector<std::shared_ptr<HostPages>> pages;
+std::shared_ptr<SharedPages> shared_pages(const std::shared_ptr<Device>& device, uint64_t key,
+                                          uint64_t size) {
+    auto pages = made(device, key, key + size);
+    Found found;
+    const std::lock_guard lock(device->imports_mutex());
+    found = overlapping(*device, key, key + size);
+    if (!found.empty()) return found.front();
+    device->shared_pages().push_back(pages);
+    return pages;
+}
+
+std::vector<Point> writers_of_pages(Device& device, uint64_t begin, uint64_t end) {
+    Found found;
     {
-        const std::lock_guard lock(device.graph_mutex());
-        pages = living(device);
-        std::erase_if(pages, [&](const auto& each) { return !each->overlaps(begin, end); });
+        const std::lock_guard lock(device.imports_mutex());
+        found = overlapping(device, begin, end);
     }
     std::vector<Point> points;
-    for (const auto& each : pages)
-        for (const Point& point : each->pending(true)) merge_point(points, point);
+    for (const auto& each : found)
+        for (const Point& point : each->order->pending(true)) merge_point(points, point);
     return points;
-}
-
-HostPages& HostPages::joined() noexcept {
-    HostPages* pages = this;
-    while (pages->part_of_) pages = pages->part_of_.get();
-    return *pages;
-}
-
-// The recordings of both were planned as if the two had nothing in common.
-void HostPages::take_in(HostPages& other) {
-    for (HostPages* each : {this, &other})
-        for (const User& user : each->users_)
-            if (const Point end = user.recording->make_stale(); end.timeline) merge_point(left_behind_, end);
-    for (const Point& point : other.left_behind_) merge_point(left_behind_, point);
-    mappings_.insert(mappings_.end(), other.mappings_.begin(), other.mappings_.end());
-    begin_ = std::min(begin_, other.begin_);
-    end_ = std::max(end_, other.end_);
-    other.part_of_ = std::static_pointer_cast<HostPages>(shared_from_this());
 }
 
 }  // namespace kp

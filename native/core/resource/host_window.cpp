@@ -47,7 +47,8 @@ std::unique_ptr<HostWindow> HostWindow::open(Device& device, void* data, uint64_
                  "memory of an array");
         VkMemoryRequirements needs{};
         vk.vkGetBufferMemoryRequirements(device.handle(), made->buffer_, &needs);
-        made->memory_ = import_host(device, range, needs);
+        made->memory_ =
+            import_host(device, range.data, check_needs(device, range, needs), needs.memoryTypeBits);
         check_vk(vk.vkBindBufferMemory(device.handle(), made->buffer_, made->memory_.memory(),
                                        made->memory_.offset()),
                  "vkBindBufferMemory", "memory of an array");

@@ -660,15 +660,11 @@ bool Resource::left_behind(uint64_t begin, uint64_t end) {
 
 void Resource::share_pages(const std::byte* data) {
     first_byte_ = reinterpret_cast<uintptr_t>(data);
-    pages_ = HostPages::over(shared_device(), first_byte_, first_byte_ + nbytes_);
-    device_side_->pages = pages_;
+    pages_ = device_side_->pages->order;
     is_mapped_ = true;  // another tensor over them may be
 }
 
-Object& Resource::ordered_by() noexcept {
-    if (pages_) return pages_->joined();
-    return *this;
-}
+Object& Resource::ordered_by() noexcept { return pages_ ? static_cast<Object&>(*pages_) : *this; }
 
 // -- ranges
 

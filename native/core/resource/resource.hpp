@@ -39,15 +39,15 @@ struct HostCopy {
 };
 
 class HostPages;
+struct SharedPages;
 struct InitialMarks;
 
 // The device's side: its memory and, in derived structs, the Vulkan handles over it.
 struct DeviceSide {
     virtual ~DeviceSide() = default;
-    // Of imported memory: as long as the device may use it, later imports of the same pages are ordered with
-    // it.
-    std::shared_ptr<HostPages> pages;
-    // Of imported memory; declared first, so that it is freed after that memory.
+    // Of memory that several tensors may be over, and the owner of this one's bytes there; declared first, so
+    // that they are freed after the memory.
+    std::shared_ptr<SharedPages> pages;
     std::shared_ptr<void> host_owner;
     Allocation memory;
 };

@@ -244,6 +244,7 @@ void describe_features(PhysicalDevice& device, const Config& config);
 struct Semaphore;
 struct CommandBuffer;
 struct Queue;
+struct DeviceMemory;
 
 struct Device : Object {
     KP_OBJECT(Device)
@@ -263,7 +264,9 @@ struct Device : Object {
     std::condition_variable wait_changed;
     std::mutex zombie_mutex;
     std::vector<Object*> zombies;  // destroyed objects that command buffers still name
-    bool asynchronous = false;     // Config::gpu_us: workers execute
+    std::mutex imports_mutex;
+    std::vector<const DeviceMemory*> imports;  // of memory of the process
+    bool asynchronous = false;                 // Config::gpu_us: workers execute
     bool stop = false;
     ~Device();
     void lose();

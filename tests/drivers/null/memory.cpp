@@ -122,6 +122,20 @@ void check_overlap(DeviceMemory& memory, const Resource& resource, VkDeviceSize 
     }
 }
 
+// A GPU may hold writes through two imports of one page apart, and let them reach the page in any order.
+void note_import(const DeviceMemory& memory) {
+    Device& device = *memory.device;
+    const std::lock_guard lock(device.imports_mutex);
+    for (const DeviceMemory* each : device.imports)
+        if (memory.host_bytes < each->host_bytes + each->size &&
+            each->host_bytes < memory.host_bytes + memory.size &&
+            device.physical->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU)
+            violation(
+                "vkAllocateMemory: %llu bytes at %p of the process overlap a living import of %llu bytes",
+                ull(memory.size), static_cast<const void*>(memory.host_bytes), ull(each->size));
+    device.imports.push_back(&memory);
+}
+
 }  // namespace
 
 DeviceMemory::~DeviceMemory() {
@@ -173,7 +187,7 @@ void bind(Resource& resource, DeviceMemory* memory, VkDeviceSize offset, const V
     memory->bound.fetch_add(1, std::memory_order_relaxed);
     if (armed()) {
         std::lock_guard lock(memory->ranges_mutex);
-        check_overlap(*memory, resource, offset, offset + needs.size, linear);
+        if (!memory->imported) check_overlap(*memory, resource, offset, offset + needs.size, linear);
         memory->ranges.emplace(offset, DeviceMemory::Range{offset + needs.size, linear, &resource});
         resource.tracked = true;
     }
@@ -279,6 +293,7 @@ VKAPI_ATTR VkResult VKAPI_CALL vkAllocateMemory(VkDevice handle, const VkMemoryA
         retire(m);
         return VK_ERROR_OUT_OF_HOST_MEMORY;
     }
+    if (pointer) note_import(*m);
     *out = to(m);
     return VK_SUCCESS;
 }
@@ -290,7 +305,12 @@ VKAPI_ATTR void VKAPI_CALL vkFreeMemory(VkDevice, VkDeviceMemory handle, const V
     if (const uint32_t bound = m->bound.load())
         violation("VkDeviceMemory (%s) of %llu bytes is freed with %u live resource(s) bound to it", label(m),
                   ull(m->size), bound);
-    if (!m->imported) m->device->physical->heap_used[m->heap].fetch_sub(m->size);
+    if (m->imported) {
+        const std::lock_guard lock(m->device->imports_mutex);
+        std::erase(m->device->imports, m);
+    } else {
+        m->device->physical->heap_used[m->heap].fetch_sub(m->size);
+    }
     m->device->allocations.fetch_sub(1);
     // A resource that is still bound would touch freed storage when it is destroyed or copied: keep the
     // struct then.
