@@ -29,8 +29,6 @@ namespace kp {
     X(transfers) \
     X(bringing) \
     X(host_copy) \
-    /* Imports of memory of the process, one after the other. */ \
-    X(imports) \
     /* The ring that a transfer goes through. */ \
     X(staging) \
     /* First contents of objects: the submission of the collected ones, then their list. */ \
@@ -75,6 +73,8 @@ namespace kp {
     X(samplers) \
     X(peer_streams) \
     X(initial_idle) \
+    /* Imports of memory of the process, one after the other. */ \
+    X(imports) \
     X(handles) \
     X(memory) \
     \
