@@ -285,7 +285,7 @@ class NonFiniteError(KomputeError, FloatingPointError):
         self.operation: str = operation
         """The name of the operation."""
         self.tensor: Any = tensor
-        """The tensor that it wrote."""
+        """The Tensor or Image that it wrote; None for memory that a call has for an array, or for itself."""
         self.index: tuple[int, ...] = index
         """The place of the first such element."""
         self.inputs: dict[str, Any] = dict(inputs or {})

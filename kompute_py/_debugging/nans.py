@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from .values import OperationValues, Snapshot
 
 
+_PACKED = "r11f_g11f_b10f"
+"""The format whose texels are floats in one uint32; those of rgb9_e5 are always finite."""
+
+
 class NanLooker:
     """Raises NonFiniteError for an operation that wrote a NaN or an infinity."""
 
@@ -21,7 +25,7 @@ class NanLooker:
         for snapshot in values.snapshots:
             if not snapshot.written:
                 continue
-            wrong = ~_finite(snapshot.after)
+            wrong = ~(_finite_texels if snapshot.format == _PACKED else _finite)(snapshot.after)
             if snapshot.read:  # what it may have left as it was
                 wrong &= ~_same(snapshot.before, snapshot.after)
             if wrong.any():
@@ -38,9 +42,10 @@ def _error(values: OperationValues, snapshot: Snapshot, places: Array) -> NonFin
             inputs[each.name] = each.before.reshape(-1)[place].item()
     there = ", ".join(f"{name} {number}" for name, number in inputs.items())
     shape = "x".join(map(str, snapshot.shape)) or "scalar"
+    kind = snapshot.format or snapshot.after.dtype
     several = "" if len(places) == 1 else f", and {len(places) - 1} more elements like it"
     return NonFiniteError(
-        f"{values.place()} wrote {value} to {snapshot.name} ({snapshot.after.dtype}, {shape}) at "
+        f"{values.place()} wrote {value} to {snapshot.name} ({kind}, {shape}) at "
         f"{list(index)}{several}."
         + (f" At that place it read: {there}." if there else " It read no tensor at that place.")
         + ' Correct what leads to it, or open the Manager without debug="nans"',
@@ -69,6 +74,12 @@ def _finite(array: Array) -> Array:
             finite &= inner.reshape(*array.shape, -1).all(axis=-1)
         return finite
     return np.ones(array.shape, bool)
+
+
+def _finite_texels(array: Array) -> Array:
+    """Whether each texel has finite numbers: an exponent of five ones says that one is not."""
+    exponents = [array >> shift & 31 for shift in (6, 17, 27)]
+    return np.all([each != 31 for each in exponents], axis=0)
 
 
 def _same(one: Array, other: Array) -> Array:

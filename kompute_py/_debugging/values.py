@@ -7,6 +7,7 @@ copies after each call of the Manager, makes arrays of them, and hands them to i
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import threading
 import weakref
@@ -15,7 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from .. import _native
+from .._base.texels import ImageSize, parse_format
 from .._base.warn import warn
+from .._memory.image import Image
 from .._memory.memory import Memory
 from .._memory.tensor import Tensor
 
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Snapshot(NamedTuple):
-    """A range of a tensor that an operation used: one of `OperationValues.snapshots`.
+    """A range of a tensor, or an Image, that an operation used: one of `OperationValues.snapshots`.
 
     >>> seen = []
     >>> with kp.Manager(debug="values") as debugged, debugged.watch(seen.append):
@@ -37,11 +40,13 @@ class Snapshot(NamedTuple):
     [(True, False), (False, True)]
     """
 
-    tensor: Tensor | None
-    """None: memory for an array of a call."""
+    tensor: Tensor | Image | None
+    """None: memory that a call has for an array, or for an Image or a part that its kernels cannot bind; and
+    memory between the dispatches of a call.
+    """
     name: str
     """The tensor's name; of tensors without one, "tensor 1" and so on, in the order in which they came up;
-    "array" without a tensor.
+    "array" without a tensor. Images are numbered likewise, as "image 2".
     """
     shape: tuple[int, ...]
     """The shape of the whole tensor."""
@@ -55,6 +60,8 @@ class Snapshot(NamedTuple):
     """Whether the operation reads it."""
     written: bool
     """Whether the operation writes it."""
+    format: str = ""
+    """The format of an Image, such as "rgba16f"; "" of other memory."""
 
 
 class OperationValues(NamedTuple):
@@ -213,7 +220,8 @@ class _Elements(NamedTuple):
     start: int
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    tensor: Tensor | None
+    tensor: Tensor | Image | None
+    format: str = ""
 
     @property
     def end(self) -> int:
@@ -224,21 +232,23 @@ class _Elements(NamedTuple):
 
 
 class Tensors:
-    """The tensors of a Manager, and the last tensors of memory that calls keep for arrays."""
+    """The tensors and Images of a Manager, and the last tensors of memory that calls keep for arrays."""
 
     def __init__(self) -> None:
-        self._living: weakref.WeakSet[Tensor] = weakref.WeakSet()
+        self._living: weakref.WeakSet[Tensor | Image] = weakref.WeakSet()
         self._held: dict[int, list[_Elements]] = {}
         """By the identities of buffers, the newest last: the tensor that has the memory, then views of it if
         it holds plain bytes. A new buffer takes the place of an old one with the same identity.
         """
-        self._names: dict[int, tuple[weakref.ref[Tensor], str]] = {}
+        self._names: dict[int, tuple[weakref.ref[Tensor | Image], str]] = {}
+        self._numbers = itertools.count(1)
         self._on: dict[int, list[_Elements]] = {}
 
     def add(self, memory: Memory) -> None:
         """A new tensor or image."""
-        if isinstance(memory, Tensor):
+        if isinstance(memory, (Tensor, Image)):
             self._living.add(memory)
+        if isinstance(memory, Tensor):
             native = memory._native
             elements = _Elements(native.vk_offset, memory._dtype, memory._shape, None)
             if type(native) is not _native.BufferView:
@@ -252,20 +262,26 @@ class Tensors:
             held.append(elements)
             del held[1:-_MOST_VIEWS]
 
+    def stands(self, part: Tensor) -> None:
+        """The memory of `part`, a new view, holds its elements until it is lent again, and is nobody's."""
+        self._living.discard(part)
+        if part.base is not None:
+            self._living.discard(part.base)
+
     @contextlib.contextmanager
     def looking(self) -> Iterator[None]:
         """For `of`: finds the tensors that live now."""
         for tensor in self._alive():
             if tensor._is_init():
                 native = tensor._native
-                elements = _Elements(native.vk_offset, tensor._dtype, tensor._shape, tensor)
+                elements = _Elements(getattr(native, "vk_offset", 0), tensor._dtype, tensor._shape, tensor)
                 self._on.setdefault(native.identity, []).append(elements)
         try:
             yield
         finally:
             self._on = {}  # it would keep the tensors alive
 
-    def _alive(self) -> list[Tensor]:
+    def _alive(self) -> list[Tensor | Image]:
         while True:
             try:
                 return list(self._living)
@@ -274,14 +290,21 @@ class Tensors:
 
     def of(self, memory: Any, begin: int, end: int) -> list[_Elements]:
         """The elements in a range of a memory: those of the tensor that has it, unless that holds plain
-        bytes; then those of its views.
+        bytes; then those of its views. An Image is one range.
         """
         handle = memory.identity
         living, held = self._on.get(handle, []), self._held.get(handle, [])
+        if isinstance(memory, _native.Image):
+            dims, arrayed, (width, height, depth, layers), text = memory.shape
+            format = parse_format(text)
+            axes = ImageSize(dims, width, height, depth, layers if arrayed else None).axes
+            shape = axes if format.channels == 1 else (*axes, format.channels)
+            image = living[0].tensor if living else None
+            return [_Elements(0, np.dtype(format.component), shape, image, format.name)]
         if held and held[0].end != memory.nbytes:
             held = []  # of another buffer that was there
         for each in (*living, *held[:1]):
-            if (each.tensor is None or each.tensor.base is None) and each.dtype != np.uint8:
+            if getattr(each.tensor, "base", None) is None and each.dtype != np.uint8:
                 return [each]
         # The living ones first, then the newest views; plain bytes only in between.
         found: list[_Elements] = []
@@ -292,7 +315,7 @@ class Tensors:
                 found.append(each)
         return found
 
-    def name(self, tensor: Tensor | None) -> str:
+    def name(self, tensor: Tensor | Image | None) -> str:
         """A tensor's name, or a number in its place."""
         if tensor is None:
             return "array"
@@ -301,7 +324,8 @@ class Tensors:
         # By number, because == of tensors compares their elements.
         reference, name = self._names.get(id(tensor), (None, ""))
         if reference is None or reference() is not tensor:
-            name = f"tensor {len(self._names) + 1}"
+            kind = "image" if isinstance(tensor, Image) else "tensor"
+            name = f"{kind} {next(self._numbers)}"
             self._names[id(tensor)] = weakref.ref(tensor), name
         return name
 
@@ -323,9 +347,10 @@ def _operations(run: dict[str, Any], tensors: Tensors) -> Iterator[OperationValu
                 was, now = (np.frombuffer(data, each.dtype, last - first, at) for data in (old, new))
                 if last - first == count:
                     was, now = was.reshape(each.shape), now.reshape(each.shape)
-                name_of_it = tensors.name(each.tensor)
+                writes = after != before
+                named = tensors.name(each.tensor)
                 snapshots.append(
-                    Snapshot(each.tensor, name_of_it, each.shape, first, was, now, read, after != before)
+                    Snapshot(each.tensor, named, each.shape, first, was, now, read, writes, each.format)
                 )
         yield OperationValues(
             name,

@@ -51,12 +51,17 @@ class _Called:
 
     def look(self, values: OperationValues) -> None:
         if self._tensors is None or any(
-            each.tensor is wanted or each.tensor.base is wanted or wanted.base is each.tensor
+            each.tensor is wanted or _base(each.tensor) is wanted or _base(wanted) is each.tensor
             for each in values.snapshots
             if each.tensor is not None
             for wanted in self._tensors
         ):
             self._sink(values)
+
+
+def _base(memory: Any) -> Any:
+    """The tensor that a view shows; None for others, Images among them."""
+    return getattr(memory, "base", None)
 
 
 @contextlib.contextmanager

@@ -60,6 +60,9 @@ class Tensors(Protocol):
     def add(self, memory: Any) -> None:
         """A new one."""
 
+    def stands(self, part: Any) -> None:
+        """A new view of memory that a call has for something that it was given."""
+
 
 class Device:
     """An open device: its properties and limits, enabled extensions and features, memory, and Vulkan handles.

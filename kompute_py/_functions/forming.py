@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -300,9 +301,9 @@ class _Maker:
                 if picture is None:
                     self.used[name] = made.made(self.manager)
                 else:
-                    self._copy(name, -1 - len(self.fresh), arg.size, arg.dtype, False)
+                    self._copy(name, -1 - len(self.fresh), arg.shape, arg.dtype, False)
             elif isinstance(value, Image):
-                self._copy(name, place, arg.size, arg.dtype, name not in self.results)
+                self._copy(name, place, arg.shape, arg.dtype, name not in self.results)
             elif isinstance(value, Tensor):
                 self.used[name] = value
             else:
@@ -313,10 +314,10 @@ class _Maker:
                 else:
                     self._host(name, place, arg)
 
-    def _copy(self, name: str, place: int, count: int, dtype: np.dtype[Any], read: bool) -> None:
+    def _copy(self, name: str, place: int, shape: tuple[int, ...], dtype: np.dtype[Any], read: bool) -> None:
         """Memory that the kernels use as if it were what is given."""
-        nbytes = whole_words(count) * dtype.itemsize
-        made = Copied(place, nbytes, count * dtype.itemsize, read, name in self.written)
+        nbytes = whole_words(math.prod(shape)) * dtype.itemsize
+        made = Copied(place, shape, dtype, nbytes, read, name in self.written)
         self._lend(name, made, dtype, nbytes)
 
     def _spread(self, name: str, place: int, arg: TensorArg, view: StridedView) -> None:
@@ -326,7 +327,7 @@ class _Maker:
             return
         nbytes = whole_words(arg.size) * arg.dtype.itemsize
         reach = reach_of(view, self.facts.alignment)
-        made = Spread(place, reach, nbytes, None, None)
+        made = Spread(place, arg.shape, arg.dtype, reach, nbytes, None, None)
         lent = self._lend(name, made, arg.dtype, nbytes)
         units = self.used[name].view(reach.unit)
         if reach.bindable:
@@ -371,7 +372,7 @@ class _Maker:
             ):
                 # Shaders cannot use a part that begins there or ends within a word: a copy takes its place.
                 place = self.places[name] if name in self.places else -2 - list(self.fresh).index(name)
-                self._copy(name, place, tensor._count, tensor.dtype, place >= 0)
+                self._copy(name, place, tensor._shape, tensor.dtype, place >= 0)
 
     def _check_ranges(self) -> None:
         """Raises InvalidArgumentError for memory beyond what a shader sees of one binding."""

@@ -89,6 +89,8 @@ class Form(_native.CallForm):
         before: list[Any] = []
         after: list[Any] = []
         for each, memory in zip(self.stand_ins, lent, strict=True):
+            if memory._manager._tensors is not None:
+                memory._manager._tensors.stands(each.tensor(memory))
             each.bring(memory, given, push)
             place = each.place
             value = given[place] if place >= 0 else fresh[-2 - place] if place < -1 else None

@@ -65,7 +65,8 @@ def plan_call(
             lend(host_bytes(arg, facts.features))
         elif isinstance(value, StridedView):
             if name in written:
-                lend(Spread(0, reach_of(value, facts.alignment), dense, None, None).nbytes)
+                reach = reach_of(value, facts.alignment)
+                lend(Spread(0, arg.shape, arg.dtype, reach, dense, None, None).nbytes)
             elif not selection.op.reads_parts:
                 lend(host_bytes(arg, facts.features))
         elif isinstance(value, Image) or (

@@ -181,6 +181,8 @@ class Call:
         ):  # not a hidden counter
             on_host(guard, what, array.nbytes)
         memory = lending.tensor(place, array)
+        if memory._manager._tensors is not None:
+            memory._manager._tensors.stands(memory)
         self._check(parameter, memory, array)
         self.arrays[place] = array
         made = Lent(place, array.shape, memory._dtype, memory.nbytes, True, place in self.results)

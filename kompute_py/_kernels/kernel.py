@@ -336,8 +336,9 @@ class Kernel(Routine, Generic[Results]):
             report_built(self.name, built, perf_counter() - began)
         if self._watch is not None:
             self._watch()
-        # A call with arrays that the guard warned of is not prepared, so that it warns of the next one.
-        if not self._lending.beyond and not (call.arrays and self._manager._guard is not None):
+        # A call with arrays is not prepared if each call is to be warned of or looked at.
+        looks = self._manager._guard is not None or self._manager._tensors is not None
+        if not self._lending.beyond and not (call.arrays and looks):
             teach(self._table, call, operation)
         for stand_in, lent in call.stand_ins:
             stand_in.give_back(lent, call.arrays)

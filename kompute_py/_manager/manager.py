@@ -998,8 +998,8 @@ class Manager(Device):
         use one of them are looked at.
 
         The Manager must have been opened with ``debug="values"`` (or another word of `debug`), which lists
-        the price. Images, memory that an operation does not declare, and what is not a Tensor's are not seen;
-        of an `OpRepeat`, the values after the last repetition.
+        the price. Memory that an operation does not declare is not seen; of an `OpRepeat`, the values after
+        the last repetition.
 
         Raises FailedPreconditionError if the Manager was opened otherwise, is destroyed, or is profiled;
         ArgumentTypeError if `sink` or `tensors` are something else; OSError if the folder cannot be made.

@@ -42,7 +42,8 @@ class ScratchPool:
 
     Its users begin at its first byte: their work is ordered, because it is on the same memory. A
     request for more than there is gets a larger piece; earlier users keep theirs alive. A piece beyond what a
-    Manager keeps belongs to those that use it alone.
+    Manager keeps belongs to those that use it alone. So does each piece if values are looked at, because
+    bytes that several users share have no dtype; it begins as zeros, which are finite numbers.
     """
 
     def __init__(self) -> None:
@@ -62,8 +63,10 @@ class ScratchPool:
         if native is None or not native.is_init() or size < nbytes:
             size = pooled(manager, nbytes, size)
             self._piece = (None, 0)  # others make room for what is more
-            shared = size <= most_kept(manager) // 2 and make_room(manager, size)
-            made = new_tensor(manager, (size,), np.dtype(np.uint8), "storage")
+            looked_at = manager._tensors is not None
+            shared = not looked_at and size <= most_kept(manager) // 2 and make_room(manager, size)
+            contents = b"\0" if looked_at else None
+            made = new_tensor(manager, (size,), np.dtype(np.uint8), "storage", contents)
             made.name = _NAME
             native = made._native
             if shared:

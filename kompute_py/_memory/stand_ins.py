@@ -35,11 +35,17 @@ Operations = list[Any]
 class StandIn:
     """Memory that stands for what is given at a place; by itself it copies nothing."""
 
-    def __init__(self, place: int, nbytes: int) -> None:
+    def __init__(self, place: int, shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int) -> None:
         self.place = place
         """-1 for what is not given, -2 - n for the new result n."""
+        self.shape = shape
+        self.dtype = dtype
         self.nbytes = nbytes
-        """The bytes that it needs."""
+        """The bytes that it needs: those of its elements, and what kernels use beyond them."""
+
+    def tensor(self, lent: Tensor) -> Tensor:
+        """The elements of what it stands for, in what was lent."""
+        return lent._part(0, self.shape, self.dtype)
 
     def bound(self, lent: Tensor) -> Any:
         """The native memory for the kernels, of what was lent."""
@@ -64,15 +70,9 @@ class Lent(StandIn):
     def __init__(
         self, place: int, shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int, read: bool, written: bool
     ) -> None:
-        super().__init__(place, nbytes)
-        self.shape = shape
-        self.dtype = dtype
+        super().__init__(place, shape, dtype, nbytes)
         self.read = read
         self.written = written
-
-    def tensor(self, lent: Tensor) -> Tensor:
-        """The elements of the array in what was lent."""
-        return lent._part(0, self.shape, self.dtype)
 
     def bring(self, lent: Tensor, given: Any, numbers: Sequence[bytes]) -> None:
         if self.read:
@@ -88,26 +88,25 @@ class Numbers(StandIn):
     """Memory for run-time numbers of a dispatch, if push constants are too small for them."""
 
     def __init__(self, dispatch: int, nbytes: int) -> None:
-        super().__init__(-1, nbytes)
+        super().__init__(-1, (nbytes,), np.dtype(np.uint8), nbytes)
         self.dispatch = dispatch
 
     def bring(self, lent: Tensor, given: Any, numbers: Sequence[bytes]) -> None:
-        block = np.frombuffer(numbers[self.dispatch], np.uint8)
-        lent._part(0, block.shape, block.dtype).write(block)
+        self.tensor(lent).write(np.frombuffer(numbers[self.dispatch], np.uint8))
 
 
 class Copied(StandIn):
     """Memory for what shaders cannot bind: an image, or a tensor that begins at an odd byte."""
 
-    def __init__(self, place: int, nbytes: int, copied: int, read: bool, written: bool) -> None:
-        """`copied`: as many bytes as it stands for."""
-        super().__init__(place, nbytes)
-        self.copied = copied
+    def __init__(
+        self, place: int, shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int, read: bool, written: bool
+    ) -> None:
+        super().__init__(place, shape, dtype, nbytes)
         self.read = read
         self.written = written
 
     def around(self, lent: Tensor, given: Any) -> tuple[Operations, Operations]:
-        native, copy = given._native, _native.view(lent._native, 0, self.copied)
+        native, copy = given._native, self.tensor(lent)._native
         return (
             [_native.op_copy([native, copy])] if self.read else [],
             [_native.op_copy([copy, native])] if self.written else [],
@@ -125,7 +124,14 @@ class Spread(StandIn):
     """Dense memory for a part of a tensor that is not dense."""
 
     def __init__(
-        self, place: int, reach: Reach, nbytes: int, gather: Copying | None, spread: Copying | None
+        self,
+        place: int,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        reach: Reach,
+        nbytes: int,
+        gather: Copying | None,
+        spread: Copying | None,
     ) -> None:
         """`nbytes` are those of the dense memory. Behind them is a copy of the bytes that the part reaches
         over, unless shaders bind these. `gather` copies the part to the dense memory before the dispatches,
@@ -134,7 +140,7 @@ class Spread(StandIn):
         self.dense = nbytes
         self.begin = aligned(nbytes)
         self.window = 0 if reach.bindable else reach.units * reach.unit.itemsize
-        super().__init__(place, self.begin + self.window)
+        super().__init__(place, shape, dtype, self.begin + self.window)
         self.reach = reach
         self.gather = gather
         self.spread = spread

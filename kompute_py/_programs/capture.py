@@ -20,7 +20,6 @@ import numpy as np
 
 from .. import _native
 from .._base.errors import FailedPreconditionError, InvalidArgumentError, KomputeError, UnimplementedError
-from .._base.texels import ImageSize, parse_format
 from .._base.text import binary_size
 from .._base.types import MemoryTypes
 from .._base.warn import warn
@@ -177,12 +176,9 @@ class Capture(Recorder):
         held = self._held(memory)
         held.now[begin:end] = np.frombuffer(data, np.uint8)
         if isinstance(memory, _native.Image):
-            dims, arrayed, (width, height, depth, layers), text = memory.shape
-            format = parse_format(text)
-            axes = ImageSize(dims, width, height, depth, layers if arrayed else None).axes
-            shape = axes if format.channels == 1 else (*axes, format.channels)
-            name, dtype = _identifier(memory.name or "image"), np.dtype(format.component)
-            held.outputs[0] = c.Value(name, c.OUTPUT, held.number, 0, shape, dtype.name)
+            image = tensors.of(memory, begin, end)[0]
+            name = _identifier(memory.name or "image")
+            held.outputs[0] = c.Value(name, c.OUTPUT, held.number, 0, image.shape, image.dtype.name)
             return
         for each in tensors.of(memory, begin, end):
             if each.start < 0 or each.end > len(held.now) or each.start == each.end:

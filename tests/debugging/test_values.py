@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 
@@ -198,6 +199,134 @@ def test_streams_of_frames(debugged):
 def test_without_the_option_nothing_is_seen(mgr, needs):
     needs(mgr, "dispatch")
     assert np.isinf(kp.ops.divide(1, mgr.zeros(3)).read()).all()
+
+
+# -- memory that stands for arguments ------------------------------------------------------------------------
+
+BAD = np.array([1, -1, 2, -2], np.float32)
+ON_ARRAYS = {
+    "array": lambda m: kp.ops.log(BAD),
+    "axes": lambda m: kp.ops.log(BAD.reshape(2, 2).T),
+    "large": lambda m: kp.ops.log(np.full(100_000, -1, np.float32)),
+    "out": lambda m: kp.ops.log(BAD, out=np.zeros(4, np.float32)),
+    "mixed": lambda m: kp.ops.multiply(m.tensor([np.inf]), np.ones(1, np.float32)),
+    "part": lambda m: kp.ops.log(m.tensor(BAD)[1::2]),
+    "out part": lambda m: kp.ops.log(m.tensor(BAD[:2]), out=m.zeros(4)[::2]),
+    "out part of array": lambda m: kp.ops.log(BAD[:2], out=m.zeros(4)[1::2]),
+    "bound part": lambda m: m.sequence().record(kp.ops.log.bind(m.tensor(BAD)[1::2])).eval(),
+    "elementwise": lambda m: kp.ops.elementwise("log(x)")(BAD),
+    "cumsum": lambda m: kp.ops.cumsum(np.array([np.inf, -np.inf], np.float32)),
+    "sum": lambda m: kp.ops.sum(np.array([np.inf, -np.inf], np.float32)),
+    "float16": lambda m: kp.ops.log(BAD[:3].astype(np.float16)),
+    "odd tensor": lambda m: kp.ops.log(m.tensor_t(BAD[:3].astype(np.float16))),
+    "complex": lambda m: kp.ops.divide(np.zeros(2, np.complex64), np.zeros(2, np.complex64)),
+    "program": lambda m: kp.Program.record(kp.ops.log, kp.TensorSpec(4)).on(m).main(BAD),
+    "image": lambda m: kp.ops.log(m.image(BAD.reshape(2, 2))),
+    "out image": lambda m: kp.ops.log(m.tensor(BAD.reshape(2, 2)), out=m.image(np.zeros((2, 2), np.float32))),
+    "bound image": lambda m: m.sequence().record(kp.ops.log.bind(m.image(BAD.reshape(2, 2)))).eval(),
+}
+
+
+@pytest.mark.parametrize("how", ON_ARRAYS)
+def test_what_stands_for_arguments(debugged, how):
+    with debugged.current():
+        for _ in range(3):  # the first call, and those that are prepared
+            with pytest.raises(NonFiniteError, match=r"wrote (nan|inf|\(nan\+nanj\)) to"):
+                ON_ARRAYS[how](debugged)
+            assert kp.ops.log(np.ones(4, np.float32)).tolist() == [0] * 4
+
+
+def test_arrays_of_other_sizes(debugged):
+    invert = debugged.kernel(INVERT, name="invert")
+    for count in (4, 60, 30, 2, 1000):
+        data = np.ones(count, np.float32)
+        invert(data, debugged.zeros(count)), invert(debugged.tensor(data), debugged.zeros(count))
+        data[-1] = 0
+        with pytest.raises(NonFiniteError) as caught:
+            invert(data, np.zeros(count, np.float32))
+        assert (caught.value.tensor, caught.value.index) == (None, (count - 1,))
+
+
+STORE = """
+#version 450
+layout(local_size_x = 4, local_size_y = 4) in;
+layout(binding = 0, FORMAT) writeonly uniform image2D y;
+layout(push_constant) uniform P { uint bits; };
+void main() {
+    ivec2 p = ivec2(gl_GlobalInvocationID.xy);
+    if (all(lessThan(p, imageSize(y))))
+        imageStore(y, p, vec4(p == ivec2(2, 1) ? uintBitsToFloat(bits) : 0.5));
+}"""
+
+
+@pytest.mark.parametrize(
+    ("format", "bits"),
+    [
+        *itertools.product(["r32f", "rgba16f", "rgba32f", "rgba8"], [0x7FC00000, 0x7F800000]),
+        ("r11f_g11f_b10f", 0x7F800000),  # SwiftShader packs no NaN
+    ],
+)
+def test_images_of_kernels(debugged, format, bits):
+    if "store" not in debugged.image_formats().get(format, ()):
+        pytest.skip(f"the device stores no {format}")
+    image = debugged.image_empty((3, 4), format=format)
+    store = debugged.kernel(STORE.replace("FORMAT", format), name="store")
+    store(image, bits=0)
+    if format == "rgba8":  # which has no NaN
+        store(image, bits=bits)
+        return
+    sequence = debugged.sequence().record(store.bind(image, bits=bits))
+    for run in (lambda: store(image, bits=bits), sequence.eval):
+        with pytest.raises(NonFiniteError, match=rf"store, .* to image 1 \({format}, 3x4") as caught:
+            run()
+        assert (caught.value.tensor, caught.value.index[:2]) == (image, (1, 2))
+
+
+def test_memory_of_several_operations_has_one_dtype_each(debugged):
+    """Their scratch memory; -1 as int is a NaN as float."""
+    ints = debugged.tensor_t(np.r_[np.int32(-1), np.zeros(99_999, np.int32)])
+    floats = debugged.tensor(np.ones(100_000))
+    sequence = debugged.sequence().record(kp.ops.cumsum.bind(ints))
+    for _ in range(2):
+        assert kp.ops.cumsum(ints).read()[-1] == -1
+        assert kp.ops.cumsum(floats).read()[-1] == 100_000
+        sequence.eval()
+
+
+def test_values_of_arrays(make_manager, needs, tmp_path):
+    manager = make_manager(debug="values")
+    needs(manager, "dispatch")
+    seen = []
+    with manager.current(), manager.watch(seen.append), manager.watch(tmp_path):
+        for count in (2, 3):
+            kp.ops.add(np.ones((count, 2), np.float32), 1)
+    for values, count, number in zip(seen, (2, 3), (0, 1), strict=True):
+        np.testing.assert_array_equal(values.inputs["array"], np.ones((count, 2), np.float32))
+        np.testing.assert_array_equal(values.outputs["array"], np.full((count, 2), 2, np.float32))
+        assert values.outputs["array"].dtype == np.float32
+        with np.load(tmp_path / f"{number:06}.npz") as file:
+            np.testing.assert_array_equal(file["arr_0"], values.outputs["array"])
+
+
+def test_watching_an_image(make_manager):
+    manager = make_manager(debug="values")
+    image, other, third = (manager.image(np.full((2, 3), value, np.float32)) for value in (1, 2, 3))
+    seen = []
+    with manager.watch(seen.append, [image]):
+        manager.sequence().record(kp.OpCopy([other, image]), kp.OpCopy([other, third])).eval()
+    [values] = seen
+    assert [each.tensor for each in values.snapshots] == [other, image]
+    np.testing.assert_array_equal(values.outputs["image 2"], np.full((2, 3), 2))
+
+
+def test_names_are_of_one_tensor_each(make_manager):
+    manager = make_manager(debug="values")
+    names = []
+    with manager.watch(lambda values: names.extend(values.outputs)):
+        for _ in range(5):
+            tensor = manager.zeros(4)
+            manager.sequence().eval(kp.OpFill([tensor], 1))
+    assert len(set(names)) == 5
 
 
 # -- watching ------------------------------------------------------------------------------------------------
