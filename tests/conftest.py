@@ -9,6 +9,7 @@ import gc
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,10 @@ def clean(request, _log):
         request.node.funcargs.clear()  # pytest's own references to what fixtures returned
         gc.collect()
         assert _log.of_validation == []
+        end = time.monotonic() + 5  # other threads may be letting go of something
+        while kp.alive() > before and time.monotonic() < end:
+            time.sleep(0.01)
+            gc.collect()
         assert kp.alive() <= before, kp.alive(detail=True)
 
 
