@@ -22,7 +22,7 @@ from .._base.errors import (
     kind_of,
     shown,
 )
-from .._base.texels import ImageSize, parse_format
+from .._base.texels import ImageFormat, ImageSize, parse_format, with_alpha
 from .._base.types import MemoryTypes
 from .._custom.float_modes import adapted, note
 from .._device.transfers import on_host
@@ -138,6 +138,11 @@ class Loaded:
         """A shader, checked against itself as far as a file may be wrong."""
         controls = self.manager._info["float_controls"]
         return module_of(self.part.shaders[number], self._files, controls)
+
+    def format_of(self, value: c.Value) -> ImageFormat | None:
+        """The format of an Image."""
+        image = self.part.blocks[value.block].image
+        return None if image is None else parse_format(image.format)
 
     def _kernel(self, entry: c.Entry, form: c.KernelForm) -> Kernel:
         module = self.module(form.shader)
@@ -540,6 +545,9 @@ class RecordedForm:
             array = array.read()
         if listed and array.shape == value.shape:
             return matching(array, c.dtype_of(value.dtype), array.size, what).reshape(value.shape)
+        format = self.loaded.format_of(value)
+        if format is not None and format.channels == 4 and array.shape == (*value.shape[:-1], 3):
+            array = with_alpha(array)
         self._fitting(what, value, array)
         return np.ascontiguousarray(array, c.dtype_of(value.dtype)).reshape(value.shape)
 

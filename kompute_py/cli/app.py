@@ -156,7 +156,7 @@ app.command("bench", help=bench.BENCH_HELP)(with_options(bench.bench_command))
 app.command("watch", help=starting.WATCH_HELP)(with_options(starting.watch_command))
 app.command("new")(starting.new_command)
 app.command("cache")(caches.cache_command)
-app.command("program", help=programs.PROGRAM_HELP)(programs.program_command)
+app.command("program", help=programs.PROGRAM_HELP)(with_options(programs.program_command))
 app.command("diff", help=looking.DIFF_HELP)(looking.diff_command)
 app.command("profile", context_settings=looking.PROFILE_SETTINGS)(looking.profile_command)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,10 +17,15 @@ import typer
 
 from .._base.errors import InvalidArgumentError, KomputeError, NotFoundError
 from .._base.text import binary_size
-from .array_files import literal, load, save_picture
+from .arguments import pairs
+from .array_files import Array, load, save_picture
+from .binding_arrays import Element, cast, fit_picture, plain_array
 from .common import Atol, Rtol, Traceback, device_of
+from .options import Given
+from .running import contents
 
 if TYPE_CHECKING:
+    from .._manager.manager import Manager
     from .._programs.program import Program, ProgramEntry
 
 ACTIONS = ("info", "run", "bench", "compare")
@@ -31,8 +37,9 @@ kompute-py program run FILE --entry blur --in image=photo.npy --out results
 
 kompute-py program compare FILE --driver lvp --driver nvidia
 
-FILE was saved by kp.Program.save. `run` calls one entry with the arrays and numbers of --in; an input of a \
-recording without one gets random numbers, always the same. `compare` runs each recording, or the kernel \
+FILE was saved by kp.Program.save. `run` calls one entry with the arrays and pictures of --in; an input of a \
+recording without one gets random numbers, always the same. A kernel takes all options of `kompute-py run`: \
+its push constants are given by --set. `compare` runs each recording, or the kernel \
 that --entry names, on each driver, in processes of their own, one step at a time, and prints the worst \
 differences of the results to those of the first driver, and the first step whose results differ. With --out \
 it draws the differences of pictures: white for the largest.
@@ -45,13 +52,10 @@ _SEED = 33
 def program_command(
     action: Annotated[str, typer.Argument(metavar="ACTION", help="info, run, bench or compare.")],
     path: Annotated[Path, typer.Argument(metavar="FILE", help="A program.")],
+    given: Given,
     entry: Annotated[
         str | None,
         typer.Option("--entry", "-e", metavar="NAME", help="The entry. Default: the only recording."),
-    ] = None,
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option("--in", "-i", metavar="NAME=SOURCE", help="An input, as in `kompute-py run`."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -65,10 +69,6 @@ def program_command(
     drivers: Annotated[
         list[str] | None,
         typer.Option("--driver", metavar="D", help="A driver: its name or manifest. compare: twice or more."),
-    ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option("--device", metavar="D", help="The device: its index, or a part of its name."),
     ] = None,
     rtol: Rtol = 0.0,
     atol: Atol = 0.0,
@@ -87,7 +87,7 @@ def program_command(
         return
     if action == "compare":
         chosen = [entry] if entry else [e.name for e in program.values() if e.kind == "recording"]
-        command = [f"--in={each}" for each in inputs or ()]
+        command = _as_options(given)
         command += [] if parameters is None else [f"--parameters={parameters}"]
         on = drivers or _drivers()
         if len(on) == 1:
@@ -104,17 +104,18 @@ def program_command(
 
     called = _entry_of(program, entry)
     options: dict[str, Any] = {"driver": drivers[0]} if drivers else {}
-    with Manager(device_of(device), **options) as manager:
-        program = program.on(manager)
-        arguments = _arguments(program[called.name], inputs or [])
+    with Manager(device_of(given.device), **options) as manager:
+        called = program.on(manager)[called.name]
         if trace is not None:
-            _write_trace(program[called.name], arguments, trace)
-        elif action == "bench":
+            _write_trace(_steps(manager, called, given), trace)
+            return
+        run = _ready(manager, called, given)
+        if action == "bench":
             from .._profiling.benchmark import benchmark
 
-            print(f"{called.name}: {benchmark(lambda: program[called.name](**arguments))}")
+            print(f"{called.name}: {benchmark(run)}")
         else:
-            _show(program[called.name], arguments, out)
+            _show(run(), out)
 
 
 def _entry_of(program: Program, name: str | None) -> ProgramEntry:
@@ -130,22 +131,62 @@ def _form(entry: ProgramEntry) -> Any:
     return entry._target((), {}).forms[0]
 
 
-def _arguments(entry: ProgramEntry, given: list[str]) -> dict[str, np.ndarray[Any, Any]]:
-    """An array for each input; of a kernel, also numbers for its push constants."""
-    sources = dict(each.partition("=")[::2] for each in given)
+def _as_options(given: Given) -> list[str]:
+    """The options that were given, for another process."""
+    flags = {"inputs": "in", "values": "set", "shapes": "shape", "dtypes": "dtype", "constants": "spec"}
+    found = []
+    for each in dataclasses.fields(given):
+        value = getattr(given, each.name)
+        texts = value if isinstance(value, list) else [] if value in (None, each.default) else [value]
+        found += [f"--{flags.get(each.name, each.name)}={text}" for text in texts]
+    return found
+
+
+def _ready(manager: Manager, entry: ProgramEntry, given: Given) -> Callable[[], dict[str, Array]]:
+    """Runs the entry, and returns its results by name."""
     if entry.kind == "kernel":
-        dtypes = {each.name: each.dtype for each in _signature(entry).parameters}
-        return {
-            name: load(source, name, dtypes[name])[0] if name in dtypes else literal(source)
-            for name, source in sources.items()
-        }
+        from .arguments import prepare
+
+        prepared = prepare(manager, entry._target((), {}), given)
+        sequence = manager.sequence().record(prepared.operation)
+
+        def run() -> dict[str, Array]:
+            sequence.eval()
+            results = prepared.results().items()
+            return {name: plain_array(contents(each), each.element) for name, each in results}
+
+        return run
+    arguments = _arguments(entry, given)
+
+    def call() -> dict[str, Array]:
+        results = entry(**arguments)
+        several = results if isinstance(results, tuple) else () if results is None else (results,)
+        return dict(zip([value.name for value in _form(entry).outputs], several, strict=True))
+
+    return call
+
+
+def _arguments(entry: ProgramEntry, given: Given) -> dict[str, Array]:
+    """An array for each input of a recording."""
+    other = _as_options(dataclasses.replace(given, inputs=[], device=None))
+    if other:
+        raise InvalidArgumentError(
+            f"{entry.name} is a recording, which takes --in alone; {other[0]} is for kernels"
+        )
+    sources = dict(pairs(given.inputs, "--in"))
     chance = np.random.default_rng(_SEED)
-    arguments: dict[str, np.ndarray[Any, Any]] = {}
-    for value in _form(entry).inputs:
-        dtype = np.dtype(value.dtype)
+    form = _form(entry)
+    arguments: dict[str, Array] = {}
+    for value in form.inputs:
+        dtype, what = np.dtype(value.dtype), f"{entry.name}: {value.name}"
         if value.name in sources:
-            array, _ = load(sources.pop(value.name), value.name, dtype)
-            arguments[value.name] = array.astype(dtype, copy=False)
+            array, picture = load(sources.pop(value.name), value.name, dtype)
+            format = form.loaded.format_of(value)
+            channels = 1 if format is None else format.channels
+            element = Element(dtype, (channels,)[channels == 1 :], channels, None, format, 2)
+            arguments[value.name] = (
+                fit_picture(array, element, what).array if picture else cast(array, dtype, what)
+            )
         else:
             arguments[value.name] = (chance.random(value.shape) * (1 if dtype.kind in "fc" else 2)).astype(
                 dtype
@@ -156,23 +197,8 @@ def _arguments(entry: ProgramEntry, given: list[str]) -> dict[str, np.ndarray[An
     return arguments
 
 
-def _signature(entry: ProgramEntry) -> Any:
-    return entry._target((), {}).signature
-
-
-def _results(entry: ProgramEntry, arguments: dict[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
-    """The results of a call, by name."""
-    results = entry(**arguments)
-    several = results if isinstance(results, tuple) else () if results is None else (results,)
-    if entry.kind == "kernel":
-        names = [each.name for each in _signature(entry).parameters if each.written]
-    else:
-        names = [value.name for value in _form(entry).outputs]
-    return dict(zip(names, several, strict=True))
-
-
-def _show(entry: ProgramEntry, arguments: dict[str, Any], out: Path | None) -> None:
-    for name, array in _results(entry, arguments).items():
+def _show(results: dict[str, Array], out: Path | None) -> None:
+    for name, array in results.items():
         print(f"{name}: {array.dtype}{list(array.shape)}")
         print(np.array2string(array, threshold=20))
         if out is not None:
@@ -183,15 +209,17 @@ def _show(entry: ProgramEntry, arguments: dict[str, Any], out: Path | None) -> N
 # -- comparing -----------------------------------------------------------------------------------------------
 
 
-def _write_trace(entry: ProgramEntry, arguments: dict[str, Any], folder: Path) -> None:
+def _steps(manager: Manager, entry: ProgramEntry, given: Given) -> Iterable[tuple[str, dict[str, Array]]]:
+    """The contents after each step, by name; "" is the name of the step of the results."""
     from .._programs.tracing import traced
 
+    if entry.kind == "kernel":
+        return [("", _ready(manager, entry, given)())]
+    return traced(entry._target((), {}), _arguments(entry, given))
+
+
+def _write_trace(steps: Iterable[tuple[str, dict[str, Array]]], folder: Path) -> None:
     names = []
-    steps = (
-        [("", _results(entry, arguments))]
-        if entry.kind == "kernel"
-        else traced(entry._target((), {}), arguments)
-    )
     for number, (name, arrays) in enumerate(steps):
         names.append(name)
         named: dict[str, Any] = arrays
@@ -218,7 +246,7 @@ def _drivers() -> list[str]:
     return found
 
 
-def _draw(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], path: Path) -> None:
+def _draw(one: Array, other: Array, path: Path) -> None:
     """The differences as a picture, if the arrays are pictures."""
     if one.ndim not in (2, 3) or one.shape[2:] not in ((), (1,), (3,), (4,)) or one.dtype.kind not in "biuf":
         return
@@ -290,7 +318,7 @@ def _differs(
     return wrong
 
 
-def _pairs(one: Path, other: Path) -> Iterator[tuple[str, str, np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+def _pairs(one: Path, other: Path) -> Iterator[tuple[str, str, Array, Array]]:
     """(step, memory, contents on one driver and on the other); "" is the step of the results."""
     if not (other / "steps.txt").exists():
         return

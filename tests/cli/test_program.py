@@ -170,7 +170,7 @@ void main() {
 def test_kernels_are_run_and_compared_with_pictures_of_differences(mgr, tmp_path, capsys):
     path, out = str(tmp_path / "program.kpp"), tmp_path / "pictures"
     kp.Program.record({"picture": mgr.kernel(PICTURE, name="picture")}).save(path)
-    given = ["--entry", "picture", "--in", "y=zeros:8,8", "--in", "scale=0.5"]
+    given = ["--entry", "picture", "--in", "y=zeros:8,8", "--set", "scale=0.5"]
     assert main(["program", "run", path, *given, "--out", str(out)]) == 0
     assert "y: float32[8, 8]" in capsys.readouterr().out
     assert np.load(out / "y.npy").shape == (8, 8)
@@ -181,6 +181,82 @@ def test_kernels_are_run_and_compared_with_pictures_of_differences(mgr, tmp_path
     assert picture.shape == (8, 8) and (picture == 255).all()
     same = [drivers[0], drivers[0]]
     assert main(["program", "compare", path, *given, *same]) == 0
+
+
+NORM = """
+layout(local_size_x = 64) in;
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) writeonly buffer Y { float y[]; };
+layout(push_constant) uniform P { float scale; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) y[i] = scale * x[i]; }
+"""
+BRIGHTER = """
+layout(local_size_x = 8, local_size_y = 8) in;
+layout(binding = 0, rgba8) readonly uniform image2D source;
+layout(binding = 1, rgba8) writeonly uniform image2D result;
+void main() {
+    ivec2 at = ivec2(gl_GlobalInvocationID.xy);
+    if (all(lessThan(at, imageSize(result)))) imageStore(result, at, imageLoad(source, at));
+}
+"""
+
+
+@pytest.fixture
+def pictures(mgr, tmp_path):
+    """A program, and a picture of three channels in a file."""
+    brighter = mgr.kernel(BRIGHTER, name="same")
+    image, result = mgr.image_empty((4, 5), "rgba8"), mgr.image_empty((4, 5), "rgba8")
+    floats = mgr.image_empty((4, 5), "rgba32f")
+    sequence = mgr.sequence().record(brighter.bind(image, result))
+    entries = {
+        "norm": mgr.kernel(NORM, name="norm"),
+        "same": brighter,
+        "recorded": sequence,
+        "floats": kp.ops.add.bind(floats, 0.0, out=floats),
+        "ints": kp.ops.add.bind(x := mgr.tensor_t(np.zeros(2, np.uint8)), 1, out=x),
+    }
+    program = kp.Program.record(
+        entries, inputs={"photo": image, "f": floats, "x": x}, outputs={"mask": result, "f": floats, "x": x}
+    )
+    program.save(tmp_path / "pictures.kpp")
+    pixels = np.random.default_rng(1).integers(0, 256, (4, 5, 3)).astype(np.uint8)
+    PIL.Image.fromarray(pixels).save(tmp_path / "rgb.png")
+    return program, pixels
+
+
+def run_entry(folder, entry, *given):
+    path, out = str(folder / "pictures.kpp"), folder / "out"
+    assert main(["program", "run", path, "--entry", entry, *given, "--out", str(out)]) == 0
+    return {each.stem: np.load(each) for each in out.iterdir()}
+
+
+def test_numbers_and_pictures_for_kernels(pictures, tmp_path, capsys):
+    _, pixels = pictures
+    results = run_entry(tmp_path, "norm", "--in", "x=1,2,3", "--set", "scale=2")
+    assert results["y"].dtype == np.float32 and results["y"].tolist() == [2, 4, 6]
+    opaque = np.dstack([pixels, np.full((4, 5), 255, np.uint8)])
+    results = run_entry(tmp_path, "same", "--in", f"source={tmp_path / 'rgb.png'}")
+    np.testing.assert_array_equal(results["result"], opaque)
+    path = str(tmp_path / "pictures.kpp")
+    assert main(["program", "run", path, "--entry", "norm", "--in", "x=1,2"]) == 1
+    assert "give --set scale=VALUE" in capsys.readouterr().err
+    assert main(["program", "bench", path, "--entry", "norm", "--in", "x=1,2", "--set", "scale=2"]) == 0
+
+
+def test_numbers_and_pictures_for_recordings(mgr, pictures, tmp_path, capsys):
+    program, pixels = pictures[0].on(mgr), pictures[1]
+    opaque = np.dstack([pixels, np.full((4, 5), 255, np.uint8)])
+    np.testing.assert_array_equal(program.recorded(pixels), opaque)
+    photo = f"photo={tmp_path / 'rgb.png'}"
+    np.testing.assert_array_equal(run_entry(tmp_path, "recorded", "--in", photo)["mask"], opaque)
+    floats = run_entry(tmp_path, "floats", "--in", photo.replace("photo", "f"))["f"]
+    np.testing.assert_allclose(floats, opaque / np.float32(255), rtol=1e-6)
+    path = str(tmp_path / "pictures.kpp")
+    for given, text in (("--in=x=1,300", "values from 1 to 300"), ("--set=x=1", "--set=x=1 is for kernels")):
+        assert main(["program", "run", path, "--entry", "ints", given]) == 1
+        assert text in capsys.readouterr().err
+    with pytest.raises(kp.InvalidArgumentError, match="recorded for"):
+        program.recorded(pixels[:, :, :2])
 
 
 def test_differences_are_those_of_numbers():
