@@ -26,8 +26,13 @@ enum Token : uint64_t {
 
 constexpr size_t most_facts = 1 << 15;
 
-PyObject* array_type() {
-    static PyObject* const type = reinterpret_cast<PyObject*>(py::detail::npy_api::get().PyArray_Type_);
+PyObject* array_type() { return reinterpret_cast<PyObject*>(py::detail::npy_api::get().PyArray_Type_); }
+
+// numpy.generic. The import lets other threads run Python. In the initializer of a static variable it would
+// wait for a thread that waits there and holds the interpreter's lock.
+PyObject* generic_type() {
+    static PyObject* type = nullptr;  // held for ever
+    if (!type) type = py::object(py::module_::import("numpy").attr("generic")).release().ptr();
     return type;
 }
 
@@ -174,7 +179,6 @@ bool CallArguments::add_bytes(const void* bytes, size_t size) {
 }
 
 bool CallArguments::add_value(const CallVocabulary& vocabulary, PyObject* value) {
-    static PyObject* const generic = py::object(py::module_::import("numpy").attr("generic")).release().ptr();
     PyTypeObject* type = Py_TYPE(value);
     if (reinterpret_cast<PyObject*>(type) == vocabulary.tensor_type.ptr())
         return add(object_token) && add(value);
@@ -207,7 +211,7 @@ bool CallArguments::add_value(const CallVocabulary& vocabulary, PyObject* value)
         }
         return true;
     }
-    if (!PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(generic))) return false;
+    if (!PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(generic_type()))) return false;
     const py::bytes bytes = py::reinterpret_borrow<py::object>(value).attr("tobytes")();
     const std::string_view view = bytes;
     return add(scalar_token) && add(type) && add_bytes(view.data(), view.size());
@@ -292,7 +296,6 @@ bool CallArguments::take(CallVocabulary& vocabulary, const py::sequence& values,
 
 // A tensor's shape and dtype, a text, or the type of a number; false for all else.
 bool CallArguments::add_kind(const CallVocabulary& vocabulary, PyObject* value, bool& memory) {
-    static PyObject* const generic = py::object(py::module_::import("numpy").attr("generic")).release().ptr();
     static PyObject* const type_name = interned("_memory_type");
     static PyObject* const manager_name = interned("_manager");
     static PyObject* const native_name = interned("_native");
@@ -310,7 +313,7 @@ bool CallArguments::add_kind(const CallVocabulary& vocabulary, PyObject* value, 
     if (type == &PyUnicode_Type || value == Py_None) return add_value(vocabulary, value);
     const bool number = type == &PyFloat_Type || type == &PyLong_Type || type == &PyBool_Type ||
                         type == &PyComplex_Type ||
-                        PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(generic));
+                        PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(generic_type()));
     return number && add(kind_token) && add(type);
 }
 

@@ -170,3 +170,16 @@ def on_two_drivers() -> list[str]:
 @pytest.mark.own_driver
 def test_one_call_on_two_drivers():
     assert len(set(run_child(on_two_drivers, driver="lavapipe+swiftshader"))) == 2
+
+
+def first_calls_of_two_threads() -> list[list[float]]:
+    managers = [kp.Manager(), kp.Manager()]
+    program = kp.Program.record({"scale": managers[0].kernel(SCALE)}).on(managers)
+    xs = [np.ones(2, np.float32), np.ones(2, np.float32)]
+    return [y.tolist() for y in program.scale(xs, [np.empty(2, np.float32) for _ in xs], plus=1.0)]
+
+
+def test_the_first_calls_of_a_process_may_come_from_two_threads():
+    # They once waited for each other: one imported NumPy in a static variable's initializer, without the lock
+    # of the interpreter, and the other waited for the variable with it.
+    assert run_child(first_calls_of_two_threads, timeout=60) == [[3, 3], [3, 3]]
