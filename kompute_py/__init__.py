@@ -425,4 +425,8 @@ if not TYPE_CHECKING:  # so that a checker of types knows the names that there a
         from ._base.text import nearest
 
         near = nearest(name, [*__all__, *_LATER_MODULES])
+        if name[0] != "_":
+            from . import ops
+
+            near = f": it is kp.ops.{name}" if name in dir(ops) else near
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{near}", name=name)

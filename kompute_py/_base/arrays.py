@@ -158,7 +158,9 @@ def as_float32(data: ArrayLike) -> np.ndarray[Any, Any]:
     if array.dtype.kind not in "biuf" and not is_small_float(array.dtype):
         raise ArgumentTypeError(
             f"dtype {array.dtype} does not convert to float32; "
-            + ("take .real and .imag, or use tensor_t" if array.dtype.kind == "c" else "pass numbers")
+            + {"c": "take .real and .imag, or use tensor_t", "V": "pass numbers, or use tensor_t"}.get(
+                array.dtype.kind, "pass numbers"
+            )
         )
     return converted(array, FLOAT32)
 
@@ -210,6 +212,18 @@ def to_flag(value: Any, what: str) -> bool:
         return bool(value)
     except Exception:
         raise ArgumentTypeError(f"{what} is {shown(value)}; give True or False") from None
+
+
+def to_copy(value: Any, never: bool = True) -> bool | None:
+    """The argument ``copy`` of a conversion: True, False or None.
+
+    Raises ArgumentTypeError for all else: "never" is true, and would be a copy. `never` says
+    that False forbids a copy.
+    """
+    if value is None or isinstance(value, (bool, np.bool_)):
+        return value if value is None else bool(value)
+    takes = "False (never a copy) or None (a copy only if needed)" if never else "False (only if needed)"
+    raise ArgumentTypeError(f"copy is {shown(value)}; give True (a copy){', ' if never else ' or '}{takes}")
 
 
 def as_index(value: Any, what: str) -> int:

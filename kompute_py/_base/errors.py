@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
+from types import MethodType
 from typing import Any, NamedTuple
 
 from .text import Told, told
@@ -538,8 +539,19 @@ def kind_of(value: Any) -> str:
     if value is None:
         return "None"
     name = type(value).__name__
+    if type(value).__module__.startswith("PIL."):
+        return f"PIL's {name}"
     vowel = name[:1] in "aeioAEIO" or name.startswith(("nd", "np"))
     return f"{'an' if vowel else 'a'} {name}"
+
+
+def instead_of(value: Any, usual: str) -> str:
+    """What to give instead of `value`, which is not an array; `usual` for most values."""
+    if isinstance(value, MethodType):
+        return f"call it: t.{value.__name__}()"
+    if type(value).__module__.startswith("PIL."):
+        return 'give mgr.image(picture, format="rgba8") or np.asarray(picture)'
+    return usual
 
 
 def not_copyable(thing: object, instead: str, why: str = "is an object on a device") -> ArgumentTypeError:

@@ -33,13 +33,15 @@ def binary_size(count: float) -> str:
     return f"{value:.4g} {unit}"
 
 
-def nearest(name: object, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name: ": did you mean 'sigma'?", or "." if none is similar."""
+def nearest(name: object, known: Iterable[str], least: float = 0.65) -> str:
+    """The end of a sentence about an unknown name: ": did you mean 'sigma'?", or "." if none has
+    at least the ratio `least` of difflib.
+    """
     import difflib  # only for messages
 
     text, names = str(name), tuple(known)
-    near = difflib.get_close_matches(text, names, 1)
+    near = difflib.get_close_matches(text, names, 1, least)
     if not near:
         lower = {each.lower(): each for each in names}
-        near = [lower[each] for each in difflib.get_close_matches(text.lower(), lower, 1)]
+        near = [lower[each] for each in difflib.get_close_matches(text.lower(), lower, 1, least)]
     return f": did you mean {near[0]!r}?" if near else "."

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._base.arrays import refuse_mask, to_dtype
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, instead_of, kind_of, shown
 from .._formulas.dtypes import cast_dtype
 from .._formulas.glsl_elements import element_of, need_of
 from .._formulas.small_floats import SMALL_FLOATS
@@ -141,9 +141,8 @@ def checked_tensor(who: str, value: Any, meta: bool = False) -> Any:
         try:
             value = np.asarray(memoryview(value))
         except (TypeError, ValueError, BufferError):
-            raise ArgumentTypeError(
-                f"{who} is {kind_of(value)}; give a Tensor, an Image or an array"
-            ) from None
+            usual = "give a Tensor, an Image or an array"
+            raise ArgumentTypeError(f"{who} is {kind_of(value)}; {instead_of(value, usual)}") from None
     element_of(np.dtype(value.dtype))
     return value
 
@@ -228,13 +227,20 @@ def outs_of(declaration: Declaration, out: Any) -> tuple[Any, ...]:
     return outs
 
 
+def _other_dtype(who: str, result: Any, given: Any) -> str:
+    """Advice for memory of another dtype than the result's."""
+    if given.dtype == result.dtype:
+        return ""
+    return f": give memory of {result.dtype}, or ask for another dtype if {who} has the parameter dtype="
+
+
 def check_outs(who: str, results: Sequence[Any], outs: Sequence[Any]) -> None:
     """Raises InvalidArgumentError, beginning with `who`, for memory that does not fit its result."""
     for result, given in zip(results, outs, strict=False):
         if tuple(given.shape) != result.shape or given.dtype != result.dtype:
             raise InvalidArgumentError(
                 f"{who}: the result {result.name!r} has shape {result.shape} and dtype {result.dtype}; out "
-                f"has shape {tuple(given.shape)} and dtype {given.dtype}"
+                f"has shape {tuple(given.shape)} and dtype {given.dtype}{_other_dtype(who, result, given)}"
             )
         if isinstance(given, np.ndarray) and not given.flags.writeable:
             raise InvalidArgumentError(f"{who}: out for {result.name!r} is a read-only array")

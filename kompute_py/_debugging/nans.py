@@ -43,7 +43,8 @@ def _error(values: OperationValues, snapshot: Snapshot, places: Array) -> NonFin
     there = ", ".join(f"{name} {number}" for name, number in inputs.items())
     shape = "x".join(map(str, snapshot.shape)) or "scalar"
     kind = snapshot.format or snapshot.after.dtype
-    several = "" if len(places) == 1 else f", and {len(places) - 1} more elements like it"
+    more = len(places) - 1
+    several = f", and {more} more element{'s' if more > 1 else ''} like it" if more else ""
     return NonFiniteError(
         f"{values.place()} wrote {value} to {snapshot.name} ({kind}, {shape}) at "
         f"{list(index)}{several}."

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .._base.errors import ArgumentTypeError, FormulaError, InvalidArgumentError, kind_of, shown
 from .._base.text import nearest
-from .functions import ARITY, SYNONYMS
+from .functions import ARITY, SYNONYMS, WRITTEN
 from .nodes import Node, Own, marked, nodes_of
 from .typed import Typed, typed
 from .words import GLSL_WORDS
@@ -239,7 +239,9 @@ class _Reader:
             tree = ast.parse(code)
         except SyntaxError as error:
             row, column = min(max(error.lineno or 1, 1), len(lines)), max(error.offset or 1, 1)
-            self.fail(error.msg, self.position(row, column - 1))
+            conditional = "?" in lines[row - 1] and error.msg == "invalid syntax"
+            message = "there is no c ? a : b; write a if c else b" if conditional else error.msg
+            self.fail(message, self.position(row, column - 1))
         except (RecursionError, MemoryError):
             self.fail("it nests too deep for Python's parser: give parts of it names, t = ...", 0)
         except ValueError as error:
@@ -439,8 +441,12 @@ class _Reader:
             return self.made("call", tree, *args, value=own)
         op = SYNONYMS.get(name, name)
         if op not in ARITY:
-            known = (*ARITY, *SYNONYMS, *self.own)
-            self.fail(f"there is no function {name!r}{nearest(name, known)}", tree)
+            near = nearest(name, (*ARITY, *SYNONYMS, *self.own), 0.75)
+            if name in WRITTEN:
+                near = f": write {WRITTEN[name]}"
+            elif near == ".":
+                near = ": formulas have functions of single elements; others, as kp.ops.sum, take arrays"
+            self.fail(f"there is no function {name!r}{near}", tree)
         self.count(name, ARITY[op], len(args), tree)
         return self.made(op, tree, *args)
 

@@ -108,3 +108,18 @@ SYNONYMS = {
     "acosh": "arccosh",
     "atanh": "arctanh",
 }
+
+WRITTEN = {
+    "erfc": "1 - erf(x)",
+    "expit": "1 / (1 + exp(-x))",
+    "float": "float32(x)",
+    "fma": "a * b + c",
+    "int": "int32(x)",
+    "lerp": "a + (b - a) * t",
+    "mix": "a + (b - a) * t",
+    "relu": "maximum(x, 0)",
+    "sigmoid": "1 / (1 + exp(-x))",
+    "silu": "x / (1 + exp(-x))",
+    "softplus": "logaddexp(x, 0)",
+}
+"""What to write for functions that formulas lack."""

@@ -153,9 +153,10 @@ class _Typer(Numbers):
             own = dtype or value.dtype or self.available(_DEFAULT[value.weak], node)
             if dtype is not None and value.dtype is not None and not castable(value.dtype, dtype):
                 cast = "bool_" if dtype.kind == "b" else dtype
-                self.misfit(
-                    node, f"a result of {value.dtype} is not converted to {dtype} unasked: {cast}(...)"
-                )
+                remedy = f" unasked: {cast}(...)"
+                if isinstance(wanted, tuple):  # a conversion here would cut
+                    remedy = f", the dtype that map gives {name}: convert there, {name} = {value.dtype}(...)"
+                self.misfit(node, f"a result of {value.dtype} is not converted to {dtype}{remedy}")
             text = self.operand(value, own, node)
             dtypes[name] = own
             outputs[name] = text  # stores of floats of 8 and 16 bits round by themselves

@@ -25,6 +25,8 @@ _WAYS = {
     "where": ": choose elements with kp.ops.where(condition, x, y)",
     "dtype": ": convert with kp.ops.astype(x, dtype)",
     "correction": ": it is ddof here",
+    "stable": ": the order is always stable, so leave it out",
+    "kind": ": the order is always stable, so leave it out",
     "initial": ": combine the result with it",
 }
 """Advice about parameters of NumPy's functions."""

@@ -175,7 +175,11 @@ def manager_of(who: str, given: Iterable[Any]) -> Manager | None:
         if own is None or own is found:
             continue
         if found is not None:
-            raise InvalidArgumentError(f"{who}: its tensors belong to two Managers; copy one: t.to(manager)")
+            raise InvalidArgumentError(
+                f"{who}: its tensors belong to two Managers, {found!r} and {own!r}; copy one, t.to(manager), "
+                "or make both on one: results without a Tensor and draws of a Generator are on kp.manager(), "
+                "unless another is given, Generator(seed, manager=mgr)"
+            )
         found = own
     return found
 

@@ -17,10 +17,12 @@ from .._base.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     KomputeError,
+    instead_of,
     kind_of,
     shown,
 )
 from .._memory.dlpack import CPU_MEMORY, capsule_of, dtype_of
+from .._memory.strided import StridedView
 from .._shaders.layout import tail_of
 from .._shaders.push import pack_struct
 from .._shaders.signature import Parameter
@@ -102,10 +104,16 @@ def _converted(parameter: Parameter, value: Any, what: str) -> np.ndarray[Any, A
     """A copy of `value` as an array: the results of a shader would be lost in it."""
     numbers = isinstance(value, _PLAIN) and not isinstance(value, (str, complex))
     if not numbers and not hasattr(value, "__array__"):
+        usual = (
+            "give a Tensor, an Image, an array, or anything that shares its memory through the buffer "
+            "protocol or DLPack"
+        )
+        raise ArgumentTypeError(f"{what} is {kind_of(value)}; {instead_of(value, usual)}")
+    if parameter.written and isinstance(value, StridedView):
         raise ArgumentTypeError(
-            f"{what} is {kind_of(value)}; give a Tensor, an Image, an array, or anything that shares "
-            "its memory "
-            "through the buffer protocol or DLPack"
+            f"{what} is written by the shader, which takes dense memory, and the view has strides "
+            f"{value.strides}: part = kp.ops.ascontiguousarray(view) copies it; run the kernel with "
+            "part, then view.copy_from(part)"
         )
     if parameter.written:
         dtype = "np.float32" if parameter.dtype is None else f"np.{parameter.dtype}"

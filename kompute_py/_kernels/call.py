@@ -17,6 +17,7 @@ from .._memory.making import new_tensor
 from .._memory.memory import Memory, memory_list
 from .._memory.sampler import Bindable
 from .._memory.stand_ins import Lent
+from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .._recording.binding import check_argument, check_owner, indirect_groups, made_by
 from .._shaders.signature import MISSING, Parameter
@@ -159,6 +160,7 @@ class Call:
             raise ArgumentTypeError(
                 f"{self.version.name}: {parameter.name!r} is {kind_of(value)}; give a Tensor or Image: bind "
                 "and submit copy nothing in or back"
+                + ("; kp.ops.ascontiguousarray(view) makes one" if isinstance(value, StridedView) else "")
             )
         if parameter.written:
             self.results[place] = value

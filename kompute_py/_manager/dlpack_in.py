@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from .._base.arrays import refuse_mask, to_flag
+from .._base.arrays import refuse_mask, to_copy
 from .._base.errors import ArgumentTypeError, ExchangeError, KomputeError, shown
 from .._device.device import require_manager
 from .._memory.dlpack import CPU_MEMORY, capsule_of, dtype_of
@@ -42,7 +42,7 @@ def from_dlpack(obj: Any, manager: Manager | None = None, *, copy: bool | None =
         manager = obj.manager
     mgr = default_manager() if manager is None else manager
     require_manager(mgr)
-    copy = copy if copy is None else to_flag(copy, "copy")
+    copy = to_copy(copy)
     if type(obj).__name__ == "PyCapsule":
         return _of_capsule(obj, mgr, copy)
     if not (hasattr(obj, "__dlpack__") and hasattr(obj, "__dlpack_device__")):

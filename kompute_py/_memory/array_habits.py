@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import getattr_static
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,7 +75,8 @@ _SAME = [
 """Functions of `kp.ops` that are methods of tensors elsewhere."""
 
 OPERATIONS = {
-    "around": "round", "bmm": "matmul", "cat": "concatenate", "chunk": "array_split", "clamp": "clip",
+    "around": "round", "bmm": "matmul", "cast": "astype", "cat": "concatenate", "chunk": "array_split",
+    "clamp": "clip",
     "clamp_max": "minimum", "clamp_min": "maximum", "cumulative_prod": "cumprod", "cumulative_sum": "cumsum",
     "deg2rad": "radians", "digitize": "searchsorted", "div": "divide", "eq": "equal",
     "expand": "broadcast_to",
@@ -157,6 +159,8 @@ def _code(value: Any, read: str = ".read()") -> str:
     """
     if isinstance(value, ArrayHabits):
         return "other" + read
+    if isinstance(value, MethodType):  # such as t.size
+        return f"t.{value.__name__}()"
     text = shown(value)
     return text if isinstance(value, (int, float, complex)) and len(text) < 30 else "other"
 
@@ -176,7 +180,7 @@ def _refuse(thing: Any, doing: str, code: str, there: str = "") -> ArgumentTypeE
 
 def _binary(symbol: str, reflected: bool) -> Callable[[Any, Any], Any]:
     def operate(self: Any, other: Any) -> Any:
-        if not isinstance(other, (*_NUMBERS, ArrayHabits)):
+        if not isinstance(other, (*_NUMBERS, MethodType, ArrayHabits)):
             return NotImplemented  # arrays then read the tensor; other types may support it
         left, right = (_code(other), _READ) if reflected else (_READ, _code(other))
         two = (_code(other, ""), "t") if reflected else ("t", _code(other, ""))

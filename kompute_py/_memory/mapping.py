@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from .. import _native
-from .._base.arrays import to_flag
+from .._base.arrays import to_copy, to_flag
 from .._base.errors import (
     ArgumentTypeError,
     FailedPreconditionError,
@@ -283,7 +283,7 @@ class Mapping:
 
         Raises ValueError for ``copy=False``.
         """
-        if copy is False:
+        if to_copy(copy) is False:
             raise ValueError(
                 f"{self._tensor._describe()}: an array that outlives its mapping must be a copy; "
                 "use the mapping's own array, mapping.array"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from .. import _native
-from .._base.arrays import as_name, check_out, converted, counted, fitted, to_flag
+from .._base.arrays import as_name, check_out, converted, counted, fitted, to_copy
 from .._base.errors import (
     ArgumentTypeError,
     DonatedTensorError,
@@ -372,8 +372,9 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
                 f"to() takes a kp.Manager, not {shown(manager)}: t.to(kp.Manager(device)) copies to another "
                 "device, t.read() to the host, and kp.ops.astype(t, dtype) converts"
             )
+        copied = to_copy(copy, never=False)
         where = self._memory_type if memory_type is None else to_memory_type(memory_type, None, KEPT_BY_TO)
-        if manager is self._manager and where is self._memory_type and not to_flag(copy, "copy"):
+        if manager is self._manager and where is self._memory_type and not copied:
             return self
         native = self._native
         on_host = native.host_copy_made and self._memory_type is not MemoryTypes.storage
@@ -403,6 +404,7 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
         and for another dtype.
         """
         self._require_init("be read")
+        copy = to_copy(copy)
         try:
             wanted = self._dtype if dtype is None else np.dtype(dtype)
         except Exception as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.arrays import check_out, matching, spread, to_flag
+from .._base.arrays import check_out, matching, spread, to_copy
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, not_copyable, shown
 from .._base.types import dtype_text
 from .._sync.fence import Fence
@@ -212,6 +212,7 @@ class StridedView(ArrayHabits):
         """
         base = self._base
         self._require_init("be read")
+        copy = to_copy(copy)
         try:
             wanted = base._dtype if dtype is None else np.dtype(dtype)
         except Exception as error:
@@ -240,7 +241,7 @@ class StridedView(ArrayHabits):
 
         A part is not dense, so it is always copied. Raises the errors of ``Tensor.to``.
         """
-        to_flag(copy, "copy")
+        to_copy(copy, never=False)
         self._require_init("be copied to another Manager")
         dense: Tensor = _ops().ascontiguousarray(self).reshape(self._shape)
         return dense.to(manager, self._base.memory_type() if memory_type is None else memory_type)

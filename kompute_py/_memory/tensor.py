@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native
-from .._base.arrays import as_indices, as_typed, element_bytes, packed, spread, to_dtype
+from .._base.arrays import as_indices, as_typed, element_bytes, packed, spread, to_copy, to_dtype
 from .._base.errors import (
     ArgumentTypeError,
     ArrayAttributeError,
@@ -23,7 +23,7 @@ from .._base.misplaced import KEPT_BY_TENSOR_T
 from .._base.plain_arguments import refuse_unordered
 from .._base.types import DataTypes, is_small_float
 from .._device.device import require_manager
-from .array_habits import answer_for
+from .array_habits import OnlyOfArrays, answer_for
 from .dlpack import CPU, VULKAN, code_of
 from .image import Image
 from .memory import DEVICE, Memory, Scalar, memory_list, seen_by_others, submitted, to_memory_type
@@ -378,6 +378,7 @@ class Tensor(Memory[Scalar], _native.BufferExporter):
         """
         self._require_init("be shared")
         what = self._describe()
+        copy = to_copy(copy)
         if stream is not None:
             raise InvalidArgumentError(
                 f"stream is {shown(stream)}; {what} shares the CPU's memory, which has no streams: give None"
@@ -602,4 +603,7 @@ answer_for(
     Tensor,
     "t.base.{} is the whole tensor's; kp.ops.ascontiguousarray(t) makes a Tensor of the part, a copy "
     "on the device",
+)
+StridedView.__dlpack__ = OnlyOfArrays(  # type: ignore[attr-defined]
+    "__dlpack__", "DLPack shares dense memory here; t.read() copies the part to the host"
 )

@@ -29,7 +29,8 @@ class OpRepeat(OpBase):
     one instead of the first, and the first instead of the second. With ``swap=[(a, b)]``, an
     operation that reads `a` and writes `b` writes `a` from `b` in the second repetition. So `b` holds the
     result after an odd number of repetitions and `a` after an even one, also after 0; `results` has the one
-    that does, for each pair. `disjoint` views of one tensor may be exchanged.
+    that does, for each pair. The next evaluation begins with `a` again: record an OpCopy of `b` to `a`
+    after an odd number, or give an even one. `disjoint` views of one tensor may be exchanged.
 
     `operations` is an operation or a list of them: dispatches of algorithms and kernels, custom operations,
     copies and fills on the device. Changes of their push constants and grids take effect at the next

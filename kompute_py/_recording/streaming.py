@@ -88,7 +88,7 @@ _Result = TypeVar("_Result", covariant=True)
 class FrameStream(Generic[_Result]):
     """The results of a sequence that runs over many frames. Created by `Sequence.stream`.
 
-    Can be iterated once, with ``for`` or ``async for``.
+    Can be iterated once, with ``for`` or ``async for``; ``results = iter(stream)`` is for ``next(results)``.
 
     >>> a, b = mgr.zeros(2), mgr.zeros(2)
     >>> seq = mgr.sequence().record(kp.OpMult([a, a, b]))

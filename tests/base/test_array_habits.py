@@ -442,3 +442,40 @@ def test_what_is_cancelled_at_the_end_names_the_script_and_no_line_of_ours(tmp_p
         )
         assert done.stderr.startswith(place + TOLD), done.stderr
         assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_method_without_its_brackets_is_named(mgr):
+    t = mgr.tensor([1, 2])
+    with pytest.raises(kp.ArgumentTypeError, match=r"kp\.ops\.divide\(t, t\.size\(\)\)"):
+        t / t.size
+    with pytest.raises(kp.ArgumentTypeError, match=r"is a method; call it: t\.size\(\)"):
+        kp.ops.divide(t, t.size)
+
+
+def test_names_of_other_libraries_lead_to_those_here():
+    with pytest.raises(AttributeError, match=r"it is kp\.ops\.fft"):
+        kp.fft  # noqa: B018
+    with pytest.raises(AttributeError, match=r"Generator\(seed\)$"):
+        kp.random.seed  # noqa: B018
+    with pytest.raises(AttributeError, match=r"Generator\(seed\)\.normal"):
+        kp.random.normal  # noqa: B018
+    with pytest.raises(AttributeError, match="did you mean 'astype'"):
+        kp.ops.cast  # noqa: B018
+
+
+def test_what_numpy_and_pillow_have_is_answered(mgr):
+    t, other = mgr.tensor([2, 1]), kp.Manager()
+    with pytest.raises(kp.ArgumentTypeError, match="always stable, so leave it out"):
+        kp.ops.sort(t, kind="stable")  # type: ignore[call-arg]
+    with pytest.raises(kp.InvalidArgumentError, match="dtype="):
+        kp.ops.cumsum.bind(t, out=mgr.zeros(2, np.uint32))
+    with pytest.raises(kp.InvalidArgumentError, match=r"<kp\.Manager .*<kp\.Manager .*manager=mgr"):
+        kp.ops.add(t, other.zeros(2))
+    structs = np.zeros(3, [("a", "f4"), ("b", "i4")])
+    with pytest.raises(kp.ArgumentTypeError, match=r"one field at a time, t\['a'\]"):
+        mgr.tensor_t(structs)[["a", "b"]]
+    with pytest.raises(kp.ArgumentTypeError, match="or use tensor_t"):
+        mgr.tensor(structs)
+    picture = pytest.importorskip("PIL.Image").new("RGBA", (2, 2))
+    with pytest.raises(kp.ArgumentTypeError, match=r"PIL's Image; give mgr\.image\(picture"):
+        kp.ops.mean(picture)

@@ -169,3 +169,11 @@ def test_functions_whose_names_begin_like_temporaries(mgr, function):
     reduce = f"a + b + 0 * {function}(b)"
     assert kp.ops.reduction("x", reduce, 0)(x).item() == 21
     assert kp.ops.scan("x", reduce, 0)(x).tolist() == np.cumsum(np.arange(7)).tolist()
+
+
+def test_a_misfit_in_reduce_is_converted_in_map(mgr):
+    text = "slope = a.slope * b.slope; y = b.slope * a.y + b.y"
+    f, x = np.float32([0.5, 0.5]), np.int32([1, 2])
+    with pytest.raises(kp.ArgumentTypeError, match=r"y: convert there, y = float64\(\.\.\.\)"):
+        kp.ops.scan("slope = f; y = x", text)(f, x)
+    assert kp.ops.scan("slope = f; y = float32(x)", text)(f, x)[1].tolist() == [1, 2.5]

@@ -364,3 +364,31 @@ def test_capsules_as_objects(mgr):
         kp.from_dlpack(capsule, mgr)
     with pytest.raises(kp.ExchangeError, match="not a DLPack capsule"):
         kp.from_dlpack(datetime.datetime_CAPI, mgr)
+
+
+def test_copy_takes_its_values_alone(mgr):
+    # "never" is true: as a truth value it would copy.
+    t = mgr.tensor([[1, 2], [3, 4]])
+    with t.map(read=True) as mapped:
+        calls = [
+            lambda copy: kp.from_dlpack(np.arange(3), mgr, copy=copy),
+            lambda copy: t.__dlpack__(copy=copy),
+            lambda copy: t.__array__(copy=copy),
+            lambda copy: t[:, 0].__array__(copy=copy),
+            lambda copy: t.to(mgr, copy=copy),
+            lambda copy: t[:, 0].to(mgr, copy=copy),
+            lambda copy: mapped.__array__(copy=copy),
+        ]
+        for call in calls[:-1] if isinstance(mapped, np.ndarray) else calls:
+            for copy in ("never", 1, 0):
+                with pytest.raises(kp.ArgumentTypeError, match=r"copy is .*; give True"):
+                    call(copy)
+    with pytest.raises(kp.ArgumentTypeError, match=r"'never'.*False \(never a copy\)"):
+        kp.from_dlpack(np.arange(3), mgr, copy="never")
+
+
+def test_a_part_that_is_not_dense_says_how_to_copy_it(mgr):
+    part = mgr.zeros((4, 4))[:, ::2]
+    assert not hasattr(part, "__dlpack__")
+    with pytest.raises(AttributeError, match=r"t\.read\(\)"):
+        np.from_dlpack(part)

@@ -514,3 +514,17 @@ def test_quotients_by_zeros_that_a_compiler_finds(text, dtype, mgr):
     with np.errstate(all="ignore"):
         expected = eval(text, {"reciprocal": np.reciprocal, **given})
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("sigmoid(x)", r"write 1 / \(1 \+ exp\(-x\)\)"),
+        ("softmax(x)", r"kp\.ops\.sum, take arrays"),
+        ("x + sqr(y)", "did you mean 'sqrt'"),
+        ("x > 0 ? 1 : 2", "write a if c else b"),
+    ],
+)
+def test_what_to_write_instead(text, advice):
+    with pytest.raises(kp.errors.FormulaError, match=advice):
+        Formula(text)

@@ -192,3 +192,19 @@ def test_mapped_memory_is_read_and_written_in_place(mgr, scale):
     with t.map(write=True) as mapped:
         assert scale(X, out=mapped, factor=3) is mapped
     assert t.read().tolist() == (3 * X).tolist()
+
+
+def test_a_part_that_is_not_dense_is_copied_and_written_back(mgr):
+    double = mgr.kernel("""
+#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) buffer X { float x[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] *= 2.0; }""")
+    t = mgr.tensor([[1, 2], [3, 4]])
+    view = t[:, 0]
+    with pytest.raises(kp.ArgumentTypeError, match=r"strides \(8,\).*ascontiguousarray.*view\.copy_from"):
+        double(view)
+    part = kp.ops.ascontiguousarray(view)
+    double(part)
+    view.copy_from(part).wait()
+    assert t.tolist() == [[2, 2], [6, 4]]

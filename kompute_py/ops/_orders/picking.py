@@ -149,6 +149,10 @@ def _places(t: Any, key: Any, lengths: tuple[int, ...]) -> Any:
         if not isinstance(key, _MEMORY) or not key.shape:
             return np.flatnonzero(host(key)).astype(np.int32)
         return formula("int32(x)")(flatnonzero(key))
+    if kind == "U" and t._dtype.names:
+        raise ArgumentTypeError(
+            f"{t._describe()}: index one field at a time, t[{str(key.flat[0]) if key.size else 'a'!r}]"
+        )
     if kind not in "iu":
         raise ArgumentTypeError(
             f"{t._describe()} is indexed with ints, slices, and arrays of ints or bools, not of {key.dtype}"
