@@ -218,6 +218,7 @@ def test_overlapping_memory_that_none_contains_is_refused(two, copy):
     beside = two.from_host(a[8192:])
     beside.fill(5)
     sequence.eval()
+    two.synchronize()
     assert (a[4096:8192] == 3).all() and (a[8192:] == 5).all()
     first.destroy()
     with pytest.raises(kp.FailedPreconditionError, match="32768 of its"):
@@ -225,7 +226,7 @@ def test_overlapping_memory_that_none_contains_is_refused(two, copy):
     del beside
     whole = two.from_host(a, copy=copy)
     whole.fill(7)
-    assert (a == 7).all()
+    assert (whole.read() == 7).all() and (a == 7).all()
 
 
 def test_memory_kept_for_later_calls_stands_in_no_ones_way(two):
