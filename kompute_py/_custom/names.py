@@ -6,15 +6,19 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 
+from .._base.errors import ArgumentTypeError
+
 _PART = re.compile(r"_(?:load4?|store4?|size|at|dim\d+|stride\d+)")
 
 
 def text_of(value: object) -> str:
     """A number, a text or a list of numbers, as text: its repr, which Python refuses for ints of thousands of
-    digits.
+    digits. Raises ArgumentTypeError for lists in lists so deep that Python cannot write them.
     """
     try:
         return repr(value)
+    except RecursionError:
+        raise ArgumentTypeError("Lists are nested too deeply here: give numbers, or a list of them") from None
     except ValueError:
         each = value if isinstance(value, list) else [value]
         return ", ".join(hex(number) if isinstance(number, int) else repr(number) for number in each)

@@ -18,7 +18,7 @@ from .._base.errors import (
     kind_of,
     shown,
 )
-from .._base.plain_arguments import as_list
+from .._base.plain_arguments import as_list, as_text
 from .._memory.tensor import Tensor
 from . import gguf, irpa, safetensors
 from .entries import BLOCKS, Header, TensorFileEntry, byte_size, dtype_name, named
@@ -187,7 +187,7 @@ class TensorIndex(Mapping[str, TensorFileEntry]):
         >>> list(index.scoped("encoder"))
         ['weight']
         """
-        part, head = TensorIndex(metadata=self.metadata), f"{scope}::"
+        part, head = TensorIndex(metadata=self.metadata), f"{as_text(scope, 'scope')}::"
         for name, entry in self._entries.items():
             if name.startswith(head):
                 part._put(entry._replace(name=name[len(head) :]), self._places[name])

@@ -541,13 +541,14 @@ class Program(Mapping[str, ProgramEntry]):
         >>> both.main(np.arange(4, dtype=np.float32)).tolist()
         [0.0, 1.0, 4.0, 9.0]
         """
-        several = tuple(manager) if isinstance(manager, Iterable) else (manager,)
-        for each in several:
+        several: list[Manager] = []
+        for each in manager if isinstance(manager, Iterable) else (manager,):
             if not isinstance(each, Manager):
                 raise ArgumentTypeError(f"on takes a Manager, or a list of them, not {kind_of(each)}")
+            several.append(each)
         if not several or len(set(map(id, several))) < len(several):
             raise InvalidArgumentError("on takes a Manager, or a list of different ones")
-        return self._of(self._core, self._prefix, several)
+        return self._of(self._core, self._prefix, tuple(several))
 
     # -- what it has -----------------------------------------------------------------------------------------
 

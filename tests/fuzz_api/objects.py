@@ -7,8 +7,10 @@ from __future__ import annotations
 import enum
 import gc
 import itertools
+import tempfile
 from collections.abc import Callable, Iterator
 from inspect import getattr_static
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,11 +28,14 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < n) data[i] = data[i] * s
 # Functions that draw, block by their nature, or print to the terminal; and one whose numbers are addresses.
 _NOT_CALLED = {"plot", "show", "live", "from_handles"}
 # What every class of Python has, and what Python itself answers.
+_FOLDER = tempfile.TemporaryDirectory()
+_SAVED = Path(_FOLDER.name) / "saved.safetensors"
 _OF_PYTHON = {
     "__class__", "__init_subclass__", "__subclasshook__", "__new__", "__del__", "__class_getitem__",
     "__getattr__",
     "__getattribute__", "__setattr__", "__delattr__", "__getnewargs__", "__next__", "__init__",
     "__getstate__", "__reduce_ex__", "__deepcopy__", "__dict__", "__weakref__", "__format__",
+    "__get__",
     # From Python 3.12 and 3.13 on, of everything with buffers and of every namedtuple.
     "__buffer__", "__release_buffer__", "__replace__",
     # From Python 3.14 on, of every class with annotations.
@@ -114,8 +119,8 @@ class Objects:
         keep("Finding", lambda: kp.Finding("limit", "maxComputeSharedMemorySize", 4, 2, "too much"))
         keep("DriverInfo", lambda: kp.DriverInfo("a", "a_icd.json", "a.so", "1.3.0", False, None, None))
         keep("TensorDict", lambda: _saved(tensor, mgr))
-        keep("TensorIndex", lambda: kp.tensor_file_info("saved.safetensors"))
-        keep("TensorFileEntry", lambda: kp.tensor_file_info("saved.safetensors")["t"])
+        keep("TensorIndex", lambda: kp.tensor_file_info(_SAVED))
+        keep("TensorFileEntry", lambda: kp.tensor_file_info(_SAVED)["t"])
         keep("Shader", kp.Shader)
         keep("OpAlgoDispatch", lambda: kp.OpAlgoDispatch(algorithm))
         keep("OpAlgoBase", lambda: kp.OpAlgoBase([tensor], self.spirv, (1, 1, 1), [2], [1.0, 1]))
@@ -252,8 +257,8 @@ def _recorder(mgr: kp.Manager, tensor: kp.Tensor) -> kp.CommandRecorder:
 
 
 def _saved(tensor: kp.Tensor, mgr: kp.Manager) -> Any:
-    kp.save_tensors("saved.safetensors", {"t": tensor})
-    return kp.load_tensors("saved.safetensors", mgr)
+    kp.save_tensors(_SAVED, {"t": tensor})
+    return kp.load_tensors(_SAVED, mgr)
 
 
 Get = Callable[[Objects], Any]
