@@ -57,7 +57,7 @@ _FLOAT = np.dtype(np.float32)
 
 
 def _refuse_structs(name: str, desc: ArgDesc) -> None:
-    """Raises UnimplementedError for a tensor of structs, whose elements are no numbers."""
+    """Raises UnimplementedError for a tensor of structs, which are not numbers."""
     if isinstance(desc, TensorArg) and desc.dtype.names:
         field, word = desc.dtype.names[0], "uint8" if desc.dtype.itemsize % 4 else "uint32"
         raise UnimplementedError(

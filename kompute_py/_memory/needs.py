@@ -65,7 +65,7 @@ MemoryNeeds.__module__ = "kompute_py"  # public; imported when first used
 
 
 class _Nothing:
-    """In the place of native memory."""
+    """Stands for native memory."""
 
     __slots__ = ("vk_offset",)
 

@@ -37,7 +37,7 @@ class _Instruction(NamedTuple):
 
 
 def endless_loops(spirv: bytes) -> list[int]:
-    """The lines of the loops that certainly have no end, 0 for those of which the module has no line."""
+    """The lines of the loops that certainly have no end, 0 if the module does not have the line of one."""
     module = Module(spirv)
     storage: dict[int, int] = {}
     for each, at in module.variables():

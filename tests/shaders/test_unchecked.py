@@ -84,7 +84,7 @@ def widen(bfloat16: bool) -> bytes:
 
 HALVES = np.arange(100, dtype=np.float16)
 INVALID = np.frombuffer(widen(bfloat16=False), np.uint32).tolist()
-INVALID[INVALID.index(4 << 16 | 61) + 3] = INVALID[3] - 1  # OpLoad of what is no pointer
+INVALID[INVALID.index(4 << 16 | 61) + 3] = INVALID[3] - 1  # OpLoad, but not of a pointer
 
 
 @pytest.mark.capability(
