@@ -381,6 +381,13 @@ def _begin_capture(self: Manager, path: str) -> Any:
 Manager._begin_capture = _begin_capture  # type: ignore[method-assign]
 
 
+def _device_info(device: str) -> Any:
+    """The DeviceInfo of a device by its name, for the compilers, which stand below devices."""
+    from ._device.devices import found_device
+
+    return found_device(device)
+
+
 def load_ipython_extension(shell: Any) -> None:
     """``%load_ext kompute_py``: the magics ``%%glsl``, ``%%hlsl``, ``%%slang`` and ``%kp``; each takes
     ``--help``.

@@ -81,11 +81,15 @@ SizeLike = int | str
 
 
 class HasCompileOptions(Protocol):
-    """A `kp.DeviceInfo`."""
+    """A device: a `kp.DeviceInfo` or a `kp.Manager`."""
 
     @property
     def compile_options(self) -> dict[str, Any]:
         """Options of `kp.compile`."""
+
+
+TargetLike = Target | HasCompileOptions | str
+"""A version of Vulkan to compile for, or a device, which may be a URI."""
 
 
 class HasSpirv(Protocol):
@@ -106,7 +110,7 @@ class ResultOptions(TypedDict, total=False):
 
     optimize: bool | Optimization
     debug_info: bool
-    target: Target | HasCompileOptions
+    target: TargetLike
     spirv_version: str | None
     glsl_version: int | str | None
     auto_bind: bool

@@ -39,11 +39,10 @@ if TYPE_CHECKING:
 
     from .._base.annotations import (
         CompilerName,
-        HasCompileOptions,
         Language,
         Optimization,
         SizeLike,
-        Target,
+        TargetLike,
     )
 
 __all__ = ["Shader", "ShaderCompileWarning", "compile"]
@@ -76,7 +75,7 @@ def compile(
     includes: Mapping[str, str] | None = None,
     optimize: bool | Optimization = True,
     debug_info: bool = False,
-    target: Target | HasCompileOptions = "vulkan1.2",
+    target: TargetLike = "vulkan1.2",
     spirv_version: str | None = None,
     glsl_version: int | str | None = None,
     auto_bind: bool = False,
@@ -107,8 +106,9 @@ def compile(
         optimize: ``"performance"`` (True), ``"size"``, or ``"none"`` (False). Names, bindings and
             specialization constants are kept.
         debug_info: Keep the source and its lines in the module, for debuggers and profilers.
-        target: ``"vulkan1.0"`` to ``"vulkan1.3"``: the Vulkan version of the resulting SPIR-V. A `DeviceInfo`
-            stands for the newest one that the device takes.
+        target: ``"vulkan1.0"`` to ``"vulkan1.3"``: the Vulkan version of the resulting SPIR-V. A device (a
+            `DeviceInfo`, a Manager, or a URI such as ``"vulkan://nvidia"``) stands for the newest one that it
+            takes.
         spirv_version: ``"1.0"`` to ``"1.6"``, up to what the target has; by default that, and for HLSL and
             Slang 1.3, which all drivers take.
         glsl_version: The version of GLSL whatever ``#version`` says: 430 to 460, ``"310 es"``,
@@ -436,7 +436,11 @@ def _module(path: Path, content: bytes, target: str, unchecked: int | None) -> b
 
 
 def target_of(target: Any) -> str:
-    """The name of a target: as given, or of a DeviceInfo. Raises ArgumentTypeError for anything else."""
+    """The name of a target: as given, or of a device. Raises ArgumentTypeError for anything else."""
+    if isinstance(target, str) and target.lower().startswith("vulkan:"):
+        from .. import _device_info
+
+        target = _device_info(target)
     options = getattr(target, "compile_options", None)
     return _text(target if options is None else options["target"], "target")
 
@@ -460,7 +464,8 @@ def minor_of(target: Any) -> int:
     name = target_of(target)
     if name not in TARGETS:
         raise InvalidArgumentError(
-            f"{shown(name)} is not a target; choose one of {', '.join(TARGETS)}, or give a DeviceInfo"
+            f"{shown(name)} is not a target; choose one of {', '.join(TARGETS)}, or give a device: a "
+            "DeviceInfo, a Manager or a URI such as 'vulkan://nvidia'"
         )
     return TARGETS.index(name)
 

@@ -6,15 +6,18 @@ Only checkers of types and `kompute_py.typing` import this module.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Literal, TypedDict
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypedDict
 from uuid import UUID
 
 from .._base.annotations import CompilerName, SizeLike, TuningMode, WaitMode
 from .names import DeviceInfo
 
 DeviceLike = int | str | UUID | DeviceInfo
-"""A device: an index, a name, a vendor or a type, a UUID, or a `kp.DeviceInfo`."""
+"""A device: an index, a name, a vendor or a type, a UUID, a PCI address, a URI, or a `kp.DeviceInfo`."""
+
+DescribedDevice = DeviceLike | Iterable[DeviceLike] | Mapping[str, Any] | os.PathLike[str]
+"""A device that need not be here: also a description, or the path of one."""
 
 
 class ManagerOptions(TypedDict, total=False):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from .._base.errors import InvalidArgumentError, NotFoundError, UnavailableError, shown
@@ -50,9 +51,30 @@ _INDEPENDENCE = {"32_BIT_ONLY": "32 bits only", "ALL": "all", "NONE": "none"}
 def read_description(path: str | os.PathLike[str], name: str | None) -> dict[str, Any]:
     """The properties of the device, or of the profile, `name` in a file; None: of the only one.
 
-    Raises NotFoundError if there is no such file or name, UnavailableError if the file cannot be read, and
+    Raises NotFoundError if there is no such name, InvalidArgumentError if there are several and None was
+    given, and the errors of `descriptions`.
+    """
+    named, where = _readers(path), os.fspath(path)
+    if name is None and len(named) == 1:
+        return next(iter(named.values()))()
+    if name is not None and name in named:
+        return named[name]()
+    there = ", ".join(map(repr, named)) or "none"
+    if name is None:
+        raise InvalidArgumentError(f"The file {where!r} has several: give name=, one of {there}")
+    raise NotFoundError(f"The file {where!r} has no device or profile {shown(name)}; it has {there}")
+
+
+def descriptions(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
+    """The properties of the devices, or of the profiles, in a file, by name.
+
+    Raises NotFoundError if there is no such file, UnavailableError if it cannot be read, and
     InvalidArgumentError if it does not describe a device.
     """
+    return {name: read() for name, read in _readers(path).items()}
+
+
+def _readers(path: str | os.PathLike[str]) -> dict[str, Callable[[], dict[str, Any]]]:
     where = os.fspath(path)
     try:
         if os.path.getsize(where) > _MOST_BYTES:
@@ -66,15 +88,15 @@ def read_description(path: str | os.PathLike[str], name: str | None) -> dict[str
     except (ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"The file {where!r} is not JSON: {str(error)[:200]}") from None
     if isinstance(found, dict) and "capabilities" in found:
-        return _of_profile(found, where, name)
+        profiles = _part(found, "profiles", where)
+        return {name: partial(_of_profile, found, where, profile) for name, profile in profiles.items()}
     listed = found.get("devices") if isinstance(found, dict) and "devices" in found else [found]
     if not isinstance(listed, list) or not all(_is_ours(each) for each in listed):
         raise InvalidArgumentError(
             f"The file {where!r} describes no device: give one of vulkaninfo --json, Vulkan Profiles or "
             "kompute-py info --json"
         )
-    named: dict[str, dict[str, Any]] = {str(each["device_name"]): each for each in listed}
-    return {**_chosen(named, name, where, "device"), "index": None}
+    return {str(each["device_name"]): partial(dict, each, index=None) for each in listed}
 
 
 def _is_ours(device: Any) -> bool:
@@ -84,19 +106,7 @@ def _is_ours(device: Any) -> bool:
     )
 
 
-def _chosen(named: Mapping[str, Any], name: str | None, where: str, kind: str) -> Any:
-    if name is None and len(named) == 1:
-        return next(iter(named.values()))
-    if name is not None and name in named:
-        return named[name]
-    there = ", ".join(map(repr, named)) or "none"
-    if name is None:
-        raise InvalidArgumentError(f"The file {where!r} has several: give name=, one of {there}")
-    raise NotFoundError(f"The file {where!r} has no {kind} {shown(name)}; it has {there}")
-
-
-def _of_profile(found: dict[str, Any], where: str, name: str | None) -> dict[str, Any]:
-    profile = _chosen(_part(found, "profiles", where), name, where, "profile")
+def _of_profile(found: dict[str, Any], where: str, profile: Any) -> dict[str, Any]:
     if not isinstance(profile, dict):
         raise InvalidArgumentError(f"The file {where!r} has a profile that is not an object")
     blocks = _part(found, "capabilities", where)

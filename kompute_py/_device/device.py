@@ -127,7 +127,7 @@ class Device:
         named, options, queues = with_options(wanted.value, options)
         report = settings(options, prefix)
         resolved = options_of(report)
-        index, preferences = (None, "") if named is None else selection(named)
+        index, preferences = selection(named)
         if queues is not None and not family_queue_indices:
             chosen = chosen_device(index, preferences, resolved.visible_devices, resolved.driver)
             family_queue_indices = [compute_family(chosen)] * queues
@@ -224,6 +224,11 @@ class Device:
         unless ``driver=`` was given.
         """
         return driver_of(self._native.driver_library, self._config.driver.value)
+
+    @property
+    def compile_options(self) -> dict[str, Any]:
+        """Options of `kp.compile` for this device: see `DeviceInfo.compile_options`."""
+        return self.get_device_properties().compile_options
 
     def supports(self, *names: str) -> bool:
         """True if the device has all of these features and extensions, by Vulkan's names, enabled for this

@@ -22,7 +22,7 @@ from .._base.warn import warn_once
 from .drivers import manifest_named
 from .names import DeviceInfo, as_device_index, identity, is_number, name_of
 from .options import preferred_devices, settings, string_tuple
-from .uri import is_uri, split_uri
+from .uri import with_options, without_uris
 
 if TYPE_CHECKING:
     from .annotations import DeviceLike
@@ -75,12 +75,49 @@ def chosen_device(
     index: int | None, preferences: str, visible_devices: Any = None, driver: Any = None
 ) -> DeviceInfo:
     """The device that the core's ranking chooses. Raises NotFoundError, with reasons, if there is none."""
+    return _only(*_choose(index, preferences, visible_devices, driver))
+
+
+def _choose(
+    index: int | None, preferences: str, visible_devices: Any, driver: Any
+) -> tuple[dict[str, Any], list[DeviceInfo]]:
     where = machine(visible_devices, driver)
     choice = _native.select_device(index, preferences, *where)
+    found, repeated = _native.enumerate_devices(*where)
+    warn_of(repeated)
+    return choice, [DeviceInfo(each) for each in found]
+
+
+def _only(choice: Mapping[str, Any], devices: Iterable[DeviceInfo]) -> DeviceInfo:
     if choice["index"] is None:
         raise NotFoundError(choice["error"])
-    found, _ = _native.enumerate_devices(*where)
-    return DeviceInfo(next(each for each in found if each["index"] == choice["index"]))
+    return next(each for each in devices if each["index"] == choice["index"])
+
+
+def choose(device: Any) -> tuple[dict[str, Any], list[DeviceInfo]]:
+    """The choice that a Manager would make for `device` (the core's `select_device`), and the devices that it
+    would see: a URI's options may name the driver and hide devices. Raises the errors of `kp.Manager` for
+    these arguments, but none for a device that is not there.
+    """
+    named, options, _ = with_options(preferred_devices(PREFIX).value if device is None else device, {})
+    asked = settings(options)
+    return _choose(*selection(named), asked.visible_devices.value, asked.driver.value)
+
+
+def found_device(device: Any) -> DeviceInfo:
+    """The device that a Manager would open for `device`. Raises the errors of `kp.Manager`."""
+    return _only(*choose(device))
+
+
+def info_of(device: Any) -> Mapping[str, Any]:
+    """The properties of `device`: one that is here, as `kp.Manager` names it, or a description, which may be
+    the path of a file as `DeviceInfo.load` takes it (as text, it ends in ".json").
+    """
+    if isinstance(device, Mapping):
+        return device
+    if isinstance(device, os.PathLike) or (isinstance(device, str) and device.lower().endswith(".json")):
+        return DeviceInfo.load(device)
+    return found_device(device)
 
 
 def compute_family(info: DeviceInfo) -> int:
@@ -88,23 +125,13 @@ def compute_family(info: DeviceInfo) -> int:
     return next((family["index"] for family in info["queue_families"] if family["compute"]), 0)
 
 
-def selection(device: Any, prefix: str | None = PREFIX) -> tuple[int | None, str]:
-    """Converts `device` to (index, preferences) for the core's ranking.
+def selection(device: Any) -> tuple[int | None, str]:
+    """Converts `device`, whose URI's options are taken away, to (index, preferences) for the core's ranking.
 
-    Raises InvalidArgumentError for a URI with options, which are a Manager's.
+    None stands for the best device. Raises InvalidArgumentError for a URI with options in a list.
     """
     if device is None:
-        device = preferred_devices(prefix).value
-        if device is None:
-            return None, ""
-    if is_uri(device):
-        device, more = split_uri(device)
-        if more:
-            raise InvalidArgumentError(
-                f"The device's URI has options ({', '.join(more)}), which only kp.Manager and kp.manager take"
-            )
-        if device is None:
-            return None, ""
+        return None, ""
     if isinstance(device, DeviceInfo):
         return None, identity(device)
     if isinstance(device, str):
@@ -112,7 +139,7 @@ def selection(device: Any, prefix: str | None = PREFIX) -> tuple[int | None, str
             raise InvalidArgumentError(
                 "device is an empty str; give a part of a device's name, or None for the best device"
             )
-        return None, as_text(device, "device")
+        return None, without_uris(as_text(device, "device"), "device", ",")
     if is_number(device):
         return as_device_index(device), ""
     from uuid import UUID
@@ -126,7 +153,7 @@ def selection(device: Any, prefix: str | None = PREFIX) -> tuple[int | None, str
             raise InvalidArgumentError(
                 "device is an empty list; give preferences, or None for the best device"
             )
-        return None, ",".join(wanted)
+        return None, without_uris(",".join(wanted), "device", ",")
     raise ArgumentTypeError(
         f"device is {kind_of(device)}; give an index, a part of a name, a UUID, a DeviceInfo, "
         "a list of these, or None"

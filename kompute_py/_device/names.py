@@ -177,8 +177,8 @@ def supported(info: Mapping[str, Any], names: Iterable[str], present: Collection
         as_text(name, "The name of a feature or an extension")
         if name not in known and not name.startswith("VK_"):
             raise NotFoundError(
-                f"kompute_py knows no feature {shown(name)}{nearest(name, known)}; names are Vulkan's, such "
-                "as 'shaderFloat16', and those of extensions begin with 'VK_'"
+                f"kompute_py knows no feature {shown(name)}{nearest(name, known, 0.5)} Names are Vulkan's, "
+                "such as 'shaderFloat16', and those of extensions begin with 'VK_'"
             )
     return all(name in present for name in names)
 

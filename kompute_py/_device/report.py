@@ -17,7 +17,7 @@ from .._base.file_access import replace_own
 from .._base.settings import PREFIX, ConfigReport
 from .._base.text import binary_size
 from .._compilers.languages import describe_compilers
-from .devices import list_devices, machine
+from .devices import choose
 from .drivers import available_drivers
 from .options import config_report
 
@@ -37,9 +37,9 @@ def facts() -> dict[str, Any]:
     default = None
     passed_over: list[Any] = []
     try:
-        devices = [dict(info) for info in list_devices()]
-        choice = _native.select_device(None, "", *machine())
-        default, passed_over = choice["index"], list(choice["passed_over"])
+        choice, found = choose(None)
+        devices = [dict(info) for info in found]
+        default, passed_over, error = choice["index"], list(choice["passed_over"]), choice["error"] or None
     except KomputeError as problem:
         error = str(problem)
     options: list[dict[str, Any]] = []

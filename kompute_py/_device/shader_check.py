@@ -21,12 +21,13 @@ from .._shaders.loops import endless_loops
 from .._shaders.module import is_assembly
 from .._shaders.spirv import bytes_of, chosen_entry
 from .device import Device
-from .devices import chosen_device, selection
+from .devices import info_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .._base.annotations import CompileOptions, ShaderSource
+    from .annotations import DescribedDevice
     from .device import Device
 
 
@@ -64,7 +65,7 @@ Finding.__module__ = "kompute_py"  # public; imported when first used
 
 def check(
     shader: ShaderSource,
-    device: int | str | Mapping[str, Any] | Device | None = None,
+    device: DescribedDevice | Device | None = None,
     *,
     entry: str | None = None,
     spec_consts: Any = (),
@@ -82,9 +83,9 @@ def check(
             ``to_spirv()``), or source as for `kp.compile`, which is then compiled for the device's version of
             Vulkan. Content that is not SPIR-V is a finding, with the text of the error that other calls
             raise.
-        device: An index, a part of a name, a Manager, or a description: a `DeviceInfo`, or the dict that
-            ``kompute-py info --json`` printed on another machine. None means the device that a Manager would
-            open.
+        device: A device as `kp.Manager` names it (an index, a part of a name, a URI), a Manager, or a
+            description: a `DeviceInfo`, its dict, or the path of a file as `DeviceInfo.load` takes it. None
+            means the device that a Manager would open.
         entry: The entry point. None means that of a ShaderModule or Kernel, else "main".
         spec_consts: Specialization constants, as for `Manager.algorithm`: local sizes and shared arrays may
             depend on them.
@@ -211,9 +212,7 @@ def _text(value: Any, what: str) -> str:
 def _info_of(device: Any) -> Mapping[str, Any]:
     if isinstance(device, Device):
         return device.get_device_properties()
-    if isinstance(device, Mapping):
-        return device
-    return chosen_device(*selection(device))
+    return info_of(device)
 
 
 def _version(info: Mapping[str, Any]) -> tuple[int, int]:

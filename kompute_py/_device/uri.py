@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from .._base.errors import InvalidArgumentError, shown
 
@@ -17,7 +17,7 @@ _SCHEME = "vulkan:"
 _MOST_QUEUES = 1024
 
 
-def is_uri(device: Any) -> bool:
+def is_uri(device: Any) -> TypeGuard[str]:
     """Whether a device is named by a URI."""
     return isinstance(device, str) and device.strip().lower().startswith(_SCHEME)
 
@@ -47,8 +47,8 @@ def split_uri(device: str) -> tuple[str | None, dict[str, str]]:
     return unquote(parts.netloc).strip() or None, options
 
 
-def without_uris(devices: str, source: str) -> str:
-    """A list of devices as text, with a device's name for each URI of it.
+def without_uris(devices: str, source: str, comma: str = ";") -> str:
+    """A list of devices as text, with a device's name for each URI of it, and `comma` between them.
 
     Raises InvalidArgumentError for a URI that names no device or has options: they are a Manager's.
     """
@@ -64,7 +64,7 @@ def without_uris(devices: str, source: str) -> str:
             fault = "names no device" if name is None else "has options, which belong to a Manager"
             raise InvalidArgumentError(f"{source} has the URI {shown(entry.strip())}, which {fault}")
         names.append(name)
-    return ";".join(names)
+    return comma.join(names)
 
 
 def with_options(device: Any, options: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any], int | None]:

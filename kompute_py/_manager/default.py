@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._base.errors import ArgumentTypeError, FailedPreconditionError, kind_of
-from .._device.devices import chosen_device, selection
+from .._device.devices import found_device
 from .._device.owner import owner
 from .._device.uri import is_uri, split_uri
 from .current import entered, lock, process
@@ -43,12 +43,8 @@ def manager(device: DeviceLike | Iterable[DeviceLike] | None = None) -> Manager:
             if process.default is None or not process.default.is_init():
                 process.default = _of(Manager)
             return owner(process.default)
-        named: Any = device
-        options: dict[str, str] = {}
-        if isinstance(device, str) and is_uri(device):
-            named, options = split_uri(device)
-        chosen = (None, "") if named is None else selection(named)
-        info = chosen_device(*chosen, options.get("visible_devices"), options.get("driver"))
+        options = split_uri(device)[1] if is_uri(device) else {}
+        info = found_device(device)
         key = _key(info, options)
         found = process.by_device.get(key)
         if found is not None and found.is_init():

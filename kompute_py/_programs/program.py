@@ -21,6 +21,7 @@ from .._base.errors import (
 )
 from .._base.plain_arguments import as_list
 from .._base.text import nearest
+from .._device.names import DeviceInfo, is_number
 from .._device.options import string_tuple
 from .._device.shader_check import check
 from .._files.index import TensorIndex
@@ -41,6 +42,7 @@ from .running import Loaded, Prepared, module_of, native_of, text_of, values_of
 from .spread import Spread
 
 if TYPE_CHECKING:
+    from .._device.annotations import DescribedDevice, DeviceLike
     from .._device.device import Device
     from .._device.shader_check import Finding
     from .._memory.image import Image
@@ -525,15 +527,17 @@ class Program(Mapping[str, ProgramEntry]):
         self.save(made)
         return load_program, (made.getvalue(), None, dict(self._core.hosts))
 
-    def on(self, manager: Manager | Iterable[Manager]) -> Program:
+    def on(self, manager: Manager | DeviceLike | Iterable[Manager | DeviceLike]) -> Program:
         """The program on one Manager, or on each of several: its entries run there, whatever their arguments.
+        A device, such as ``"vulkan://nvidia"``, stands for the process's Manager of it, `kp.manager`.
 
         On several, a call is a call on each, all at the same time. An argument is a list with one for each
         Manager, and results are such lists. Numbers, and dicts of members, are the same for all. A recording
         also takes arrays as many times as long as it was recorded for, and cuts them along their first axis;
         results are then arrays of all pieces. `submit` gives one Fence for all.
 
-        Raises ArgumentTypeError if it is not a Manager, InvalidArgumentError for none, or one twice.
+        Raises ArgumentTypeError if it is neither a Manager nor a device, InvalidArgumentError for none, or
+        one twice, and the errors of `kp.manager`.
 
         >>> x, y = mgr.zeros(2), mgr.zeros(2)
         >>> program = kp.Program.record(kp.OpMult([x, x, y]), inputs={"x": x}, outputs={"y": y})
@@ -541,13 +545,11 @@ class Program(Mapping[str, ProgramEntry]):
         >>> both.main(np.arange(4, dtype=np.float32)).tolist()
         [0.0, 1.0, 4.0, 9.0]
         """
-        several: list[Manager] = []
-        for each in manager if isinstance(manager, Iterable) else (manager,):
-            if not isinstance(each, Manager):
-                raise ArgumentTypeError(f"on takes a Manager, or a list of them, not {kind_of(each)}")
-            several.append(each)
+        is_one = isinstance(manager, (str, DeviceInfo)) or not isinstance(manager, Iterable)
+        listed: Iterable[Any] = (manager,) if is_one else manager  # type: ignore[assignment]
+        several = [_manager_of(each) for each in listed]
         if not several or len(set(map(id, several))) < len(several):
-            raise InvalidArgumentError("on takes a Manager, or a list of different ones")
+            raise InvalidArgumentError("on takes a Manager or a device, or a list of different ones")
         return self._of(self._core, self._prefix, tuple(several))
 
     # -- what it has -----------------------------------------------------------------------------------------
@@ -618,7 +620,7 @@ class Program(Mapping[str, ProgramEntry]):
                 found.update(module_of(shader, self._core.files).reflection["capabilities"])
         return tuple(sorted(found - {"Shader"}))
 
-    def check(self, device: int | str | Mapping[str, Any] | Device | None = None) -> list[Finding]:
+    def check(self, device: DescribedDevice | Device | None = None) -> list[Finding]:
         """All reasons for which a device would refuse the program's shaders, as `kp.check` lists them: the
         list is empty if it runs there. The device may be one that is not here.
 
@@ -688,6 +690,16 @@ class Program(Mapping[str, ProgramEntry]):
 
     def __repr__(self) -> str:
         return f"<kp.Program {', '.join(self._entries)}>"
+
+
+def _manager_of(given: Any) -> Manager:
+    from uuid import UUID
+
+    if isinstance(given, Manager):
+        return given
+    if isinstance(given, (str, UUID, DeviceInfo)) or is_number(given):
+        return default_manager(given)
+    raise ArgumentTypeError(f"on takes a Manager or a device, or a list of them, not {kind_of(given)}")
 
 
 def load_program(

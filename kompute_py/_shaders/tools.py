@@ -15,12 +15,12 @@ from .._compilers.compile import check_target, minor_of
 from .spirv import chosen_entry, to_spirv
 
 if TYPE_CHECKING:
-    from .._base.annotations import HasCompileOptions, ShaderSource, Target, TextLanguage
+    from .._base.annotations import ShaderSource, TargetLike, TextLanguage
 
 
-def assemble(text: str, *, target: Target | HasCompileOptions = "vulkan1.2") -> bytes:
-    """Assembles SPIR-V for `target` ("vulkan1.0" to "vulkan1.3", or a `DeviceInfo`): in the version that its
-    first comments state, as a disassembler writes them, else in the newest in which it is valid.
+def assemble(text: str, *, target: TargetLike = "vulkan1.2") -> bytes:
+    """Assembles SPIR-V for `target` (a version of Vulkan or a device, as for `kp.compile`): in the version
+    that its first comments state, as a disassembler writes them, else in the newest in which it is valid.
 
     Raises ShaderCompileError with line and column for errors in the text, InvalidArgumentError if the module
     violates the target's rules, ArgumentTypeError if `text` is not a str.

@@ -67,7 +67,11 @@ def demo_command(
     ] = None,
     device: Annotated[
         str | None,
-        typer.Option("--device", metavar="D", help="The device: its index, or a part of its name."),
+        typer.Option(
+            "--device",
+            metavar="D",
+            help="The device: its index, a part of its name, or a URI.",
+        ),
     ] = None,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to write the pictures.")] = Path(
         "kompute-demo"

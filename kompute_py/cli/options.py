@@ -136,7 +136,7 @@ class Given:
         str | None,
         typer.Option(
             "--device", metavar="D", rich_help_panel=LAUNCH_PANEL,
-            help="The device: its index, or a part of its name.",
+            help="The device: its index, a part of its name, or a URI with options (vulkan://nvidia?queues=2).",
         ),
     ] = None  # fmt: skip
     constants: Annotated[

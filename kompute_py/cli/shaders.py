@@ -134,17 +134,22 @@ def check_command(
         typer.Option(
             "--device",
             metavar="D",
-            help="The device: its index, a part of its name, or a file of `kompute-py info --json`.",
+            help="The device: its index, a part of its name, a URI, or a file that describes devices: of "
+            "`kompute-py info --json`, vulkaninfo or Vulkan Profiles.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
     show_traceback: Traceback = False,
 ) -> None:
     """List the requirements of a shader that a device does not meet. The exit status is 1 if it finds one."""
+    from .._device.described import descriptions
     from .._device.shader_check import check
 
     source, keywords = _source(shader), keywords_of(options)
-    chosen = _described(device) or [device_of(device)]
+    if device is not None and device.lower().endswith(".json"):
+        chosen: list[Any] = list(descriptions(device).values())
+    else:
+        chosen = [device_of(device)]
     found = _compiling(lambda: [f for one in chosen for f in check(source, one, **keywords)])
     if as_json:
         print(json.dumps([finding._asdict() for finding in found], indent=2))
@@ -155,24 +160,6 @@ def check_command(
             print("nothing: the device accepts the shader")
     if found:
         raise typer.Exit(1)
-
-
-def _described(device: str | None) -> list[Any] | None:
-    """The devices in a file of ``kompute-py info --json``; None if `device` does not end with .json."""
-    if device is None or not device.lower().endswith(".json"):
-        return None
-    from .._compilers.limits import read_file
-
-    try:
-        described = json.loads(read_file(device, "device").decode())
-    except (ValueError, RecursionError) as error:
-        raise InvalidArgumentError(f"{device} is not JSON: {error}") from error
-    devices = described.get("devices", [described]) if isinstance(described, dict) else []
-    if not devices or not all(isinstance(one, dict) for one in devices):
-        raise InvalidArgumentError(
-            f"{device} does not describe a device; create it with `kompute-py info --json`"
-        )
-    return list(devices)
 
 
 def _source(shader: str) -> Any:

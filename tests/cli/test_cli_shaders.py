@@ -106,8 +106,8 @@ def test_compile_warnings_go_to_stderr(folder, capsys):
         (["reflect", "none"], "none"),
         (["check", "blur.comp", "--device", "no such device"], "no such device"),
         (["check", "blur.comp", "--device", "none.json"], "none.json"),
-        (["check", "blur.comp", "--device", "text.json"], "text.json is not JSON"),
-        (["check", "blur.comp", "--device", "empty.json"], "does not describe a device"),
+        (["check", "blur.comp", "--device", "text.json"], "'text.json' is not JSON"),
+        (["check", "blur.comp", "--device", "empty.json"], "'empty.json' describes no device"),
     ],
 )
 def test_errors_are_one_line(folder, one_line, arguments, word):

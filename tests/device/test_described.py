@@ -91,6 +91,20 @@ def test_profiles(written):
     assert "maxComputeSharedMemorySize" in {finding.what for finding in kp.check(LARGE, unsure)}
 
 
+def test_a_path_names_the_device_that_it_describes(written, tmp_path, capsys):
+    assert kp.check(LARGE, VULKANINFO) == kp.check(LARGE, str(VULKANINFO)) == []
+    shader = tmp_path / "large.comp"
+    shader.write_text(LARGE)
+    assert main(["check", str(shader), "--device", str(VULKANINFO)]) == 0
+    both = written({"devices": [dict(kp.DeviceInfo.load(VULKANINFO), device_name=name) for name in "ab"]})
+    assert main(["check", str(shader), "--device", str(both)]) == 0
+    with pytest.raises(kp.InvalidArgumentError, match="has several: give name=, one of 'a', 'b'"):
+        kp.check(LARGE, both)
+    small = profile(one={"extensions": {}})
+    assert main(["check", str(shader), "--device", str(written(small))]) == 1
+    assert "maxComputeSharedMemorySize" in capsys.readouterr().out
+
+
 def test_our_own_description(written, capsys):
     assert main(["info", "--json"]) == 0
     path = written(capsys.readouterr().out)
@@ -194,7 +208,7 @@ def test_files_that_are_not_there(tmp_path):
         kp.DeviceInfo.load(tmp_path / "absent.json")
     with pytest.raises(kp.UnavailableError, match="cannot be read"):
         kp.DeviceInfo.load(tmp_path)
-    with pytest.raises(kp.NotFoundError, match="no profile 'other'"):
+    with pytest.raises(kp.NotFoundError, match="no device or profile 'other'"):
         kp.DeviceInfo.load(VULKANINFO, "other")
     for path, name in ((3, None), (VULKANINFO, 3)):
         with pytest.raises(kp.ArgumentTypeError):

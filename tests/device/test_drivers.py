@@ -211,6 +211,9 @@ def test_what_a_device_says():
     run_child(check_facts, driver="null")
 
 
+SHADER = "#version 450\nvoid main() {}"
+
+
 def check_uris():
     (name,) = [info.device_name for info in kp.list_devices()]
     with kp.Manager("vulkan://0?queues=3&validation=1&wait_mode=block") as mgr:
@@ -226,10 +229,16 @@ def check_uris():
     assert two is kp.manager("vulkan://01:00.0?wait_mode=spin&queues=2") is not kp.manager(0)
     assert len(two.queues) == 2 and kp.manager(0).is_init()
     assert kp.config_report("vulkan://0?wait_mode=spin&queues=2").wait_mode.value == "spin"
-    assert kp.check("#version 450\nvoid main() {}", "vulkan://0") == []
+    for several in (["vulkan://nvidia", "vulkan://0"], "amd,vulkan://0"):
+        with kp.Manager(several) as mgr:
+            assert mgr.get_device_properties().device_name == name and kp.check(SHADER, several) == []
     os.environ["KOMPUTE_PY_DEVICE"] = "vulkan://0?queues=2"
     with kp.Manager() as mgr:
         assert len(mgr.queues) == 2
+        for device in (None, "vulkan://0", "vulkan://0?queues=2&validation=1", mgr):
+            assert kp.check(SHADER, device) == []
+    os.environ["KOMPUTE_PY_DEVICE"] = "vulkan://nvidia"
+    assert "no device can be used" in kp.report() and "'nvidia'" in kp.report()
     for text, said in (
         ("vulkan:0", "not a URI of a device"),
         ("vulkan://0/a", "not a URI of a device"),
@@ -244,8 +253,10 @@ def check_uris():
     ):
         with pytest.raises(kp.InvalidArgumentError, match=said):
             kp.Manager(text)
-    with pytest.raises(kp.InvalidArgumentError, match="which only"):
-        kp.check("#version 450\nvoid main() {}", "vulkan://0?queues=2")
+        with pytest.raises(kp.InvalidArgumentError, match=said):
+            kp.compile(SHADER, target=text)
+    with pytest.raises(kp.InvalidArgumentError, match="has options, which belong to a Manager"):
+        kp.Manager(["vulkan://0?queues=2", "cpu"])
     with pytest.raises(kp.NotFoundError, match="'amd'"):
         kp.manager("vulkan://amd?queues=2")
 

@@ -135,10 +135,10 @@ def test_mistakes(mgr, managers):
     for wrong, error in (
         ((), kp.InvalidArgumentError),
         ([mgr, mgr], kp.InvalidArgumentError),
-        ([mgr, 3], TypeError),
-        (3, TypeError),
+        ([mgr, 3.5], TypeError),
+        (None, TypeError),
     ):
-        with pytest.raises(error, match="on takes a Manager"):
+        with pytest.raises(error, match="on takes a Manager or a device"):
             program.on(wrong)
     with pytest.raises(kp.InvalidArgumentError, match=r"run: argument 0 is a list of 3; on 2 Managers"):
         both.run([X, X, X])
@@ -159,6 +159,18 @@ def test_mistakes(mgr, managers):
         both.state  # noqa: B018
     with pytest.raises(kp.InvalidArgumentError, match="belongs to another Manager"):
         both.run([m.zeros((4, 2)) for m in reversed(managers)])
+
+
+def test_devices_stand_for_the_managers_of_the_process(mgr):
+    info = mgr.get_device_properties()
+    program = program_of(mgr)
+    for device in (info.vulkan_index, info, info.device_name, f"vulkan://{info.uuid}?wait_mode=block"):
+        with kp.manager(device) as own:
+            result = program.on(device).scale(own.tensor([1, 2]), plus=1.0)
+            assert result.manager is kp.manager(device) is own
+        own.destroy()
+    with pytest.raises(kp.NotFoundError, match="'nowhere'"):
+        program.on([mgr, "vulkan://nowhere"])
 
 
 def on_two_drivers() -> list[str]:
