@@ -17,7 +17,7 @@ import importlib
 import sys
 
 PARTS = {
-    "device": "benchmarks.device.__main__",
+    "device": "benchmarks.device",
     "rows": "benchmarks.measure",
     "instructions": "benchmarks.callgrind.__main__",
     "peers": "benchmarks.peers.__main__",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 import kompute_py as kp
 
-from .figures import Measured
-from .floor import Floor
-from .timing import FULL, QUICK, Plan, Side, alternate, pooled, ratio
+from .figures import Make, Measured
+from .floor import CopyPair, Floor
+from .timing import FULL, QUICK, Plan, Side, alternate, pooled
 
 SHADER = """
 #version 450
@@ -29,6 +30,13 @@ _LOCAL_SIZE = 64
 _DEVICES = 12
 
 
+class _Destroyed(Protocol):
+    def destroy(self) -> None: ...
+
+
+_Made = TypeVar("_Made", bound=_Destroyed)
+
+
 class Bench:
     """One process's benchmarks on the driver that it sees.
 
@@ -41,6 +49,8 @@ class Bench:
         self.driver = driver
         self.quick = quick
         self.plan: Plan = QUICK if quick else FULL
+        self.ending = contextlib.ExitStack()
+        """Ends with the figure that is measured."""
 
     @functools.cached_property
     def manager(self) -> kp.Manager:
@@ -64,50 +74,52 @@ class Bench:
     def algorithm(self) -> kp.Algorithm:
         return self.manager.algorithm(self.tensors, self.spirv, (self.GROUPS, 1, 1))
 
+    def temporary(self, thing: _Made) -> _Made:
+        """Destroys the thing after the figure."""
+        self.ending.callback(thing.destroy)
+        return thing
+
+    def own_manager(self, **options: Any) -> kp.Manager:
+        """A Manager of the figure's own."""
+        return self.temporary(kp.Manager(**{"validation": False, "pipeline_cache_dir": "", **options}))
+
+    def memcpy(self, nbytes: int) -> Side:
+        """The side that copies so much."""
+        return self.ending.enter_context(contextlib.closing(CopyPair(nbytes))).copy
+
     @property
     def threaded(self) -> bool:
         """Whether the driver does submitted work on threads of its own."""
         return self.driver != "null"
 
     def compare(
-        self,
-        ours: Side,
-        baseline: Side | None = None,
-        *,
-        scale: float = 1.0,
-        times: int | None = None,
-        submits: bool = False,
+        self, *sides: Side, scale: float = 1.0, times: int | None = None, submits: bool = False
     ) -> Measured:
-        """Measures both sides in turns; `scale` times as many blocks as usual.
-
-        `submits`: the work goes to the driver.
-        """
-        plan = self.plan.scaled(scale)
+        """Measures one side, or both in turns; for the options see `Figure`."""
         threaded = submits and self.threaded
-        if baseline is None:
-            return Measured(*alternate(plan, ours, times=times, threaded=threaded))
-        mine, theirs = alternate(plan, ours, baseline, times=times, threaded=threaded)
-        return Measured(mine, theirs, ratio(mine, theirs))
+        return Measured(*alternate(self.plan.scaled(scale), *sides, times=times, threaded=threaded))
 
-    def compare_submissions(
-        self, make: Callable[[Bench], tuple[Side, Side]], *, scale: float = 1.0, times: int | None = None
-    ) -> Measured:
+    def on_devices(self, make: Make, scale: float, times: int | None) -> Measured:
         """Measures the two sides that `make` gives: on this device, or where the driver has threads on
         several.
         """
-        if not self.threaded:
-            return self.compare(*make(self), scale=scale, times=times)
         measured = []
-        for _ in range(2 if self.quick else _DEVICES):
-            other = Bench(self.driver, self.quick)
+        for _ in range(1 if not self.threaded else 2 if self.quick else _DEVICES):
+            other = Bench(self.driver, self.quick) if self.threaded else self
             other.spirv = self.spirv
             try:
-                measured.append(other.compare(*make(other), submits=True, scale=scale, times=times))
+                with other.ending:
+                    sides: Any = make(other)
+                    measured.append(other.compare(*sides, submits=True, scale=scale, times=times))
             finally:
-                other.close()
-        mine = pooled([each.ours for each in measured])
-        theirs = pooled([each.baseline for each in measured if each.baseline is not None])
-        return Measured(mine, theirs, ratio(mine, theirs))
+                if other is not self:
+                    other.close()
+        if not self.threaded:
+            return measured[0]
+        return Measured(
+            pooled([each.ours for each in measured]),
+            pooled([each.baseline for each in measured if each.baseline is not None]),
+        )
 
     def close(self) -> None:
         """Destroys what was made."""

@@ -1,21 +1,21 @@
 """Calls of the engine that are timed (`rows`) and whose instructions are counted (`instructions`).
 
-Each function makes what a call needs and gives a function to call many times.
+As with `timeit`, each is a text: what is made before, and the call that is done many times.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 import kompute_py as kp
 
-from .bench import SHADER, Bench
-from .figures import Measured
-from .timing import side
+from .bench import SHADER, Bench  # noqa: F401 - of the table
 
 Work = Callable[[], object]
 Prepare = Callable[[Bench], Work]
@@ -45,27 +45,21 @@ class scale(kp.CustomOp):
         kb.yield_results(f"x_load(i) * factor + {ksel.attribute('number')}.0")
 
 
-def nothing(bench: Bench) -> Work:
-    return lambda: None
+def _completed(submit: Callable[[], object]) -> Work:
+    """Awaits what `submit` gives. The null driver's work is done at once, so no event loop is needed."""
+
+    async def one() -> None:
+        await submit()
+
+    def work() -> None:
+        with contextlib.suppress(StopIteration):
+            one().send(None)
+
+    return work
 
 
-def floor(bench: Bench) -> Work:
-    floor = bench.floor
-    return lambda: floor.eval(1)
-
-
-def evaluate(bench: Bench) -> Work:
-    return bench.manager.sequence().record(kp.OpAlgoDispatch(bench.algorithm)).eval
-
-
-def record(bench: Bench) -> Work:
-    sequence, algorithm = bench.manager.sequence(), bench.algorithm
-    return lambda: sequence.record(kp.OpAlgoDispatch(algorithm))
-
-
-def clear_record_eval(bench: Bench) -> Work:
-    sequence, algorithm = bench.manager.sequence(), bench.algorithm
-    inputs, outputs = bench.tensors[:2], bench.tensors[2:]
+def _rerecorded(sequence: kp.Sequence, bench: Bench) -> Work:
+    algorithm, inputs, outputs = bench.algorithm, bench.tensors[:2], bench.tensors[2:]
 
     def work() -> None:
         sequence.clear()
@@ -77,90 +71,8 @@ def clear_record_eval(bench: Bench) -> Work:
     return work
 
 
-def tensor(bench: Bench) -> Work:
-    data, make = np.ones(256, np.float32), bench.manager.tensor
-    return lambda: make(data)
-
-
-def algorithm(bench: Bench) -> Work:
-    make, tensors, spirv, groups = bench.manager.algorithm, bench.tensors, bench.spirv, (bench.GROUPS, 1, 1)
-    return lambda: make(tensors, spirv, groups)
-
-
-def algorithm_of_constants(bench: Bench) -> Work:
-    make, tensors, spirv = bench.manager.algorithm, bench.tensors[:2], kp.compile(SCALE)
-    return lambda: make(tensors, spirv, (1, 1, 1), [], [2.0, 1.0, 4])
-
-
-def dispatch(bench: Bench) -> Work:
-    algorithm = bench.manager.algorithm(bench.tensors[:2], kp.compile(SCALE), (1, 1, 1), [], [2.0, 1.0, 4])
-    return lambda: kp.OpAlgoDispatch(algorithm, [0.5, 1.0, 4])
-
-
-def kernel(bench: Bench) -> Work:
-    kernel, (x, y) = bench.manager.kernel(SCALE), bench.tensors[:2]
-    return lambda: kernel(x, y, factor=2.0, offset=1.0, count=4)
-
-
-def program_kernel(bench: Bench) -> Work:
-    entry, (x, y) = kp.Program.record(bench.manager.kernel(SCALE)).main, bench.tensors[:2]
-    return lambda: entry(x, y, factor=2.0, offset=1.0, count=4)
-
-
-def program_recording(bench: Bench) -> Work:
-    (x, y), kernel = bench.tensors[:2], bench.manager.kernel(SCALE)
-    sequence = bench.manager.sequence().record(kernel.bind(x, y, factor=2.0, offset=1.0, count=4))
-    entry = kp.Program.record(sequence, inputs={"x": x}, outputs={"y": y}).main
-    return lambda: entry(x, out=y)
-
-
-def kernel_of_new_values(bench: Bench) -> Work:
-    kernel, (x, y), numbers = bench.manager.kernel(SCALE), bench.tensors[:2], itertools.count(1)
-    return lambda: kernel(x, y, factor=2.0, offset=1.0, count=next(numbers))
-
-
-def zeros(bench: Bench, n: int = 256) -> Work:
-    make = bench.manager.zeros
-    return lambda: make(n)
-
-
-def full(bench: Bench, n: int = 256) -> Work:
-    make = bench.manager.full
-    return lambda: make(n, 1.0)
-
-
-def op_fill(bench: Bench) -> Work:
-    tensors = bench.tensors[:1]
-    return lambda: kp.OpFill(tensors, 1.0)
-
-
-def fill(bench: Bench, n: int = 1024) -> Work:
-    tensor = bench.manager.empty(n)
-    return lambda: tensor.fill(1.0)
-
-
-def awaited(bench: Bench) -> Work:
-    submit = bench.manager.sequence().record(kp.OpAlgoDispatch(bench.algorithm)).eval_async
-
-    async def one() -> None:
-        await submit()
-
-    def work() -> None:
-        # The null driver's work is done at once, so that no event loop is needed.
-        with contextlib.suppress(StopIteration):
-            one().send(None)
-
-    return work
-
-
-def kernel_of_arrays(bench: Bench) -> Work:
-    kernel, arrays = bench.manager.kernel(SHADER), [np.ones(64, np.float32) for _ in range(3)]
-    return lambda: kernel(*arrays)
-
-
-def kernel_of_new_shapes(bench: Bench) -> Work:
-    kernel, arrays = bench.manager.kernel(SHADER), [np.ones(1 << 12, np.float32) for _ in range(3)]
-    lengths = itertools.count(64)
+def _of_lengths(kernel: kp.Kernel) -> Work:
+    arrays, lengths = [np.ones(1 << 12, np.float32) for _ in range(3)], itertools.count(64)
 
     def work() -> None:
         length = next(lengths)
@@ -169,102 +81,8 @@ def kernel_of_new_shapes(bench: Bench) -> Work:
     return work
 
 
-def frame(bench: Bench) -> Work:
-    source, target = bench.manager.zeros(64), bench.manager.zeros(64)
-    algorithm = bench.manager.algorithm([source, source, target], bench.spirv, (1, 1, 1))
-    sequence = bench.manager.sequence().record(kp.OpAlgoDispatch(algorithm))
-    items = itertools.repeat(np.ones(64, np.float32))
-    return iter(sequence.stream(items, inputs=source, outputs=target)).__next__
-
-
-def sync_device(bench: Bench, n: int = 100) -> Work:
-    make = bench.manager.zeros
-    tensors = [make(16) for _ in range(n)]
-    return lambda: kp.OpSyncDevice(tensors)
-
-
-def eval_beside(bench: Bench, n: int = 10) -> Work:
-    """one of `n` sequences of two queues that write one tensor."""
-    manager = kp.Manager(family_queue_indices=[0, 0], validation=False, pipeline_cache_dir="")
-    operation = kp.OpCopy([manager.zeros(16), manager.zeros(16)])
-    sequences = [manager.sequence(i % 2).record(operation) for i in range(n)]
-    for sequence in sequences:
-        sequence.eval()
-    # The function keeps all of them.
-    return lambda: sequences[0].eval()
-
-
-def _written(bench: Bench, n: int) -> tuple[kp.Tensor, np.ndarray]:
-    array = np.ones(n, np.float32)
-    tensor = bench.manager.tensor(array)
-    tensor.write(array)  # brings the initial contents
-    return tensor, array
-
-
-def write(bench: Bench, n: int = 1024) -> Work:
-    tensor, array = _written(bench, n)
-    return lambda: tensor.write(array)
-
-
-def view(bench: Bench) -> Work:
-    tensor = bench.tensors[0]
-    return lambda: tensor[8:16]
-
-
-def asarray(bench: Bench, n: int = 1024) -> Work:
-    tensor, _ = _written(bench, n)
-    return lambda: np.asarray(tensor)
-
-
-def kernel_of_results(bench: Bench) -> Work:
-    """The output is left out."""
-    kernel, tensors = bench.manager.kernel(SHADER), bench.tensors[:2]
-    return lambda: kernel(*tensors)
-
-
-def kernel_of_uses(bench: Bench) -> Work:
-    """With a tensor that the shader reaches by its address."""
-    kernel, tensors, uses = bench.manager.kernel(SHADER), bench.tensors, [bench.manager.zeros(16)]
-    return lambda: kernel(*tensors, uses=uses)
-
-
-def kernel_of_sets(bench: Bench, n: int = 1000) -> Work:
-    """So many sets of tensors in turn."""
-    kernel = bench.manager.kernel(SHADER)
-    sets = [[bench.manager.zeros(16) for _ in range(3)] for _ in range(n)]
-    for tensors in sets:
-        kernel(*tensors)
+def _of_sets(sets: list[tuple[kp.Tensor, ...]]) -> Work:
     turn = itertools.cycle(sets)
-    return lambda: kernel(*next(turn))
-
-
-def kernel_bind(bench: Bench) -> Work:
-    kernel, tensors = bench.manager.kernel(SHADER), bench.tensors
-    return lambda: kernel.bind(*tensors)
-
-
-def kernel_submit(bench: Bench) -> Work:
-    kernel, tensors = bench.manager.kernel(SHADER), bench.tensors
-    return lambda: kernel.submit(*tensors).wait()
-
-
-def operation(bench: Bench) -> Work:
-    x, y = bench.tensors[:2]
-    return lambda: scale(x, out=y)
-
-
-def operation_of_new_numbers(bench: Bench) -> Work:
-    (x, y), numbers = bench.tensors[:2], itertools.count(1)
-    return lambda: scale(x, next(numbers) / 7, out=y)
-
-
-def operation_of_results(bench: Bench) -> Work:
-    x = bench.tensors[0]
-    return lambda: scale(x)
-
-
-def operation_of_sets(bench: Bench) -> Work:
-    turn = itertools.cycle([tuple(bench.manager.zeros(16) for _ in range(2)) for _ in range(100)])
 
     def work() -> None:
         x, y = next(turn)
@@ -273,30 +91,174 @@ def operation_of_sets(bench: Bench) -> Work:
     return work
 
 
-def operation_submit(bench: Bench) -> Work:
+_TABLE = """
+nothing: call an empty Python function (the others include such a call) <= 480
+    None
+floor: submit and wait in C, called through ctypes <= 9_000
+    floor = bench.floor
+    floor.eval(1)
+eval: eval of a recorded one-dispatch sequence <= 1_900
+    = mgr.sequence().record(kp.OpAlgoDispatch(bench.algorithm)).eval
+record: record one OpAlgoDispatch (object and record) <= 5_700
+    sequence, algorithm = mgr.sequence(), bench.algorithm
+    sequence.record(kp.OpAlgoDispatch(algorithm))
+clear-record-eval: clear, record 3 operations, eval <= 39_000
+    = _rerecorded(mgr.sequence(), bench)
+tensor: make and drop a 1 KiB tensor <= 17_000
+    data, make = np.ones(256, np.float32), mgr.tensor
+    make(data)
+algorithm: make and drop an algorithm from SPIR-V seen before <= 64_000
+    make, tensors, spirv, groups = mgr.algorithm, bench.tensors, bench.spirv, (bench.GROUPS, 1, 1)
+    make(tensors, spirv, groups)
+algorithm-constants: the same with push constants <= 71_000
+    make, tensors, spirv = mgr.algorithm, bench.tensors[:2], kp.compile(SCALE)
+    make(tensors, spirv, (1, 1, 1), [], [2.0, 1.0, 4])
+dispatch-constants: make an OpAlgoDispatch with push constants <= 17_000
+    algorithm = mgr.algorithm(bench.tensors[:2], kp.compile(SCALE), (1, 1, 1), [], [2.0, 1.0, 4])
+    kp.OpAlgoDispatch(algorithm, [0.5, 1.0, 4])
+kernel: call a kernel with the arguments of an earlier call <= 12_000
+    kernel, (x, y) = mgr.kernel(SCALE), bench.tensors[:2]
+    kernel(x, y, factor=2.0, offset=1.0, count=4)
+kernel-new-values: call a kernel with other push constants <= 21_000
+    kernel, (x, y), numbers = mgr.kernel(SCALE), bench.tensors[:2], itertools.count(1)
+    kernel(x, y, factor=2.0, offset=1.0, count=next(numbers))
+zeros: make and drop mgr.zeros of 1 KiB <= 20_000
+    make, n = mgr.zeros, 256
+    make(n)
+full: make and drop mgr.full of 1 KiB <= 25_000
+    make, n = mgr.full, 256
+    make(n, 1.0)
+op-fill: make an OpFill <= 21_000
+    tensors = bench.tensors[:1]
+    kp.OpFill(tensors, 1.0)
+fill: t.fill(1.0), not waited for <= 48_000
+    tensor = mgr.empty(1024)
+    tensor.fill(1.0)
+await: await a sequence's eval_async, whose work is done at once <= 15_000
+    = _completed(mgr.sequence().record(kp.OpAlgoDispatch(bench.algorithm)).eval_async)
+frame: stream a frame of 256 B <= 24_000
+    source, target, items = mgr.zeros(64), mgr.zeros(64), itertools.repeat(np.ones(64, np.float32))
+    algorithm = mgr.algorithm([source, source, target], bench.spirv, (1, 1, 1))
+    sequence = mgr.sequence().record(kp.OpAlgoDispatch(algorithm))
+    = iter(sequence.stream(items, inputs=source, outputs=target)).__next__
+sync-device-100: make an OpSyncDevice of 100 tensors <= 61_000
+    tensors = [mgr.zeros(16) for _ in range(100)]
+    kp.OpSyncDevice(tensors)
+sync-device-1000: make an OpSyncDevice of 1,000 tensors <= 600_000
+    tensors = [mgr.zeros(16) for _ in range(1000)]
+    kp.OpSyncDevice(tensors)
+eval-beside-10: eval of one of 10 sequences on two queues that write one tensor <= 3_400
+    sequences = _beside(10)
+    sequences[0].eval()
+eval-beside-1000: eval of one of 1,000 such sequences <= 3_400
+    sequences = _beside(1000)
+    sequences[0].eval()
+write: write 4 KiB to a tensor <= 11_000
+    tensor, array = _written(mgr)
+    tensor.write(array)
+view: make and drop t[8:16] <= 18_000
+    tensor = bench.tensors[0]
+    tensor[8:16]
+asarray: np.asarray of 4 KiB on the device <= 25_000
+    tensor, _ = _written(mgr)
+    np.asarray(tensor)
+kernel-arrays: call a kernel with three arrays of 256 B <= 14_000
+    kernel, arrays = mgr.kernel(SHADER), [np.ones(64, np.float32) for _ in range(3)]
+    kernel(*arrays)
+kernel-new-shape: call a kernel with arrays of a new shape <= 100_000
+    = _of_lengths(mgr.kernel(SHADER))
+kernel-results: call a kernel that leaves its output out <= 53_000
+    kernel, tensors = mgr.kernel(SHADER), bench.tensors[:2]
+    kernel(*tensors)
+kernel-uses: call a kernel with `uses=` <= 10_000
+    kernel, tensors, uses = mgr.kernel(SHADER), bench.tensors, [mgr.zeros(16)]
+    kernel(*tensors, uses=uses)
+kernel-sets: call a kernel with one of 1,000 sets of tensors in turn <= 18_000
+    kernel, sets = mgr.kernel(SHADER), _sets(mgr, 1000, 3)
+    for tensors in sets: kernel(*tensors)
+    turn = itertools.cycle(sets)
+    kernel(*next(turn))
+kernel-bind: bind a kernel <= 20_000
+    kernel, tensors = mgr.kernel(SHADER), bench.tensors
+    kernel.bind(*tensors)
+kernel-submit: submit a kernel and wait <= 18_000
+    kernel, tensors = mgr.kernel(SHADER), bench.tensors
+    kernel.submit(*tensors).wait()
+program-kernel: call a kernel of a program <= 16_000
+    entry, (x, y) = kp.Program.record(mgr.kernel(SCALE)).main, bench.tensors[:2]
+    entry(x, y, factor=2.0, offset=1.0, count=4)
+program-recording: call a recording of a program over its tensors <= 8_800
+    (x, y), kernel = bench.tensors[:2], mgr.kernel(SCALE)
+    sequence = mgr.sequence().record(kernel.bind(x, y, factor=2.0, offset=1.0, count=4))
+    entry = kp.Program.record(sequence, inputs={"x": x}, outputs={"y": y}).main
+    entry(x, out=y)
+operation: call a custom operation on prepared memory <= 7_500
     x, y = bench.tensors[:2]
-    return lambda: scale.submit(x, out=y)
-
-
-def operation_recorded(bench: Bench) -> Work:
+    scale(x, out=y)
+operation-number: the same with another number each time <= 42_000
+    (x, y), numbers = bench.tensors[:2], itertools.count(1)
+    scale(x, next(numbers) / 7, out=y)
+operation-sets: the same with one of 100 sets of tensors in turn <= 20_000
+    = _of_sets(_sets(mgr, 100, 2))
+operation-result: call a custom operation that makes its result <= 40_000
+    x = bench.tensors[0]
+    scale(x)
+operation-submit: submit a custom operation on prepared memory <= 13_500
     x, y = bench.tensors[:2]
-    return bench.manager.sequence().record(scale.op(x, out=y)).eval
-
-
-def operation_made(bench: Bench) -> Work:
+    scale.submit(x, out=y)
+operation-recorded: eval of a recorded custom operation <= 1_900
     x, y = bench.tensors[:2]
-    return lambda: scale.op(x, out=y)
+    = mgr.sequence().record(scale.op(x, out=y)).eval
+operation-made: make a custom operation's .op to record <= 132_000
+    x, y = bench.tensors[:2]
+    scale.op(x, out=y)
+"""
+"""Name, title and the instructions that one may take with Python 3.11: a tenth more than when the limit was
+set. Below: what is made, and the call; after "=" a function that is called itself."""
 
 
-def timed(
-    prepare: Prepare, theirs: Work | None = None, times: int | None = None
-) -> Callable[[Bench], Measured]:
-    """Measures a call beside `theirs`, on a driver to which it may submit."""
+def _sets(mgr: kp.Manager, count: int, each: int) -> list[tuple[kp.Tensor, ...]]:
+    return [tuple(mgr.zeros(16) for _ in range(each)) for _ in range(count)]
 
-    def measure(bench: Bench) -> Measured:
-        work = prepare(bench)
-        work()
-        baseline = side(theirs) if theirs else None
-        return bench.compare(side(work), baseline, times=times, submits=True)
 
-    return measure
+def _written(mgr: kp.Manager) -> tuple[kp.Tensor, np.ndarray]:
+    array = np.ones(1024, np.float32)
+    tensor = mgr.tensor(array)
+    tensor.write(array)  # brings the initial contents
+    return tensor, array
+
+
+def _beside(count: int) -> list[kp.Sequence]:
+    """So many sequences of two queues that write one tensor."""
+    manager = kp.Manager(family_queue_indices=[0, 0], validation=False, pipeline_cache_dir="")
+    operation = kp.OpCopy([manager.zeros(16), manager.zeros(16)])
+    return [manager.sequence(i % 2).record(operation).eval() for i in range(count)]
+
+
+class CountedWork(NamedTuple):
+    """One piece of work."""
+
+    title: str
+    prepare: Prepare
+    most: int
+
+
+def _prepare(text: str) -> Prepare:
+    *before, call = text.rstrip().splitlines()
+    last = call.strip().removeprefix("= ") if call.strip().startswith("= ") else f"lambda: {call.strip()}"
+    lines = ["def prepare(bench):", "    mgr = bench.manager", *before, f"    return {last}"]
+    made: dict[str, Prepare] = {}
+    exec("\n".join(lines), globals(), made)
+    return made["prepare"]
+
+
+WORKS = {
+    name: CountedWork(title, _prepare(text), int(most))
+    for name, title, most, text in re.findall(r"(?m)^([\w-]+): (.+) <= (\w+)\n((?: {4}.*\n)+)", _TABLE)
+}
+"""The pieces of work by name."""
+
+
+def prepare(name: str, bench: Bench) -> Work:
+    """What does the piece of work of this name once."""
+    return WORKS[name].prepare(bench)

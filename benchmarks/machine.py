@@ -2,52 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import platform
+import re
 import sys
 from pathlib import Path
 
-CPUINFO = Path("/proc/cpuinfo")
 
-
-def _cpuinfo() -> dict[str, str]:
-    """What the system says of the first processor."""
-    found: dict[str, str] = {}
-    try:
-        for line in CPUINFO.read_text().splitlines():
-            name, colon, value = line.partition(":")
-            if colon:
-                found.setdefault(name.strip(), value.strip())
-    except OSError:
-        pass
-    return found
-
-
-def processor() -> str:
+def _processor() -> str:
     """The processor's model and how many logical ones this process may use."""
-    try:
-        count = len(os.sched_getaffinity(0))
-    except AttributeError:
-        count = os.cpu_count() or 1
-    model = _cpuinfo().get("model name") or platform.processor() or platform.machine()
-    return f"{model}, {count} logical processor{'s' if count != 1 else ''}"
+    affinity = getattr(os, "sched_getaffinity", None)
+    count = len(affinity(0)) if affinity else os.cpu_count() or 1
+    model = None
+    with contextlib.suppress(OSError):
+        model = re.search(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text())
+    name = model[1] if model else platform.processor() or platform.machine()
+    return f"{name}, {count} logical processor{'s' if count != 1 else ''}"
 
 
-def memory() -> str:
+def _memory() -> str:
     """The size of main memory; empty where the system does not say."""
-    try:
+    with contextlib.suppress(AttributeError, ValueError, OSError):
         return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.1f} GiB"
-    except (AttributeError, ValueError, OSError):
-        return ""
+    return ""
 
 
-def system() -> str:
+def _system() -> str:
     """The distribution's name and release."""
-    try:
+    with contextlib.suppress(OSError, AttributeError):
         return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
-    except (OSError, AttributeError):
-        return f"{platform.system()} {platform.release()}"
+    return f"{platform.system()} {platform.release()}"
 
 
 def describe() -> dict[str, str]:
@@ -58,9 +44,9 @@ def describe() -> dict[str, str]:
 
     return {
         "date": datetime.date.today().isoformat(),
-        "processor": processor(),
-        "memory": memory(),
-        "system": system(),
+        "processor": _processor(),
+        "memory": _memory(),
+        "system": _system(),
         "python": sys.version.split()[0],
         "numpy": numpy.__version__,
         "kompute_py": kompute_py.__version__,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import os
@@ -12,16 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.drivers import DriverUnavailableError
-
 from .build import BuildError
-from .drivers import driver_environment
-from .figures import DRIVERS, NO_DRIVER, Figure
+from .figures import DRIVERS, NO_DRIVER, Figure, chosen_figures
 from .floor import build
 from .pages import INSIDE, put
+from .parts import QUICK, Stopped, driver_environment, options_of, parsed, part
 from .paths import ROOT
-from .rows import REGISTRY
-from .table import Row, legend, markdown, met, text
+from .rows import FIGURES
+from .table import Row, legend, met, table
 
 
 @dataclass
@@ -37,16 +34,12 @@ class Report:
     def heading(self) -> list[str]:
         """Day, machine and drivers, a line each."""
         m = self.machine
-        if not m:
-            return []
-        lines = [
+        return [
             f"{m['date']}, {m['processor']}, {m['memory']} of memory, {m['system']}",
             f"Python {m['python']}, NumPy {m['numpy']}, kompute_py {m['kompute_py']}",
+            *(f"{name}: {what}" for name, what in self.drivers.items()),
+            *([QUICK] if self.quick else []),
         ]
-        lines += [f"{name}: {what}" for name, what in self.drivers.items()]
-        if self.quick:
-            lines.append("A quick run: too short for figures to be relied on.")
-        return lines
 
 
 def _say(line: str) -> None:
@@ -54,17 +47,25 @@ def _say(line: str) -> None:
 
 
 def _measure(report: Report, driver: str, figures: list[Figure], quick: bool) -> None:
-    names = [figure.name for figure in figures if driver in figure.drivers]
-    if not names:
-        return
-    variables = dict(os.environ)
-    if driver != NO_DRIVER:
+    """Measures those of the driver, each kind of environment in a process of its own."""
+    for one_thread in (False, True):
+        names = [f.name for f in figures if driver in f.drivers and f.one_thread == one_thread]
+        # A driver for the CPU reads once in a process how many threads it has.
+        variables = os.environ | ({"LP_NUM_THREADS": "1"} if one_thread else {})
         try:
-            variables |= driver_environment(driver)
-        except DriverUnavailableError as error:
-            report.failures.append(f"{driver} is not available: {error}")
-            return
-    command = [sys.executable, "-m", "benchmarks.worker", driver, *names, *(["--quick"] if quick else [])]
+            if names and driver != NO_DRIVER:
+                variables |= driver_environment(driver)
+        except Stopped as error:
+            report.failures.append(str(error))
+        else:
+            if names:
+                _in_process(report, driver, names, quick, variables)
+
+
+def _in_process(
+    report: Report, driver: str, names: list[str], quick: bool, variables: dict[str, str]
+) -> None:
+    command = [sys.executable, "-m", "benchmarks.worker", driver, str(quick), *names]
     where = "" if driver == NO_DRIVER else f" on {driver}"
     open_names = set(names)
     with subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True) as worker:
@@ -76,7 +77,7 @@ def _measure(report: Report, driver: str, figures: list[Figure], quick: bool) ->
             elif "driver" in message:
                 report.drivers[driver] = message["driver"]
             elif "started" in message:
-                _say(f"{REGISTRY.figures[message['started']].title}{where} ...")
+                _say(f"{FIGURES[message['started']].title}{where} ...")
             elif "row" in message:
                 row = Row(**message["row"])
                 report.rows.append(row)
@@ -91,13 +92,13 @@ def _measure(report: Report, driver: str, figures: list[Figure], quick: bool) ->
 
 def _second_chance(rows: list[Row], quick: bool) -> list[Row]:
     """The rows, with the better of two measurements for those that miss their target: noise only slows."""
-    missed = [row for row in rows if met(REGISTRY.figures[row.figure], row) == "NO"]
+    missed = [row for row in rows if met(FIGURES[row.figure], row) == "NO"]
     if not missed:
         return rows
     _say(f"{len(missed)} figures miss their target; they are measured again")
     report = Report()
     for driver in dict.fromkeys(row.driver for row in missed):
-        _measure(report, driver, [REGISTRY.figures[r.figure] for r in missed if r.driver == driver], quick)
+        _measure(report, driver, [FIGURES[row.figure] for row in missed if row.driver == driver], quick)
     again = {(row.driver, row.figure): row for row in report.rows}
     pairs = [(row, again.get((row.driver, row.figure), row)) for row in rows]
     return [new if new.value < old.value else old for old, new in pairs]
@@ -106,7 +107,7 @@ def _second_chance(rows: list[Row], quick: bool) -> list[Row]:
 def _write_json(report: Report, path: Path) -> None:
     content = dataclasses.asdict(report)
     for row, made in zip(report.rows, content["rows"], strict=True):
-        figure = REGISTRY.figures[row.figure]
+        figure = FIGURES[row.figure]
         judged = row.driver == figure.judged_on
         made |= {
             "title": figure.title,
@@ -118,70 +119,44 @@ def _write_json(report: Report, path: Path) -> None:
     path.write_text(json.dumps(content, indent=2) + "\n")
 
 
-def _print_report(report: Report, figures: list[Figure], as_markdown: bool) -> None:
-    if as_markdown:
-        print("\n".join(f"- {line}" for line in report.heading()), end="\n\n")
-        print(markdown(figures, report.rows), end="\n\n")
-    else:
-        print("\n".join(report.heading()), end="\n\n")
-        print(text(figures, report.rows), end="\n\n")
-    print(legend(report.rows))
-
-
-def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks rows", description=__doc__)
-    parser.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="figures whose name starts so; may be repeated",
-    )
-    parser.add_argument(
-        "--driver", action="append", default=[], choices=DRIVERS, help="only this driver; may be repeated"
-    )
-    parser.add_argument("--quick", action="store_true", help="a short run, to see that everything works")
-    parser.add_argument(
-        "--markdown", action="store_true", help="print Markdown, as docs/inside/performance.md has it"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to FILE too")
-    parser.add_argument("--list", action="store_true", help="print the figures' names and stop")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/inside/performance.md")
-    options = parser.parse_args(arguments)
-    if options.write and (options.quick or options.only or options.driver):
-        parser.error("the page has all figures, of a full run on all drivers")
-    return options
-
-
+@part
 def main(arguments: list[str] | None = None) -> int:
     """Measures and prints.
 
     Returns 1 where a figure could not be measured, 2 where the arguments are wrong; a missed target is no
     failure.
     """
-    options = _parse(arguments)
+    about = f"the table of {INSIDE.name}"
+    parser = options_of("rows", __doc__, "figure, and others that begin so", page=about, drivers=DRIVERS)
+    parser.set_defaults(driver="")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to FILE too")
+    parser.add_argument("--list", action="store_true", help="print the figures' names and stop")
+    options = parsed(parser, arguments, "quick", "only", driver="")
     if options.list:
-        for figure in REGISTRY.figures.values():
+        for figure in FIGURES.values():
             print(f"{figure.name:20} {figure.title}")
         return 0
     try:
-        figures = REGISTRY.chosen(options.only)
+        figures = chosen_figures(options.only)
         build()
     except (KeyError, BuildError) as error:
-        _say(f"error: {error.args[0]}")
-        return 2
+        raise Stopped(error.args[0], 2) from None
     report = Report(quick=options.quick)
-    for driver in (*(options.driver or DRIVERS), NO_DRIVER):
+    for driver in (*([options.driver] if options.driver else DRIVERS), NO_DRIVER):
         _measure(report, driver, figures, options.quick)
     if not options.quick:
         report.rows = _second_chance(report.rows, options.quick)
     if report.rows:
-        _print_report(report, figures, options.markdown)
+        print(_text(report, figures, options.markdown))
     if options.write and not report.failures:
-        head = "\n".join(f"- {line}" for line in report.heading())
-        put(INSIDE, "rows", "\n\n".join([head, markdown(figures, report.rows), legend(report.rows)]))
+        put(INSIDE, "rows", _text(report, figures, True))
     if options.json:
         _write_json(report, options.json)
     for failure in report.failures:
         _say(f"error: {failure}")
     return 1 if report.failures else 0
+
+
+def _text(report: Report, figures: list[Figure], as_markdown: bool) -> str:
+    head = "\n".join(("- " if as_markdown else "") + line for line in report.heading())
+    return "\n\n".join([head, table(figures, report.rows, as_markdown), legend(report.rows)])

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .machine import describe
+from .parts import Stopped
 from .paths import ROOT, cache_directory
 from .table import aligned
 
@@ -31,8 +32,11 @@ SHARE, LEAST = 0.01, 20.0
 _ENGINE = ("kompute_py", "native", "shaders", "benchmarks", "tests/drivers", "CMakeLists.txt")
 
 
-class PastError(RuntimeError):
+class PastError(Stopped):
     """There is no such record, or a file is damaged; the message says what there is."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, 2)
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,6 @@ def find(asked: str, *, before: str = "") -> list[Record]:
             "there are no records. Save one of the commit that you want to compare with: "
             "./dev bench instructions --save"
         )
-    found = records
     if asked:
         try:
             commit = _git("rev-parse", "--verify", "--quiet", f"{asked}^{{commit}}").strip()
@@ -129,10 +132,9 @@ def find(asked: str, *, before: str = "") -> list[Record]:
             have = ", ".join(dict.fromkeys(each.name for each in reversed(records)))
             raise PastError(f"there are no records of {asked!r}; there are: {have}")
         # Those of the commit itself, where there are some.
-        found = [each for each in found if not each.changed] or found
+        newest = ([each for each in found if not each.changed] or found)[-1]
     else:
-        found = [each for each in records if each.commit != before or each.changed] or records
-    newest = found[-1]
+        newest = ([each for each in records if each.commit != before or each.changed] or records)[-1]
     if newest.changed or not newest.commit:
         return [newest]  # other changes may differ
     return [each for each in records if each.commit == newest.commit and not each.changed]

@@ -110,28 +110,18 @@ def aligned(cells: Sequence[Sequence[str]], as_markdown: bool, right: Collection
     return "\n".join(f"| {' | '.join(row)} |" for row in [rows[0], rule, *rows[1:]])
 
 
-def _lines(figures: list[Figure], rows: list[Row]) -> list[tuple[str, ...]]:
-    """The cells of all rows, in the figures' order; the title stands once."""
-    lines = []
+def table(figures: list[Figure], rows: list[Row], as_markdown: bool = False) -> str:
+    """The table, in the figures' order; the title of each stands once."""
+    lines: list[tuple[str, ...]] = [HEADER]
     for figure in figures:
-        title = True
-        for row in rows:
-            if row.figure == figure.name:
-                cells = _cells(figure, row)
-                lines.append(cells if title else ("", *cells[1:]))
-                title = False
-    return lines
-
-
-def text(figures: list[Figure], rows: list[Row]) -> str:
-    """The table for a terminal."""
-    head, *lines = aligned([HEADER, *_lines(figures, rows)], False, _RIGHT).splitlines()
-    return "\n".join([head, "-" * max(map(len, [head, *lines])), *lines])
-
-
-def markdown(figures: list[Figure], rows: list[Row]) -> str:
-    """The table for a document."""
-    return aligned([HEADER, *_lines(figures, rows)], True, _RIGHT)
+        for number, row in enumerate(row for row in rows if row.figure == figure.name):
+            title, *cells = _cells(figure, row)
+            lines.append(("" if number else title, *cells))
+    text = aligned(lines, as_markdown, _RIGHT)
+    if as_markdown:
+        return text
+    head, *others = text.splitlines()
+    return "\n".join([head, "-" * max(map(len, [head, *others])), *others])
 
 
 LEGEND = """\

@@ -22,8 +22,9 @@ import numpy as np
 from tests.drivers import environment, null_control
 
 from .library.calls import CALLS
-from .library.large import COUNT, Tiled, functions, made, options_of
+from .library.large import COUNT, Tiled, functions, made, options_of, size
 from .pages import INSIDE, put
+from .parts import parsed, part
 
 CARDS = {"integrated, 90 GB/s": 90, "Apple M4 Pro, 273": 273, "RTX 4070, 504": 504, "RTX 4090, 1008": 1008}
 """GB/s as published: two channels of DDR5-5600, and the makers' data sheets."""
@@ -45,18 +46,14 @@ class Traffic(NamedTuple):
         return self.moved / max(self.least, 1)
 
 
+@part
 def main(arguments: list[str] | None = None) -> int:
     """Counts and prints. Returns 2 for a function that there is not."""
-    parser = options_of("traffic", __doc__)
-    parser.add_argument("--write", action="store_true", help="put the table into docs/inside/performance.md")
-    options = parser.parse_args(arguments)
-    if options.write and (options.only or options.count != COUNT):
-        parser.error("the page has the figures of all functions on 2**24 elements")
-    try:
-        names = functions(options.only)
-    except KeyError as error:
-        print(f"error: {error.args[0]}", file=sys.stderr)
-        return 2
+    parser = options_of("traffic", __doc__, INSIDE.name)
+    options = parsed(parser, arguments, "only")
+    if options.write and options.count != COUNT:
+        parser.error("the page has the figures of 2**24 elements")
+    names = functions(options.only)
     os.environ.update(environment("null", config="profile=geforce"))
     os.environ["KOMPUTE_PY_PIPELINE_CACHE_DIR"] = ""
     import kompute_py as kp
@@ -105,14 +102,8 @@ def traffic(mgr: Any, name: str, count: int) -> Traffic:
         commands.count("dispatch"),
         commands.count("barrier"),
         int(records["bytes_read"].sum() + records["bytes_written"].sum()),
-        _size(tensors) + _size(result),
+        size(tensors) + size(result),
     )
-
-
-def _size(thing: Any) -> int:
-    if isinstance(thing, (list, tuple)):
-        return sum(map(_size, thing))
-    return int(getattr(thing, "nbytes", 0))
 
 
 def table(rows: list[Traffic]) -> str:

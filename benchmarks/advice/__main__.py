@@ -9,22 +9,18 @@ from __future__ import annotations
 import sys
 
 from ..pages import ADVICE, put
-from ..parts import chosen, options_of, parsed, take_driver
+from ..parts import DRIVERS, chosen, options_of, parsed, part, take_driver
 from .measuring import Measuring
 from .tables import TABLES
 
 
+@part
 def main(arguments: list[str] | None = None) -> int:
     """Measures and prints. Returns 1 if the driver is missing, 2 for a table that there is not."""
-    parser = options_of("advice", __doc__, "table", "put the tables into docs/inside/advice.md")
-    options = parsed(parser, arguments)
-    try:
-        names = chosen("table", TABLES, options.only)
-    except KeyError as error:
-        print(f"error: {error.args[0]}", file=sys.stderr)
-        return 2
-    if not take_driver(options):
-        return 1
+    parser = options_of("advice", __doc__, "table", page=ADVICE.name, drivers=DRIVERS)
+    options = parsed(parser, arguments, "quick", driver=DRIVERS[0])
+    names = chosen("table", TABLES, options.only)
+    take_driver(options)
     measuring = Measuring(options.quick)
     for name in names:
         table = measuring.repeated(TABLES[name])

@@ -2,52 +2,43 @@
 
 from __future__ import annotations
 
-_HEAD = "#version 450\nlayout(local_size_x = 64) in;\n"
 
-SCALE = (
-    _HEAD
-    + """
-layout(binding = 0) buffer Data { float data[]; };
-layout(push_constant) uniform Push { float factor; };
-void main() { uint i = gl_GlobalInvocationID.x; if (i < data.length()) data[i] *= factor; }
+def _of_each(declared: str, length: str, statement: str, size: str = "local_size_x = 64") -> str:
+    """A kernel in which each invocation `i` below `length` does the statement."""
+    return f"""#version 450
+layout({size}) in;
+{declared}
+void main() {{ uint i = gl_GlobalInvocationID.x; if (i < {length}) {statement} }}
 """
+
+
+_DATA = "layout(binding = 0) buffer Data { float data[]; };"
+SCALE = _of_each(
+    _DATA + " layout(push_constant) uniform Push { float factor; };", "data.length()", "data[i] *= factor;"
 )
-SCALE_BY_TENSOR = (
-    _HEAD
-    + """
-layout(binding = 0) buffer Data { float data[]; };
-layout(binding = 1) readonly buffer Factor { float factor[]; };
-void main() { uint i = gl_GlobalInvocationID.x; if (i < data.length()) data[i] *= factor[0]; }
-"""
+SCALE_BY_TENSOR = _of_each(
+    _DATA + " layout(binding = 1) readonly buffer Factor { float factor[]; };",
+    "data.length()",
+    "data[i] *= factor[0];",
 )
-STRUCTS = (
-    _HEAD
-    + """
-struct Particle { float weight; float rest[7]; };
-layout(binding = 0) buffer Data { Particle particles[]; };
-void main() {
-    uint i = gl_GlobalInvocationID.x;
-    if (i < particles.length()) particles[i].weight = 0.5 * particles[i].weight + 1.0;
-}
-"""
+STRUCTS = _of_each(
+    """struct Particle { float weight; float rest[7]; };
+layout(binding = 0) buffer Data { Particle particles[]; };""",
+    "particles.length()",
+    "particles[i].weight = 0.5 * particles[i].weight + 1.0;",
 )
-FIELD = (
-    _HEAD
-    + """
-layout(binding = 0) buffer Data { float weights[]; };
-void main() {
-    uint i = gl_GlobalInvocationID.x;
-    if (i < weights.length()) weights[i] = 0.5 * weights[i] + 1.0;
-}
-"""
+FIELD = _of_each(_DATA, "data.length()", "data[i] = 0.5 * data[i] + 1.0;")
+COPY = _of_each(
+    """layout(binding = 0) readonly buffer A { float a[]; };
+layout(binding = 1) writeonly buffer B { float b[]; };""",
+    "b.length()",
+    "b[i] = a[i];",
 )
-COPY = (
-    _HEAD
-    + """
-layout(binding = 0) readonly buffer A { float a[]; };
-layout(binding = 1) writeonly buffer B { float b[]; };
-void main() { uint i = gl_GlobalInvocationID.x; if (i < b.length()) b[i] = a[i]; }
-"""
+SIZED = _of_each(
+    "layout(constant_id = 0) const uint SIZE = 64;\n" + _DATA,
+    "data.length()",
+    "data[i] = data[i] * 1.5 + 1.0;",
+    "local_size_x = 64, local_size_x_id = 0",
 )
 SUM = """#version 450
 layout(local_size_x = 256) in;
@@ -67,12 +58,6 @@ void main() {
     }
     if (l == 0) sums[gl_WorkGroupID.x] = part[0];
 }
-"""
-SIZED = """#version 450
-layout(local_size_x = 64, local_size_x_id = 0) in;
-layout(constant_id = 0) const uint SIZE = 64;
-layout(binding = 0) buffer Data { float data[]; };
-void main() { uint i = gl_GlobalInvocationID.x; if (i < data.length()) data[i] = data[i] * 1.5 + 1.0; }
 """
 ORDER = """#version 450
 layout(local_size_x = 64) in;
@@ -99,31 +84,33 @@ void main() {
     data[i] = value;
 }
 """
-N = "layout(push_constant) uniform Push { uint n; };"
-_MATRICES = f"""
+
+
+def _of_matrices(size: int, code: str) -> str:
+    """A kernel for the product of two matrices, in groups of so many rows and columns."""
+    return f"""#version 450
+layout(local_size_x = {size}, local_size_y = {size}) in;
 layout(binding = 0) readonly buffer A {{ float a[]; }};
 layout(binding = 1) readonly buffer B {{ float b[]; }};
 layout(binding = 2) writeonly buffer C {{ float c[]; }};
-{N}
-"""
-PRODUCT = (
-    "#version 450\nlayout(local_size_x = 16, local_size_y = 16) in;"
-    + _MATRICES
-    + """
-void main() {
+layout(push_constant) uniform Push {{ uint n; }};
+{code}"""
+
+
+PRODUCT = _of_matrices(
+    16,
+    """void main() {
     uint j = gl_GlobalInvocationID.x, i = gl_GlobalInvocationID.y;
     if (i >= n || j >= n) return;
     float sum = 0.0;
     for (uint k = 0; k < n; ++k) sum += a[i * n + k] * b[k * n + j];
     c[i * n + j] = sum;
 }
-"""
+""",
 )
-TILED = (
-    "#version 450\nlayout(local_size_x = 16, local_size_y = 16) in;"
-    + _MATRICES
-    + """
-shared float left[16][16], right[16][16];
+TILED = _of_matrices(
+    16,
+    """shared float left[16][16], right[16][16];
 void main() {
     uint x = gl_LocalInvocationID.x, y = gl_LocalInvocationID.y;
     uint j = gl_GlobalInvocationID.x, i = gl_GlobalInvocationID.y;
@@ -137,13 +124,11 @@ void main() {
     }
     c[i * n + j] = sum;
 }
-"""
+""",
 )
-BLOCKS = (
-    "#version 450\nlayout(local_size_x = 8, local_size_y = 8) in;"
-    + _MATRICES
-    + """
-void main() {
+BLOCKS = _of_matrices(
+    8,
+    """void main() {
     uint j = 4 * gl_GlobalInvocationID.x, i = 4 * gl_GlobalInvocationID.y;
     if (i >= n || j >= n) return;
     vec4 sum[4] = vec4[4](vec4(0), vec4(0), vec4(0), vec4(0));
@@ -155,7 +140,7 @@ void main() {
     for (uint r = 0; r < 4; ++r)
         for (uint q = 0; q < 4; ++q) c[(i + r) * n + j + q] = sum[r][q];
 }
-"""
+""",
 )
 HISTOGRAM = """#version 450
 layout(local_size_x = 256) in;

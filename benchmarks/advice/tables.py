@@ -11,7 +11,7 @@ import kompute_py as kp
 
 from ..table import duration
 from . import sources
-from .measuring import Measuring, Table
+from .measuring import Measuring, Table, Way
 
 Measure = Callable[[Measuring], Table]
 TABLES: dict[str, Measure] = {}
@@ -29,6 +29,13 @@ def _table(name: str) -> Callable[[Measure], Measure]:
 def _equal(got: np.ndarray, wanted: np.ndarray, tolerance: float = 1e-4) -> None:
     if not np.allclose(got, wanted, rtol=tolerance):
         raise AssertionError("a kernel of the page gives wrong numbers")
+
+
+def _checked(sequence: kp.Sequence, tensor: kp.Tensor, wanted: np.ndarray, tolerance: float = 1e-4) -> Way:
+    """What evaluates the sequence, after the first of its results was looked at."""
+    sequence.eval()
+    _equal(tensor.read().reshape(wanted.shape), wanted, tolerance)
+    return sequence.eval
 
 
 def _recorded(mgr: kp.Manager, *operations: kp.OpBase) -> kp.Sequence:
@@ -114,10 +121,8 @@ def sizes(measuring: Measuring) -> Table:
     for count in counts:
         tensor = mgr.tensor(np.ones(count))
         sequence = _recorded(mgr, scale.bind(tensor, factor=3.0))
-        sequence.eval()
-        _equal(tensor.read(), np.full(count, 3.0))
+        ways[f"{count:,}"] = _checked(sequence, tensor, np.full(count, 3.0))
         tensor.fill(0.0)
-        ways[f"{count:,}"] = sequence.eval
     best = measuring.least(ways)
     times = [best[name] for name in ways]
     return Table(
@@ -215,9 +220,7 @@ def workgroup_size(measuring: Measuring) -> Table:
     for size in local_sizes:
         numbers.fill(2.0)
         sequence = _recorded(mgr, sized.specialize(SIZE=int(size)).bind(numbers))
-        sequence.eval()
-        _equal(numbers.read(), np.full(1 << 20, 4.0))
-        ways[size] = sequence.eval
+        ways[size] = _checked(sequence, numbers, np.full(1 << 20, 4.0))
     best = measuring.least(ways)
     times = [duration(best[size]) for size in local_sizes]
     return Table(("`local_size_x`", *local_sizes), (("processor time", *times),))
@@ -234,10 +237,7 @@ def order(measuring: Measuring) -> Table:
         ("columns: `b[y * 1024 + x] = a[x * 1024 + y]`", "x * 1024 + y", source.T),
     ):
         kernel = mgr.kernel(sources.ORDER.replace("INDEX", index))
-        sequence = _recorded(mgr, kernel.bind(a, b, grid=(1024, 1024)))
-        sequence.eval()
-        _equal(b.read(), wanted)
-        ways[name] = sequence.eval
+        ways[name] = _checked(_recorded(mgr, kernel.bind(a, b, grid=(1024, 1024))), b, wanted)
     return measuring.table("neighbouring invocations read", ways)
 
 
@@ -245,16 +245,14 @@ def order(measuring: Measuring) -> Table:
 def structs(measuring: Measuring) -> Table:
     mgr = kp.Manager()
     count = 1 << 18
-    particles, weights = mgr.zeros((count, 8)), mgr.zeros(count)
+    particles, field = mgr.zeros((count, 8)), mgr.zeros(count)
     ways = {}
     for name, kernel, tensor in (
         ("one field of an array of structs of 32 B", mgr.kernel(sources.STRUCTS), particles),
-        ("an array for this field", mgr.kernel(sources.FIELD), weights),
+        ("an array for this field", mgr.kernel(sources.FIELD), field),
     ):
-        sequence = _recorded(mgr, kernel.bind(tensor, grid=count))
-        sequence.eval()
-        _equal(tensor.read().reshape(count, -1)[:, 0], np.ones(count))
-        ways[name] = sequence.eval
+        weights = tensor[..., 0] if tensor is particles else tensor
+        ways[name] = _checked(_recorded(mgr, kernel.bind(tensor, grid=count)), weights, np.ones(count))
     return measuring.table("262,144 invocations change", ways)
 
 
@@ -274,13 +272,7 @@ def barriers(measuring: Measuring) -> Table:
     ):
         numbers = mgr.zeros(1 << 18)
         kernel = mgr.kernel(sources.STEPS.replace("STORE", store).replace("LOAD", load))
-        sequence = _recorded(mgr, kernel.bind(numbers))
-        sequence.eval()
-        wanted = 0.0
-        for _ in range(16):
-            wanted = wanted * 0.5 + 1.0
-        _equal(numbers.read(), np.full(1 << 18, wanted))
-        ways[name] = sequence.eval
+        ways[name] = _checked(_recorded(mgr, kernel.bind(numbers)), numbers, np.full(1 << 18, 2 - 2.0**-15))
     return measuring.table("a step", ways)
 
 
@@ -298,9 +290,7 @@ def matrix_products(measuring: Measuring) -> Table:
     ):
         c.fill(0)
         sequence = _recorded(mgr, mgr.kernel(source).bind(a=a, b=b, c=c, n=n, grid=grid))
-        sequence.eval()
-        _equal(c.read(), x @ y, 1e-3)
-        ways[name] = sequence.eval
+        ways[name] = _checked(sequence, c, x @ y, 1e-3)
     ways["NumPy on the processor, `a @ b`"] = lambda: x @ y
     best = measuring.least(ways)
     rows = tuple((name, duration(s), f"{2 * n**3 / s / 1e9:.1f}") for name, s in best.items())
@@ -364,11 +354,9 @@ def safety(measuring: Measuring) -> Table:
             made.setdefault(f"`robust_access=True`: {title}", {})[name] = sequence.eval
         counted, bins = mgr.tensor_t(np.arange(1 << 22, dtype=np.uint32)), mgr.zeros(256, np.uint32)
         histogram = mgr.kernel(sources.HISTOGRAM).bind(counted, bins, groups=1 << 10)
-        sequence = _recorded(mgr, histogram)
-        sequence.eval()
-        _equal(bins.read(), np.full(256, 1 << 14))
         title = "histogram of 4 Mi numbers, atomics at `s[a[i]]` in shared memory"
-        made.setdefault(f"`robust_access=True`: {title}", {})[name] = sequence.eval
+        way = _checked(_recorded(mgr, histogram), bins, np.full(256, 1 << 14))
+        made.setdefault(f"`robust_access=True`: {title}", {})[name] = way
     for name, validation in (("off", False), ("on", True)):
         mgr = kp.Manager(validation=validation)
         keep.append(mgr)

@@ -15,7 +15,7 @@ import sys
 import traceback
 
 from ..bench import Bench
-from .works import WORKS
+from ..calls import WORKS
 
 _WARM_UP = 100
 

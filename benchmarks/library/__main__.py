@@ -18,8 +18,9 @@ import numpy as np
 import kompute_py as kp
 from kompute_py._base.collector import collector_off
 
-from ..parts import chosen, options_of, parsed, take_driver, when
+from ..parts import DRIVERS, chosen, options_of, parsed, part, take_driver, when
 from .calls import CALLS
+from .large import made, size
 
 MEASURED = Path(__file__).with_name("measured.json")
 """By area: when it was measured, and by function our time and NumPy's. An area a line."""
@@ -28,16 +29,15 @@ _ROUNDS, _QUICK_ROUNDS = 9, 1
 _LIMIT = 1.0  # seconds for the rounds of one function
 
 
+@part
 def main(arguments: list[str] | None = None) -> int:
     """Measures and prints. Returns 1 if the driver is missing, 2 for a function that there is not."""
-    options = parsed(options_of("library", __doc__, "function", "keep the times for the page"), arguments)
-    try:
-        names = chosen("function", CALLS, options.only)
-    except KeyError as error:
-        print(f"error: {error.args[0]}", file=sys.stderr)
-        return 2
-    if not take_driver(options):
-        return 1
+    parser = options_of(
+        "library", __doc__, "function", page="the reference of kp.ops", markdown=False, drivers=DRIVERS
+    )
+    options = parsed(parser, arguments, "quick", driver=DRIVERS[0])
+    names = chosen("function", CALLS, options.only)
+    take_driver(options)
     count, rounds = (_QUICK_COUNT, _QUICK_ROUNDS) if options.quick else (_COUNT, _ROUNDS)
     found: dict[str, list[str]] = {}
     with kp.Manager() as mgr, mgr:
@@ -78,28 +78,12 @@ def _prepared(mgr: kp.Manager, name: str, count: int) -> tuple[list[Callable[[],
     """The call on tensors and NumPy's on arrays, if it has one, and the elements that they work on."""
     call = CALLS[name]
     args, named = call.make(np.random.default_rng(0), count)
-    tensors = [_on_device(mgr, each) for each in args]
+    tensors = made(args, mgr.tensor_t)
     function, theirs = getattr(kp.ops, name), call.numpy
     sides: list[Callable[[], Any]] = [lambda: function(*tensors, **named)]
     if theirs is not None:
-        sides.append(lambda: theirs(*args, **(named if call.same_names else {})))
-    return sides, call.elements or max(map(_size, args), default=0) or count
-
-
-def _on_device(mgr: kp.Manager, thing: Any) -> Any:
-    """Arrays as tensors, also those of lists; anything else as it is."""
-    if isinstance(thing, np.ndarray):
-        return mgr.tensor_t(thing)
-    if isinstance(thing, (list, tuple)):
-        return type(thing)(_on_device(mgr, each) for each in thing)
-    return thing
-
-
-def _size(thing: Any) -> int:
-    """The elements of an array, or of all arrays of a list."""
-    if isinstance(thing, (list, tuple)):
-        return sum(map(_size, thing))
-    return thing.size if isinstance(thing, np.ndarray) else 0
+        sides.append(lambda: theirs(*args, **named))
+    return sides, call.elements or max((size(each, "size") for each in args), default=0) or count
 
 
 def _least(sides: list[Callable[[], Any]], rounds: int) -> list[float]:

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ..parts import chosen
+from .. import parts
 from .calls import CALLS
 
-_FIRST = (
-    "add", "divide", "sqrt", "exp", "sin", "power", "sum", "max", "argmax", "mean", "var", "cumsum", "sort",
-    "argsort", "topk", "unique", "histogram", "bincount", "nonzero", "searchsorted", "matmul", "fft", "rfft",
-    "transpose", "roll", "repeat", "take", "put", "concatenate", "where", "astype", "softmax", "layer_norm",
-    "convolve", "gaussian_filter", "median", "einsum", "flip", "triu", "linspace",
-)  # fmt: skip
+_FIRST = """
+add divide sqrt exp sin power sum max argmax mean var cumsum sort argsort topk unique histogram bincount
+nonzero searchsorted matmul fft rfft transpose roll repeat take put concatenate where astype softmax
+layer_norm convolve gaussian_filter median einsum flip triu linspace
+"""
 COUNT = 1 << 24
 
 
@@ -44,19 +43,16 @@ class Tiled(np.random.Generator):
         return self._tiled(lambda n: super(Tiled, self).integers(low, high, n, dtype, endpoint), size)
 
 
-def options_of(part: str, about: str | None) -> argparse.ArgumentParser:
+def options_of(name: str, about: str | None, page: str = "") -> argparse.ArgumentParser:
     """The options of a part that calls these functions."""
-    parser = argparse.ArgumentParser(prog=f"python -m benchmarks {part}", description=about)
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="FUNCTION", help="only this one; may be repeated"
-    )
+    parser = parts.options_of(name, about, "function", page=page, markdown=False)
     parser.add_argument("--count", type=int, default=COUNT, help="elements (default: 2**24)")
     return parser
 
 
 def functions(asked: list[str]) -> list[str]:
-    """The functions that are asked for, or all, the most used first. Raises KeyError for an unknown one."""
-    return chosen("function", dict.fromkeys([*(name for name in _FIRST if name in CALLS), *CALLS]), asked)
+    """The functions that are asked for, or all, the most used first. Raises Stopped for an unknown one."""
+    return parts.chosen("function", dict.fromkeys([*_FIRST.split(), *CALLS]), asked)
 
 
 def made(thing: Any, make: Callable[[np.ndarray[Any, Any]], Any]) -> Any:
@@ -66,3 +62,10 @@ def made(thing: Any, make: Callable[[np.ndarray[Any, Any]], Any]) -> Any:
     if isinstance(thing, (list, tuple)):
         return type(thing)(made(each, make) for each in thing)
     return thing
+
+
+def size(thing: Any, unit: str = "nbytes") -> int:
+    """The bytes of an array or tensor, or of all those of a list; or its elements, with "size"."""
+    if isinstance(thing, (list, tuple)):
+        return sum(size(each, unit) for each in thing)
+    return int(getattr(thing, unit, 0))

@@ -6,21 +6,17 @@ first use.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tests.drivers import DriverUnavailableError
-
-from ..drivers import driver_environment
 from ..machine import describe
 from ..pages import INSIDE, put
-from ..parts import chosen, options_of, parsed
+from ..parts import DRIVERS, QUICK, chosen, driver_environment, options_of, parsed, part
 from ..table import aligned, duration
 from .environments import OURS, PEERS, PeerError
-from .processes import FIRST, QUICK, Plan, Task, Worker, take_turns
+from .processes import FIRST, SHORT, Plan, Task, Worker, take_turns
 
 LEGEND = """\
 Lower quartiles, over blocks that the libraries' processes did in turns; the processes were started
@@ -57,10 +53,6 @@ TASKS = (
     Task("call-64m", "call with NumPy arrays of 64 MiB", "call", 64 << 20),
     Task("many-4k", "1,000 dispatches over 4 KiB, one after the other: each", "many", 4 << 10),
     Task("stream-1m", "stream of frames of 1 MiB, NumPy to NumPy: each", "stream", 1 << 20),
-    Task("upload-64m", "upload 64 MiB", "upload", 64 << 20),
-    Task("download-64m", "download 64 MiB", "download", 64 << 20),
-    Task("roundtrip-4k", "upload 2 x 4 KiB, multiply, download", "roundtrip", 4 << 10),
-    Task("dispatch-4k", "multiply 4 KiB on the device, wait", "dispatch", 4 << 10),
 )
 _FULL = Plan(generations=2, rounds=7, block_seconds=0.02, limit=2.0)
 
@@ -129,56 +121,44 @@ def times(ratio: float) -> str:
     return f"{ratio:.{digits}f} x"
 
 
+@part
 def main(arguments: list[str] | None = None) -> int:
     """Measures and prints.
 
     Returns 1 where a library could not be measured, 2 for a task that there is not.
     """
-    parser = options_of("peers", __doc__, "task", "put the table into docs/inside/performance.md")
+    parser = options_of("peers", __doc__, "task", page=INSIDE.name, drivers=DRIVERS)
     peers = list(PEERS)[1:]
     text = f"only this library, beside {OURS.name}: {', '.join(peers)}"
     parser.add_argument("--peer", action="append", default=[], choices=peers, metavar="NAME", help=text)
-    options = parsed(parser, arguments, ("only", "peer"))
-    try:
-        wanted = chosen("task", [task.name for task in TASKS], options.only)
-    except KeyError as error:
-        print(f"error: {error.args[0]}", file=sys.stderr)
-        return 2
+    options = parsed(parser, arguments, "quick", "only", "peer", driver=DRIVERS[0])
+    wanted = chosen("task", [task.name for task in TASKS], options.only)
     tasks = [task for task in TASKS if task.name in wanted]
     names = [OURS.name, *(options.peer or peers)]
-    report, plan = Report(options.driver), QUICK if options.quick else _FULL
-    try:
-        compare(report, names, tasks, plan)
-    except DriverUnavailableError as error:
-        print(f"{options.driver} is not available: {error}", file=sys.stderr)
-        return 1
-    table = lines(tasks, names, report.typical)
-    _show(report, table, LEGEND.format(generations=plan.generations), options)
-    if options.write and not report.failures:
-        put(INSIDE, "peers", "\n".join([*_heading(report, False, True), "", aligned(table, True)]))
+    report, plan = Report(options.driver), SHORT if options.quick else _FULL
+    compare(report, names, tasks, plan)
+    cells = lines(tasks, names, report.typical)
+    text = _text(report, cells, options.markdown)
+    print(text.replace("\n", f"\n{QUICK}\n", 1) if options.quick else text)
+    print("\n" + LEGEND.format(generations=plan.generations))
+    if report.failures:
+        print("\nNot measured:\n" + "\n".join(f"- {failure}" for failure in report.failures))
+    elif options.write:
+        put(INSIDE, "peers", _text(report, cells, True))
     return 1 if report.failures else 0
 
 
-def _heading(report: Report, quick: bool, as_markdown: bool) -> list[str]:
-    """Day, machine and versions, a line each."""
+def _text(report: Report, cells: list[list[str]], as_markdown: bool) -> str:
+    """Day, machine and versions, a line each, and the table."""
     machine = describe()
-    made = [
+    heading = [
         f"{machine['date']}, {machine['processor']}, {machine['memory']} of memory, {machine['system']}, "
         f"Python {machine['python']}, {report.driver}",
         *report.about.values(),
     ]
-    if quick:
-        made.append("A quick run: too short for figures to be relied on.")
-    return [("- " if as_markdown else "") + line for line in made]
-
-
-def _show(report: Report, table: list[list[str]], legend: str, options: argparse.Namespace) -> None:
-    """Prints heading, table, legend and what failed."""
-    print("\n".join(_heading(report, options.quick, options.markdown)), end="\n\n")
-    print(aligned(table, options.markdown), end="\n\n")
-    print(legend)
-    if report.failures:
-        print("\nNot measured:\n" + "\n".join(f"- {failure}" for failure in report.failures))
+    return "\n".join(
+        [("- " if as_markdown else "") + line for line in heading] + ["", aligned(cells, as_markdown)]
+    )
 
 
 if __name__ == "__main__":

@@ -42,7 +42,6 @@ PEERS = {
         Peer("taichi", ("taichi",)),
         Peer("compushady", ("compushady",)),
         Peer("torch", ("torch",), of_system="torch"),
-        Peer("iree", ("iree-base-runtime", "iree-base-compiler")),
     )
 }
 

@@ -145,7 +145,7 @@ class Plan:
 
 
 _FIRST_ROUNDS = 3  # each takes a second or two for each library
-QUICK = Plan(generations=1, rounds=2, block_seconds=0.005, limit=5.0)
+SHORT = Plan(generations=1, rounds=2, block_seconds=0.005, limit=5.0)
 
 
 def take_turns(

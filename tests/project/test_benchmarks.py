@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks import measure, table, timing
-from benchmarks.callgrind import WORKS, CountError, count, count_all
 from benchmarks.callgrind import __main__ as callgrind
-from benchmarks.figures import DRIVERS, NO_DRIVER, Figure, Measured, Registry
+from benchmarks.callgrind.__main__ import WORKS, count_all
+from benchmarks.figures import NO_DRIVER, Figure, Measured, chosen_figures, figure
 from benchmarks.pages import INSIDE, places
-from benchmarks.rows import REGISTRY
+from benchmarks.parts import Stopped
+from benchmarks.rows import FIGURES
 from benchmarks.table import Row
 from benchmarks.timing import Plan, Sample
 from tests.conftest import DRIVER
@@ -29,9 +30,9 @@ pytestmark = pytest.mark.own_driver  # one pass of the suite is enough
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def run_benchmarks(*arguments, module="benchmarks"):
+def run_benchmarks(*arguments):
     return subprocess.run(
-        [sys.executable, "-m", module, *arguments], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "benchmarks", *arguments], cwd=ROOT, capture_output=True, text=True
     )
 
 
@@ -82,7 +83,7 @@ def test_report_says_when_and_where(quick):
         assert report["machine"][part] in text
     assert report["drivers"][DRIVER] in text
     assert "quick run" in text
-    assert REGISTRY.figures["roundtrip"].title in text
+    assert FIGURES["roundtrip"].title in text
 
 
 def test_unknown_figure_names_those_there_are():
@@ -101,11 +102,11 @@ def test_the_page_has_the_targets_of_every_figure():
             table.target(figure, driver, figure.must),
             table.target(figure, driver, figure.aim),
         )
-        for figure in REGISTRY.figures.values()
+        for figure in FIGURES.values()
         for driver in figure.drivers
     ]
     assert [(row["figure"], row["driver"], row["must be"], row["aim"]) for row in rows] == wanted
-    assert all(figure.judged_on in figure.drivers for figure in REGISTRY.figures.values())
+    assert all(figure.judged_on in figure.drivers for figure in FIGURES.values())
 
 
 # ----------------------------------------------------------------------------------------------------- timing
@@ -151,8 +152,8 @@ def test_interrupted_rounds_are_measured_again():
 
 def test_what_misses_its_target_is_measured_once_more(monkeypatch):
     """The better of two measurements stands; what meets its target is measured once."""
-    figure = next(each for each in REGISTRY.figures.values() if each.must)
-    plain = next(each for each in REGISTRY.figures.values() if not each.must)
+    figure = next(each for each in FIGURES.values() if each.must)
+    plain = next(each for each in FIGURES.values() if not each.must)
     asked = []
 
     def row(of, value):
@@ -207,11 +208,11 @@ def test_rounds_end_at_the_limit():
 def test_busy_rows_are_marked():
     figure = made_figure()
     busy, calm = Sample((1.0, 1.0), disturbed=True), Sample((1.0, 1.0))
-    marked = Row.of(figure, "lavapipe", Measured(busy, busy, timing.ratio(busy, busy)))
-    plain = Row.of(figure, "lavapipe", Measured(calm, calm, timing.ratio(calm, calm)))
-    assert marked.disturbed and "!0%" in table.text([figure], [marked])
+    marked = Row.of(figure, "lavapipe", Measured(busy, busy))
+    plain = Row.of(figure, "lavapipe", Measured(calm, calm))
+    assert marked.disturbed and "!0%" in table.table([figure], [marked])
     assert table.BUSY in table.legend([plain, marked])
-    assert "!" not in table.text([figure], [plain]) and table.BUSY not in table.legend([plain])
+    assert "!" not in table.table([figure], [plain]) and table.BUSY not in table.legend([plain])
 
 
 def test_work_is_repeated_to_fill_a_block():
@@ -235,23 +236,42 @@ def test_samples():
     assert Sample((2.0,)).spread == 0.0
 
 
-def test_preparation_is_not_timed():
-    order = []
-    run = timing.prepared(lambda: order.append("prepare"), lambda: order.append("work"))
-    assert run(2) < 1.0
-    assert order == ["prepare", "work", "prepare", "work"]
+def test_what_is_made_is_kept_while_the_clock_runs():
+    gone = []
+
+    class Thing:
+        def __del__(self):
+            gone.append(len(made))
+
+    made = []
+
+    def make():
+        made.append(1)
+        return Thing()
+
+    assert timing.making(make)(2) < 1.0
+    assert gone == [2, 2]
 
 
 # ------------------------------------------------------------------------------------------------------ table
 
 
 def made_figure(unit="x", must=1.1, aim=1.02, baseline="C"):
-    return Figure("f", "the figure", unit, lambda bench: None, DRIVERS, baseline, "lavapipe", must, aim)
+    return Figure(
+        "f",
+        "the figure",
+        unit,
+        lambda bench: None,
+        baseline=baseline,
+        judged_on="lavapipe",
+        must=must,
+        aim=aim,
+    )
 
 
 def made_row(figure, driver, ours, baseline):
     mine, theirs = Sample((ours,) * 3), Sample((baseline,) * 3)
-    return Row.of(figure, driver, Measured(mine, theirs, timing.ratio(mine, theirs)))
+    return Row.of(figure, driver, Measured(mine, theirs))
 
 
 @pytest.mark.parametrize(("ours", "word"), [(1.0, "aim"), (1.05, "yes"), (1.2, "NO")])
@@ -275,8 +295,8 @@ def test_ratio_needs_a_baseline():
 def test_text_and_markdown_hold_the_same_rows():
     figure = made_figure()
     rows = [made_row(figure, "lavapipe", 1.05e-3, 1e-3), made_row(figure, "null", 2e-6, 1e-6)]
-    plain = table.text([figure], rows).splitlines()
-    marked = table.markdown([figure], rows).splitlines()
+    plain = table.table([figure], rows).splitlines()
+    marked = table.table([figure], rows, as_markdown=True).splitlines()
     assert len(plain) == len(marked) == 4
     assert "the figure" in plain[2] and "1.05 x" in plain[2] and plain[2].endswith("yes")
     assert "the figure" not in plain[3] and "2.00 us" in plain[3]
@@ -304,16 +324,16 @@ def test_durations(seconds, text):
     assert table.duration(seconds) == text
 
 
-def test_figures_are_named_once_and_found_by_prefix():
-    registry = Registry()
-    registry.figure("one", "One", "us")(lambda bench: None)
-    registry.figure("only", "Only", "us")(lambda bench: None)
+def test_figures_are_named_once_and_found_by_prefix(monkeypatch):
+    monkeypatch.setattr("benchmarks.figures.FIGURES", {})
+    figure("one", "One", "us")(lambda bench: None)
+    figure("only", "Only", "us")(lambda bench: None)
     with pytest.raises(ValueError, match="two figures named 'one'"):
-        registry.figure("one", "Again", "us")(lambda bench: None)
-    assert [figure.name for figure in registry.chosen(["on"])] == ["one", "only"]
-    assert [figure.name for figure in registry.chosen([])] == ["one", "only"]
+        figure("one", "Again", "us")(lambda bench: None)
+    assert [each.name for each in chosen_figures(["on"])] == ["one", "only"]
+    assert [each.name for each in chosen_figures([])] == ["one", "only"]
     with pytest.raises(KeyError, match="one, only"):
-        registry.chosen(["two"])
+        chosen_figures(["two"])
 
 
 # -------------------------------------------------------------------------------------------------- callgrind
@@ -321,13 +341,13 @@ def test_figures_are_named_once_and_found_by_prefix():
 
 def test_missing_valgrind_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(CountError, match="apt install valgrind"):
-        count("eval")
+    with pytest.raises(Stopped, match="apt install valgrind"):
+        next(count_all(["eval"]))
 
 
 def test_unknown_work_is_named():
-    with pytest.raises(CountError, match="clear-record-eval"):
-        count("evil")
+    with pytest.raises(Stopped, match="clear-record-eval"):
+        next(count_all(["evil"]))
 
 
 @pytest.mark.slow
@@ -352,12 +372,7 @@ def test_more_instructions_than_the_limit_are_an_error(monkeypatch, capsys, most
 
 
 def test_traffic_counts_what_a_call_moves():
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "traffic", "--count=1048576", "--only=add", "--only=sum"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+    done = run_benchmarks("traffic", "--count=1048576", "--only=add", "--only=sum")
     assert done.returncode == 0, done.stderr
     rows = {line.split(" | ")[0][2:]: line.split(" | ")[1:6] for line in done.stdout.splitlines()[2:]}
     assert rows["add"] == ["1", "1", "12.6", "12.6", "1.00"]

@@ -14,13 +14,13 @@ from benchmarks.parts import DRIVERS
 from benchmarks.peers import __main__ as command
 from benchmarks.peers import environments, processes
 from benchmarks.peers.environments import OURS, PEERS, Peer, PeerError
-from benchmarks.peers.processes import QUICK, Task, Worker, take_turns
+from benchmarks.peers.processes import SHORT, Task, Worker, take_turns
 from tests.conftest import DRIVER
 
 pytestmark = pytest.mark.own_driver
 
 TASKS = {task.name: task for task in command.TASKS}
-SMALL = ["--quick", "--peer", "numpy", "--only", "roundtrip-4k", "--only", "dispatch-4k"]
+SMALL = ["--quick", "--peer", "numpy", "--only", "call-4k", "--only", "stream-1m"]
 
 
 @pytest.fixture(autouse=True)
@@ -34,13 +34,13 @@ def test_prints_both_and_what_they_are(capsys):
     assert command.main([*SMALL, "--driver", DRIVER]) == 0
     text = capsys.readouterr().out
     assert "kompute_py 0" in text and "NumPy" in text and "quick run" in text and "Not measured" not in text
-    for name in ("roundtrip-4k", "dispatch-4k"):
+    for name in ("call-4k", "stream-1m"):
         assert TASKS[name].title in text
 
 
 def test_what_users_do_is_measured(capsys):
     """serve.py checks the numbers before it takes times."""
-    tasks = ["call-16", "call-4k", "many-4k", "stream-1m", "first"]
+    tasks = ["call-16", "many-4k", "first"]
     words = [word for task in tasks for word in ("--only", task)]
     assert command.main(["--quick", "--peer", "numpy", *words, "--driver", DRIVER]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -50,7 +50,7 @@ def test_what_users_do_is_measured(capsys):
 
 
 def test_a_figure_that_is_missing_has_failed():
-    task = TASKS["dispatch-4k"]
+    task = TASKS["call-4k"]
     taken = {"kompute_py": None, "numpy": 1e-6}
     table = command.lines([task], list(taken), lambda task, name: taken[name])
     assert table == [["", *taken], [task.title, "failed", "1.00 us"]]
@@ -84,7 +84,7 @@ def test_writes_nothing_unless_asked(tmp_path, monkeypatch, capsys):
 
 def test_a_library_that_does_not_start_is_shown(capsys, monkeypatch):
     monkeypatch.setattr(command, "PEERS", {OURS.name: OURS, "broken": Peer("broken")})
-    assert command.main(["--quick", "--only", "dispatch-4k", "--driver", DRIVER]) == 1
+    assert command.main(["--quick", "--only", "call-4k", "--driver", DRIVER]) == 1
     text = capsys.readouterr().out
     assert "Not measured:\n- broken: ModuleNotFoundError: No module named 'with_broken'" in text
     assert "failed" in text and "kompute_py 0" in text
@@ -109,12 +109,12 @@ def test_a_task_that_fails_ends_only_itself():
     failures = []
     try:
         wrong = Task("wrong", "no such action", "wrong", 4096)
-        assert take_turns([worker], wrong, QUICK, lambda worker, error: failures.append(str(error))) == {}
-        taken = take_turns([worker], TASKS["dispatch-4k"], QUICK, lambda *what: failures.append(str(what)))
+        assert take_turns([worker], wrong, SHORT, lambda worker, error: failures.append(str(error))) == {}
+        taken = take_turns([worker], TASKS["call-4k"], SHORT, lambda *what: failures.append(str(what)))
     finally:
         worker.close()
     assert failures == ["numpy: KeyError: 'wrong'"]
-    assert len(taken["numpy"]) == QUICK.rounds
+    assert len(taken["numpy"]) == SHORT.rounds
     assert all(0 < seconds < 60 for seconds in taken["numpy"])
 
 
@@ -123,7 +123,7 @@ def test_a_process_that_dies_is_shown():
     worker._process.kill()
     worker._process.wait()
     with pytest.raises(PeerError, match="numpy: its process ended with status -9"):
-        worker.prepare(TASKS["dispatch-4k"], 0.001)
+        worker.prepare(TASKS["call-4k"], 0.001)
     worker.close()
 
 

@@ -45,59 +45,26 @@ def _check(got: np.ndarray, wanted: np.ndarray) -> None:
         raise RuntimeError("the library gives wrong numbers")
 
 
-def _upload(library: Library, nbytes: int) -> Work:
-    array = _numbers(nbytes // 4)
-    transfer = library.transfer(array)
-    transfer.upload()
-    _check(transfer.download(), array)
-    return Work(transfer.upload)
-
-
-def _download(library: Library, nbytes: int) -> Work:
-    array = _numbers(nbytes // 4)
-    transfer = library.transfer(array)
-    transfer.upload()
-    _check(transfer.download(), array)
-    return Work(transfer.download)
-
-
 def _operands(nbytes: int) -> tuple[np.ndarray, np.ndarray]:
     left = _numbers(nbytes // 4)
     return left, np.full_like(left, 3)
 
 
-def _checked(run: Callable[[], np.ndarray], left: np.ndarray, right: np.ndarray) -> Work:
+def _call(library: Library, nbytes: int) -> Work:
+    left, right = _operands(nbytes)
+    run = library.call(left, right)
     _check(run(), left * right)
     left += 1  # what is multiplied is the array as it is at each call
     _check(run(), left * right)
     return Work(run)
 
 
-def _round_trip(library: Library, nbytes: int) -> Work:
-    left, right = _operands(nbytes)
-    return _checked(library.multiplication(left, right).round_trip, left, right)
-
-
-def _call(library: Library, nbytes: int) -> Work:
-    left, right = _operands(nbytes)
-    return _checked(library.call(left, right), left, right)
-
-
-def _dispatch(library: Library, nbytes: int) -> Work:
-    left, right = _operands(nbytes)
-    multiplication = library.multiplication(left, right)
-    multiplication.round_trip()
-    multiplication.dispatch()
-    _check(multiplication.product(), left * right)
-    return Work(multiplication.dispatch)
-
-
 def _many(library: Library, nbytes: int) -> Work:
     array = _numbers(nbytes // 4)
-    additions = library.additions(array, _DISPATCHES)
-    additions.run()
-    _check(additions.read(), array + _DISPATCHES)
-    return Work(additions.run, _DISPATCHES)
+    run, read = library.additions(array, _DISPATCHES)
+    run()
+    _check(read(), array + _DISPATCHES)
+    return Work(run, _DISPATCHES)
 
 
 def _stream(library: Library, nbytes: int) -> Work:
@@ -110,15 +77,7 @@ def _stream(library: Library, nbytes: int) -> Work:
     return Work(run, _FRAMES)
 
 
-_TASKS = {
-    "upload": _upload,
-    "download": _download,
-    "roundtrip": _round_trip,
-    "call": _call,
-    "dispatch": _dispatch,
-    "many": _many,
-    "stream": _stream,
-}
+_TASKS = {"call": _call, "many": _many, "stream": _stream}
 
 
 def _timed(work: Work, times: int) -> float:

@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 import compushady
 import numpy as np
-from base import Additions, Library, Multiplication, Transfer, groups_of
+from base import Call, Library, groups_of
 from compushady.shaders import hlsl
 
 # All as unordered access: version 0.17.5 gives lavapipe zeros for structured buffers that are bound as
@@ -49,6 +49,12 @@ def _pair(nbytes: int, heap: int) -> tuple[compushady.Buffer, compushady.Buffer]
     return compushady.Buffer(nbytes, stride=4), compushady.Buffer(nbytes, heap)
 
 
+def _read(inside: compushady.Buffer, landing: compushady.Buffer, out: np.ndarray) -> np.ndarray:
+    inside.copy_to(landing)
+    landing.readback(out)
+    return out
+
+
 class Compushady(Library):
     """The best device of its Vulkan back end."""
 
@@ -58,26 +64,7 @@ class Compushady(Library):
     def about(self) -> str:
         return f"compushady {version('compushady')}, {self._device.name}"
 
-    def transfer(self, array: np.ndarray) -> Transfer:
-        return self._on_device(array)[0]
-
-    def _on_device(self, array: np.ndarray) -> tuple[Transfer, compushady.Buffer]:
-        inside, outside = _pair(array.nbytes, compushady.HEAP_UPLOAD)
-        landing = compushady.Buffer(array.nbytes, compushady.HEAP_READBACK)
-        out = np.zeros_like(array)
-
-        def upload() -> None:
-            outside.upload(array)
-            outside.copy_to(inside)
-
-        def download() -> np.ndarray:
-            inside.copy_to(landing)
-            landing.readback(out)
-            return out
-
-        return Transfer(upload, download), inside
-
-    def multiplication(self, left: np.ndarray, right: np.ndarray) -> Multiplication:
+    def call(self, left: np.ndarray, right: np.ndarray) -> Call:
         a, outside_a = _pair(left.nbytes, compushady.HEAP_UPLOAD)
         b, outside_b = _pair(left.nbytes, compushady.HEAP_UPLOAD)
         product, landing = _pair(left.nbytes, compushady.HEAP_READBACK)
@@ -85,50 +72,41 @@ class Compushady(Library):
         kernel = compushady.Compute(hlsl.compile(_HLSL), uav=[a, b, product])
         groups = groups_of(left.size)
 
-        def read() -> np.ndarray:
-            product.copy_to(landing)
-            landing.readback(out)
-            return out
-
-        def dispatch() -> None:
-            kernel.dispatch(*groups, 1)
-
-        def round_trip() -> np.ndarray:
+        def multiply() -> np.ndarray:
             outside_a.upload(left)
             outside_b.upload(right)
             outside_a.copy_to(a)
             outside_b.copy_to(b)
-            dispatch()
-            return read()
+            kernel.dispatch(*groups, 1)
+            return _read(product, landing, out)
 
-        return Multiplication(round_trip, dispatch, read)
+        return multiply
 
-    def additions(self, array: np.ndarray, count: int) -> Additions:
-        transfer, inside = self._on_device(array)
-        transfer.upload()
+    def additions(self, array: np.ndarray, count: int) -> tuple[Callable[[], object], Call]:
+        inside, outside = _pair(array.nbytes, compushady.HEAP_UPLOAD)
+        outside.upload(array)
+        outside.copy_to(inside)
+        landing = compushady.Buffer(array.nbytes, compushady.HEAP_READBACK)
         kernel, groups = compushady.Compute(hlsl.compile(_ADD), uav=[inside]), groups_of(array.size)
 
         def run() -> None:
             for _ in range(count):
                 kernel.dispatch(*groups, 1)
 
-        return Additions(run, transfer.download)
+        return run, lambda: _read(inside, landing, np.zeros_like(array))
 
     def stream(self, frames: list[np.ndarray], results: list[np.ndarray]) -> Callable[[], object]:
         source, outside = _pair(frames[0].nbytes, compushady.HEAP_UPLOAD)
         target, landing = _pair(frames[0].nbytes, compushady.HEAP_READBACK)
-        kernel, groups = (
-            compushady.Compute(hlsl.compile(_FRAME), uav=[source, target]),
-            groups_of(frames[0].size),
-        )
+        kernel = compushady.Compute(hlsl.compile(_FRAME), uav=[source, target])
+        groups = groups_of(frames[0].size)
 
         def run() -> None:
             for frame, result in zip(frames, results, strict=True):
                 outside.upload(frame)
                 outside.copy_to(source)
                 kernel.dispatch(*groups, 1)
-                target.copy_to(landing)
-                landing.readback(result)
+                _read(target, landing, result)
 
         return run
 

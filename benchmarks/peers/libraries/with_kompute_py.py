@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from base import ADD_GLSL, FRAME_GLSL, GLSL, Additions, Library, Multiplication, Transfer, groups_of
+from base import ADD_GLSL, FRAME_GLSL, Call, Library
 
 import kompute_py as kp
 
@@ -28,46 +28,21 @@ class KomputePy(Library):
     def about(self) -> str:
         return f"kompute_py {kp.__version__}, {self._manager.get_device_properties()['device_name']}"
 
-    def transfer(self, array: np.ndarray) -> Transfer:
-        tensor, out = self._manager.empty(array.shape), np.zeros_like(array)
-        return Transfer(lambda: tensor.write(array), lambda: tensor.read(out))
-
-    def multiplication(self, left: np.ndarray, right: np.ndarray) -> Multiplication:
-        manager = self._manager
-        tensors = [manager.tensor(left), manager.tensor(right), manager.zeros(left.shape)]
-        a, b, product = tensors
-        algorithm = manager.algorithm(tensors, kp.compile(GLSL), (*groups_of(left.size), 1))
-        dispatch = kp.OpAlgoDispatch(algorithm)
-        whole = manager.sequence()
-        whole.record(kp.OpSyncDevice([a, b])).record(dispatch).record(kp.OpSyncLocal([product]))
-        only = manager.sequence().record(dispatch)
-        host_a, host_b, host_product = (tensor.data() for tensor in tensors)
-        out = np.zeros_like(left)
-
-        def round_trip() -> np.ndarray:
-            host_a[:] = left
-            host_b[:] = right
-            whole.eval()
-            np.copyto(out, host_product)
-            return out
-
-        return Multiplication(round_trip, only.eval, product.read)
-
-    def call(self, left: np.ndarray, right: np.ndarray) -> Callable[[], np.ndarray]:
+    def call(self, left: np.ndarray, right: np.ndarray) -> Call:
         # One dimension, as users write it; larger groups where 65,535 of 64 are too few.
         local = 64 if left.size <= 1 << 20 else 512
         kernel = self._manager.kernel(_CALL.replace("LOCAL", str(local)))
         out = np.zeros_like(left)
         return lambda: kernel(left, right, out)
 
-    def additions(self, array: np.ndarray, count: int) -> Additions:
+    def additions(self, array: np.ndarray, count: int) -> tuple[Callable[[], object], Call]:
         tensor = self._manager.tensor(array)
         add, sequence = self._manager.kernel(ADD_GLSL), self._manager.sequence()
         sequence.record(kp.OpSyncDevice([tensor])).eval()
         sequence.clear()
         for _ in range(count):
             sequence.record(add.bind(tensor))
-        return Additions(sequence.eval, tensor.read)
+        return sequence.eval, tensor.read
 
     def stream(self, frames: list[np.ndarray], results: list[np.ndarray]) -> Callable[[], object]:
         manager = self._manager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from base import Additions, Library, Multiplication, Transfer
+from base import Call, Library
 
 
 class NumPy(Library):
@@ -16,31 +16,18 @@ class NumPy(Library):
     def about(self) -> str:
         return f"NumPy {np.__version__}, host memory"
 
-    def transfer(self, array: np.ndarray) -> Transfer:
-        inside, out = np.zeros_like(array), np.zeros_like(array)
-
-        def download() -> np.ndarray:
-            np.copyto(out, inside)
-            return out
-
-        return Transfer(lambda: np.copyto(inside, array), download)
-
-    def multiplication(self, left: np.ndarray, right: np.ndarray) -> Multiplication:
+    def call(self, left: np.ndarray, right: np.ndarray) -> Call:
         product = np.zeros_like(left)
+        return lambda: np.multiply(left, right, out=product)
 
-        def multiply() -> np.ndarray:
-            return np.multiply(left, right, out=product)
-
-        return Multiplication(multiply, multiply, lambda: product)
-
-    def additions(self, array: np.ndarray, count: int) -> Additions:
+    def additions(self, array: np.ndarray, count: int) -> tuple[Callable[[], object], Call]:
         inside = array.copy()
 
         def run() -> None:
             for _ in range(count):
                 np.add(inside, 1, out=inside)
 
-        return Additions(run, lambda: inside)
+        return run, lambda: inside
 
     def stream(self, frames: list[np.ndarray], results: list[np.ndarray]) -> Callable[[], object]:
         def run() -> None:

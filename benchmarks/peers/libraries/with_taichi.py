@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import taichi as ti
-from base import Additions, Library, Multiplication, Transfer
+from base import Call, Library
 
 _Array = ti.types.ndarray(ti.f32, ndim=1)
 
@@ -39,26 +39,7 @@ class Taichi(Library):
     def about(self) -> str:
         return f"taichi {'.'.join(map(str, ti.__version__))}, Vulkan"
 
-    def transfer(self, array: np.ndarray) -> Transfer:
-        inside = ti.ndarray(ti.f32, array.shape)
-        return Transfer(lambda: inside.from_numpy(array), inside.to_numpy)
-
-    def multiplication(self, left: np.ndarray, right: np.ndarray) -> Multiplication:
-        a, b, product = (ti.ndarray(ti.f32, left.shape) for _ in range(3))
-
-        def round_trip() -> np.ndarray:
-            a.from_numpy(left)
-            b.from_numpy(right)
-            _multiply(a, b, product)
-            return product.to_numpy()
-
-        def dispatch() -> None:
-            _multiply(a, b, product)
-            ti.sync()
-
-        return Multiplication(round_trip, dispatch, product.to_numpy)
-
-    def call(self, left: np.ndarray, right: np.ndarray) -> Callable[[], np.ndarray]:
+    def call(self, left: np.ndarray, right: np.ndarray) -> Call:
         out = np.zeros_like(left)
 
         def multiply() -> np.ndarray:
@@ -67,7 +48,7 @@ class Taichi(Library):
 
         return multiply
 
-    def additions(self, array: np.ndarray, count: int) -> Additions:
+    def additions(self, array: np.ndarray, count: int) -> tuple[Callable[[], object], Call]:
         inside = ti.ndarray(ti.f32, array.shape)
         inside.from_numpy(array)
 
@@ -76,7 +57,7 @@ class Taichi(Library):
                 _add(inside)
             ti.sync()
 
-        return Additions(run, inside.to_numpy)
+        return run, inside.to_numpy
 
     def stream(self, frames: list[np.ndarray], results: list[np.ndarray]) -> Callable[[], object]:
         def run() -> None:

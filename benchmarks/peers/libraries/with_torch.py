@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from base import Additions, Library, Multiplication, Transfer
+from base import Call, Library
 
 
 class Torch(Library):
@@ -17,26 +17,7 @@ class Torch(Library):
     def about(self) -> str:
         return f"PyTorch {torch.__version__}, CPU, {torch.get_num_threads()} threads"
 
-    def transfer(self, array: np.ndarray) -> Transfer:
-        outside, inside = torch.from_numpy(array), torch.zeros(array.size)
-        out = np.zeros_like(array)
-        landing = torch.from_numpy(out)
-
-        def download() -> np.ndarray:
-            landing.copy_(inside)
-            return out
-
-        return Transfer(lambda: inside.copy_(outside), download)
-
-    def multiplication(self, left: np.ndarray, right: np.ndarray) -> Multiplication:
-        a, b, product = torch.from_numpy(left), torch.from_numpy(right), torch.zeros(left.size)
-
-        def multiply() -> np.ndarray:
-            return torch.mul(a, b, out=product).numpy()
-
-        return Multiplication(multiply, multiply, product.numpy)
-
-    def call(self, left: np.ndarray, right: np.ndarray) -> Callable[[], np.ndarray]:
+    def call(self, left: np.ndarray, right: np.ndarray) -> Call:
         out = np.zeros_like(left)
 
         def multiply() -> np.ndarray:
@@ -45,14 +26,14 @@ class Torch(Library):
 
         return multiply
 
-    def additions(self, array: np.ndarray, count: int) -> Additions:
+    def additions(self, array: np.ndarray, count: int) -> tuple[Callable[[], object], Call]:
         inside = torch.from_numpy(array.copy())
 
         def run() -> None:
             for _ in range(count):
                 inside.add_(1)
 
-        return Additions(run, inside.numpy)
+        return run, inside.numpy
 
     def stream(self, frames: list[np.ndarray], results: list[np.ndarray]) -> Callable[[], object]:
         def run() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import wgpu
-from base import Additions, Library, Multiplication, Transfer, groups_of
+from base import Call, Library, groups_of
 
 _WGSL = """
 @group(0) @binding(0) var<storage, read> left: array<f32>;
@@ -68,59 +68,40 @@ class Wgpu(Library):
         self._word.map_sync(wgpu.MapMode.READ)
         self._word.unmap()
 
-    def _read(self, source: wgpu.GPUBuffer, landing: wgpu.GPUBuffer, out: np.ndarray) -> np.ndarray:
-        encoder = self._device.create_command_encoder()
-        encoder.copy_buffer_to_buffer(source, 0, landing, 0, out.nbytes)
-        self._device.queue.submit([encoder.finish()])
-        return self._land(landing, out)
-
     def _land(self, landing: wgpu.GPUBuffer, out: np.ndarray) -> np.ndarray:
         landing.map_sync(wgpu.MapMode.READ)
         np.copyto(out, np.frombuffer(landing.read_mapped(copy=False), out.dtype).reshape(out.shape))
         landing.unmap()
         return out
 
-    def transfer(self, array: np.ndarray) -> Transfer:
-        inside = self._buffer(array.nbytes, _Usage.STORAGE | _Usage.COPY_DST | _Usage.COPY_SRC)
-        landing = self._buffer(array.nbytes, _Usage.MAP_READ | _Usage.COPY_DST)
-        out = np.zeros_like(array)
+    def _dispatch(
+        self, pipeline: wgpu.GPUComputePipeline, bindings: wgpu.GPUBindGroup, count: int, times: int = 1
+    ):
+        """An encoder with so many dispatches for `count` elements."""
+        encoder = self._device.create_command_encoder()
+        compute = encoder.begin_compute_pass()
+        compute.set_pipeline(pipeline)
+        compute.set_bind_group(0, bindings)
+        for _ in range(times):
+            compute.dispatch_workgroups(*groups_of(count), 1)
+        compute.end()
+        return encoder
 
-        def upload() -> None:
-            self._device.queue.write_buffer(inside, 0, array)
-            self._submit_and_wait(self._device.create_command_encoder(), inside)
-
-        return Transfer(upload, lambda: self._read(inside, landing, out))
-
-    def multiplication(self, left: np.ndarray, right: np.ndarray) -> Multiplication:
-        device, nbytes = self._device, left.nbytes
-        a, b = (self._buffer(nbytes, _Usage.STORAGE | _Usage.COPY_DST) for _ in range(2))
-        product = self._buffer(nbytes, _Usage.STORAGE | _Usage.COPY_SRC)
+    def call(self, left: np.ndarray, right: np.ndarray) -> Call:
+        device, nbytes, out = self._device, left.nbytes, np.zeros_like(left)
+        a, b, product = (self._on_device(left) for _ in range(3))
         landing = self._buffer(nbytes, _Usage.MAP_READ | _Usage.COPY_DST)
-        out = np.zeros_like(left)
         pipeline, bindings = self._pipeline(_WGSL, [a, b, product])
 
-        def encode() -> wgpu.GPUCommandEncoder:
-            encoder = device.create_command_encoder()
-            compute = encoder.begin_compute_pass()
-            compute.set_pipeline(pipeline)
-            compute.set_bind_group(0, bindings)
-            compute.dispatch_workgroups(*groups_of(left.size), 1)
-            compute.end()
-            return encoder
-
-        def round_trip() -> np.ndarray:
+        def multiply() -> np.ndarray:
             device.queue.write_buffer(a, 0, left)
             device.queue.write_buffer(b, 0, right)
-            encoder = encode()
+            encoder = self._dispatch(pipeline, bindings, left.size)
             encoder.copy_buffer_to_buffer(product, 0, landing, 0, nbytes)
             device.queue.submit([encoder.finish()])
             return self._land(landing, out)
 
-        return Multiplication(
-            round_trip,
-            lambda: self._submit_and_wait(encode(), product),
-            lambda: self._read(product, landing, out),
-        )
+        return multiply
 
     def _pipeline(
         self, code: str, buffers: list[wgpu.GPUBuffer]
@@ -138,29 +119,24 @@ class Wgpu(Library):
         self._device.queue.write_buffer(buffer, 0, array)
         return buffer
 
-    def _reader(self, buffer: wgpu.GPUBuffer, like: np.ndarray) -> Callable[[], np.ndarray]:
-        landing = self._buffer(like.nbytes, _Usage.MAP_READ | _Usage.COPY_DST)
-        return lambda: self._read(buffer, landing, np.zeros_like(like))
-
-    def additions(self, array: np.ndarray, count: int) -> Additions:
+    def additions(self, array: np.ndarray, count: int) -> tuple[Callable[[], object], Call]:
         data = self._on_device(array)
         pipeline, bindings = self._pipeline(_ADD, [data])
-        groups = groups_of(array.size)
+        landing = self._buffer(array.nbytes, _Usage.MAP_READ | _Usage.COPY_DST)
 
         def run() -> None:
-            encoder = self._device.create_command_encoder()
-            compute = encoder.begin_compute_pass()
-            compute.set_pipeline(pipeline)
-            compute.set_bind_group(0, bindings)
-            for _ in range(count):
-                compute.dispatch_workgroups(*groups, 1)
-            compute.end()
-            self._submit_and_wait(encoder, data)
+            self._submit_and_wait(self._dispatch(pipeline, bindings, array.size, count), data)
 
-        return Additions(run, self._reader(data, array))
+        def read() -> np.ndarray:
+            encoder = self._device.create_command_encoder()
+            encoder.copy_buffer_to_buffer(data, 0, landing, 0, array.nbytes)
+            self._device.queue.submit([encoder.finish()])
+            return self._land(landing, np.zeros_like(array))
+
+        return run, read
 
     def stream(self, frames: list[np.ndarray], results: list[np.ndarray]) -> Callable[[], object]:
-        device, nbytes, groups = self._device, frames[0].nbytes, groups_of(frames[0].size)
+        device, nbytes = self._device, frames[0].nbytes
         slots = []
         for _ in range(_IN_FLIGHT):
             source, target = self._on_device(frames[0]), self._on_device(frames[0])
@@ -181,12 +157,7 @@ class Wgpu(Library):
                     finish(number - _IN_FLIGHT)
                 source, target, landing, pipeline, bindings = slots[number % _IN_FLIGHT]
                 device.queue.write_buffer(source, 0, frame)
-                encoder = device.create_command_encoder()
-                compute = encoder.begin_compute_pass()
-                compute.set_pipeline(pipeline)
-                compute.set_bind_group(0, bindings)
-                compute.dispatch_workgroups(*groups, 1)
-                compute.end()
+                encoder = self._dispatch(pipeline, bindings, frame.size)
                 encoder.copy_buffer_to_buffer(target, 0, landing, 0, nbytes)
                 device.queue.submit([encoder.finish()])
                 mapped[number] = landing.map_async(wgpu.MapMode.READ)

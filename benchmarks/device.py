@@ -6,19 +6,86 @@ read and write and their rate, and PyTorch's time for the same numbers where it 
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 import kompute_py as kp
 
-from ..library.calls import CALLS
-from ..library.large import Tiled, functions, made, options_of
-from .by_torch import TORCH, Torch
+from .library.calls import CALLS
+from .library.large import Tiled, functions, made, options_of
+from .parts import part
 
 
+def _method(name: str) -> Callable[..., Any]:
+    return lambda torch, *args: getattr(torch, name)(*args)
+
+
+_SAME = """
+add subtract multiply divide sqrt exp log sin cos tanh sigmoid maximum sum max min argmax argmin mean where
+matmul flip triu tril bincount searchsorted nonzero vdot inner outer trace sort unique median
+"""
+TORCH: dict[str, Callable[..., Any]] = {
+    **{name: _method(name) for name in _SAME.split()},
+    "power": lambda t, x, y: t.pow(x, y),
+    "var": lambda t, x: t.var(x, correction=0),
+    "std": lambda t, x: t.std(x, correction=0),
+    "cumsum": lambda t, x: t.cumsum(x.reshape(-1), 0),
+    "cumprod": lambda t, x: t.cumprod(x.reshape(-1), 0),
+    "argsort": lambda t, x: t.argsort(x, stable=True),
+    "fft": lambda t, x: t.fft.fft(x),
+    "rfft": lambda t, x: t.fft.rfft(x),
+    "transpose": lambda t, x: x.T.contiguous(),
+    "softmax": lambda t, x: t.softmax(x, -1),
+}
+"""By the name in `kp.ops`: ``call(torch, *tensors)``."""
+
+
+class Torch:
+    """PyTorch on the first CUDA device, if both are here."""
+
+    def __init__(self) -> None:
+        try:
+            import torch
+        except ImportError:
+            self.torch, self.name = None, "not installed"
+            return
+        self.torch = torch if torch.cuda.is_available() else None
+        self.name = (
+            f"{torch.__version__}, {torch.cuda.get_device_name()}" if self.torch else "has no CUDA device"
+        )
+
+    def seconds(self, call: Callable[..., Any], args: Any, named: dict[str, Any]) -> float | None:
+        """The median of the device's seconds; None without PyTorch, or if it refuses the arguments."""
+        torch = self.torch
+        if torch is None or named:
+            return None
+        tensors = [self._tensor(each) for each in args]
+        try:
+            call(torch, *tensors)
+            found = []
+            for _ in range(7):
+                begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                begin.record()
+                call(torch, *tensors)
+                end.record()
+                torch.cuda.synchronize()
+                found.append(begin.elapsed_time(end) / 1e3)
+        except (RuntimeError, TypeError, ValueError, AttributeError):
+            return None
+        return float(np.median(found))
+
+    def _tensor(self, thing: Any) -> Any:
+        return (
+            self.torch.from_numpy(np.ascontiguousarray(thing)).cuda()
+            if isinstance(thing, np.ndarray)
+            else thing
+        )
+
+
+@part
 def main(arguments: list[str] | None = None) -> int:
     """Measures and prints. Returns 2 for a function that there is not."""
     parser = options_of("device", __doc__)
@@ -27,11 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--device", help="as kp.Manager takes it (default: its own choice)")
     options = parser.parse_args(arguments)
-    try:
-        names = functions(options.only)
-    except KeyError as error:
-        print(f"error: {error.args[0]}", file=sys.stderr)
-        return 2
+    names = functions(options.only)
     began = time.monotonic()
     peer = Torch()
     with kp.Manager(options.device) as mgr, mgr:
@@ -73,7 +136,3 @@ def _device_time(mgr: kp.Manager, work: Callable[[], object]) -> tuple[float, in
         seconds.append(float(np.nansum(records["seconds"])))
         moved = int(records["bytes_read"].sum() + records["bytes_written"].sum())
     return float(np.median(seconds)), moved
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,1 +1,0 @@
-"""The part `device`: the functions of `kp.ops` on the machine's own GPU."""
