@@ -28,7 +28,7 @@ class Stopped(Exception):
         self.status = status
 
 
-def part(main: Callable[[list[str] | None], int]) -> Callable[[list[str] | None], int]:
+def part(main: Callable[..., int]) -> Callable[..., int]:
     """Decorates a part's function, which takes its arguments and returns its exit status."""
 
     @functools.wraps(main)

@@ -81,7 +81,7 @@ def test_memory_apart_and_parts(name, apart, plain):
         parts = [mapped(each, lambda array: part(apart, array)) for each in args]
         of_parts = arrays_of(function(*parts, **there))
         with np.errstate(all="ignore"):
-            theirs = call.numpy and call.numpy(*args, **(named if call.same_names else {}))
+            theirs = call.numpy and call.numpy(*args, **named)
         if theirs is None or name in _OWN_ORDER:  # or there is no such function, or it changes its argument
             theirs = function(*(mapped(each, plain.tensor_t) for each in args), **named)
         wanted = arrays_of(theirs)[: len(got)]
