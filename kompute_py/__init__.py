@@ -434,6 +434,12 @@ if not TYPE_CHECKING:  # so that a checker of types knows the names that there a
         near = nearest(name, [*__all__, *_LATER_MODULES])
         if name[0] != "_":
             from . import ops
+            from ._memory.array_habits import CALLS
 
-            near = f": it is kp.ops.{name}" if name in dir(ops) else near
+            if name in CALLS:
+                near = f": use {CALLS[name]}"
+            elif name in dir(ops):
+                near = f": it is kp.ops.{name}"
+            elif hasattr(Manager, name):
+                near = f": it is an attribute of Managers: kp.manager().{name}"
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{near}", name=name)

@@ -153,7 +153,7 @@ class NotFoundError(KomputeError, LookupError):
 
 
 class ArrayAttributeError(KomputeError, AttributeError):
-    """A tensor or image lacks an attribute that arrays have."""
+    """A tensor, image or Manager lacks an attribute that arrays, or modules that make them, have."""
 
     code = ErrorCode.NOT_FOUND
 

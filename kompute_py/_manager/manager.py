@@ -43,6 +43,7 @@ from .._base.warn import warn_of_cancelled
 from .._device.device import Device, require_manager
 from .._device.handles import VkHandles
 from .._device.options import to_prefix
+from .._memory.array_habits import MAKERS, OnlyOfArrays, WithAnswers
 from .._memory.image import Image, SampledImage
 from .._memory.making import form_of, memory_place, new_tensor
 from .._memory.memory import DEVICE, Memory, Scalar, to_memory_type
@@ -103,7 +104,7 @@ def _modes(address: Any) -> Any:
         return address  # the Sampler raises the error
 
 
-class Manager(Device):
+class Manager(Device, WithAnswers):
     """Opens a device and creates tensors, images, algorithms and sequences on it.
 
     `device` selects the device: Vulkan's enumeration index, a part of a device's name, a vendor ("nvidia"), a
@@ -1127,3 +1128,9 @@ def alive(detail: bool = False, *, manager: Manager | None = None) -> int | dict
         raise ArgumentTypeError("detail is a Manager; write kp.alive(manager=mgr)")
     counts = _native.alive(None if manager is None else manager._native)
     return dict(counts) if to_flag(detail, "detail") else sum(counts.values())
+
+
+for _name, _code in MAKERS.items():
+    if not hasattr(Manager, _name):
+        setattr(Manager, _name, OnlyOfArrays(_name, f"use {_code}"))
+del _name, _code

@@ -9,6 +9,7 @@ operation of ``kp.ops``, which computes on the device, and NumPy's on a copy. Te
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from inspect import getattr_static
 from types import MethodType
@@ -39,6 +40,7 @@ METHODS_ON_DEVICE = frozenset(
         "argpartition",
         "argsort",
         "clip",
+        "conj",
         "conjugate",
         "cumprod",
         "cumsum",
@@ -82,7 +84,7 @@ OPERATIONS = {
     "expand": "broadcast_to",
     "fliplr": "flip", "flipud": "flip", "gather": "take_along_axis", "ge": "greater_equal", "gt": "greater",
     "hstack": "concatenate", "index_select": "take", "kthvalue": "partition", "le": "less_equal",
-    "lt": "less", "masked_select": "compress", "matrix_transpose": "swapaxes",
+    "lt": "less", "matrix_transpose": "swapaxes",
     "mm": "matmul", "mul": "multiply", "mv": "matmul", "ne": "not_equal",
     "neg": "negative", "permute": "transpose", "rad2deg": "degrees",
     "scatter": "put_along_axis", "scatter_reduce": "scatter_add", "sub": "subtract", "vstack": "concatenate",
@@ -91,20 +93,35 @@ OPERATIONS = {
 
 CALLS = {
     "allclose": "np.allclose(a, b)",
-    "array": "mgr.tensor_t(values)",
+    "array": "mgr.tensor_t(np.array(values))",
     "asarray": "mgr.as_tensor(values)",
     "copy": "t.to(t.manager, copy=True)",
     "empty": "mgr.empty(shape, dtype)",
+    "empty_like": "mgr.empty(t.shape, t.dtype)",
     "expand_dims": "t[None] or t.reshape(shape)",
+    "flatten": "t.reshape(-1)",
+    "from_numpy": "mgr.tensor_t(array)",
+    "frombuffer": "mgr.tensor_t(np.frombuffer(data, dtype))",
+    "full_like": "mgr.full(t.shape, fill_value, t.dtype)",
+    "identity": "kp.ops.eye(n)",
     "isclose": "np.isclose(a, b)",
-    "ones": "kp.ops.full(shape, 1)",
+    "ones": "mgr.full(shape, 1)",
+    "ones_like": "mgr.full(t.shape, 1, t.dtype)",
+    "rand": "kp.random.Generator().random(shape)",
+    "randint": "kp.random.Generator().integers(low, high, shape)",
+    "randn": "kp.random.Generator().standard_normal(shape)",
     "ravel": "t.reshape(-1)",
     "reshape": "t.reshape(shape)",
     "squeeze": "t.reshape(shape)",
     "unsqueeze": "t[None] or t.reshape(shape)",
     "zeros": "mgr.zeros(shape, dtype)",
+    "zeros_like": "mgr.zeros(t.shape, t.dtype)",
 }
-"""Code for NumPy's functions that are not functions of `kp.ops`."""
+"""Code for functions of NumPy and PyTorch that are not functions of `kp.ops`."""
+MAKERS = {name: code for name, code in CALLS.items() if code.startswith(("mgr.", "kp."))} | {
+    name: f"kp.ops.{name}(...)" for name in ("arange", "concatenate", "eye", "linspace", "stack")
+}
+"""Code for functions that make arrays."""
 _METHODS_ELSEWHERE = {**dict.fromkeys(_SAME), **OPERATIONS}
 
 # Attributes of arrays and of PyTorch's, CuPy's and JAX's tensors with an answer of their own: the reason, and
@@ -120,6 +137,10 @@ _ANSWERS = {
     "detach": "tensors have no gradients; t.to(t.manager, copy=True) is a copy",
     "asnumpy": "its contents are on the device; t.read() copies them to the host",
     "T": "its contents are on the device; kp.ops.transpose(t) reverses the axes there",
+    "mT": "its contents are on the device; kp.ops.swapaxes(t, -1, -2) swaps the last axes there",
+    "compress": "its contents are on the device; kp.ops.compress(condition, t) takes elements there",
+    "masked_select": "its contents are on the device; kp.ops.compress(mask, t) takes elements there",
+    "put": "it is written in place; kp.ops.put(t, indices, values, out=t) does it",
     "at": "it is written in place; t.write(values, region) writes a part",
     "backward": "tensors have no gradients; write the backward pass as a kernel or with kp.ops",
     "grad": "tensors have no gradients; write the backward pass as a kernel or with kp.ops",
@@ -134,7 +155,10 @@ _ANSWERS = {
     "numel": "its number of elements has NumPy's name; t.size() gives it",
     "dim": "its number of axes has NumPy's name; t.ndim gives it",
     "element_size": "the size of an element has NumPy's name; t.itemsize gives it",
-    "unsqueeze": "axes are inserted by an index; t[None] or t.reshape(shape) does it",
+    **{
+        name: f"its elements get other axes without a copy; {CALLS[name]} does it"
+        for name in ("flatten", "ravel", "squeeze", "unsqueeze")
+    },
     **{
         name: f"its dtype is fixed; kp.ops.astype(t, np.{dtype}) converts it on the device"
         for name, dtype in [
@@ -197,7 +221,20 @@ def _unary(code: str, doing: str, operation: str) -> Callable[[Any], Any]:
     return operate
 
 
-class ArrayHabits:
+class WithAnswers:
+    """Base of classes that have `OnlyOfArrays`."""
+
+    __slots__ = ()
+
+    def __dir__(self) -> list[str]:
+        """The attributes that work. Those of arrays that only raise an error are left out."""
+        kind = type(self)
+        return [
+            name for name in super().__dir__() if type(getattr_static(kind, name, None)) is not OnlyOfArrays
+        ]
+
+
+class ArrayHabits(WithAnswers):
     """Base of Memory and StridedView: the operators and attributes of arrays.
 
     Subclasses have `read`, `size`, `shape`, `dtype` and `_describe`.
@@ -394,13 +431,6 @@ class ArrayHabits:
             "Use t.write(value, region) with the index from the brackets as region"
         )
 
-    def __dir__(self) -> list[str]:
-        """The attributes that work. Those of arrays that only raise an error are left out."""
-        kind = type(self)
-        return [
-            name for name in super().__dir__() if type(getattr_static(kind, name, None)) is not OnlyOfArrays
-        ]
-
 
 class OnlyOfArrays:
     """An attribute that arrays, or tensors of another kind, have and these lack. Reading it raises
@@ -426,7 +456,10 @@ class OnlyOfArrays:
     def __get__(self, thing: Any, kind: type) -> Any:
         text = f"{kind.__name__!r} object has no attribute {self._name!r}"
         if self._answer:
-            text += f": {self._answer}"
+            answer = self._answer
+            if type(getattr_static(kind, "reshape", None)) is OnlyOfArrays:  # images and parts with steps
+                answer = re.sub(r"\bt(?=\[|\.reshape)", "kp.ops.ascontiguousarray(t)", answer)
+            text += f": {answer}"
         elif self._name in _METHODS_ELSEWHERE:
             text += f": its contents are on the device. Compute there with {self._advice}"
         elif self._name in METHODS_ON_DEVICE:

@@ -36,6 +36,15 @@ _ASSEMBLED = 2  # assembly becomes SPIR-V for Vulkan 1.2 unless a target is give
 _LARGEST_SUBGROUP = 128  # that Vulkan allows
 _ANY_SUBGROUPS = (0, False)
 _OPTIONS = ("name", *COMPILE_OPTIONS, "subgroup_size", "full_subgroups", "unchecked")
+_ELSEWHERE = {
+    "grid": "give it to the call, kernel(x, y, grid=1000)",
+    "groups": "give it to the call, kernel(x, y, groups=(4, 1, 1))",
+    "push_consts": "give push constants by name to the call, kernel(x, y, factor=2.0)",
+    "spec_consts": "give constants by name, mgr.kernel(source).specialize(BLOCK=64)",
+    "tensors": "give tensors to the call, kernel(x, y)",
+    "workgroup": "give the number of groups to the call, kernel(x, y, groups=(4, 1, 1))",
+}
+"""Arguments of `Manager.algorithm` and of calls, and where a kernel takes them."""
 _ASSEMBLY = re.compile(r"\s*(;|Op[A-Z]\w+\s)")
 
 
@@ -108,9 +117,12 @@ class ShaderModule:
     ) -> None:
         for option in options:
             if option not in COMPILE_OPTIONS:
+                if option in _ELSEWHERE:
+                    raise ArgumentTypeError(f"A shader has no option {shown(option)}: {_ELSEWHERE[option]}")
                 raise ArgumentTypeError(
                     f"A shader has no option {shown(option)}{nearest(option, _OPTIONS)} "
-                    f"The options are {', '.join(_OPTIONS)}"
+                    f"The options are {', '.join(_OPTIONS)}; constants of the shader are given to "
+                    "kernel.specialize(NAME=value)"
                 )
         if name is not None and not isinstance(name, str):
             raise ArgumentTypeError(f"name is {kind_of(name)}; give a str, the shader's name in errors")

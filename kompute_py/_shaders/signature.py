@@ -264,7 +264,9 @@ for _public in (Binding, PushConstants, SpecConstant, Parameter):
 
 
 class Signature:
-    """The arguments of a shader."""
+    """The arguments of a shader: its bindings are `parameters`, its push constants `public_push`, its
+    specialization constants `public_spec_constants`. ``print(signature)`` shows the arguments of a call.
+    """
 
     __module__ = "kompute_py.typing"  # where users find it
 
@@ -278,7 +280,9 @@ class Signature:
         listed = _with_counters(reflected["bindings"])
         reflected = {**reflected, "bindings": listed}
         self.parameters: tuple[Parameter, ...] = tuple(_unique(map(parameter_of, listed)))
+        """The bindings, in order. Push constants are not among them."""
         self.plain: tuple[np.dtype[Any] | None, ...] = tuple(p.plain_dtype for p in self.parameters)
+        """For each parameter, its `plain_dtype`."""
         used = [(p.binding, dtype, p) for p, dtype in zip(self.parameters, self.plain, strict=True) if p.used]
         self.required: tuple[tuple[int, np.dtype[Any] | None, Parameter], ...] = tuple(used)
         """By position: (position, its `plain_dtype`, parameter) of those that the shader uses."""
@@ -297,16 +301,23 @@ class Signature:
         self._by_name = {parameter.name: i for i, parameter in enumerate(self.parameters)}
         block = reflected["push_constants"]
         self.push: Block | None = None
+        """The layout of the push constants; None without push constants."""
         if block is not None and block["size"]:
             from .push import Block  # late, because many shaders have no push constants
 
             self.push = Block(block)
         self.spec: SpecConstants = SpecConstants(reflected["spec_constants"])
+        """The specialization constants by name and id."""
         self.spec_constants: tuple[Mapping[str, Any], ...] = tuple(reflected["spec_constants"])
+        """The specialization constants, as in ``reflection["spec_constants"]``."""
         self.local_size: tuple[int, int, int] = tuple(reflected["local_size"])
+        """The invocations of a workgroup on each axis, with the defaults of specialization constants."""
         self.local_size_ids: tuple[int | None, ...] = tuple(reflected["local_size_spec_ids"])
+        """For each axis, the id of the specialization constant that sets its local size, or None."""
         self.entry: str = reflected["entry"]
+        """The name of the entry point."""
         self.capabilities: tuple[str, ...] = tuple(reflected["capabilities"])
+        """The SPIR-V capabilities that the shader declares."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Signature, (self._reflected,)

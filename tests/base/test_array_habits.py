@@ -123,10 +123,12 @@ def test_an_operator_gives_code_that_computes_on_the_device(mgr, code):
         ("clamp", r"kp\.ops\.clip\(t, \.\.\.\)"),
         ("topk", r"kp\.ops\.topk\(t, \.\.\.\)"),
         ("float", r"kp\.ops\.astype\(t, np\.float32\)"),
-        ("unsqueeze", r"t\[None\]"),
+        ("unsqueeze", r"t\)?\[None\]"),
         ("asnumpy", r"t\.read\(\)"),
         ("at", r"t\.write\(values, region\)"),
         ("zero_", r"t\.fill\(0\)"),
+        ("put", r"kp\.ops\.put\(t, indices, values, out=t\)"),
+        ("mT", r"kp\.ops\.swapaxes\(t, -1, -2\)"),
     ],
 )
 def test_methods_of_other_libraries_are_answered_with_code(mgr, name, answer):
@@ -150,12 +152,49 @@ def test_kp_ops_answers_names_of_other_libraries(name, answer):
         getattr(kp.ops, name)
 
 
+@pytest.mark.parametrize("name", ["flatten", "ravel", "squeeze", "unsqueeze"])
+def test_methods_that_change_axes_are_answered_with_code_that_works(mgr, name):
+    whole = mgr.tensor_t(np.arange(8, dtype=np.float32).reshape(2, 4))
+    for t in (whole, whole[:, ::2], mgr.image(np.arange(8.0).reshape(2, 4))):
+        with pytest.raises(kp.errors.ArrayAttributeError) as raised:
+            getattr(t, name)
+        code = str(raised.value).partition("; ")[2].removesuffix(" does it").partition(" or ")[0]
+        found = eval(code, {"kp": kp, "t": t, "shape": (2, -1)}).read()
+        np.testing.assert_array_equal(found.reshape(-1), t.read().reshape(-1))
+
+
+@pytest.mark.parametrize("name", sorted(array_habits.MAKERS))
+def test_a_manager_and_the_package_answer_names_of_functions_that_make_arrays(mgr, name):
+    t = mgr.tensor_t(np.arange(4, dtype=np.int16))
+    code = array_habits.MAKERS[name]
+    if code.endswith("(...)"):
+        assert code.removeprefix("kp.ops.").removesuffix("(...)") in dir(kp.ops)
+    else:
+        names = {"kp": kp, "np": np, "mgr": mgr, "t": t, "shape": 4, "dtype": np.uint8, "fill_value": 7}
+        names |= {"values": [1, 2, 3, 4], "array": t.read(), "data": b"1234", "n": 4, "low": 0, "high": 9}
+        with mgr.current():
+            made = eval(code, names)
+        assert made.shape[0] == 4
+        assert made.dtype == t.dtype or not name.endswith("_like")
+    for thing in (mgr, kp):
+        if not hasattr(thing, name):
+            answer = code if thing is mgr or name in array_habits.CALLS else f"kp.ops.{name}"
+            with pytest.raises(AttributeError, match=re.escape(answer)):
+                getattr(thing, name)
+            assert name not in dir(thing)
+
+
+def test_the_package_answers_names_of_methods_of_managers():
+    with pytest.raises(AttributeError, match=r"an attribute of Managers: kp\.manager\(\)\.tensor_t$"):
+        _ = kp.tensor_t
+
+
 def test_a_method_of_arrays_names_the_operation_on_the_device(mgr):
     t = mgr.tensor_t(np.array([[1, 5], [3, 2]], np.int32))
     missing = {name for name in dir(np.ndarray) if not name.startswith("_") and not hasattr(t, name)}
     # These do something else than the methods of arrays with their names.
     others = {"compress", "put", "resize"}
-    assert (missing & set(kp.ops.__all__)) - others == array_habits.METHODS_ON_DEVICE
+    assert (missing & set(dir(kp.ops))) - others == array_habits.METHODS_ON_DEVICE
     for name in array_habits.METHODS_ON_DEVICE:
         with pytest.raises(AttributeError, match=f"Compute there with kp.ops.{name}, or on the host"):
             getattr(t, name)
@@ -295,7 +334,7 @@ def test_len_counts_all_elements_as_in_kompute(mgr):
 
 def test_what_arrays_have_names_the_copy_that_has_it(mgr):
     t = mgr.tensor(VALUES)
-    for name in ("sum", "mean", "max", "flatten", "ravel", "dot", "flat"):
+    for name in ("sum", "mean", "max", "dot", "flat"):
         with pytest.raises(AttributeError, match=f"'Tensor' object has no attribute '{name}'") as raised:
             getattr(t, name)
         assert isinstance(raised.value, kp.KomputeError)

@@ -562,6 +562,24 @@ void main() { a[0] = TILE; a[1] = X; }
 
 
 @pytest.mark.parametrize(
+    ("options", "answer"),
+    [
+        ({"spec_consts": {"BLOCK": 64}}, r"mgr\.kernel\(source\)\.specialize\(BLOCK=64\)"),
+        ({"push_consts": [2.0]}, r"kernel\(x, y, factor=2\.0\)"),
+        ({"workgroup": (4, 1, 1)}, r"groups=\(4, 1, 1\)"),
+        ({"tensors": []}, r"kernel\(x, y\)"),
+        ({"grid": 64}, r"grid=1000"),
+        ({"groups": 64}, r"groups=\(4, 1, 1\)"),
+        ({"BLOCK": 64}, r"kernel\.specialize\(NAME=value\)"),
+        ({"enrty": "main"}, r"did you mean 'entry'\?"),
+    ],
+)
+def test_arguments_of_algorithms_and_calls_are_sent_to_their_place(mgr, options, answer):
+    with pytest.raises(kp.ArgumentTypeError, match=answer):
+        mgr.kernel("void main() {}", **options)
+
+
+@pytest.mark.parametrize(
     "source",
     [
         "#version 450\nlayout(location = 0) in vec3 p;\nvoid main() { gl_Position = vec4(p, 1); }",

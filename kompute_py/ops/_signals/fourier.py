@@ -111,9 +111,14 @@ def _geometry(
         raise InvalidArgumentError(f"{who}: there is no axis to transform")
     for axis, n in zip(order, found, strict=True):
         if n < 1:
+            has = f"axis {axis} has the length {given[axis]}"
+            if lengths is not None:
+                has = f"the length {n} was given for axis {axis}"
+            elif kind.real_out and given[axis]:
+                has += f", and its result would have 2 * ({given[axis]} - 1) = {n}"
             raise InvalidArgumentError(
-                f"{who}: axis {axis} has the length {n}, and a transform has at least one number; say how "
-                "many, or transform another axis"
+                f"{who}: {has}, and a transform has at least one number; give "
+                f"{'s' if kind.several else 'n'}=, or transform another axis"
             )
     full = list(given)
     for axis, n in zip(order, found, strict=True):
@@ -238,7 +243,7 @@ def _transform(name: str, example: str, shown: str) -> Operation:
 class _Fftconvolve(CustomOp):
     """The convolution of `in1` with `in2` along `axes`, all by default, as ``scipy.signal.fftconvolve``.
 
-    Both have as many axes, and the same lengths on those that are not in `axes`. `mode` is "full" (n + m - 1
+    Both have as many axes; those that are not in `axes` broadcast. `mode` is "full" (n + m - 1
     numbers for n and m), "same" (the middle of these, as many as `in1` has) or "valid" (those that take no
     number beyond the ends; one array must be as long as the other on each of the axes). The result is real if
     both are. float64, complex128 and integers are computed in float64, other dtypes in float32. A device
@@ -274,15 +279,16 @@ class _Fftconvolve(CustomOp):
         if mode not in ("full", "same", "valid"):
             raise InvalidArgumentError(f"{who}: mode is {mode!r}; it is one of full, same, valid")
         for axis, (n, m) in enumerate(zip(a.shape, b.shape, strict=True)):
-            if (axis in axes and not (n and m)) or (axis not in axes and n != m):
+            if not (n and m) if axis in axes else n != m and 1 not in (n, m):
                 raise InvalidArgumentError(
                     f"{who}: in1 and in2 have the lengths {n} and {m} on axis {axis}; "
-                    + ("give elements" if axis in axes else "give the same, or convolve along it, too")
+                    + ("give elements" if axis in axes else "give the same, or 1 to repeat an array along it")
                 )
         longer = {a.shape[axis] > b.shape[axis] for axis in axes if a.shape[axis] != b.shape[axis]}
         if mode == "valid" and len(longer) > 1:
             raise InvalidArgumentError(f"{who}: neither of {a.shape} and {b.shape} has room for the other")
-        full, kept, first = list(a.shape), list(a.shape), [0] * a.ndim
+        full = [m if n == 1 else n for n, m in zip(a.shape, b.shape, strict=True)]
+        kept, first = list(full), [0] * a.ndim
         for axis in axes:
             n, m = a.shape[axis], b.shape[axis]
             full[axis] = _fast(n + m - 1)
@@ -311,21 +317,29 @@ class _Fftconvolve(CustomOp):
         if block:
             self._in_blocks(kb, writer, axes[0], start[axes[0]], block)
             return
-        shape = half if real else full
-        count = math.prod(shape)
         parts = []
         for name in ("in1", "in2"):
-            x, part = kb.arg_value(name), writer.scratch(name, count)
-            given = Geometry(axes, tuple(int(n) for n in x.shape), full, half, 1.0)
-            (writer.from_real if real else writer.whole)(x, part, given)
-            parts.append(part)
-        first, second = parts
-        writer.product(first, second, shape)
+            x = kb.arg_value(name)
+            shape = tuple(int(n) for n in x.shape)
+            every, stored = (
+                tuple(m if axis in axes else n for axis, (n, m) in enumerate(zip(shape, each, strict=True)))
+                for each in (full, half)
+            )
+            stored = stored if real else every
+            part = writer.scratch(name, math.prod(stored))
+            (writer.from_real if real else writer.whole)(x, part, Geometry(axes, shape, every, stored, 1.0))
+            parts.append((part, stored))
+        product, shape = writer.product(*parts)
         writer.inverse = True
         factor = 1 / math.prod(full[axis] for axis in axes)
-        back = kb.scratch("back", math.prod(full), writer.real_dtype) if real else second
-        given = Geometry(axes, half if real else full, full, half, factor)
-        (writer.to_real if real else writer.whole)(first, back, given)
+        spare = [part for part, stored in parts if part is not product and stored == full]
+        back = (
+            spare[0]
+            if spare
+            else kb.scratch("back", math.prod(full), writer.real_dtype if real else writer.dtype)
+        )
+        given = Geometry(axes, shape, full, half, factor)
+        (writer.to_real if real else writer.whole)(product, back, given)
         writer.cut(back, full, result, kept, start)
 
     @staticmethod
@@ -347,13 +361,17 @@ class _Fftconvolve(CustomOp):
         writer.split(x, pieces, long, full, axis, overlap)
         numbers = writer.scratch("in1", math.prod(stored))
         transform(pieces, numbers, Geometry((axis + 1,), full, full, half, 1.0))
-        one, one_half = ((*each[:axis], *each[axis + 1 :]) for each in (full, half))
+        one, one_half = ((*short[:axis], each[axis + 1], *short[axis + 1 :]) for each in (full, half))
         others = writer.scratch("in2", math.prod(one_half if real else one))
         transform(weights, others, Geometry((axis,), short, one, one_half, 1.0))
-        writer.product(numbers, others, stored, axis)
+        once = one_half if real else one
+        product, stored = writer.product((numbers, stored), (others, (*once[:axis], 1, *once[axis:])))
         writer.inverse = True
+        full, half = ((*stored[: axis + 1], each[axis + 1], *stored[axis + 2 :]) for each in (full, half))
+        if math.prod(full) != pieces.size:
+            pieces = kb.scratch("back", math.prod(full), pieces.dtype)
         shape = Geometry((axis + 1,), stored, full, half, 1 / block)
-        (writer.to_real if real else writer.whole)(numbers, pieces, shape)
+        (writer.to_real if real else writer.whole)(product, pieces, shape)
         writer.join(pieces, full, result, tuple(int(n) for n in result.shape), axis, first, overlap)
 
 

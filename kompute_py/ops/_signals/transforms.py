@@ -150,19 +150,21 @@ class Writer:
         self._elements(shape.full, coordinates=False)
         kb.emit(f"{result}_store(i, {work}_load(i).x);")
 
-    def product(
-        self, numbers: TensorValue, other: TensorValue, shape: Sequence[int], blocks: int | None = None
-    ) -> None:
-        """Multiplies complex numbers of this shape with others, which lack the axis `blocks`."""
+    def product(self, *parts: tuple[TensorValue, tuple[int, ...]]) -> tuple[TensorValue, tuple[int, ...]]:
+        """The products of two arrays of complex numbers, given with their shapes, which broadcast. One of the
+        arrays has them afterwards, if it has their shape.
+        """
         kb = self.kb
+        shape = np.broadcast_shapes(*(each for _, each in parts))
+        whole = [numbers for numbers, each in parts if each == shape]
+        result = whole[0] if whole else self.scratch("product", math.prod(shape))
         kb.begin_dispatch("multiply")
-        self._elements(shape, coordinates=blocks is not None)
-        place = "i"
-        if blocks is not None:
-            rest = [*shape[:blocks], *shape[blocks + 1 :]]
-            place = _index(rest, {axis: f"c{axis + (axis >= blocks)}" for axis in range(len(rest))})
-        kb.emit(f"{self.vec} a = {numbers}_load(i), b = {other}_load({place});")
-        kb.emit(f"{numbers}_store(i, {self.vec}(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x));")
+        self._elements(shape)
+        for name, (numbers, each) in zip("ab", parts, strict=True):
+            repeated = {axis: "0u" for axis, n in enumerate(each) if n == 1}
+            kb.emit(f"{self.vec} {name} = {numbers}_load({_index(each, repeated)});")
+        kb.emit(f"{result}_store(i, {self.vec}(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x));")
+        return result, shape
 
     def cut(
         self,
