@@ -213,7 +213,7 @@ class Version:
     def build(self, arguments: list[Any], launch: Launch) -> tuple[_native.Algorithm, float | None]:
         """An algorithm, and the seconds of building its pipeline if that was built."""
         special = self.special
-        self.signature.spec.warn_of_defaults(special, self.name)
+        self.signature.spec.refuse_defaults(special, self.name, "kernel.specialize({{{!r}: {}}})")
         manager = self.manager._native
         known = manager.knows_pipeline(self.native, special.data, special.entries)
         began = perf_counter()

@@ -193,7 +193,7 @@ class Algorithm:
                     f"{special.surplus} of the spec_consts have no specialization constant in the shader "
                     f"(it has {len(signature.spec_constants)}): they are ignored"
                 )
-        signature.spec.warn_of_defaults(special, "The algorithm")
+        signature.spec.refuse_defaults(special, "The algorithm", "spec_consts={{{!r}: {}}}")
         push = signature.push.zeros if signature.push is not None else b""
         if (type(push_consts) is not tuple or push_consts) and is_given(push_consts):
             push = pack_push(signature, push_consts)

@@ -191,18 +191,20 @@ class SpecConstants:
             found[label] = value
         return found
 
-    def warn_of_defaults(self, special: Specialization, what: str) -> None:
-        """Warns about constants without a value that are declared with different defaults."""
+    def refuse_defaults(self, special: Specialization, what: str, how: str) -> None:
+        """Refuses constants without a value that are declared with different defaults. `how` says how to give
+        one, with the constant's label and its default in place of ``{}``.
+        """
         if not self._conflicts:
             return
         given = {identity for identity, _, _ in special.entries}
         for identity, conflict in self._conflicts.items():
             if identity not in given:
-                warn(
-                    f"{what}: specialization constant {identity} is declared with two defaults, {conflict}. "
-                    "No value is given, so each "
-                    "declaration uses its own. Give a value, or declare one default (for a local size of 8: "
-                    f"layout(local_size_x = 8, local_size_x_id = {identity}))"
+                label, default = self.label(identity), self._defaults[identity]
+                raise InvalidArgumentError(
+                    f"{what}: specialization constant {identity} is declared with two defaults, {conflict}, "
+                    f"and no value is given. Give one, {how.format(label, default)}, or declare the same: a "
+                    f"local size by layout(local_size_x = {default}, local_size_x_id = {identity})"
                 )
 
     def _pack_items(self, items: list[tuple[int, Any]], surplus: int, bitwise: int = 0) -> Specialization:

@@ -201,7 +201,7 @@ def test_arguments_called_self(mgr, needs):
     assert (a.read(), b.read()) == (2, 3)
 
 
-def test_a_constant_has_its_own_default_not_the_local_sizes(mgr, needs):
+def test_a_constant_does_not_take_the_default_of_the_local_size(mgr, needs):
     needs(mgr, "dispatch")
     kernel = mgr.kernel(
         """
@@ -213,9 +213,10 @@ def test_a_constant_has_its_own_default_not_the_local_sizes(mgr, needs):
         """
     )
     seen = mgr.zeros(2, np.uint32)
-    kernel(seen, groups=1)
-    assert kernel.spec_constants == {"TILE": seen.read()[0]} == {"TILE": 8}
-    assert kernel.local_size[0] == seen.read()[1] == 1
+    assert kernel.spec_constants == {"TILE": 8}
+    assert kernel.local_size[0] == 1
+    with pytest.raises(kp.InvalidArgumentError, match=r"8 \(TILE\) and 1 .*specialize\({'TILE': 8}\)"):
+        kernel(seen, groups=1)
     kernel.specialize(TILE=4)(seen, groups=1)
     assert seen.read().tolist() == [4, 4]
 

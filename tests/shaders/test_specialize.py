@@ -106,17 +106,16 @@ def test_a_name_of_several_constants_is_refused(mgr, needs):
     assert kernel.specialize({0: 5}).spec_constants == {"0": 5, "1": 1}
 
 
-def test_two_defaults_of_a_constant_warn_where_none_is_given(mgr, needs, recwarn):
+def test_two_defaults_of_a_constant_are_refused_where_none_is_given(mgr, needs):
     needs(mgr, "dispatch")
     kernel = mgr.kernel(TWO_DEFAULTS, name="tiles")
     assert run(kernel.specialize(TILE=8)) == [8, 8]
     mgr.algorithm([mgr.zeros(4, "uint32")], kernel, (1, 1, 1), [8])
     assert kp.check(kernel.to_spirv(), mgr) == []
-    assert not recwarn.list
-    says = r"specialization constant 0 is declared with two defaults, 16 \(TILE\) and 1 \(.*local size"
-    with pytest.warns(kp.KomputeWarning, match=f"^tiles: {says}"):
-        assert run(kernel) == [16, 1]
-    with pytest.warns(kp.KomputeWarning, match=says):
+    says = r"constant 0 is declared with two defaults, 16 \(TILE\) and 1 \(.*local size"
+    with pytest.raises(kp.InvalidArgumentError, match=rf"^tiles: .* {says}.*specialize\({{'TILE': 16}}\)"):
+        run(kernel)
+    with pytest.raises(kp.InvalidArgumentError, match=rf"{says}.*ts={{'TILE': 16}}, .*_x = 16, local"):
         mgr.algorithm([mgr.zeros(4, "uint32")], kernel, (1, 1, 1))
 
 

@@ -169,7 +169,8 @@ def _places(t: Any, key: Any, lengths: tuple[int, ...]) -> Any:
                 f"{t._describe()}: the index {end} is out of bounds for an axis of {n} elements"
             )
     if once is None or array is None:
-        return formula("int32(where(k < 0, k + n, k))")(key, n)
+        # `n` need not be a number of the key's dtype, but it is an int32.
+        return formula("where(int32(k) < 0, int32(k) + n, int32(k))")(key, n)
     signed = once.astype(np.int64)
     return np.broadcast_to(np.where(signed < 0, signed + n, signed).astype(np.int32), array.shape)
 

@@ -142,3 +142,19 @@ def test_wrong_keys_and_values_change_nothing(mgr):
     np.testing.assert_array_equal(t.read(), x)
     with pytest.raises(kp.FailedPreconditionError):
         gone[[0]]
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
+def test_axes_longer_than_the_dtype_of_the_key_counts(mgr, needs, dtype):
+    if dtype[1] == "8":
+        needs(mgr, "shaderInt64")
+    most = np.iinfo(dtype).max
+    for n in (127, 128, 255, 256, 257, 65535, 65537):
+        x = np.arange(n, dtype=np.int32)
+        places = [0, min(n - 1, most), *([-1, -n // 2 if n < most else -2] if dtype[0] == "i" else [])]
+        places, t = np.array(places, dtype), mgr.tensor_t(x)
+        key = mgr.tensor_t(places)
+        np.testing.assert_array_equal(t[key].read(), x[places])
+        t[key] = 7
+        x[places] = 7
+        np.testing.assert_array_equal(t.read(), x)
