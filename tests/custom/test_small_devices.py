@@ -9,6 +9,7 @@ import kompute_py as kp
 from kompute_py._builders import walks
 from kompute_py.errors import InvalidArgumentError
 from tests.drivers import null_control
+from tests.ops.variants import only
 from tests.support.child import run_child
 
 
@@ -29,6 +30,10 @@ def check_builders() -> None:
     kp.ops.concatenate([x, x])
     kp.ops.take(x, mgr.zeros(5, "int32"), 1, "clip")
     kp.ops.matmul(x, kp.ops.transpose(x))
+    for function in (kp.ops.sort, kp.ops.argsort, kp.ops.median):
+        function(x)
+    kp.ops.topk(x, 70)
+    kp.ops.segmented_sort(x[0], mgr.zeros(5, "int32"))
     mgr.destroy()
     assert null_control().violations() == []
 
@@ -85,11 +90,31 @@ def test_small_workgroups_compute_the_same(mgr: kp.Manager, small: None, shape: 
         assert np.array_equal(found.read(), expected)
 
 
+@pytest.mark.parametrize("variant", ["run", "subgroup"])
+@pytest.mark.parametrize("shape", [(300,), (2**17,), (3, 20_000)], ids=str)
+def test_small_workgroups_sort_the_same(
+    mgr: kp.Manager, small: None, shape: tuple[int, ...], variant: str
+) -> None:
+    x = np.random.default_rng(0).integers(-(2**31), 2**31, shape).astype(np.int32)
+    x[..., ::3] %= 5
+    given, expected = mgr.tensor_t(x), np.sort(x)
+    assert np.array_equal(only(kp.ops.sort, variant)(given).read(), expected)
+    places = only(kp.ops.argsort, variant)(given).read()
+    assert np.array_equal(places, np.argsort(x, axis=-1, kind="stable"))
+    parted = only(kp.ops.partition, variant)(given, 70).read()
+    assert np.array_equal(parted[..., 70], expected[..., 70])
+    assert np.array_equal(np.sort(parted[..., :70]), expected[..., :70])
+    assert np.array_equal(np.sort(parted), expected)
+    bounds = np.array([5, 5, 9, 280], np.int32)
+    found = only(kp.ops.segmented_sort, variant)(given.reshape(-1), mgr.tensor_t(bounds)).read()
+    assert np.array_equal(found, np.concatenate([np.sort(part) for part in np.split(x.ravel(), bounds)]))
+
+
 @pytest.mark.own_driver
 def test_portable_programs_run_on_any_device() -> None:
     x = kp.TensorSpec((300, 1000))
     made = [kp.ops.elementwise("x * 2"), kp.ops.reduction(), kp.ops.scan(), kp.ops.scan().variant("shared")]
-    for operation in (*made, kp.ops.softmax, kp.ops.flip):
+    for operation in (*made, kp.ops.softmax, kp.ops.flip, kp.ops.sort):
         program = kp.Program.record(operation, x, portable=True)
         for shader in program._core.parts[""].shaders:
             module = kp.ShaderModule(program._core.files[shader.file])

@@ -16,7 +16,17 @@ import math
 from typing import TYPE_CHECKING
 
 from ..._base.errors import InvalidArgumentError
-from ..._builders.walks import IN_PARTS, ON_HOST, axes_of, check_sizes, filled, named, one_each, spread
+from ..._builders.walks import (
+    IN_PARTS,
+    ON_HOST,
+    axes_of,
+    check_sizes,
+    filled,
+    group_of,
+    named,
+    one_each,
+    spread,
+)
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from ..._functions.custom_op import CustomOp
@@ -59,12 +69,28 @@ def in_fours(load: str, use: str) -> str:
     """
 
 
-def add_digits(kb: FunctionBuilder, counts: str, runs: str) -> None:
-    """Begins a dispatch with a workgroup for each line, an invocation for each digit ``d``: ``own`` is how
-    often its runs have the digit, and ``sum`` is that of all digits up to it.
+def _each_digit(group: int) -> str:
+    """Begins what a group does for each digit ``d``; a small group does it several times."""
+    first = "uint d = gl_LocalInvocationID.x;"
+    return f"{{ {first}" if group == 256 else f"for ({first} d < 256u; d += {group}u) {{"
+
+
+def add_digits(kb: FunctionBuilder, counts: str, runs: str, group: int, use: str) -> None:
+    """The dispatch, begun, with a workgroup for each line: `use` is for each digit ``d``. There, ``own`` is
+    how often its runs have the digit, and ``sum`` is that of all digits up to it.
     """
-    kb.declare("shared uint kp_sums[256];")
-    kb.emit(filled(_DIGITS, COUNTS_load=f"{counts}_load", RUNS=runs))
+    kb.declare(f"shared uint kp_sums[{group}];")
+    several = group < 256
+    kb.emit(f"""
+        if (kp_group >= kp_lines) return;
+        {"uint kp_lower = 0u;" * several}
+        {_each_digit(group)}
+            {filled(_DIGITS, COUNTS_load=f"{counts}_load", RUNS=runs, GROUP=f"{group}u")}
+            {"sum += kp_lower;" * several}
+            {use}
+            {filled(_LOWER, GROUP=f"{group}u") * several}
+        }}
+    """)
 
 
 def blocks_of(runs: str) -> str:
@@ -72,46 +98,55 @@ def blocks_of(runs: str) -> str:
     return f"(({runs} + {BLOCK - 1}u) / {BLOCK}u)"
 
 
-def begin_blocks(kb: FunctionBuilder, runs: str) -> None:
-    """Begins a dispatch with a workgroup for each block of runs, ``kp_group``, an invocation for each digit
-    ``d``: its counters are from ``at`` on, for the runs from ``run`` to ``end``.
+def over_digits(kb: FunctionBuilder, runs: str, group: int, use: str) -> None:
+    """The dispatch, begun, with a workgroup for each block of runs, ``kp_group``: `use` is for each digit
+    ``d``. There, its counters are from ``at`` on, for the runs from ``run`` to ``end``.
     """
-    kb.emit(filled(_BLOCK_RUNS, PARTS=blocks_of(runs), RUNS=runs))
-
-
-def add_blocks(kb: FunctionBuilder, counts: str, runs: str, blocks: str) -> None:
-    """The dispatch, begun, that adds up the runs of each block, as `add_digits` takes them, into `blocks`."""
-    begin_blocks(kb, runs)
-    sums = " + ".join(f"{counts}_load(at + {n * 256}u)" for n in range(_AT_ONCE))
+    parts = blocks_of(runs)
+    begun = filled(_BLOCK_RUNS, PARTS=parts, RUNS=runs)
     kb.emit(f"""
+        uint line = kp_group / {parts};
+        if (line >= kp_lines) return;
+        {_each_digit(group)} {begun} {use} }}
+    """)
+
+
+def add_blocks(kb: FunctionBuilder, counts: str, runs: str, blocks: str, group: int) -> None:
+    """The dispatch, begun, that adds up the runs of each block, as `add_digits` takes them, into `blocks`."""
+    sums = " + ".join(f"{counts}_load(at + {n * 256}u)" for n in range(_AT_ONCE))
+    use = f"""
         uint sum = 0u;
         for (; end - run >= {_AT_ONCE}u; run += {_AT_ONCE}u, at += {_AT_ONCE * 256}u) sum += {sums};
         for (; run < end; ++run, at += 256u) sum += {counts}_load(at);
         {blocks}_store(kp_group * 256u + d, sum);
-    """)
+    """
+    over_digits(kb, runs, group, use)
 
 
 _BLOCK_RUNS = f"""
-    uint d = gl_LocalInvocationID.x, line = kp_group / PARTS;
-    if (line >= kp_lines) return;
     uint run = kp_group % PARTS * {BLOCK}u, end = min(RUNS, run + {BLOCK}u);
     uint at = (line * RUNS + run) * 256u + d;
 """
 _DIGITS = """
-    if (kp_group >= kp_lines) return;
-    uint d = gl_LocalInvocationID.x, first = kp_group * RUNS * 256u + d, sum = 0u, run = 0u;
+    uint first = kp_group * RUNS * 256u + d, sum = 0u, run = 0u;
     for (; RUNS - run >= 4u; run += 4u) {
         uint at = first + run * 256u;
         sum += COUNTS_load(at) + COUNTS_load(at + 256u) + COUNTS_load(at + 512u) + COUNTS_load(at + 768u);
     }
     for (; run < RUNS; ++run) sum += COUNTS_load(first + run * 256u);
     uint own = sum;
-    for (uint step = 1u; step < 256u; step *= 2u) {
-        kp_sums[d] = sum;
+    for (uint step = 1u, l = gl_LocalInvocationID.x; step < GROUP; step *= 2u) {
+        kp_sums[l] = sum;
         barrier();
-        if (d >= step) sum += kp_sums[d - step];
+        if (l >= step) sum += kp_sums[l - step];
         barrier();
     }
+"""
+_LOWER = """
+    if (gl_LocalInvocationID.x == GROUP - 1u) kp_sums[0] = sum;
+    barrier();
+    kp_lower = kp_sums[0];
+    barrier();
 """
 
 
@@ -197,7 +232,7 @@ class SortOp(CustomOp):
 
     def _group(self, ksel: FunctionSelection) -> int:
         """Invocations of a workgroup: at most 16 subgroups."""
-        return 256 if ksel.device is None else min(256, 16 * (self._subgroup_size(ksel) or 16))
+        return min(group_of(ksel), 16 * (self._subgroup_size(ksel) or 16))
 
     def store(self, ksel: FunctionSelection, key: Key, line: str, rank: str, place: str, raw: str) -> str:
         """Statements that store the element that comes to `rank`."""
@@ -439,41 +474,40 @@ class Radix:
     def carry(self) -> None:
         """Where each run's elements with each digit go. Then the next digit's number is set."""
         kb = self.kb
-        counts, runs = "counts", self.line_runs
+        counts, runs, group = "counts", self.line_runs, group_of(self.ksel)
         if self.in_blocks:
             kb.begin_dispatch("blocks")
-            kb.workgroup(256)
+            kb.workgroup(group)
             self.over_blocks()
-            add_blocks(kb, counts, runs, "blocks")
+            add_blocks(kb, counts, runs, "blocks", group)
             counts, runs = "blocks", blocks_of(runs)
         kb.begin_dispatch("carry")
-        kb.workgroup(256)
+        kb.workgroup(group)
         self.over_lines()
-        add_digits(kb, counts, runs)
-        kb.emit(f"""
+        use = f"""
             if (kp_group == 0u && d == 0u) state_store(0u, state_load(0u) + 1u);
-            sum -= own;
+            uint to = sum - own;
             for (run = 0u; {runs} - run >= 4u; run += 4u) {{
                 uint at = first + run * 256u;
                 uint a = {counts}_load(at), b = {counts}_load(at + 256u), c = {counts}_load(at + 512u);
                 uint e = {counts}_load(at + 768u);
-                {counts}_store(at, sum); sum += a; {counts}_store(at + 256u, sum); sum += b;
-                {counts}_store(at + 512u, sum); sum += c; {counts}_store(at + 768u, sum); sum += e;
+                {counts}_store(at, to); to += a; {counts}_store(at + 256u, to); to += b;
+                {counts}_store(at + 512u, to); to += c; {counts}_store(at + 768u, to); to += e;
             }}
             for (; run < {runs}; ++run) {{
                 uint at = first + run * 256u, a = {counts}_load(at);
-                {counts}_store(at, sum); sum += a;
+                {counts}_store(at, to); to += a;
             }}
-        """)
+        """
+        add_digits(kb, counts, runs, group, use)
         if not self.in_blocks:
             return
         kb.begin_dispatch("places")
-        kb.workgroup(256)
+        kb.workgroup(group)
         self.over_blocks()
-        begin_blocks(kb, self.line_runs)
         loads = " ".join(f"own[{n}] = counts_load(at + {n * 256}u);" for n in range(_AT_ONCE))
         stores = " ".join(f"counts_store(at + {n * 256}u, sum); sum += own[{n}];" for n in range(_AT_ONCE))
-        kb.emit(f"""
+        use = f"""
             uint sum = blocks_load(kp_group * 256u + d), own[{_AT_ONCE}];
             for (; end - run >= {_AT_ONCE}u; run += {_AT_ONCE}u, at += {_AT_ONCE * 256}u) {{
                 {loads}
@@ -482,7 +516,8 @@ class Radix:
             for (; run < end; ++run, at += 256u) {{
                 own[0] = counts_load(at); counts_store(at, sum); sum += own[0];
             }}
-        """)
+        """
+        over_digits(kb, self.line_runs, group, use)
 
     def move_run(self, source: str, target: str) -> None:
         """Each run moves its elements, in their order."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError
-from ..._builders.walks import named, spread
+from ..._builders.walks import group_of, named, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from .keys import Key
@@ -124,12 +124,13 @@ class SegmentOp(SortOp):
 
     def _add_up(self, ksel: FunctionSelection, kb: FunctionBuilder, radix: _OfSegments | None) -> None:
         """Sums up the chunks before each, and sets the workgroups for all."""
+        group = group_of(ksel)
         kb.begin_dispatch("add up")
-        kb.workgroup(256)
+        kb.workgroup(group)
         kb.groups(1)
-        kb.declare("shared uint kp_bad[256], kp_some[256], kp_most[256];")
+        kb.declare(f"shared uint kp_bad[{group}], kp_some[{group}], kp_most[{group}];")
         kb.emit(f"""
-            uint d = gl_LocalInvocationID.x, each = (kp_chunks + 255u) / 256u;
+            uint d = gl_LocalInvocationID.x, each = (kp_chunks + {group - 1}u) / {group}u;
             uint c = min(kp_chunks, d * each), last = min(kp_chunks, c + each);
             uint bad = 0u, elements = 0u, count = 0u;
             for (uint k = c; k < last; ++k) {{
@@ -138,7 +139,7 @@ class SegmentOp(SortOp):
                 count += chunks_load(k * 3u + 2u);
             }}
             uint own = elements, mine = count;
-            for (uint step = 1u; step < 256u; step *= 2u) {{
+            for (uint step = 1u; step < {group}u; step *= 2u) {{
                 kp_bad[d] = bad; kp_some[d] = elements; kp_most[d] = count;
                 barrier();
                 if (d >= step) {{
@@ -156,7 +157,7 @@ class SegmentOp(SortOp):
                 before += some;
                 sooner += more;
             }}
-            if (d != 255u) return;
+            if (d != {group - 1}u) return;
             facts_store({_BAD}u, bad);
         """)
         if radix is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..._builders.walks import named, one_each, spread
+from ..._builders.walks import group_of, named, one_each, spread
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from .keys import Key
@@ -181,28 +181,27 @@ class _Selection:
     def choose(self) -> None:
         """The digit of each line's sought element, and its number among those with that digit."""
         kb, kind = self.kb, self.key.type
-        counts, runs = "digits", f"kp_runs_{self.way}"
+        counts, runs, group = "digits", f"kp_runs_{self.way}", group_of(self.ksel)
         if self.in_blocks:
             kb.begin_dispatch("blocks")
-            kb.workgroup(256)
+            kb.workgroup(group)
             spread(kb, self.blocks)
-            add_blocks(kb, counts, runs, "digit_blocks")
+            add_blocks(kb, counts, runs, "digit_blocks", group)
             counts, runs = "digit_blocks", blocks_of(runs)
         kb.begin_dispatch("choose")
         if self.key.bits == 64:
             kb.extension("GL_EXT_shader_explicit_arithmetic_types_int64")
-        kb.workgroup(256)
+        kb.workgroup(group)
         spread(kb, named("kp_lines"))
-        add_digits(kb, counts, runs)
-        kb.emit(f"""
-            uint need = needs_load(kp_group * 2u);
-            barrier();  // all have read it before one of them writes it
+        kb.emit("uint need = needs_load(min(kp_group, kp_lines - 1u) * 2u);")
+        use = f"""
             if (kp_group == 0u && d == 0u) pass_store(0u, pass_load(0u) + 1u);
             if (sum >= need && sum - own < need) {{
                 needs_store(kp_group * 2u, need - (sum - own));
                 prefixes_store(kp_group, prefixes_load(kp_group) << 8 | {kind}(d));
             }}
-        """)
+        """
+        add_digits(kb, counts, runs, group, use)  # all have read `need` before one of them writes it
 
     def tally(self) -> None:
         """How many elements of each run come before the sought one, and how many are equal."""
@@ -219,28 +218,29 @@ class _Selection:
 
     def add_up(self) -> None:
         """The same of all runs before each, and of the line."""
-        kb = self.kb
+        kb, group = self.kb, group_of(self.ksel)
         kb.begin_dispatch("add up")
-        kb.workgroup(256)
+        kb.workgroup(group)
         spread(kb, named("kp_lines"))
-        kb.declare("shared uint kp_low[256], kp_same[256];")
+        kb.declare(f"shared uint kp_low[{group}], kp_same[{group}];")
         runs = f"kp_runs_{self.way}"
         kb.emit(f"""
             if (kp_group >= kp_lines) return;
-            uint d = gl_LocalInvocationID.x, each = ({runs} + 255u) / 256u, first = kp_group * {runs};
+            uint d = gl_LocalInvocationID.x, first = kp_group * {runs};
+            uint each = ({runs} + {group - 1}u) / {group}u;
             uint begin = min({runs}, d * each), end = min({runs}, begin + each), low = 0u, same = 0u;
             for (uint run = begin; run < end; ++run) {{
                 low += before_load((first + run) * 2u);
                 same += before_load((first + run) * 2u + 1u);
             }}
             uint own = low, mine = same;
-            for (uint step = 1u; step < 256u; step *= 2u) {{
+            for (uint step = 1u; step < {group}u; step *= 2u) {{
                 kp_low[d] = low; kp_same[d] = same;
                 barrier();
                 if (d >= step) {{ low += kp_low[d - step]; same += kp_same[d - step]; }}
                 barrier();
             }}
-            if (d == 255u) needs_store(kp_group * 2u + 1u, same);
+            if (d == {group - 1}u) needs_store(kp_group * 2u + 1u, same);
             low -= own; same -= mine;
             for (uint run = begin; run < end; ++run) {{
                 uint at = (first + run) * 2u, some = before_load(at), equal = before_load(at + 1u);
