@@ -188,10 +188,17 @@ program-kernel: call a kernel of a program <= 16_000
     entry, (x, y) = kp.Program.record(mgr.kernel(SCALE)).main, bench.tensors[:2]
     entry(x, y, factor=2.0, offset=1.0, count=4)
 program-recording: call a recording of a program over its tensors <= 8_800
-    (x, y), kernel = bench.tensors[:2], mgr.kernel(SCALE)
-    sequence = mgr.sequence().record(kernel.bind(x, y, factor=2.0, offset=1.0, count=4))
-    entry = kp.Program.record(sequence, inputs={"x": x}, outputs={"y": y}).main
+    entry, x, y = _recording(bench)
     entry(x, out=y)
+program-names: the same with its input by name <= 9_600
+    entry, x, y = _recording(bench)
+    entry(x=x, out=y)
+program-results: call a recording of a program that makes its result <= 42_000
+    entry, x, _ = _recording(bench)
+    entry(x)
+program-submit: submit a recording of a program and wait <= 29_000
+    entry, x, y = _recording(bench)
+    entry.submit(x, out=y).wait()
 operation: call a custom operation on prepared memory <= 7_500
     x, y = bench.tensors[:2]
     scale(x, out=y)
@@ -215,6 +222,12 @@ operation-made: make a custom operation's .op to record <= 132_000
 """
 """Name, title and the instructions that one may take with Python 3.11: a tenth more than when the limit was
 set. Below: what is made, and the call; after "=" a function that is called itself."""
+
+
+def _recording(bench: Bench) -> tuple[kp.ProgramEntry, kp.Tensor, kp.Tensor]:
+    (x, y), kernel = bench.tensors[:2], bench.manager.kernel(SCALE)
+    sequence = bench.manager.sequence().record(kernel.bind(x, y, factor=2.0, offset=1.0, count=4))
+    return kp.Program.record(sequence, inputs={"x": x}, outputs={"y": y}).main, x, y
 
 
 def _sets(mgr: kp.Manager, count: int, each: int) -> list[tuple[kp.Tensor, ...]]:

@@ -978,7 +978,7 @@ class CallForm(_Object):
         """Records, submits, waits and lets go of the memory. Ctrl-C leaves the work running."""
 
 class CallTable(_Object):
-    """The prepared calls of a kernel or a function: see native/bindings/call_table.hpp."""
+    """The prepared calls of a kernel, a function or a program's entry: see native/bindings/call_table.hpp."""
 
     lending: Any
     """Makes memory for arrays: `begin`, `memory`. It must not keep the table alive."""
@@ -990,15 +990,15 @@ class CallTable(_Object):
         manager: object,
         missing: object,
         bindings: Sequence[str],
-        counts: Sequence[str],
-        constants: Sequence[str],
-        fields: Sequence[tuple[str, int]],
-        push_size: int,
-        pack: Callable[[dict[str, Any]], bytes] | None,
-        parameters: int,
         most_entries: int,
+        counts: Sequence[str] = (),
+        constants: Sequence[str] = (),
+        fields: Sequence[tuple[str, int]] = (),
+        push_size: int = 0,
+        pack: Callable[[dict[str, Any]], bytes] | None = None,
+        parameters: int = 0,
     ) -> None:
-        """A kernel's. `manager` must outlive it.
+        """A kernel's, or that of a program's entry. `manager` must outlive it.
 
         `bindings`, `counts` and `constants` are the names of keywords: of memory, of the grid, of push
         constants. `fields`: (code of `struct`, offset) of each push constant, none if `pack` packs them all.
@@ -1058,9 +1058,11 @@ class CallTable(_Object):
         given: Sequence[Any],
         push: Sequence[bytes],
         dispatch: BoundDispatch | None = None,
+        record: Callable[[], Stream] | None = None,
     ) -> None:
         """The very same call has this form. `given`: its values and memory, lists one by one. `push`: a
-        function's push constants. `dispatch`: the only one, else the form makes it.
+        function's push constants. `dispatch`: the only one, else the form makes it. `record` makes the
+        recording that runs instead; the results of the form are copies of its slots' memory.
         """
 
     def find_form(self, values: list[Any], outs: tuple[Any, ...], extra: tuple[Any, ...]) -> Any:

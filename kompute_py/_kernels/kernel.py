@@ -475,6 +475,7 @@ class Kernel(Routine, Generic[Results]):
         if self._look is not None:
             self._look()
         version = self._version
+        version.launches.read_ahead()
         return Ahead(version.native, version.special, version.signature)
 
     def _keep(self, built: _native.Algorithm | None) -> None:

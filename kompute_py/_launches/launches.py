@@ -64,6 +64,10 @@ class Launches:
         """The rule for outputs that are left out."""
         return Outputs(self.code, self.rule.axes)
 
+    def read_ahead(self) -> None:
+        """Reads all that a first call asks."""
+        _ = self.beyond, self.sizes
+
     def launch(
         self,
         extent: Counts | None,

@@ -36,8 +36,12 @@ def manager(device: DeviceLike | Iterable[DeviceLike] | None = None) -> Manager:
     >>> kp.manager() is kp.manager()
     True
     """
-    if device is None and (around := entered()) is not None:
-        return owner(around)
+    if device is None:
+        here = entered()
+        if here is None:
+            here = process.default  # without the lock, which takes as long as the rest
+        if here is not None and here.is_init():
+            return owner(here)
     with lock:
         if device is None:
             if process.default is None or not process.default.is_init():

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
@@ -86,6 +86,11 @@ class Value(NamedTuple):
     offset: int
     shape: tuple[int, ...]
     dtype: str
+
+    @property
+    def text(self) -> str:
+        """Its name, dtype and shape."""
+        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
 class Range(NamedTuple):
@@ -184,12 +189,7 @@ class Part(NamedTuple):
         """The shaders that its entries run, by number, with their constants."""
         found = {(each.kernel.shader, each.kernel.constants) for each in self.entries if each.kernel}
         steps = [step for entry in self.entries for recording in entry.recordings for step in recording.steps]
-        while steps:
-            step = steps.pop()
-            steps += step.steps
-            if step.shader is not None:
-                found.add((step.shader, step.constants))
-        return found
+        return found | {(each.shader, each.constants) for each in every(steps) if each.shader is not None}
 
 
 class Needed(NamedTuple):
@@ -427,10 +427,10 @@ def _check_step(part: Part, step: Step, where: str, outer: bool) -> None:
     where = f"{where}: {step.name}"
     if step.kind not in (_KINDS if outer else _KINDS[:4]):
         raise InvalidArgumentError(f"{where} is a step {shown(step.kind)}")
-    for range in ranges_of(step):
-        _check_range(part, range, where)
     for value in (*step.reads, *step.writes):
         _check_value(part, value, where)
+    for range in ranges_of(step):
+        _check_range(part, range, where)
     if step.kind == "dispatch":
         _check_shader(part, step.shader, step.constants, where)
         numbers = [
@@ -460,9 +460,17 @@ def range_of(value: Value) -> Range:
     return Range(value.block, value.offset, math.prod(value.shape) * dtype_of(value.dtype).itemsize)
 
 
+def every(steps: Iterable[Step]) -> Iterator[Step]:
+    """The steps, and those in them."""
+    for step in steps:
+        yield step
+        yield from every(step.steps)
+
+
 def ranges_of(step: Step) -> Iterator[Range]:
-    """All bytes that a step names, but those of the steps in it."""
+    """All bytes that a step uses, but those of the steps in it."""
     yield from step.ranges
+    yield from map(range_of, (*step.reads, *step.writes))
     for argument in step.arguments:
         if argument.range is not None:
             yield argument.range
@@ -482,6 +490,4 @@ def parameter_of(part: Part, number: int) -> Value | None:
 
 def blocks_of(steps: tuple[Step, ...]) -> set[int]:
     """The numbers of the blocks that steps use."""
-    found = {range.block for step in steps for range in ranges_of(step)}
-    found |= {value.block for step in steps for value in (*step.reads, *step.writes)}
-    return found.union(*(blocks_of(step.steps) for step in steps if step.steps))
+    return {range.block for step in every(steps) for range in ranges_of(step)}

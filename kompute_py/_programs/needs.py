@@ -24,10 +24,7 @@ def needs_of(files: Mapping[str, bytes], entries: Iterable[tuple[c.Part, c.Entry
                 (c.blocks_of(recording.steps), others),
             ):
                 found.update({id(part.blocks[each]): part.blocks[each] for each in numbers})
-            steps = list(recording.steps)
-            while steps:
-                step = steps.pop()
-                steps += step.steps
+            for step in c.every(recording.steps):
                 if step.shader is not None:
                     plan.runs(files[part.shaders[step.shader].file])
     for key, block in {**others, **inputs, **outputs}.items():

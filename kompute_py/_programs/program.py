@@ -33,12 +33,11 @@ from .._manager.default import manager as default_manager
 from .._manager.manager import Manager
 from .._memory.making import new_tensor
 from .._memory.memory import Memory
-from .._sync.ordered import NO_ORDER, order_of
 from . import content as c
 from . import file
 from .needs import needs_of
 from .recorder import Named, Recorder, warn_without_results
-from .running import Loaded, Prepared, module_of, native_of, text_of, values_of
+from .running import Loaded, module_of, text_of, values_of
 from .spread import Spread
 
 if TYPE_CHECKING:
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
 Parameters = Readable | TensorIndex | Mapping[str, Any] | None
 Hosts = Mapping[str, Callable[..., object]] | None
 _BYTES = np.dtype(np.uint8)
+_LISTS = (tuple, list)
 
 
 class _Core:
@@ -122,10 +122,9 @@ class ProgramEntry:
         "_last",
         "_managers",
         "_name",
-        "_names",
         "_part",
-        "_prepared",
         "_spread",
+        "_table",
     )
 
     def __init__(self, core: _Core, name: str, managers: tuple[Manager, ...]) -> None:
@@ -134,82 +133,54 @@ class ProgramEntry:
         self._core, self._name, self._managers = core, name, managers
         self._part, self._entry = core.entries[name]
         self._last: tuple[object, Any] = self, None
-        """The Manager of the last call, and the call of the kernel or recording there."""
-        self._prepared: dict[tuple[object, ...], Prepared] = {}
-        """Of that recording."""
-        values = self._part.values
-        names = {tuple([values[n].name for n in each.inputs]) for each in self._entry.recordings}
-        self._names = names.pop() if len(names) == 1 else ()
-        """Of the inputs, if all its recordings have the same."""
+        """The Manager of the last call, and the kernel or recording there."""
+        self._table: tuple[Any, Any, Any] | None = None
+        """Of that recording: it knows the memory of calls by identity, and so their Manager."""
         self._spread: Spread | None = None
         """On several Managers."""
 
-    def _target(self, args: Iterable[Any], named: Mapping[str, Any]) -> Any:
+    def _target(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         """The kernel or recording on the Manager of these arguments."""
+        manager, found = self._last
+        if args and getattr(args[0], "_manager", None) is manager:
+            return found
         if len(self._managers) > 1:
             if self._spread is None:
                 here = [self._core.loaded(self._part, each) for each in self._managers]
                 self._spread = Spread(self._name, [each.entry(self._entry.name) for each in here])
             return self._spread
-        if self._managers:
-            manager: Any = self._managers[0]
-        else:
-            values = (*args, *named.values())
-            given = [each[0] if type(each) in (tuple, list) and each else each for each in values]
-            managers = [getattr(each, "_manager", None) for each in given]
-            manager = next((each for each in managers if each is not None), None) or default_manager()
-        found = self._core.loaded(self._part, manager).entry(self._entry.name)
-        self._last = manager, found.__call__
-        self._prepared = {} if isinstance(found, Kernel) else found.prepared
+        of_arguments = None
+        for each in () if self._managers else (*args, *named.values()):
+            one = each[0] if type(each) in _LISTS and each else each
+            of_arguments = getattr(one, "_manager", None)
+            if of_arguments is not None:
+                break
+        wanted = self._managers[0] if self._managers else of_arguments or default_manager()
+        if wanted is not manager:
+            loaded = self._core.loaded(self._part, wanted)
+            found = loaded.entry(self._entry.name)
+            self._last = wanted, found
+            if not isinstance(found, Kernel):
+                self._table = loaded.running.acquire, found.table.call, loaded.running.release
         return found
 
-    def _again(self, args: tuple[Any, ...], out: Any, named: Mapping[str, Any]) -> Prepared | None:
-        """What the last call with this very memory has prepared."""
-        try:
-            if named:
-                if len(args) + len(named) != len(self._names):
-                    return None
-                args = (*args, *map(named.__getitem__, self._names[len(args) :]))
-            if out is None:
-                return self._prepared.get((len(args), *map(native_of, args)))
-            outs = out if type(out) is tuple else (out,)
-            return self._prepared.get((len(args), *map(native_of, args), *map(native_of, outs)))
-        except (KeyError, AttributeError):  # also arrays
-            return None
-
-    def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Runs it and waits until it is done: see `ProgramEntry`."""
-        prepared = None
-        if len(args) == 1 and out is not None and not named:  # takes half of the other line's time
+        if self._table is not None:
+            take, call, give_back = self._table
+            take()  # `with` takes three times as long
             try:
-                prepared = self._prepared.get((1, args[0]._native, out._native))
-            except AttributeError:
-                prepared = self._again(args, out, named)
-        elif self._prepared and (args or named):
-            prepared = self._again(args, out, named)
-        if prepared is not None:
-            prepared.take()  # `with` takes three times as long
-            try:
-                if not prepared.submitted or prepared.is_free():
-                    if out is None:
-                        return prepared.results()
-                    prepared.evaluate()
-                    return out
+                result = call(args, named)
             finally:
-                prepared.give_back()
-        if out is not None:
-            named["out"] = out
-        manager, call = self._last
-        first = args[0] if args else next(iter(named.values()), None)
-        if getattr(first, "_manager", None) is not manager:
-            call = self._target(args, named).__call__
-        return call(*args, **named)
+                give_back()
+            if result is not NotImplemented:
+                return result
+        return self._target(args, named)(*args, **named)
 
     def submit(
         self,
         /,
         *args: Any,
-        out: Any = None,
         wait: Waitable | Iterable[Waitable] = (),
         signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
         **named: Any,
@@ -229,14 +200,6 @@ class ProgramEntry:
         >>> [each.results[0].tolist() for each in fences]  # waits
         [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]
         """
-        prepared = self._again(args, out, named)
-        if prepared is not None:
-            order = order_of(wait, signal) or NO_ORDER
-            with prepared.lock:
-                if prepared.is_free():
-                    return prepared.submit(order, out is None)
-        if out is not None:
-            named["out"] = out
         return self._target(args, named).submit(*args, wait=wait, signal=signal, **named)  # type: ignore[no-any-return]
 
     def bind(self, /, *args: Any, **named: Any) -> Any:
@@ -347,8 +310,7 @@ class Program(Mapping[str, ProgramEntry]):
         for name, program in modules.items():
             if not isinstance(name, str) or not c.identifiers(name):
                 raise InvalidArgumentError(f"The name of a module is an identifier, not {shown(name)}")
-            for part in program._parts():
-                inner = part.name[len(program._prefix) :].strip(".")
+            for inner, part in program._parts().items():
                 called = f"{name}.{inner}" if inner else name
                 parts.append(part._replace(name=called))
                 contents[called] = program._core.contents[part.name]
@@ -380,12 +342,14 @@ class Program(Mapping[str, ProgramEntry]):
     def _of(cls, core: _Core, prefix: str = "", managers: tuple[Manager, ...] = ()) -> Program:
         return cls.__new__(cls)._setup(core, prefix, managers)
 
-    def _parts(self) -> list[c.Part]:
-        return [
-            part
+    def _parts(self) -> dict[str, c.Part]:
+        """Its parts, by their names in it."""
+        prefix = self._prefix
+        return {
+            name[len(prefix) :].strip("."): part
             for name, part in self._core.parts.items()
-            if not self._prefix or name == self._prefix or name.startswith(f"{self._prefix}.")
-        ]
+            if not prefix or name == prefix or name.startswith(f"{prefix}.")
+        }
 
     @classmethod
     def record(
@@ -503,8 +467,8 @@ class Program(Mapping[str, ProgramEntry]):
 
         Raises the errors of `kp.save_tensors` about files, NotFoundError for a module that there is not.
         """
-        prefix = self._prefix
-        parts = [part._replace(name=part.name[len(prefix) :].strip(".")) for part in self._parts()]
+        own = self._parts()
+        parts = [part._replace(name=name) for name, part in own.items()]
         needs: list[c.Needed] = []
         for name in string_tuple(without, "without"):
             left = [part for part in parts if part.name == name or part.name.startswith(f"{name}.")]
@@ -513,9 +477,7 @@ class Program(Mapping[str, ProgramEntry]):
             parts = [part for part in parts if part not in left]
             for part in left:
                 needs.append(c.Needed(part.name, part.version, tuple(e.name for e in part.entries)))
-        contents = {
-            part.name[len(prefix) :].strip("."): self._core.contents[part.name] for part in self._parts()
-        }
+        contents = {name: self._core.contents[part.name] for name, part in own.items()}
         digests = {d for part in parts for s in part.shaders for d in (s.file, s.declared) if d}
         files = {digest: self._core.files[digest] for digest in digests}
         content = c.Content(c.FORMAT, c.VERSION, tuple(parts), tuple(needs))
@@ -562,7 +524,7 @@ class Program(Mapping[str, ProgramEntry]):
     @property
     def versions(self) -> dict[str, int]:
         """The versions of the modules, by name: those of `record`. "" is a program without modules."""
-        return {part.name[len(self._prefix) :].strip("."): part.version for part in self._parts()}
+        return {name: part.version for name, part in self._parts().items()}
 
     @property
     def state(self) -> dict[str, Tensor | Image]:
@@ -587,8 +549,7 @@ class Program(Mapping[str, ProgramEntry]):
                 "program.on(mgr) has that of one"
             )
         found = {}
-        for part in self._parts():
-            inner = part.name[len(self._prefix) :].strip(".")
+        for inner, part in self._parts().items():
             for name, memory in self._core.loaded(part, managers[0]).named(role).items():
                 found[f"{inner}.{name}" if inner else name] = memory
         return found
@@ -596,7 +557,7 @@ class Program(Mapping[str, ProgramEntry]):
     def reset(self) -> None:
         """Gives the program's memory on the current Manager, or those of `on`, what it began with."""
         for manager in self._here():
-            for part in self._parts():
+            for part in self._parts().values():
                 self._core.loaded(part, manager).reset()
 
     def preload(self) -> None:
@@ -609,13 +570,15 @@ class Program(Mapping[str, ProgramEntry]):
         `ProgramEntry.memory_needs`, which tells that of its kernels. The Manager's own memory for transfers
         (4 MiB for images and memory that the host does not see) does not count.
         """
-        return needs_of(self._core.files, [(part, entry) for part in self._parts() for entry in part.entries])
+        return needs_of(
+            self._core.files, [(part, entry) for part in self._parts().values() for entry in part.entries]
+        )
 
     @property
     def needs(self) -> tuple[str, ...]:
         """The SPIR-V capabilities that devices must have, beside those that all have."""
         found: set[str] = set()
-        for part in self._parts():
+        for part in self._parts().values():
             for shader in part.shaders:
                 found.update(module_of(shader, self._core.files).reflection["capabilities"])
         return tuple(sorted(found - {"Shader"}))
@@ -630,7 +593,7 @@ class Program(Mapping[str, ProgramEntry]):
         []
         """
         found: dict[Finding, None] = {}
-        for part in self._parts():
+        for part in self._parts().values():
             for number, constants in sorted(part.special()):
                 module = module_of(part.shaders[number], self._core.files)
                 found.update(dict.fromkeys(check(module, device, spec_consts=values_of(module, constants))))
@@ -679,10 +642,9 @@ class Program(Mapping[str, ProgramEntry]):
         lines = [f"<kp.Program of {count} {'entry' if count == 1 else 'entries'}>"]
         lines += [f"  {text}" for entry in self._entries.values() for text in entry.signatures]
         for role, title in ((c.STATE, "state"), (c.PARAMETER, "parameters")):
-            values = [v for part in self._parts() for v in part.values if v.role == role]
+            values = [v.text for part in self._parts().values() for v in part.values if v.role == role]
             if values:
-                listed = [f"{v.name}: {v.dtype}[{', '.join(map(str, v.shape))}]" for v in values]
-                lines.append(f"  {title}  {', '.join(listed)}")
+                lines.append(f"  {title}  {', '.join(values)}")
         if self.needs:
             lines.append(f"  needs  {', '.join(self.needs)}")
         lines.append(f"  memory  {self.memory_needs()}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -259,7 +259,7 @@ class Recorder:
             key = id(root._native)
             place = self.range_of(each.memory) if whole or key in self.roots else None
             if place is None or not (
-                whole or any(_meet(place, other) for step in steps for other in _all_ranges(step))
+                whole or any(_meet(place, other) for step in c.every(steps) for other in c.ranges_of(step))
             ):
                 continue
             if each.role == c.INPUT and (whole or key in reads):
@@ -431,12 +431,8 @@ class Recorder:
     def _spans(self, roots: list[_Root]) -> list[tuple[int, int]]:
         """The bytes of each root that the program uses."""
         places: list[list[c.Range]] = [[] for _ in roots]
-        every = [
-            range for e in self.entries for r in e.recordings for s in r.steps for range in _all_ranges(s)
-        ]
-        for value in self.values:
-            every.append(c.range_of(value))
-        for place in every:
+        steps = [step for entry in self.entries for each in entry.recordings for step in c.every(each.steps)]
+        for place in (*(r for step in steps for r in c.ranges_of(step)), *map(c.range_of, self.values)):
             places[place.block].append(place)
         spans = []
         for root, found in zip(roots, places, strict=True):
@@ -556,15 +552,6 @@ def _moved(item: Any, spans: list[tuple[int, int]]) -> Any:
     made = [_moved(each, spans) for each in item]
     make: Callable[[Iterable[Any]], Any] = getattr(item, "_make", tuple)  # a NamedTuple's
     return make(made)
-
-
-def _all_ranges(step: c.Step) -> Iterator[c.Range]:
-    """All bytes that a step uses."""
-    yield from c.ranges_of(step)
-    for value in (*step.reads, *step.writes):
-        yield c.range_of(value)
-    for inner in step.steps:
-        yield from _all_ranges(inner)
 
 
 def _meet(one: c.Range, other: c.Range) -> bool:

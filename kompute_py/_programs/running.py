@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import functools
 import threading
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,17 +32,19 @@ from .._memory.image import Image
 from .._memory.making import new_tensor
 from .._memory.memory import Memory
 from .._memory.peer import HostSteps
+from .._memory.stand_ins import Fresh, made_natively
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .._recording.host_call import OpHostCall
 from .._recording.operations import OpBase
 from .._recording.sequence import Sequence
-from .._recording.streams import failures_of, is_split, managers_of, submit_streams
+from .._recording.streams import failures_of, managers_of, submit_streams
 from .._shaders.constants import Specialization
 from .._shaders.module import ShaderModule, naming
 from .._shaders.scalars import constant_scalar
+from .._shaders.signature import MISSING
 from .._sync.fence import Fence
-from .._sync.ordered import NO_ORDER, Order, order_of, ordered, stream_of
+from .._sync.ordered import NO_ORDER, Order, fence_of, order_of, ordered, stream_of
 from . import content as c
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from .._manager.manager import Manager
 
 _BYTES = np.dtype(np.uint8)
-native_of = attrgetter("_native")
-_MOST_PREPARED = 16
+_MOST_REPEATED = 64
+"""Calls of an entry with the same memory that are kept recorded."""
 
 
 class OpProgram(OpBase):
@@ -389,9 +389,15 @@ class Recorded:
     def __init__(self, loaded: Loaded, entry: c.Entry) -> None:
         self.name = entry.name
         self.loaded = loaded
-        self.prepared: dict[tuple[object, ...], Prepared] = {}
-        """By the native memory of arguments and results: donation takes it from a tensor."""
         self.forms = [RecordedForm(self, each) for each in entry.recordings]
+        self.table = _native.CallTable(
+            tensor_type=Tensor,
+            manager=loaded.manager,
+            missing=MISSING,
+            bindings=[*{value.name: None for form in self.forms for value in form.inputs}, "out"],
+            most_entries=_MOST_REPEATED,
+        )
+        """Calls over the memory of earlier ones. Used under `Loaded.running`."""
 
     def form(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[RecordedForm, list[Any]]:
         """The recording for these arguments, and the arguments in its order.
@@ -429,16 +435,32 @@ class Recorded:
         self, /, *args: Any, out: Any = None, donate: Any = (), wait: Any = (), signal: Any = (), **named: Any
     ) -> Any:
         form, given = self.form(args, named)
-        with self._taking(form, given, out, donate) as given, ordered(wait, signal):
-            return form.call(given, out)
+        with (
+            self._taking(form, given, out, donate) as given,
+            ordered(wait, signal),
+            self.loaded.running,
+        ):
+            result = form.call(given, out)
+            form.remember(self.table, args, named, given, out)
+        return result
 
-    def submit(
-        self, /, *args: Any, out: Any = None, donate: Any = (), wait: Any = (), signal: Any = (), **named: Any
-    ) -> Fence:
+    def submit(self, /, *args: Any, wait: Any = (), signal: Any = (), **named: Any) -> Fence:
         """See `ProgramEntry.submit`."""
+        order = order_of(wait, signal)
+        with self.loaded.running:
+            submitted = self.table.submit(args, named, order)
+            if submitted is NotImplemented:
+                return self._submitted(args, order, **named)
+        return fence_of(submitted[0], self.loaded.manager, submitted[1])
+
+    def _submitted(
+        self, args: tuple[Any, ...], order: Order | None, /, out: Any = None, donate: Any = (), **named: Any
+    ) -> Fence:
         form, given = self.form(args, named)
         with self._taking(form, given, out, donate) as given:
-            return form.submit(given, out, wait, signal)
+            fence = form.submit(given, out, order)
+        form.remember(self.table, args, named, given, out)
+        return fence
 
     @contextmanager
     def _taking(self, form: RecordedForm, given: list[Any], out: Any, donate: Any) -> Iterator[list[Any]]:
@@ -459,56 +481,8 @@ class Recorded:
         """Makes memory and pipelines."""
         for form in self.forms:
             with self.loaded.running:
-                form.prepare(form.own[: len(form.inputs)], form.own[len(form.inputs) :])
+                form.read_ahead()
         self.loaded.warm_up()
-
-
-class Prepared:
-    """A sequence of a recording over certain memory, to be run again."""
-
-    def __init__(self, form: RecordedForm, sequence: Sequence) -> None:
-        self._form = form
-        self._sequence = sequence
-        sequence._fenced = True
-        self.lock = form.loaded.running
-        self.take, self.give_back = self.lock.acquire, self.lock.release
-        self.evaluate: Callable[[], object] = sequence.eval if sequence._slow else sequence._eval
-        self.submitted = False
-        """Whether it may still run."""
-        self.alive: list[Any] = []
-        """Weak references to the memory."""
-
-    def is_free(self) -> bool:
-        """Whether it does not run."""
-        if self.submitted:
-            self.submitted = self._sequence.is_running()
-        return not self.submitted
-
-    def submit(self, order: Order, new: bool) -> Fence:
-        """Runs it without waiting. `new`: the results are new memory, with copies of what it leaves in its
-        own.
-        """
-        form = self._form
-        manager = form.loaded.manager
-        streams: list[Any] = [self._sequence._native]
-        results: tuple[Any, ...] = ()
-        if new and form.outputs:
-            results = form.new_results()
-            copies = [_native.op_copy([f, t._native]) for f, t in zip(form.own_results, results, strict=True)]
-            streams.append(stream_of(manager, copies))
-        self.submitted = True
-        native = submit_streams(manager, streams, *order)
-        if manager._watch is not None:
-            manager._watch()
-        if is_split(streams[0]):
-            return Fence(native, managers_of(streams, manager), (), failures_of(streams), results)
-        return Fence(native, (manager,), (), (), results)
-
-    def results(self) -> Any:
-        """Runs it: its results in new memory, once the work is done."""
-        fence = self.submit(NO_ORDER, True).wait()
-        self.submitted = False
-        return one_of(fence.results)
 
 
 class RecordedForm:
@@ -521,7 +495,8 @@ class RecordedForm:
         values = self.loaded.part.values
         self.inputs = [values[number] for number in recording.inputs]
         self.outputs = [values[number] for number in recording.outputs]
-        self.prepared = entry.prepared
+        self._sequence: Sequence | None = None
+        """The recording over its own memory."""
 
     # -- arguments -------------------------------------------------------------------------------------------
 
@@ -608,11 +583,6 @@ class RecordedForm:
         """The recording's own memory of its inputs and outputs."""
         return [self.loaded.memory_of(each) for each in (*self.inputs, *self.outputs)]
 
-    @functools.cached_property
-    def own_results(self) -> list[Any]:
-        """The native memory of the outputs."""
-        return [each._native for each in self.own[len(self.inputs) :]]
-
     def new_results(self) -> tuple[Any, ...]:
         """New memory for the results."""
         return tuple([self._like(each) for each in self.outputs])
@@ -629,24 +599,21 @@ class RecordedForm:
         """The results, once the work is done. Arrays go through the recording's own memory, or through new
         memory if other recordings use that.
         """
-        ins = self._ins(given)
-        with self.loaded.running:
-            ways = self.own
-            if self.loaded.is_bound:
-                ways = [self._like(each) for each in (*self.inputs, *self.outputs)]
-            first = [self._written(each, way) for each, way in zip(ins, ways, strict=False)]
-            if out is None and any(isinstance(each, (Memory, StridedView)) for each in given):
-                return self.prepare(first, self.own[len(ins) :]).results()
-            if out is None:
-                outs = [host_empty(v.shape, c.dtype_of(v.dtype), self.name) for v in self.outputs]
-                self._arrays(self.outputs, outs, "")
-            else:
-                outs = self._outs(out)
-            last = [e if isinstance(e, Memory) else w for e, w in zip(outs, ways[len(ins) :], strict=True)]
-            self.prepare(first, last).evaluate()
-            for each, way in zip(outs, last, strict=True):
-                if each is not way:
-                    way.read(each)
+        ins, outs = self._ins(given), () if out is None else self._outs(out)
+        ways = self.own
+        if self.loaded.is_bound:
+            ways = [self._like(each) for each in (*self.inputs, *self.outputs)]
+        first = [self._written(each, way) for each, way in zip(ins, ways, strict=False)]
+        if out is None and any(isinstance(each, (Memory, StridedView)) for each in given):
+            outs = self.new_results()
+        elif out is None:
+            outs = [host_empty(v.shape, c.dtype_of(v.dtype), self.name) for v in self.outputs]
+            self._arrays(self.outputs, outs, "")
+        last = [e if isinstance(e, Memory) else w for e, w in zip(outs, ways[len(ins) :], strict=True)]
+        self._run([*first, *last], None).wait()
+        for each, way in zip(outs, last, strict=True):
+            if each is not way:
+                way.read(each)
         return one_of(tuple(outs)) if out is None else out
 
     @staticmethod
@@ -657,29 +624,82 @@ class RecordedForm:
         way.write(given)
         return way
 
-    def prepare(self, ins: list[Any], outs: list[Any]) -> Prepared:
-        """A sequence of the recording that is not running, over memory for the inputs and outputs."""
-        memories = [*ins, *outs]
-        natives = [None if e is own else e._native for e, own in zip(memories, self.own, strict=True)]
-        if not any(natives[len(ins) :]):
-            del natives[len(ins) :]  # see ProgramEntry._again
-        key = (id(self) if None in natives else len(ins), *natives)
-        found = self.prepared.get(key)
-        if found is None or not found.is_free():
-            operation = OpProgram(self.name, tuple(self.parts(memories)))
-            found = Prepared(self, Sequence(self.loaded.manager).record(operation))
-            prepared = self.prepared
+    def submit(self, given: list[Any], out: Any, order: Order | None) -> Fence:
+        """Runs it without waiting."""
+        ins = self._ins(given, "submit")
+        fresh = self.new_results() if out is None else ()
+        return self._run([*ins, *(self._outs(out, "submit") if out is not None else fresh)], order, fresh)
 
-            def gone(_: object) -> None:
-                prepared.pop(key, None)
+    def _run(self, memories: list[Any], order: Order | None, results: tuple[Any, ...] = ()) -> Fence:
+        """Submits the recording over this memory."""
+        manager = self.loaded.manager
+        before, pairs, after = self._around(memories)
+        streams = [stream_of(manager, self._over(pairs)) if pairs else self.free()]
+        if before:
+            streams.insert(0, stream_of(manager, before))
+        if after:
+            streams.append(stream_of(manager, after))
+        native = submit_streams(manager, streams, *(order or NO_ORDER))
+        if manager._watch is not None:
+            manager._watch()
+        return Fence(native, managers_of(streams, manager), (), failures_of(streams), results)
 
-            found.alive += [
-                weakref.ref(e, gone) for e, own in zip(memories, self.own, strict=True) if e is not own
-            ]
-            while len(prepared) >= _MOST_PREPARED:
-                del prepared[next(iter(prepared))]
-            prepared[key] = found
-        return found
+    def read_ahead(self) -> None:
+        """Makes what a first call asks."""
+        _ = self.free(), self._only_read, self._forms
+
+    def free(self) -> Any:
+        """A native recording over its own memory that is not running."""
+        if self._sequence is None or self._sequence.is_running():
+            operation = OpProgram(self.name, tuple(self._parts))
+            self._sequence = Sequence(self.loaded.manager).record(operation)
+            self._sequence._fenced = True
+        return self._sequence._native
+
+    def remember(
+        self,
+        table: _native.CallTable,
+        args: tuple[Any, ...],
+        named: dict[str, Any],
+        given: list[Any],
+        out: Any,
+    ) -> None:
+        """Tells the table of a call over memory alone, so that it runs the next one."""
+        outs = () if out is None else out if isinstance(out, (tuple, list)) else (out,)
+        memories = [*given, *outs]
+        form = self._forms[out is not None]
+        if form is None or not all(isinstance(each, Memory) for each in memories):
+            return
+        over = [*memories, *self.own[len(memories) :]]
+        table.remember(
+            args,
+            named if out is None else {**named, "out": out},
+            form,
+            [*memories, out],
+            (),
+            record=lambda: stream_of(self.loaded.manager, self.parts(over)),
+        )
+
+    @functools.cached_property
+    def _forms(self) -> tuple[_native.CallForm | None, _native.CallForm | None]:
+        """The forms of calls that make their results, and of those with `out`; None if Python runs them."""
+        if self._calls_host:
+            return None, None
+        manager, own = self.loaded.manager, self.own[len(self.inputs) :]
+        slots: list[Any] = [(number, None, number) for number in range(len(self.own))]
+        made = functools.partial(_native.CallForm, parts=(), push=(), after=manager._watch)
+        over = made(slots=slots, results=[(len(slots), None, None)])
+        if any(isinstance(each, Image) or not each.nbytes for each in own):
+            return None, over
+        fresh = [Fresh(each.shape, c.dtype_of(each.dtype), None, ()) for each in self.outputs]
+        slots[len(self.inputs) :] = [(-2 - number, each._native, 0) for number, each in enumerate(own)]
+        results = [(-2 - number, None, None) for number in range(len(own))]
+        new = made(slots=slots, results=results, several=len(own) > 1, **made_natively(fresh, manager))
+        return new, over
+
+    @functools.cached_property
+    def _calls_host(self) -> bool:
+        return any(step.kind == "host" for step in self.recording.steps)
 
     @functools.cached_property
     def _parts(self) -> list[Any]:
@@ -688,17 +708,17 @@ class RecordedForm:
     @functools.cached_property
     def _only_read(self) -> set[int]:
         """The numbers of the blocks that steps of the device alone use, and only read."""
-        if any(step.kind == "host" for step in self.recording.steps):
+        if self._calls_host:
             return set()
         found = _native.frame_uses(stream_of(self.loaded.manager, self._parts), [], [])
         read = {id(each["memory"]) for each in found if not each["written"]}
         return {n for n in c.blocks_of(self.recording.steps) if id(self.loaded.block(n)._native) in read}
 
-    def parts(self, memories: list[Any]) -> list[Any]:
-        """The recording over memory for its inputs and outputs: in the place of its own if it only reads
-        that, else over copies.
+    def _around(self, memories: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """How the recording runs over memory for its inputs and outputs: copies before it, memory in the
+        place of its own that it only reads, and copies after it.
         """
-        before, after, pairs = [], [], []
+        before, pairs, after = [], [], []
         values = *self.inputs, *self.outputs
         for number, (value, own, each) in enumerate(zip(values, self.own, memories, strict=True)):
             if each is own:
@@ -709,23 +729,26 @@ class RecordedForm:
                 pairs.append((self.loaded.block(value.block)._native, each._native))
             else:
                 before.append(_native.op_copy([each._native, own._native]))
-        middle = self._parts
-        if pairs:
-            middle = _native.substituted(stream_of(self.loaded.manager, middle), pairs, [])
-        return [*before, *middle, *after]
+        return before, pairs, after
+
+    def _over(self, pairs: list[Any]) -> list[Any]:
+        """The recording with memory in the place of its own."""
+        return (
+            _native.substituted(stream_of(self.loaded.manager, self._parts), pairs, [])
+            if pairs
+            else self._parts
+        )
+
+    def parts(self, memories: list[Any]) -> list[Any]:
+        """The recording over memory for its inputs and outputs."""
+        before, pairs, after = self._around(memories)
+        return [*before, *self._over(pairs), *after]
 
     def _stands_for(self, value: c.Value, memory: Any) -> bool:
         """Whether steps can use `memory` instead of the block of an input."""
         block = self.loaded.part.blocks[value.block]
         whole = block.image is None and block.nbytes == memory.nbytes
         return whole and type(memory._native) is _native.Buffer and value.block in self._only_read
-
-    def submit(self, given: list[Any], out: Any, wait: Any, signal: Any) -> Fence:
-        """Runs it without waiting."""
-        ins = self._ins(given, "submit")
-        outs = self.own[len(ins) :] if out is None else self._outs(out, "submit")
-        with self.loaded.running:
-            return self.prepare(ins, outs).submit(order_of(wait, signal) or NO_ORDER, out is None)
 
     def bind(self, given: list[Any], out: Any) -> OpProgram:
         """The recording over these tensors as an operation."""
@@ -760,7 +783,6 @@ def text_of(name: str, part: c.Part, recording: c.Recording) -> str:
     """The signature of a recording on one line."""
 
     def listed(numbers: Iterable[int]) -> str:
-        values = [part.values[number] for number in numbers]
-        return ", ".join(f"{v.name}: {v.dtype}[{', '.join(map(str, v.shape))}]" for v in values)
+        return ", ".join(part.values[number].text for number in numbers)
 
     return f"{name}({listed(recording.inputs)}) -> ({listed(recording.outputs)})"

@@ -85,8 +85,13 @@ PyMethodDef clear_method = {"clear", clear, METH_NOARGS, "clear($self, /)\n--\n\
 
 }  // namespace
 
-void evaluate(const std::shared_ptr<Stream>& stream) {
-    if (with_relief([&] { return stream->submit(); }) && !stream->poll()) wait(*stream, -1);
+void evaluate(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Stream>& first) {
+    const bool runs = with_relief([&] {
+        if (!first) return stream->submit();
+        (void)submit_in_order(stream->shared_device(), {first, stream}, {});
+        return true;
+    });
+    if (runs && !stream->poll()) wait(*stream, -1);
 }
 
 void bind_stream(py::module_& m) {

@@ -1,7 +1,9 @@
 #include "call_arguments.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace kp {
 namespace {
@@ -36,7 +38,77 @@ PyObject* generic_type() {
     return type;
 }
 
+PyTypeObject* numpy_type(const char* name) {
+    const py::object type = py::module_::import("numpy").attr(name);
+    return reinterpret_cast<PyTypeObject*>(type.inc_ref().ptr());
+}
+
+template <typename T>
+bool put_int(std::byte* to, PyObject* value) {
+    int overflow = 0;
+    const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (overflow) return false;
+    if constexpr (sizeof(T) < 8 || std::is_signed_v<T>) {
+        if (number < static_cast<long long>(std::numeric_limits<T>::min()) ||
+            number > static_cast<long long>(std::numeric_limits<T>::max()))
+            return false;
+    } else if (number < 0) {
+        return false;
+    }
+    const T exact = static_cast<T>(number);
+    std::memcpy(to, &exact, sizeof exact);
+    return true;
+}
+
 }  // namespace
+
+bool put(std::byte* to, char code, PyObject* value) {
+    static PyTypeObject* const float32 = numpy_type("float32");
+    static PyTypeObject* const float64 = numpy_type("float64");
+    if (code == 'f' || code == 'd') {
+        double number = 0;
+        if (PyFloat_CheckExact(value)) {
+            number = PyFloat_AS_DOUBLE(value);
+        } else if (PyLong_CheckExact(value)) {
+            int overflow = 0;
+            const long long whole = PyLong_AsLongLongAndOverflow(value, &overflow);
+            if (overflow || whole > (1LL << 53) || whole < -(1LL << 53)) return false;
+            number = static_cast<double>(whole);
+        } else if (Py_TYPE(value) == float64) {  // a subclass of float
+            number = PyFloat_AS_DOUBLE(value);
+        } else if (Py_TYPE(value) == float32) {
+            number = PyFloat_AsDouble(value);
+            if (number == -1.0 && PyErr_Occurred()) {
+                PyErr_Clear();
+                return false;
+            }
+        } else {
+            return false;
+        }
+        if (code == 'd') {
+            std::memcpy(to, &number, sizeof number);
+            return true;
+        }
+        // A NaN's bits are Python's business.
+        if (std::isnan(number)) return false;
+        const auto single = static_cast<float>(number);
+        if (std::isinf(single) && !std::isinf(number)) return false;
+        std::memcpy(to, &single, sizeof single);
+        return true;
+    }
+    if (!PyLong_CheckExact(value)) return false;
+    switch (code) {
+    case 'b': return put_int<int8_t>(to, value);
+    case 'B': return put_int<uint8_t>(to, value);
+    case 'h': return put_int<int16_t>(to, value);
+    case 'H': return put_int<uint16_t>(to, value);
+    case 'i': return put_int<int32_t>(to, value);
+    case 'I': return put_int<uint32_t>(to, value);
+    case 'q': return put_int<int64_t>(to, value);
+    case 'Q': return put_int<uint64_t>(to, value);
+    default: return false;
+    }
+}
 
 py::object slot_of(PyObject* object, PyObject* name) {
     PyObject* found = PyObject_GetAttr(object, name);

@@ -118,6 +118,9 @@ private:
     std::array<PyObject*, most_values> push_constants_;
 };
 
+// Puts a number, of a code of Python's struct, where it certainly goes as it is; false for all others, which
+// Python packs or refuses.
+[[nodiscard]] bool put(std::byte* to, char code, PyObject* value);
 // Whether a tensor's native object is a part of another's memory.
 [[nodiscard]] bool is_view(const py::object& native);
 // A slot of a Python object, by an interned name. Throws Python's error.

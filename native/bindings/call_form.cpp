@@ -61,12 +61,16 @@ std::vector<OperationPtr> CallForm::bind(const std::vector<ResourceRange>& memor
     return operations;
 }
 
-void CallForm::run(const std::vector<OperationPtr>& operations) {
+std::shared_ptr<Stream> CallForm::new_stream(const std::shared_ptr<Stream>& first) const {
+    return make_object<Stream>(first ? first->shared_device() : parts->front().base.device, 0, 0);
+}
+
+void CallForm::run(const std::vector<OperationPtr>& operations, const std::shared_ptr<Stream>& first) {
     // Taken, because another thread may call meanwhile. A call that fails, or that Ctrl-C ends, leaves none.
     std::shared_ptr<Stream> stream = std::move(stream_);
-    if (!stream || !stream->is_init()) stream = make_object<Stream>(parts->front().base.device, 0, 0);
+    if (!stream || !stream->is_init()) stream = new_stream(first);
     for (const OperationPtr& operation : operations) stream->record(operation);
-    evaluate(stream);
+    evaluate(stream, first);
     stream->clear();
     stream_ = std::move(stream);
 }

@@ -60,8 +60,10 @@ struct CallForm {
     [[nodiscard]] std::vector<OperationPtr> bind(const std::vector<ResourceRange>& memory,
                                                  std::span<const std::string> push,
                                                  const std::string& title = {}) const;
-    // Records what was bound, submits, waits, and lets go of the memory.
-    void run(const std::vector<OperationPtr>& operations);
+    // Records what was bound, submits it after `first` if that is not null, waits, and lets go of the memory.
+    void run(const std::vector<OperationPtr>& operations, const std::shared_ptr<Stream>& first = nullptr);
+    // A stream for what was bound, and follows `first` if that is not null.
+    [[nodiscard]] std::shared_ptr<Stream> new_stream(const std::shared_ptr<Stream>& first) const;
 
 private:
     std::shared_ptr<Stream> stream_;  // of the last run

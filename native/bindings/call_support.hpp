@@ -15,8 +15,8 @@ namespace kp {
 // dispatch then finds it.
 std::shared_ptr<Algorithm> prepared(std::shared_ptr<Algorithm> algorithm,
                                     const std::array<uint32_t, 3>& groups);
-// Submits and waits. Ctrl-C leaves the stream running.
-void evaluate(const std::shared_ptr<Stream>& stream);
+// Submits, after `first` if that is not null, and waits. Ctrl-C leaves the stream running.
+void evaluate(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Stream>& first = nullptr);
 
 using SemaphoreValue = std::pair<std::shared_ptr<Semaphore>, uint64_t>;
 // Fences and values to wait for, and values to signal.

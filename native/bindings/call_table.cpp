@@ -1,13 +1,10 @@
-// Some 800 lines because entries, forms, families and plans are dropped from each other, and are private
-// here.
 #include "call_table.hpp"
-
-#include <cmath>
 
 namespace kp {
 
 struct CallEntry {
     std::vector<Bound> work;
+    std::shared_ptr<Stream> recorded;      // instead of work
     std::shared_ptr<const CallForm> form;  // if it is part of the key
     std::vector<uint64_t> key;
     std::vector<std::vector<uint64_t>> plans;
@@ -100,79 +97,18 @@ std::vector<py::object> objects_of(const CallForm& form, std::span<PyObject* con
     return found;
 }
 
-bool same(const std::vector<py::object>& some, const std::vector<py::object>& others) {
-    return std::ranges::equal(some, others, [](const auto& one, const auto& other) { return one.is(other); });
-}
-
-PyTypeObject* numpy_type(const char* name) {
-    const py::object type = py::module_::import("numpy").attr(name);
-    return reinterpret_cast<PyTypeObject*>(type.inc_ref().ptr());
-}
-
-template <typename T>
-bool put_int(std::byte* to, PyObject* value) {
-    int overflow = 0;
-    const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
-    if (overflow) return false;
-    if constexpr (sizeof(T) < 8 || std::is_signed_v<T>) {
-        if (number < static_cast<long long>(std::numeric_limits<T>::min()) ||
-            number > static_cast<long long>(std::numeric_limits<T>::max()))
-            return false;
-    } else if (number < 0) {
+// Whether a recording can be submitted now over this memory. Python explains why not.
+bool is_ready(Stream& recorded, std::span<const ResourceRange> memory) {
+    if (!std::ranges::all_of(memory, [](const auto& each) { return each.resource->is_init(); })) return false;
+    try {
+        return recorded.is_init() && (!recorded.is_running() || recorded.poll());
+    } catch (const Error&) {
         return false;
     }
-    const T exact = static_cast<T>(number);
-    std::memcpy(to, &exact, sizeof exact);
-    return true;
 }
 
-// Puts a number where it certainly goes as it is; false for all others, which Python packs or refuses.
-bool put(std::byte* to, char code, PyObject* value) {
-    static PyTypeObject* const float32 = numpy_type("float32");
-    static PyTypeObject* const float64 = numpy_type("float64");
-    if (code == 'f' || code == 'd') {
-        double number = 0;
-        if (PyFloat_CheckExact(value)) {
-            number = PyFloat_AS_DOUBLE(value);
-        } else if (PyLong_CheckExact(value)) {
-            int overflow = 0;
-            const long long whole = PyLong_AsLongLongAndOverflow(value, &overflow);
-            if (overflow || whole > (1LL << 53) || whole < -(1LL << 53)) return false;
-            number = static_cast<double>(whole);
-        } else if (Py_TYPE(value) == float64) {  // a subclass of float
-            number = PyFloat_AS_DOUBLE(value);
-        } else if (Py_TYPE(value) == float32) {
-            number = PyFloat_AsDouble(value);
-            if (number == -1.0 && PyErr_Occurred()) {
-                PyErr_Clear();
-                return false;
-            }
-        } else {
-            return false;
-        }
-        if (code == 'd') {
-            std::memcpy(to, &number, sizeof number);
-            return true;
-        }
-        // A NaN's bits are Python's business.
-        if (std::isnan(number)) return false;
-        const auto single = static_cast<float>(number);
-        if (std::isinf(single) && !std::isinf(number)) return false;
-        std::memcpy(to, &single, sizeof single);
-        return true;
-    }
-    if (!PyLong_CheckExact(value)) return false;
-    switch (code) {
-    case 'b': return put_int<int8_t>(to, value);
-    case 'B': return put_int<uint8_t>(to, value);
-    case 'h': return put_int<int16_t>(to, value);
-    case 'H': return put_int<uint16_t>(to, value);
-    case 'i': return put_int<int32_t>(to, value);
-    case 'I': return put_int<uint32_t>(to, value);
-    case 'q': return put_int<int64_t>(to, value);
-    case 'Q': return put_int<uint64_t>(to, value);
-    default: return false;
-    }
+bool same(const std::vector<py::object>& some, const std::vector<py::object>& others) {
+    return std::ranges::equal(some, others, [](const auto& one, const auto& other) { return one.is(other); });
 }
 
 }  // namespace
@@ -223,10 +159,13 @@ py::object CallTable::call(const py::object& args, const py::object& keywords) {
         for (size_t i = 0; i < count; ++i)
             if (form.results[i].value == -1) upload(form.results[i].memory, array(i));
     }
-    if (once.empty())
-        run(*plan.entry, form.groups, found.push);
+    const auto recorded = plan.entry ? plan.entry->recorded : nullptr;
+    if (!once.empty())
+        plan.form->run(once, recorded);
+    else if (recorded)
+        kp::evaluate(recorded);
     else
-        plan.form->run(once);
+        run(*plan.entry, form.groups, found.push);
     if (!form.after.is_none()) form.after();
     if (form.copies)
         for (size_t i = 0; i < count; ++i) download(form.results[i].memory, array(i));
@@ -239,21 +178,27 @@ py::object CallTable::submit(const py::object& args, const py::object& keywords,
     if (!find(found, args.ptr(), keywords.ptr(), true)) return unknown();
     const CallForm& form = *found.plan->form;
     if (form.copies) return unknown();
+    const auto& entry = found.plan->entry;
+    const std::shared_ptr<Stream> recorded = entry ? entry->recorded : nullptr;
     const auto submitted = [&](const std::shared_ptr<Stream>& stream, const py::list& results) {
-        if (order)
-            return py::make_tuple(submit_in_order(stream->shared_device(), {stream}, *order),
-                                  py::tuple(results));
+        std::vector<std::shared_ptr<Stream>> streams{stream};
+        if (recorded && recorded != stream) streams.insert(streams.begin(), recorded);
+        if (order || streams.size() > 1)
+            return py::make_tuple(
+                submit_in_order(stream->shared_device(), streams, order.value_or(WaitsAndSignals())),
+                py::tuple(results));
         stream->submit();
-        return py::make_tuple(Fence::of({stream}), py::tuple(results));
+        return py::make_tuple(Fence::of(streams), py::tuple(results));
     };
     if (!form.fresh.empty()) {
         py::list fresh;
         std::vector<OperationPtr> once;
         if (!bind_once(found, fresh, once)) return unknown();
-        const auto stream = make_object<Stream>(form.parts->front().base.device, 0, 0);
+        const auto stream = form.new_stream(recorded);
         for (const OperationPtr& operation : once) stream->record(operation);
         return submitted(stream, fresh);
     }
+    if (recorded) return submitted(recorded, py::list());
     std::shared_ptr<Line> line;
     if (!submitting_.empty() && (submitting_.size() >= most_submitting || !submitting_.front()->is_busy())) {
         // The oldest goes to the end. A device with many submissions in flight gets another in its place.
@@ -263,7 +208,7 @@ py::object CallTable::submit(const py::object& args, const py::object& keywords,
     if (!line || line->is_busy()) line = std::make_shared<Line>();
     submitting_.push_back(line);
     const Taken taken(*line);
-    return submitted(line->prepare(found.plan->entry->work, form.groups, found.push), py::list());
+    return submitted(line->prepare(entry->work, form.groups, found.push), py::list());
 }
 
 py::object CallTable::bind(const py::object& args, const py::object& keywords) {
@@ -290,6 +235,8 @@ bool CallTable::find(Found& found, PyObject* args, PyObject* keywords, bool entr
         found.plan = plan->second;
     else
         found.plan = plan_of(found, readable, args, keywords, entry);
+    if (found.plan && found.plan->entry && found.plan->entry->recorded)
+        return is_ready(*found.plan->entry->recorded, found.plan->memory);
     if (!found.plan || !bind_memory(*found.plan)) return false;
     if (vocabulary_.function) {
         found.push = found.plan->push;
@@ -377,7 +324,14 @@ bool CallTable::bind_once(const Found& found, py::list& fresh, std::vector<Opera
     for (size_t i = 0; i < memory.size(); ++i)
         if (const int64_t value = form.slots[i].value; value < -1)
             memory[i] = ResourceRange(made[static_cast<size_t>(-2 - value)]);
-    return tried([&] { operations = form.bind(memory, found.push); });
+    return tried([&] {
+        if (!found.plan->entry || !found.plan->entry->recorded) {
+            operations = form.bind(memory, found.push);
+            return;
+        }
+        for (size_t i = 0; i < memory.size(); ++i)
+            if (form.slots[i].value < -1) operations.push_back(make_copy({form.slots[i].memory, memory[i]}));
+    });
 }
 
 bool CallTable::bind_memory(const Plan& plan) {
@@ -676,7 +630,8 @@ py::list CallTable::made_for(const CallForm& form, std::vector<std::shared_ptr<B
 
 void CallTable::remember(const py::object& args, const py::object& keywords,
                          const std::shared_ptr<CallForm>& form, const py::sequence& given,
-                         std::vector<std::string> push, const std::shared_ptr<BoundDispatch>& dispatch) {
+                         std::vector<std::string> push, const std::shared_ptr<BoundDispatch>& dispatch,
+                         const py::object& record) {
     CallArguments exactly;
     if (!exactly.read(vocabulary_, args.ptr(), keywords.ptr())) return;
     auto plan = std::make_shared<Plan>();
@@ -694,12 +649,15 @@ void CallTable::remember(const py::object& args, const py::object& keywords,
     std::vector<py::object> owners;
     Key key{reinterpret_cast<uintptr_t>(form.get())};
     for (const auto& object : objects) key.push_back(reinterpret_cast<uintptr_t>(object.ptr()));
-    if (objects.empty() || (!dispatch && !memory_of(*form, all, plan->memory, owners))) return;
+    if (objects.empty() && record.is_none()) return;
+    if (!dispatch && !memory_of(*form, all, plan->memory, owners)) return;
     // A part's plan ends with the part itself.
-    if (same(objects, owners)) key = key_of(*form, plan->memory);
-    plan->entry = entry(std::move(key), form, objects, !dispatch);
+    if (record.is_none() && same(objects, owners)) key = key_of(*form, plan->memory);
+    plan->entry = entry(std::move(key), form, objects, !dispatch && !objects.empty());
     if (!plan->entry) return;
     if (dispatch) plan->entry->work = {{dispatch->algorithm(), dispatch->memory()}};
+    // One that runs stays with those who wait for it.
+    if (!record.is_none()) plan->entry->recorded = record().cast<std::shared_ptr<Stream>>();
     add_plan(exactly.key(), plan, exactly, objects);
 }
 
@@ -765,9 +723,9 @@ void bind_call_table(py::module_& m) {
     using Role = CallVocabulary::Role;
     py::class_<CallTable, std::shared_ptr<CallTable>>(m, "CallTable")
         .def(py::init([=](const py::object& tensor_type, const py::object& manager, const py::object& missing,
-                          const Names& bindings, const Names& counts, const Names& constants,
-                          const std::vector<std::pair<std::string, uint32_t>>& fields, size_t push_size,
-                          py::object pack, size_t parameters, size_t most_entries) {
+                          const Names& bindings, size_t most_entries, const Names& counts,
+                          const Names& constants, const std::vector<std::pair<std::string, uint32_t>>& fields,
+                          size_t push_size, py::object pack, size_t parameters) {
                  CallVocabulary words = vocabulary(tensor_type, manager, missing);
                  add(words, counts, Role::counts);
                  add(words, bindings, Role::binding);
@@ -778,8 +736,10 @@ void bind_call_table(py::module_& m) {
                                                     std::move(pack), parameters, most_entries);
              }),
              py::kw_only(), py::arg("tensor_type"), py::arg("manager"), py::arg("missing"),
-             py::arg("bindings"), py::arg("counts"), py::arg("constants"), py::arg("fields"),
-             py::arg("push_size"), py::arg("pack"), py::arg("parameters"), py::arg("most_entries"))
+             py::arg("bindings"), py::arg("most_entries"), py::arg("counts") = Names(),
+             py::arg("constants") = Names(),
+             py::arg("fields") = std::vector<std::pair<std::string, uint32_t>>(), py::arg("push_size") = 0,
+             py::arg("pack") = py::none(), py::arg("parameters") = 0)
         .def_static(
             "of_function",
             [=](const py::object& tensor_type, const py::object& manager, const py::object& missing,
@@ -807,7 +767,7 @@ void bind_call_table(py::module_& m) {
         .def("bind", &CallTable::bind)
         .def("learn", &CallTable::learn)
         .def("remember", &CallTable::remember, py::arg("args"), py::arg("keywords"), py::arg("form"),
-             py::arg("given"), py::arg("push"), py::arg("dispatch") = nullptr)
+             py::arg("given"), py::arg("push"), py::arg("dispatch") = nullptr, py::arg("record") = py::none())
         .def("find_form", &CallTable::find_form)
         .def("keep", &CallTable::keep)
         .def_property_readonly("forms", &CallTable::forms)

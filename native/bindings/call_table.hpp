@@ -1,6 +1,6 @@
-// The calls that a kernel or a function has prepared. Python prepares a call the first time
-// (kompute_py/_kernels, kompute_py/_functions) and describes its form here (`CallForm`); from then on a call
-// of the same kind needs no Python code.
+// The calls that a kernel, a function or an entry of a program has prepared. Python prepares a call the first
+// time (kompute_py/_kernels, _functions, _programs) and describes its form here (`CallForm`); from then on a
+// call of the same kind needs no Python code.
 //
 // Four tables, from the most to the least specific.
 // - plans: calls with the very same tensors. One look-up, then the submission.
@@ -10,7 +10,7 @@
 //   of one argument, and the arrays only have to agree in their numbers of elements. A call of a new shape
 //   gets a form.
 // - entries: descriptor sets by the memory that they bind. Those of a function's calls are made when its
-//   tensors come again.
+//   tensors come again. An entry of a program has a recording over the memory instead.
 //
 // No table is ordered by use, so cyclic use does not thrash. A table that is full drops an entry at random.
 // Entries keep their memory alive, so they must not outlive the Python objects that own it: weak references
@@ -61,10 +61,11 @@ public:
     void learn(const py::object& args, const py::object& keywords, const std::shared_ptr<CallForm>& form,
                const py::object& family);
     // The very same call has the form. `given`: all memory and numbers, by the form's values. `push`: a
-    // function's push constants. `dispatch`: its only one; null if the form makes it.
+    // function's push constants. `dispatch`: its only one; null if the form makes it. `record`: makes the
+    // recording that runs instead; None for none.
     void remember(const py::object& args, const py::object& keywords, const std::shared_ptr<CallForm>& form,
                   const py::sequence& given, std::vector<std::string> push,
-                  const std::shared_ptr<BoundDispatch>& dispatch);
+                  const std::shared_ptr<BoundDispatch>& dispatch, const py::object& record);
 
     // The form that `keep` was given for such a call of a function, or None: `values` of its parameters,
     // memory for its results, and what else a form depends on.
@@ -133,7 +134,8 @@ private:
                                                       PyObject* keywords, bool entry);
     // False if it throws because memory cannot be bound.
     [[nodiscard]] bool tried(const std::function<void()>& bind);
-    // The operations of a call over new memory for its results, `fresh`. False if it cannot.
+    // The operations of a call over new memory for its results, `fresh`; of a recording the copies of its
+    // results. False if it cannot.
     [[nodiscard]] bool bind_once(const Found& found, py::list& fresh, std::vector<OperationPtr>& operations);
     // Makes the entry's descriptor sets, if it has none yet. False if it cannot.
     [[nodiscard]] bool bind_memory(const Plan& plan);

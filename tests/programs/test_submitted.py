@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import io
 import threading
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from kompute_py._programs import running
 
 from .test_programs import EXPECTED, SCALE, X, again, pipeline
 
@@ -233,3 +235,40 @@ def test_threads_call_and_submit_the_same_entry(mgr, pipeline):
     run_at_once([call, submit, call, submit])
     mgr.synchronize()
     assert pipeline.on(mgr).state["count"].tolist() == [600.0]
+
+
+def test_calls_over_the_same_memory_need_no_python(mgr, pipeline, monkeypatch):
+    """By position, by name, with new results, submitted: the table of prepared calls runs them."""
+    entry = pipeline.on(mgr).run
+    x, out = mgr.tensor(X), mgr.zeros(8)
+    calls = [
+        lambda: entry(x, out=out),
+        lambda: entry(x=x, out=(out,))[0],
+        lambda: entry(x),
+        lambda: entry.submit(x, out=out).wait() and out,
+        lambda: entry.submit(x=x).results[0],
+    ]
+    for call in calls * 3:
+        np.testing.assert_array_equal(call().read(), EXPECTED)
+    monkeypatch.setattr(running.Recorded, "form", lambda *_: pytest.fail("Python prepares a call again"))
+    for number, call in enumerate(calls * 2):
+        x.write(X + number)
+        result = call()
+        np.testing.assert_array_equal(result.read(), expected(number))
+        assert (result is out) == (number % 5 in (0, 1, 3))
+    assert pipeline.on(mgr).state["count"].tolist() == [25.0]
+
+
+def test_tables_of_calls_let_go_of_memory(mgr, pipeline):
+    entry, out, alive = pipeline.on(mgr).run, mgr.zeros(8), []
+    for number in range(3):
+        x = mgr.tensor(X + number)
+        for _ in range(3):
+            np.testing.assert_array_equal(entry(x, out=out).read(), expected(number))
+        x.destroy()
+        with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
+            entry(x, out=out)
+        del x
+        gc.collect()
+        alive.append(kp.alive(manager=mgr))
+    assert len(set(alive)) == 1, alive
