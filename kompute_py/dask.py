@@ -9,6 +9,7 @@ source and no Manager: each worker process uses its own, `kp.manager()`, or one 
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import threading
 import zlib
@@ -36,6 +37,7 @@ from ._programs.program import Program, ProgramEntry
 try:
     import dask
     import dask.array as da
+    from dask.utils import has_keyword
     from distributed import WorkerPlugin
     from distributed.protocol.pickle import dumps
 except ImportError as _error:
@@ -81,9 +83,10 @@ def map_blocks(
 
     `work` is a kernel, a function of `kp.ops` or one of yours, an entry of a program, a program with one
     entry, or any function of NumPy arrays. It is called with the blocks, as NumPy arrays, then with
-    `arguments` (push constants of a kernel, ``axis=1`` of a function). It gives one array; a kernel leaves
-    out the output that is to be made, or returns the array that it writes. Numbers and NumPy arrays among
-    `arrays` are given as they are to numbers, and in blocks to arrays.
+    `arguments` (push constants of a kernel, ``axis=1`` of a function). It gives one array; an output that
+    the call of a kernel leaves out has the block's shape, without `chunks` and the like. Numbers and NumPy
+    arrays among `arrays` are given as they are to numbers, and in blocks to arrays. A function with a
+    parameter `block_id` gets the block's place, such as (0, 2), one with `block_info` what Dask says of it.
 
     `dtype` is that of the results, by default that of the first array. `chunks`, `drop_axis` and `new_axis`
     are those of ``dask.array.map_blocks``, for results of other shapes than the blocks have. `name` stands
@@ -115,15 +118,14 @@ def map_blocks(
 
 def map_overlap(
     work: _Work,
-    array: Any,
+    *arrays: Any,
     depth: Any,
-    *,
     boundary: Any = "reflect",
     dtype: Any = None,
     name: str | None = None,
     **arguments: Any,
 ) -> Any:
-    """Calls `work` with each block of a Dask array and a halo of its neighbours' elements.
+    """Calls `work` with each block of Dask arrays and a halo of its neighbours' elements.
 
     ::
 
@@ -131,10 +133,10 @@ def map_overlap(
 
     `depth` is the halo's width, for each axis or by axis in a dict, and `boundary` what lies beyond the
     array: "reflect", "nearest", "periodic", a number, or "none" (blocks at the border have less), as in
-    ``dask.array.map_overlap``. The result of a call has the shape of what it was given, and the halo is cut
-    off. The rest is as for `map_blocks`.
+    ``dask.array.map_overlap``; a list has one for each array. The result of a call has the shape of what it
+    was given, and the halo is cut off. The rest is as for `map_blocks`.
 
-    Raises ArgumentTypeError if `work` cannot be called or `array` is not a Dask array.
+    Raises ArgumentTypeError if `work` cannot be called, or something other than Dask arrays is given.
 
     >>> import dask.array as da, kompute_py.dask
     >>> x = da.arange(8, chunks=4, dtype=np.float32)
@@ -142,10 +144,16 @@ def map_overlap(
     array([3., 2., 1., 0., 7., 6., 5., 4.], dtype=float32)
     """
     task = _task(work, "map_overlap", name)
-    result = _result([array], dtype, "map_overlap")
+    for each in arrays:
+        if not isinstance(each, da.Array):
+            raise ArgumentTypeError(
+                f"map_overlap needs a dask.array.Array, not {kind_of(each)}: make one with "
+                "dask.array.from_array; give the halo as depth=, and numbers by name"
+            )
+    result = _result(arrays, dtype, "map_overlap")
     return da.map_overlap(
         _Block(task, result.dtype, True, arguments),
-        array,
+        *arrays,
         depth=depth,
         boundary=boundary,
         dtype=result.dtype,
@@ -285,25 +293,51 @@ class ManagerPlugin(_Plugin):
 class _Task:
     """Work that is sent by content. In each process it is loaded once, and called with NumPy's arrays."""
 
-    def __init__(self, content: bytes, name: str) -> None:
+    def __init__(self, content: bytes, name: str, takes: tuple[str, ...] = ()) -> None:
+        """`takes` are the parameters that Dask gives by name: "block_id", "block_info"."""
         self.name = self.__name__ = name
+        self.takes = takes
         self.token = digest(content).hex()
         self._content = content
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self.run(arguments, keywords, None)
+
+    def run(self, arguments: tuple[Any, ...], keywords: dict[str, Any], shape: tuple[int, ...] | None) -> Any:
+        """The result of a call. `shape` is that of an output which a kernel's call leaves out."""
         work = _loaded(self.token, self._content)
         if isinstance(work, (Kernel, ProgramEntry)):  # they may write their arguments, which are Dask's
             arguments = tuple(
                 [np.array(each) if isinstance(each, np.ndarray) else each for each in arguments]
             )
+            left_out = None if shape is None else _left_out(work, arguments, keywords)
+            if left_out is not None and shape is not None:
+                keywords = {**keywords, left_out.name: np.zeros(shape, left_out.dtype)}
         found = work(*arguments, **keywords)
         return found.read() if isinstance(found, Memory) else found
 
     def __reduce__(self) -> Any:
-        return _Task, (self._content, self.name)
+        return _Task, (self._content, self.name, self.takes)
 
     def __dask_tokenize__(self) -> Any:
         return self.token
+
+
+def _left_out(work: Kernel | ProgramEntry, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+    """The only output that a call of a kernel leaves out, if it is an array of numbers of any length, and not
+    one for each workgroup.
+    """
+    kernel = work._target(arguments, named) if isinstance(work, ProgramEntry) else work
+    if not isinstance(kernel, Kernel) or "out" in named:
+        return None
+    version = kernel._version
+    parameters = version.signature.parameters
+    left = [i for i in range(len(arguments), len(parameters)) if parameters[i].name not in named]
+    left = [i for i in left if parameters[i].access == "write"]
+    if len(left) != 1 or version.launches.outputs.counts_groups(left[0]):
+        return None
+    (found,) = (parameters[i] for i in left)
+    return found if found.holds_numbers else None
 
 
 class _Block:
@@ -313,10 +347,19 @@ class _Block:
         self._task, self._dtype, self._keeps, self._arguments = task, dtype, keeps, dict(arguments)
         self.__name__ = task.name
 
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """In which Dask looks for the parameters that it gives by name."""
+        names = ("computing_meta", *self._task.takes)
+        return inspect.Signature([inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in names])
+
     def __call__(self, *blocks: Any, computing_meta: bool = False, **more: Any) -> Any:
         if computing_meta:  # Dask asks for an example while the graph is made, where no device has to be
             return np.empty((0,) * blocks[0].ndim, self._dtype)
-        found = self._task(*blocks, **{**self._arguments, **more})
+        shape = None
+        if self._keeps:
+            shape = np.broadcast_shapes(*(block.shape for block in blocks if isinstance(block, np.ndarray)))
+        found = self._task.run(blocks, {**self._arguments, **more}, shape)
         if isinstance(found, tuple) and len(found) == 1:
             found = found[0]
         if not isinstance(found, (np.ndarray, np.generic)):
@@ -328,13 +371,11 @@ class _Block:
                 f"{self._task.name} gives {found.dtype}, and the Dask array was made for {self._dtype}: give "
                 f"dtype=np.{found.dtype}"
             )
-        if self._keeps:
-            shape = np.broadcast_shapes(*(block.shape for block in blocks if isinstance(block, np.ndarray)))
-            if found.shape != shape:
-                raise InvalidArgumentError(
-                    f"{self._task.name} gives the shape {found.shape} for a block of {shape}: give chunks=, "
-                    "drop_axis= or new_axis= as for dask.array.map_blocks"
-                )
+        if shape is not None and found.shape != shape:
+            raise InvalidArgumentError(
+                f"{self._task.name} gives the shape {found.shape} for a block of {shape}: give chunks=, "
+                "drop_axis= or new_axis= as for dask.array.map_blocks"
+            )
         return found
 
     def __dask_tokenize__(self) -> Any:
@@ -372,7 +413,8 @@ def _task(work: Any, who: str, name: str | None) -> _Task:
         )
     named = name or getattr(work, "__name__", None) or getattr(work, "name", type(work).__name__)
     # Functions of a script or a notebook go by value: one that is written again is another one.
-    return _Task(dumps(work), str(named))
+    known = () if isinstance(work, (Kernel, ProgramEntry)) else ("block_id", "block_info")
+    return _Task(dumps(work), str(named), tuple(each for each in known if has_keyword(work, each)))
 
 
 def _result(arrays: Iterable[Any], dtype: Any, who: str) -> np.ndarray[Any, Any]:

@@ -155,6 +155,16 @@ class Outputs:
                         f"the invocations write {need} texels of an axis that would have {length}",
                     )
 
+    def counts_groups(self, position: int) -> bool:
+        """Whether the code writes the array at the number of the workgroup."""
+        return any(
+            self._code.has(i, "group")
+            and not self._code.has(i, "local")
+            and not self._code.has(i, "invocation")
+            for access in self._code.writes(position)
+            for i in access.indices
+        )
+
     # -- one output ------------------------------------------------------------------------------------------
 
     def _output(self, kernel: str, position: int, bound: tuple[Any, ...], launch: Launch | None) -> Output:
@@ -219,7 +229,7 @@ class Outputs:
         if shapes:
             found = " and ".join(f"{name!r}" for name in names)
             raise self._refusal(kernel, position, f"{found} have different shapes: {sorted(shapes, key=len)}")
-        if any(map(self._counts_groups, writes)):
+        if self.counts_groups(position):
             why = "the code writes one element for each workgroup, not for each invocation"
             raise self._refusal(kernel, position, why)
         if launch is None:
@@ -271,15 +281,6 @@ class Outputs:
 
     def _follows(self, access: Access) -> bool:
         return all(self._code.axes(i) and not self._code.has(i, "unknown") for i in access.indices)
-
-    def _counts_groups(self, access: Access) -> bool:
-        """Whether it is at the number of the workgroup."""
-        return any(
-            self._code.has(i, "group")
-            and not self._code.has(i, "local")
-            and not self._code.has(i, "invocation")
-            for i in access.indices
-        )
 
     # -- arguments of the same size --------------------------------------------------------------------------
 

@@ -114,6 +114,12 @@ class Parameter(NamedTuple):
         return contradicts(dtype, wanted) and not (self.is_record and dtype.itemsize == 1)
 
     @property
+    def holds_numbers(self) -> bool:
+        """Whether the block is an array of numbers, as long as its memory."""
+        members = self.layout["members"]
+        return self.plain_dtype is not None and members[0]["rows"] <= 1 and members[0]["array"] == [0]
+
+    @property
     def plain_dtype(self) -> np.dtype[Any] | None:
         """The dtype, if it is all to check of a tensor: the block is an array of numbers
         or vectors without

@@ -50,6 +50,26 @@ void main() {
 """
 
 
+NEIGHBOURS = """
+#version 450
+layout(local_size_x = 8, local_size_y = 8) in;
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) writeonly buffer Y { float y[]; };
+layout(push_constant) uniform P { uint columns; };
+void main() {
+    uint c = gl_GlobalInvocationID.x, r = gl_GlobalInvocationID.y, rows = x.length() / columns;
+    if (c >= columns || r >= rows) return;
+    uint up = r > 0 ? r - 1 : 0, down = min(r + 1, rows - 1);
+    y[r * columns + c] = x[up * columns + c] + x[r * columns + c] + x[down * columns + c];
+}"""
+GROUP_SUMS = """
+#version 450
+layout(local_size_x = 8) in;
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) writeonly buffer S { float s[]; };
+void main() { if (gl_LocalInvocationID.x == 0) s[gl_WorkGroupID.x] = x[gl_GlobalInvocationID.x]; }"""
+
+
 @pytest.fixture(scope="module")
 def cluster():
     """Two processes with two threads each, and a Manager in each by the plugin."""
@@ -112,6 +132,57 @@ def test_halos(mgr, needs, cluster):
         expected = ndimage.uniform_filter(values, 3, mode=mode)
         found = kp.dask.map_overlap(blur, x, depth=1, boundary=boundary).compute()
         np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_kernels_that_read_neighbours_need_no_grid(mgr, needs, cluster):
+    needs(mgr, "dispatch")
+    values, x = array((90, 64), (40, 64))  # the last block has fewer rows
+    kernel = mgr.kernel(NEIGHBOURS, name="neighbours")
+    expected = values.copy()
+    expected[1:-1] = values[:-2] + values[1:-1] + values[2:]
+    for work in (kernel, kp.Program.record({"neighbours": kernel})):
+        found = kp.dask.map_overlap(work, x, depth={0: 1}, boundary="none", columns=64)
+        np.testing.assert_allclose(found.compute()[1:-1], expected[1:-1], rtol=1e-6)
+    whole = kp.dask.map_blocks(kernel, x.rechunk((90, 64)), columns=64)
+    np.testing.assert_allclose(whole.compute()[1:-1], expected[1:-1], rtol=1e-6)
+    sums = mgr.kernel(GROUP_SUMS, name="sums")
+    with pytest.raises(kp.InvalidArgumentError, match="one element for each workgroup"):
+        kp.dask.map_blocks(sums, x, grid=64).compute()
+
+
+def test_halos_of_several_arrays(mgr, needs, cluster):
+    needs(mgr, "dispatch")
+    values, x = array()
+    others, y = array(seed=2)
+    halo = np.pad(others, 1, "edge")
+    expected = values + halo[:-2, 1:-1]
+
+    def shifted(one, other):
+        return kp.ops.add(one, kp.ops.roll(other, 1, axis=0))
+
+    found = kp.dask.map_overlap(shifted, x, y, depth=1, boundary="nearest")
+    np.testing.assert_allclose(found.compute(), expected, rtol=1e-6)
+    with pytest.raises(kp.ArgumentTypeError, match=r"not an? int.*give the halo as depth="):
+        kp.dask.map_overlap(shifted, x, 1, depth=1)
+
+
+def test_functions_learn_their_block(mgr, cluster):
+    _, x = array((6, 4), (3, 2))
+
+    def noise(block, block_id):
+        return kp.random.Generator([7, *block_id]).random(block.shape).read()
+
+    def place(block, block_info=None):
+        return np.full(block.shape, sum(block_info[0]["array-location"][0]), block.dtype)
+
+    first, second = (kp.dask.map_blocks(noise, x).compute() for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    with mgr.current():
+        np.testing.assert_array_equal(first[3:, 2:], noise(first[3:, 2:], (1, 1)))
+    assert len(np.unique(first)) == first.size
+    assert kp.dask.map_blocks(place, x).compute()[:, 0].tolist() == [3] * 3 + [9] * 3
+    halos = kp.dask.map_overlap(noise, x, depth=1)
+    assert len(np.unique(halos.compute())) == first.size
 
 
 @pytest.mark.sampled
