@@ -508,7 +508,7 @@ def test_several_managers_have_memory_of_their_own(mgr, pipeline, tmp_path):
             assert program.state["count"].tolist() == [2.0]
     np.testing.assert_array_equal(program.on(mgr).run(X), EXPECTED)
     with pytest.raises(kp.ArgumentTypeError, match="Manager"):
-        program.on(1)
+        program.on(1.5)
 
 
 def test_memory_is_told_before(mgr):
