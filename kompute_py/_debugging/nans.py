@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._base.errors import NonFiniteError
+from .._base.types import dtype_text
 
 if TYPE_CHECKING:
     from .._base.annotations import Array
@@ -18,7 +19,15 @@ _PACKED = "r11f_g11f_b10f"
 
 
 class NanLooker:
-    """Raises NonFiniteError for an operation that wrote a NaN or an infinity."""
+    """Raises NonFiniteError for an operation that wrote a NaN or an infinity.
+
+    An element that has the same bytes after the operation may not have been written. Until an operation has
+    written a NaN, those that are there come from the host, so the operation is not blamed for them. From
+    then on they may be those of earlier runs, so an operation that only writes is blamed.
+    """
+
+    def __init__(self) -> None:
+        self._found = False
 
     def look(self, values: OperationValues) -> None:
         """Looks at the results."""
@@ -26,23 +35,24 @@ class NanLooker:
             if not snapshot.written:
                 continue
             wrong = ~(_finite_texels if snapshot.format == _PACKED else _finite)(snapshot.after)
-            if snapshot.read:  # what it may have left as it was
+            if snapshot.read or not self._found:
                 wrong &= ~_same(snapshot.before, snapshot.after)
             if wrong.any():
+                self._found = True
                 raise _error(values, snapshot, np.flatnonzero(wrong))
 
 
 def _error(values: OperationValues, snapshot: Snapshot, places: Array) -> NonFiniteError:
     tensor, place = snapshot.tensor, int(places[0])
     index = _index(snapshot, place)
-    value = snapshot.after.reshape(-1)[place]
+    value = _shown(snapshot.after.reshape(-1)[place])
     inputs = {}
     for each in values.snapshots:
         if each.read and each.before.size > place:
             inputs[each.name] = each.before.reshape(-1)[place].item()
     there = ", ".join(f"{name} {number}" for name, number in inputs.items())
     shape = "x".join(map(str, snapshot.shape)) or "scalar"
-    kind = snapshot.format or snapshot.after.dtype
+    kind = snapshot.format or dtype_text(snapshot.after.dtype)
     more = len(places) - 1
     several = f", and {more} more element{'s' if more > 1 else ''} like it" if more else ""
     return NonFiniteError(
@@ -60,6 +70,17 @@ def _error(values: OperationValues, snapshot: Snapshot, places: Array) -> NonFin
 
 def _index(snapshot: Snapshot, place: int) -> tuple[int, ...]:
     return tuple(int(each) for each in np.unravel_index(snapshot.first + place, snapshot.shape))
+
+
+def _shown(value: Any) -> str:
+    """The value; of a struct, the first member that is not finite."""
+    for name in value.dtype.names or ():
+        member = np.asarray(value[name])
+        places = np.argwhere(~_finite(member))
+        if len(places):
+            place = tuple(places[0].tolist())
+            return f"{name}{list(place) if place else ''} = {_shown(member[place])}"
+    return str(value)
 
 
 def _finite(array: Array) -> Array:

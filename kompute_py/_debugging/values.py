@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from .. import _native
+from .._base.errors import InvalidArgumentError
 from .._base.texels import ImageSize, parse_format
 from .._base.warn import warn
 from .._memory.image import Image
 from .._memory.memory import Memory
 from .._memory.tensor import Tensor
+from .._shaders.layout import block_dtype, tail_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from .._base.annotations import Array
     from .._device.device import Device
@@ -227,6 +229,12 @@ class _Elements(NamedTuple):
     def end(self) -> int:
         return self.start + math.prod(self.shape) * self.dtype.itemsize
 
+    def of(self, dtype: np.dtype[Any]) -> _Elements:
+        """The same bytes with another dtype; what does not fill an element is left out."""
+        if self.dtype.names is not None or not dtype.itemsize:
+            return self
+        return self._replace(dtype=dtype, shape=((self.end - self.start) // dtype.itemsize,))
+
     def overlaps(self, begin: int, end: int) -> bool:
         return self.start < end and begin < self.end
 
@@ -240,6 +248,8 @@ class Tensors:
         """By the identities of buffers, the newest last: the tensor that has the memory, then views of it if
         it holds plain bytes. A new buffer takes the place of an old one with the same identity.
         """
+        self._records: dict[int, dict[int, np.dtype[Any]]] = {}
+        """By the same identities and the byte at which it begins: the structs that a shader declares."""
         self._names: dict[int, tuple[weakref.ref[Tensor | Image], str]] = {}
         self._numbers = itertools.count(1)
         self._on: dict[int, list[_Elements]] = {}
@@ -253,6 +263,7 @@ class Tensors:
             elements = _Elements(native.vk_offset, memory._dtype, memory._shape, None)
             if type(native) is not _native.BufferView:
                 self._held[native.identity] = [elements]
+                self._records.pop(native.identity, None)
                 return
             held = self._held.setdefault(native.identity, [])
             if not held or held[0].dtype != np.uint8:
@@ -267,6 +278,17 @@ class Tensors:
         self._living.discard(part)
         if part.base is not None:
             self._living.discard(part.base)
+
+    def declared(self, memory: Memory, layout: Mapping[str, Any]) -> None:
+        """A shader declares a block of structs, with this layout, over memory of plain numbers."""
+        tail = tail_of(layout)
+        length = None
+        if tail is not None and len(layout["members"]) > 1:
+            length = max(0, memory.nbytes - tail["offset"]) // tail["array_strides"][0]
+        with contextlib.suppress(InvalidArgumentError):  # no dtype: its numbers stay what they were
+            dtype = block_dtype(layout, length, "")
+            native = memory._native
+            self._records.setdefault(native.identity, {})[getattr(native, "vk_offset", 0)] = dtype
 
     @contextlib.contextmanager
     def looking(self) -> Iterator[None]:
@@ -290,8 +312,15 @@ class Tensors:
 
     def of(self, memory: Any, begin: int, end: int) -> list[_Elements]:
         """The elements in a range of a memory: those of the tensor that has it, unless that holds plain
-        bytes; then those of its views. An Image is one range.
+        bytes; then those of its views. An Image is one range. Where a shader declares structs, these are the
+        elements.
         """
+        found, records = self._numbers_of(memory, begin, end), self._records.get(memory.identity)
+        if not records:
+            return found
+        return [each.of(records[each.start]) if each.start in records else each for each in found]
+
+    def _numbers_of(self, memory: Any, begin: int, end: int) -> list[_Elements]:
         handle = memory.identity
         living, held = self._on.get(handle, []), self._held.get(handle, [])
         if isinstance(memory, _native.Image):

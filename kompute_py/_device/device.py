@@ -63,6 +63,9 @@ class Tensors(Protocol):
     def stands(self, part: Any) -> None:
         """A new view of memory that a call has for something that it was given."""
 
+    def declared(self, memory: Any, layout: Mapping[str, Any]) -> None:
+        """A shader declares a block of structs, with this layout, over memory of plain numbers."""
+
 
 class Device:
     """An open device: its properties and limits, enabled extensions and features, memory, and Vulkan handles.

@@ -160,6 +160,10 @@ def check_argument(
                 lambda: f"{told(what)}: {told(subject)}",
                 parameter.binding,
             )
+        elif (
+            memory._dtype.kind in "biu" and parameter.is_record and memory._manager._tensors is not None
+        ):  # its numbers say nothing about what the shader sees
+            memory._manager._tensors.declared(memory, parameter.layout)
         key = memory._dtype
         found = _difference(parameter, memory, what, subject, array is not None, lenient is not None)
     if found is None:

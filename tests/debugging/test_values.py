@@ -159,6 +159,59 @@ def test_what_is_left_as_it_was_is_no_fault(debugged):
         add(debugged.tensor(bad), t, grid=N)
 
 
+def test_what_a_kernel_that_only_writes_leaves(debugged):
+    only_writes = "y[i] = x[i] - 2.0 + sqrt(x[i] - 1.0); }"
+    write = debugged.kernel(
+        INVERT.replace("buffer Y", "writeonly buffer Y").replace("y[i] = 1 / x[i]; }", only_writes),
+        name="write",
+    )
+    gaps = np.full(2 * N, np.nan, np.float32)
+    t, given, ones = debugged.tensor(gaps), gaps.copy(), debugged.tensor(np.ones(N))
+    for half in (t, given):
+        write(ones, half, grid=N)
+        assert np.isnan(given[N:]).all()
+    zeros = debugged.zeros(N)
+    for _ in range(3):  # again, though the elements are then left as they were
+        for half in (t, given):
+            with pytest.raises(NonFiniteError, match=r"write,.* at \[0\]"):
+                write(zeros, half, grid=N)
+
+
+STRUCTS = """
+#version 450
+layout(local_size_x = 64) in;
+struct Body { vec3 place; uint number; vec2 speed[2]; };
+layout(binding = 0) buffer Bodies { Body bodies[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    if (i < bodies.length()) bodies[i].speed[1].y = 1.0 / float(bodies[i].number);
+}"""
+HEADED = """
+#version 450
+layout(local_size_x = 1) in;
+layout(binding = 0) buffer Block { uint count; float x[]; };
+void main() { for (uint i = 0; i < count; ++i) x[i] = 1.0 / x[i]; }"""
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint32"])
+def test_structs_in_tensors_of_plain_numbers(debugged, dtype):
+    bodies = np.zeros(10, kp.struct_dtype(STRUCTS, 0))
+    bodies["number"] = np.arange(10)[::-1]
+    plain = bodies.view(np.uint8).view(dtype)
+    kernel = debugged.kernel(STRUCTS, name="bodies")
+    t = debugged.tensor_t(plain)
+    t.name = "t"
+    algorithm = debugged.algorithm([t], kp.compile(STRUCTS), workgroup=(1, 1, 1))
+    sequence = debugged.sequence().record(kp.OpAlgoDispatch(algorithm))
+    for call in (lambda: kernel(t), lambda: kernel(t), lambda: kernel(plain), sequence.eval):
+        t.write(plain)
+        with pytest.raises(NonFiniteError, match=r"wrote speed\[1, 1\] = inf to (t|array) .* at \[9\]"):
+            call()
+    block = np.array([4, *np.array([1, 2, 0, 4], np.float32).view(np.uint32)], np.uint32)
+    with pytest.raises(NonFiniteError, match=r"wrote x\[2\] = inf to array .* at \[0\]"):
+        debugged.kernel(HEADED)(block.view(dtype), grid=1)
+
+
 def test_views(debugged):
     t = debugged.zeros((4, 8))
     bad = np.zeros(8, np.float32)
