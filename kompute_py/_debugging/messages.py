@@ -122,6 +122,7 @@ class Messages:
     def _messages(self, records: bytes, dropped: int) -> Iterator[ShaderMessage]:
         words = np.frombuffer(records, np.uint32)
         told: Counter[tuple[int, int]] = Counter()
+        more: Counter[tuple[int, int]] = Counter()
         start = 0
         while start < len(words):
             size, module, number, operation, x, y, z = words[start : start + _HEAD].tolist()
@@ -129,18 +130,21 @@ class Messages:
             start += size
             site = self._site(module, number)
             if site.kind != "printf":
-                told[module, number] += 1
-                if told[module, number] > _MOST_FAULTS:
+                times = int(payload[2]) if site.kind == "bounds" else 1  # of this invocation
+                if told[module, number] == _MOST_FAULTS:
+                    more[module, number] += times
                     continue
+                told[module, number] += 1
+                more[module, number] += times - 1
             text, values = self._text_of(site, payload.tolist(), module)
             position, name = self._operation(operation)
             yield ShaderMessage(site.kind, text, site.file, site.line, name, position, (x, y, z), values)
-        for (module, number), count in told.items():
-            if count > _MOST_FAULTS:
+        for (module, number), count in more.items():
+            if count:
                 site = self._site(module, number)
                 where = f"{site.file}:{site.line}: " if site.line else ""
                 shown_text = f" ({site.text})" if site.text else ""
-                yield ShaderMessage("dropped", f"{where}{count - _MOST_FAULTS} more like this{shown_text}")
+                yield ShaderMessage("dropped", f"{where}{count} more like this{shown_text}")
         if dropped:
             yield ShaderMessage(
                 "dropped", f"{dropped} more messages of shaders did not fit into 4 MiB and were not kept"
@@ -180,7 +184,7 @@ class Messages:
 
 def _outside(site: _Site, payload: list[int]) -> tuple[str, tuple[Any, ...]]:
     access, sign = site.arguments[0], site.arguments[1]
-    index, length = payload
+    index, length, _ = payload
     if sign == "i" and index >= 2**31:
         index -= 2**32
     text = (

@@ -125,6 +125,35 @@ def test_many_faults_of_one_place_are_counted(debugged, messages):
     assert messages[-1].text.endswith("90 more like this (x[])")
 
 
+def test_repeated_faults_of_an_invocation_are_counted(debugged, messages):
+    """It tells the first of each place, whatever else it does wrong."""
+    body = "void main() { for (uint i = 0; i < 9; ++i) { y[i] = 1.0; if (i > 5) y[3 * i] = x[i + 1]; } }"
+    kernel = debugged.kernel(HEAD.replace("local_size_x = 4", "local_size_x = 1") + body, name="planted")
+    kernel(x=debugged.tensor([1] * 4), y=debugged.zeros(7), grid=1)
+    faults = [(m.text.partition(" of")[0], m.values) for m in messages if m.kind == "bounds"]
+    assert sorted(faults) == [
+        ("reads element 7", (7, 4)),
+        ("writes element 18", (18, 7)),
+        ("writes element 7", (7, 7)),
+    ]
+    assert sorted(m.text for m in messages if m.kind == "dropped") == [
+        "<planted>:5: 1 more like this (y[])",
+        "<planted>:5: 2 more like this (x[])",
+        "<planted>:5: 2 more like this (y[])",
+    ]
+
+
+def test_faults_before_a_loop_that_is_cut_off(debugged, messages):
+    """llvmpipe grants a loop that comes later one turn."""
+    body = (
+        "void main() { y[9] = 1; float v = x[0]; "
+        "for (uint i = 0; i < 100000 && v > 0.0; ++i) v *= 0.99999; y[0] = v; }"
+    )
+    kernel = debugged.kernel(HEAD.replace("local_size_x = 4", "local_size_x = 1") + body, name="planted")
+    kernel(x=debugged.tensor([1]), y=debugged.zeros(1), grid=1)
+    assert [m.values for m in messages] == [(9, 1)]
+
+
 def test_strict_raises(make_manager, needs):
     mgr = make_manager(debug="bounds", strict=True)
     needs(mgr, "dispatch")

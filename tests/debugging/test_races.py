@@ -196,6 +196,22 @@ def test_structs_vectors_and_matrices(debugged, messages):
     }
 
 
+@pytest.mark.parametrize("values", ["vec2(1, 2)", "vec2(i, 1 - i)", "vec2(1, i)"])
+def test_vectors_that_are_written_as_a_whole(debugged, messages, values):
+    """Slots are those of the vectors; all numbers of one count."""
+    head = (
+        "#version 450\nlayout(local_size_x = 2) in;\nlayout(binding = 0) buffer X { vec2 x[]; };\n"
+        "shared vec2 pool[2];\n"
+    )
+    body = (
+        "void main() { uint i = gl_LocalInvocationIndex;\npool[i] = vec2(i);\nbarrier();\n"
+        f"x[0] = {values};\nx[1 + i] = pool[1 - i]; }}"
+    )
+    debugged.kernel(head + body, name="planted")(x=debugged.zeros(6), grid=2)
+    found = set() if "i" not in values else {(8, "writes", 8)}
+    assert races(messages) == found
+
+
 def test_two_names_for_the_same_memory(debugged, messages):
     whole = debugged.tensor_t(np.zeros(96, np.float32))
     body = "void main() { uint i = gl_GlobalInvocationID.x;\nx[i] = 1.0 + i;\nif (i < 16) y[i] = 9.0; }"

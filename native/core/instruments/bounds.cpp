@@ -1,6 +1,14 @@
+// Indices: an access outside of an array does nothing, and is noted. Drivers inline the code of each check,
+// and the code of a report is long, so there is one, at the end of the entry point.
 #include "instruments/instrumenter.hpp"
 
+#include <utility>
+
 namespace kp {
+
+// What an invocation keeps of its faults at some places of the shader.
+enum Fault : uint32_t { times, where, index_used, length_found, fault_words };
+constexpr size_t most_kept = 16;
 
 uint32_t Instrumenter::within(Code& into, const Check& check, uint32_t index, uint32_t root,
                               uint32_t& length) {
@@ -106,7 +114,7 @@ uint32_t Instrumenter::accessor(Code& into, Instruction instruction, const Point
     if (type != own_type) made = builder_.value(code, conversion(own_type), type, {made});
     code.emit(spv::OpBranch, {end});
     code.emit(spv::OpLabel, {outside});
-    report(code, site, {bad_index, bad_length});
+    note_fault(code, site, bad_index, bad_length);
     code.emit(spv::OpBranch, {end});
     code.emit(spv::OpLabel, {end});
     if (made != 0)
@@ -120,6 +128,81 @@ uint32_t Instrumenter::accessor(Code& into, Instruction instruction, const Point
     return function;
 }
 
+void Instrumenter::note_fault(Code& into, uint32_t site, uint32_t index, uint32_t length) {
+    // Variables, not an array, so that drivers can keep them in registers.
+    if (faults_.size() < most_kept) {
+        auto& added = faults_.emplace_back();
+        for (uint32_t& each : added) each = variable(spv::StorageClassPrivate, builder_.uint_type());
+    }
+    const auto& fault = faults_[places_++ % most_kept];
+    const uint32_t before = load(into, fault[times]);
+    const uint32_t is_first = test(into, spv::OpIEqual, before, word(0));
+    for (const auto& [kept, value] :
+         {std::pair(fault[where], word(site)), std::pair(fault[index_used], index),
+          std::pair(fault[length_found], length)}) {
+        const uint32_t first =
+            builder_.value(into, spv::OpSelect, builder_.uint_type(), {is_first, value, load(into, kept)});
+        into.emit(spv::OpStore, {kept, first});
+    }
+    into.emit(spv::OpStore, {fault[times], combine(into, spv::OpIAdd, before, word(1))});
+}
+
+// Reports from the first kept fault on: llvmpipe grants a loop one turn if others have used up all.
+void Instrumenter::report_faults(Code& into) {
+    if (faults_.empty()) return;
+    const uint32_t uint = builder_.uint_type();
+    const auto count = static_cast<uint32_t>(faults_.size());
+    const uint32_t array = variable(spv::StorageClassPrivate,
+                                    builder_.type(spv::OpTypeArray, {uint, word(count * fault_words)}));
+    const auto element_of = [&](uint32_t place) {
+        return builder_.value(into, spv::OpAccessChain, builder_.pointer(spv::StorageClassPrivate, uint),
+                              {array, place});
+    };
+    uint32_t first = word(count);
+    const uint32_t any = builder_.id(), turn = builder_.id(), look = builder_.id(), tell = builder_.id(),
+                   joined = builder_.id(), next_turn = builder_.id(), done = builder_.id(),
+                   end = builder_.id(), place = builder_.id(), next = builder_.id();
+    for (uint32_t i = count; i-- > 0;)
+        first = builder_.value(
+            into, spv::OpSelect, uint,
+            {test(into, spv::OpINotEqual, load(into, faults_[i][times]), word(0)), word(i), first});
+    const uint32_t is_any = test(into, spv::OpULessThan, first, word(count));
+    into.emit(spv::OpSelectionMerge, {end, spv::SelectionControlMaskNone});
+    into.emit(spv::OpBranchConditional, {is_any, any, end});
+    into.emit(spv::OpLabel, {any});
+    for (uint32_t i = 0; i < count; ++i)
+        for (uint32_t j = 0; j < fault_words; ++j)
+            into.emit(spv::OpStore, {element_of(word(i * fault_words + j)), load(into, faults_[i][j])});
+    into.emit(spv::OpBranch, {turn});
+    into.emit(spv::OpLabel, {turn});
+    into.emit(spv::OpPhi, {uint, place, first, any, next, next_turn});
+    into.emit(spv::OpLoopMerge, {done, next_turn, spv::LoopControlDontUnrollMask});
+    into.emit(spv::OpBranch, {look});
+    into.emit(spv::OpLabel, {look});
+    const uint32_t start = combine(into, spv::OpIMul, place, word(fault_words));
+    const auto of_place = [&](Fault which) {
+        return load(into, element_of(combine(into, spv::OpIAdd, start, word(which))));
+    };
+    const uint32_t number = of_place(times);
+    const uint32_t is_faulty = test(into, spv::OpINotEqual, number, word(0));
+    into.emit(spv::OpSelectionMerge, {joined, spv::SelectionControlMaskNone});
+    into.emit(spv::OpBranchConditional, {is_faulty, tell, joined});
+    into.emit(spv::OpLabel, {tell});
+    const uint32_t site = of_place(where), index = of_place(index_used), length = of_place(length_found);
+    (void)builder_.value(into, spv::OpFunctionCall, builder_.void_type(),
+                         {reporter(3), site, index, length, number});
+    into.emit(spv::OpBranch, {joined});
+    into.emit(spv::OpLabel, {joined});
+    into.emit(spv::OpBranch, {next_turn});
+    into.emit(spv::OpLabel, {next_turn});
+    into.emit(spv::OpIAdd, {uint, next, place, word(1)});
+    const uint32_t is_last = test(into, spv::OpIEqual, next, word(count));
+    into.emit(spv::OpBranchConditional, {is_last, done, turn});
+    into.emit(spv::OpLabel, {done});
+    into.emit(spv::OpBranch, {end});
+    into.emit(spv::OpLabel, {end});
+}
+
 bool Instrumenter::check(Instruction instruction, Code& into) {
     if (!wanted_.bounds) return false;
     const auto access = access_of(instruction);
@@ -127,8 +210,8 @@ bool Instrumenter::check(Instruction instruction, Code& into) {
     const auto path = path_of(instruction[access->pointer]);
     if (!path || path->checks.empty() || is_full()) return false;
     const uint32_t result = instruction.result();
-    const uint32_t accessed = result != 0 ? instruction.type() : module_.type_of(instruction[2]);
-    if (accessed != 0 && passed_as(accessed) == 0) {
+    const uint32_t type = accessed(instruction);
+    if (type != 0 && passed_as(type) == 0) {
         problem_ = "it copies a whole matrix of 16-bit numbers" + place() +
                    ", which only shaders with their arithmetic can hand to a check "
                    "(GL_EXT_shader_explicit_arithmetic_types): copy it column by column";
@@ -139,12 +222,12 @@ bool Instrumenter::check(Instruction instruction, Code& into) {
     sites_[site].arguments = std::string{access->kind, is_signed(path->checks.front().index) ? 'i' : 'u'};
     std::vector<uint32_t> arguments;
     const uint32_t function = accessor(into, instruction, *access, *path, site, arguments);
-    const uint32_t returned = result != 0 ? passed_as(accessed) : builder_.void_type();
-    const bool is_passed = result != 0 && returned == accessed;
+    const uint32_t returned = result != 0 ? passed_as(type) : builder_.void_type();
+    const bool is_passed = result != 0 && returned == type;
     std::vector<uint32_t> call{returned, is_passed ? result : builder_.id(), function};
     call.insert(call.end(), arguments.begin(), arguments.end());
     into.emit(spv::OpFunctionCall, call);
-    if (result != 0 && !is_passed) into.emit(conversion(accessed), {accessed, result, call[1]});
+    if (result != 0 && !is_passed) into.emit(conversion(type), {type, result, call[1]});
     return true;
 }
 

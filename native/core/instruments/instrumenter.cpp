@@ -139,7 +139,7 @@ void Instrumenter::rewrite(Instruction instruction, Code& into) {
     count_turn(instruction, into);
     track(instruction, into);
     if (instruction.op() == spv::OpFunction) in_entry_ = entries_.contains(instruction.result());
-    if (instruction.op() == spv::OpReturn && in_entry_) end_tracking(into);
+    if (instruction.op() == spv::OpReturn && in_entry_) end_entry(into);
     if (instruction.op() == spv::OpLoopMerge && (wanted_.races || wanted_.bounds))
         into.emit(spv::OpLoopMerge, {instruction[1], instruction[2], spv::LoopControlDontUnrollMask});
     else if (!check(instruction, into))

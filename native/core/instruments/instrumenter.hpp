@@ -6,6 +6,7 @@
 #include "spirv/constants.hpp"
 #include "spirv/module.hpp"
 
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -100,6 +101,10 @@ private:
     // `into` gets conversions of the arguments.
     [[nodiscard]] uint32_t accessor(Code& into, Instruction instruction, const PointerAccess& access,
                                     const Path& path, uint32_t site, std::vector<uint32_t>& arguments);
+    // Notes that the access of `site` was outside.
+    void note_fault(Code& into, uint32_t site, uint32_t index, uint32_t length);
+    // Reports what the invocation has noted.
+    void report_faults(Code& into);
     // Tests if the index, as a word, is below its length; `length` gets the id of the length.
     [[nodiscard]] uint32_t within(Code& into, const Check& check, uint32_t index, uint32_t root,
                                   uint32_t& length);
@@ -123,8 +128,11 @@ private:
         };
         std::vector<Term> terms;
         std::vector<Scalar> scalars;
+        bool as_one = false;  // all accesses of the memory have these scalars: the first stands for them
     };
     void find_shadowed();
+    [[nodiscard]] uint32_t accessed(Instruction access) const;  // the type of the value
+    [[nodiscard]] static uint32_t touched_key(const Path& path);
     void note_fence(Instruction instruction);
     [[nodiscard]] bool is_shared_between_groups(const Path& path, Instruction access) const;
     void track(Instruction instruction, Code& into);
@@ -151,8 +159,6 @@ private:
     [[nodiscard]] uint32_t shadow_word(Code& into, uint32_t place);
     void pass_barrier(Code& into);
     void start_tracking(Code& code);
-    void end_tracking(Code& into);
-    void write_end();
     [[nodiscard]] std::pair<uint32_t, uint32_t> buffer_key(uint32_t root) const;  // set and binding
     [[nodiscard]] uint32_t load(Code& into, uint32_t variable) {
         return builder_.value(into, spv::OpLoad, builder_.uint_type(), {variable});
@@ -177,6 +183,11 @@ private:
     void report(Code& into, uint32_t site, const std::vector<uint32_t>& values);
     // A number that the device gives each invocation; `axis` for those that are vectors.
     [[nodiscard]] uint32_t built_in(Code& into, spv::BuiltIn which, std::optional<uint32_t> axis = {});
+
+    // The call of a function that reports what the invocation has kept: its faults and its race.
+    void end_entry(Code& into);
+    void write_end();
+    void report_race(Code& into);
 
     // -- code
     [[nodiscard]] uint32_t word(uint32_t value) { return builder_.uint_constant(value); }
@@ -214,14 +225,19 @@ private:
     std::vector<uint32_t> variables_;                               // others that were added
     std::map<uint32_t, uint32_t> reporters_;
     uint32_t scope_ = 0;
+    // bounds
+    std::vector<std::array<uint32_t, 4>> faults_;  // variables of each invocation
+    size_t places_ = 0;                            // accesses that are checked
     // races
     uint32_t shadow_ = 0;  // the buffer; 0: not made
     uint32_t epoch_ = 0;   // the number of barriers that the invocation passed
     uint32_t granule_ = 4;
-    uint32_t smallest_ = 4;                  // scalar, in bytes
-    bool fenced_ = false;                    // it has fences that order groups
-    bool across_ = true;                     // whether accesses of different groups are compared
-    bool inside_ = true;                     // ... and those of one
+    uint32_t smallest_ = 4;                    // scalar, in bytes
+    bool fenced_ = false;                      // it has fences that order groups
+    bool across_ = true;                       // whether accesses of different groups are compared
+    bool inside_ = true;                       // ... and those of one
+    std::map<uint32_t, uint32_t> touched_as_;  // the type of all accesses; 0: there are several
+    size_t touched_ = 0;
     std::set<uint32_t> written_, compared_;  // variables; the second by compare-and-swap
     struct Shown {
         uint32_t number = 0, base = 0, count = 0;  // its place in the head; variables
@@ -230,7 +246,7 @@ private:
     // Variables of each invocation: what it knows of itself; its race: site plus 1, words, indices.
     uint32_t group_ = 0, whole_group_ = 0, local_ = 0, shared_base_ = 0, shared_count_ = 0;
     std::vector<uint32_t> race_;
-    uint32_t end_ = 0;  // the function that reports it
+    uint32_t end_ = 0;  // the function that reports it, and faults
     std::set<uint32_t> entries_;
     bool in_entry_ = false;
     std::map<char, uint32_t> touchers_;

@@ -17,6 +17,7 @@ namespace kp {
 // The scalars of one value that are looked at: of larger ones, the first.
 constexpr size_t most_scalars = 4;
 constexpr size_t most_members = 64;
+constexpr size_t most_touched = 128;  // scalars, over all accesses of a module: compilers need time for each
 constexpr uint32_t most_indices = 3;  // in a report
 
 void Instrumenter::note_fence(Instruction instruction) {
@@ -30,6 +31,15 @@ void Instrumenter::note_fence(Instruction instruction) {
     if ((scope == spv::ScopeDevice || scope == spv::ScopeQueueFamily) &&
         (semantics & spv::MemorySemanticsUniformMemoryMask) != 0)
         fenced_ = true;
+}
+
+uint32_t Instrumenter::accessed(Instruction access) const {
+    return access.result() != 0 ? access.type() : module_.type_of(access[2]);
+}
+
+// Buffers may be bound over the same memory, so they count as one.
+uint32_t Instrumenter::touched_key(const Path& path) {
+    return path.storage == spv::StorageClassWorkgroup ? path.root : 0;
 }
 
 void Instrumenter::find_shadowed() {
@@ -56,6 +66,13 @@ void Instrumenter::find_shadowed() {
             const uint32_t semantics = each.op() == spv::OpAtomicStore ? each[3] : each[5];
             if ((constants_.integer(semantics).value_or(0) & ordering) != 0) inside_ = across_ = false;
         }
+    for (const auto& function : module_.functions())
+        for (const Instruction each : function.body)
+            if (const auto access = access_of(each))
+                if (const auto path = path_of(each[access->pointer]); path && written_.contains(path->root)) {
+                    const auto [found, added] = touched_as_.try_emplace(touched_key(*path), accessed(each));
+                    if (found->second != accessed(each)) found->second = 0;
+                }
     if (fenced_ && flags) across_ = false;
     const uint32_t uint = builder_.uint_type();
     for (uint32_t* each : {&epoch_, &group_, &whole_group_, &local_})
@@ -505,27 +522,31 @@ uint32_t Instrumenter::tracker(Code& into, Instruction instruction, const Pointe
     const uint32_t me = builder_.value(code, spv::OpSelect, uint, {known, state, word(0)});
     // The first value for a compare-and-swap may be an old one: it is read in no order with the swaps.
     const char kind = access.kind == 'r' && compared_.contains(path.root) ? 'o' : access.kind;
+    const auto value_of = [&](const Scalar& scalar) {
+        if (is_small) return converted.empty() ? me : here.at(converted.front());
+        if (stored == 0) return word(0);
+        uint32_t type = module_.type_of(stored);
+        for (const uint32_t i : scalar.path) {
+            const Instruction whole = module_.find(type);
+            type = whole.op() == spv::OpTypeStruct ? whole[i + 2] : whole[2];
+        }
+        uint32_t part = mine(stored);
+        if (!scalar.path.empty()) {
+            std::vector<uint32_t> operands{part};
+            operands.insert(operands.end(), scalar.path.begin(), scalar.path.end());
+            part = builder_.value(code, spv::OpCompositeExtract, type, operands);
+        }
+        std::vector<uint32_t> words;
+        add_scalar(code, part, module_.find(type), words);
+        return words.size() == 2 ? combine(code, spv::OpBitwiseXor, words[0], words[1]) : words.front();
+    };
     uint32_t other_group = 0, other = 0;
     for (const Scalar& scalar : place.scalars) {
-        uint32_t value = word(0);
-        if (is_small) {
-            value = converted.empty() ? me : here.at(converted.front());
-        } else if (stored != 0) {
-            uint32_t type = module_.type_of(stored);
-            for (const uint32_t i : scalar.path) {
-                const Instruction whole = module_.find(type);
-                type = whole.op() == spv::OpTypeStruct ? whole[i + 2] : whole[2];
-            }
-            uint32_t part = mine(stored);
-            if (!scalar.path.empty()) {
-                std::vector<uint32_t> operands{part};
-                operands.insert(operands.end(), scalar.path.begin(), scalar.path.end());
-                part = builder_.value(code, spv::OpCompositeExtract, type, operands);
-            }
-            std::vector<uint32_t> words;
-            add_scalar(code, part, module_.find(type), words);
-            value = words.size() == 2 ? combine(code, spv::OpBitwiseXor, words[0], words[1]) : words.front();
-        }
+        uint32_t value = value_of(scalar);
+        if (place.as_one && stored != 0 && !is_small)
+            for (size_t i = 1; i < place.scalars.size(); ++i)
+                value = combine(code, spv::OpBitwiseXor, combine(code, spv::OpIMul, value, word(0x9E3779B1)),
+                                value_of(place.scalars[i]));
         const uint32_t own = scalar.slot == 0
                                  ? slot
                                  : combine(code, spv::OpIAdd, slot, word(static_cast<uint32_t>(scalar.slot)));
@@ -536,6 +557,7 @@ uint32_t Instrumenter::tracker(Code& into, Instruction instruction, const Pointe
         if (other == 0) {
             other_group = group_found;
             other = who_found;
+            if (place.as_one) break;
             continue;
         }
         const uint32_t had = test(code, spv::OpINotEqual, other, word(0));
@@ -590,45 +612,27 @@ void Instrumenter::start_tracking(Code& code) {
                                                                     {has_slots, slots, word(0)}))});
 }
 
-// The call of a function that reports the invocation's race.
-void Instrumenter::end_tracking(Code& into) {
-    if (!race_.empty()) {
-        if (end_ == 0) end_ = builder_.id();
-        (void)builder_.value(into, spv::OpFunctionCall, builder_.void_type(), {end_});
-    }
-}
-
-void Instrumenter::write_end() {
+void Instrumenter::report_race(Code& code) {
     using S = DebugShadow;
-    const uint32_t nothing = builder_.void_type();
-    Code code;
-    code.emit(spv::OpFunction,
-              {nothing, end_, spv::FunctionControlMaskNone, builder_.type(spv::OpTypeFunction, {nothing})});
-    code.emit(spv::OpLabel, {builder_.id()});
-    if (shadow_ != 0) {
-        const uint32_t site = load(code, race_.front());
-        const uint32_t race = builder_.id(), end = builder_.id();
-        const uint32_t any = test(code, spv::OpINotEqual, site, word(0));
-        code.emit(spv::OpSelectionMerge, {end, spv::SelectionControlMaskNone});
-        code.emit(spv::OpBranchConditional, {any, race, end});
-        code.emit(spv::OpLabel, {race});
-        std::vector<uint32_t> payload{
-            load(code, race_[1]),     load(code, race_[2]),
-            load(code, whole_group_), built_in(code, spv::BuiltInLocalInvocationIndex),
-            shadow(code, S::local_x), shadow(code, S::local_y),
-            shadow(code, S::local_z), shadow(code, S::groups_x),
-            shadow(code, S::groups_y)};
-        for (size_t i = 3; i < race_.size(); ++i) payload.push_back(load(code, race_[i]));
-        std::vector<uint32_t> call{reporter(static_cast<uint32_t>(payload.size())),
-                                   combine(code, spv::OpISub, site, word(1))};
-        call.insert(call.end(), payload.begin(), payload.end());
-        (void)builder_.value(code, spv::OpFunctionCall, nothing, call);
-        code.emit(spv::OpBranch, {end});
-        code.emit(spv::OpLabel, {end});
-    }
-    code.emit(spv::OpReturn, {});
-    code.emit(spv::OpFunctionEnd, {});
-    builder_.functions.append(code);
+    if (shadow_ == 0) return;
+    const uint32_t site = load(code, race_.front());
+    const uint32_t race = builder_.id(), end = builder_.id();
+    const uint32_t any = test(code, spv::OpINotEqual, site, word(0));
+    code.emit(spv::OpSelectionMerge, {end, spv::SelectionControlMaskNone});
+    code.emit(spv::OpBranchConditional, {any, race, end});
+    code.emit(spv::OpLabel, {race});
+    std::vector<uint32_t> payload{load(code, race_[1]),     load(code, race_[2]),
+                                  load(code, whole_group_), built_in(code, spv::BuiltInLocalInvocationIndex),
+                                  shadow(code, S::local_x), shadow(code, S::local_y),
+                                  shadow(code, S::local_z), shadow(code, S::groups_x),
+                                  shadow(code, S::groups_y)};
+    for (size_t i = 3; i < race_.size(); ++i) payload.push_back(load(code, race_[i]));
+    std::vector<uint32_t> call{reporter(static_cast<uint32_t>(payload.size())),
+                               combine(code, spv::OpISub, site, word(1))};
+    call.insert(call.end(), payload.begin(), payload.end());
+    (void)builder_.value(code, spv::OpFunctionCall, builder_.void_type(), call);
+    code.emit(spv::OpBranch, {end});
+    code.emit(spv::OpLabel, {end});
 }
 
 std::pair<uint32_t, uint32_t> Instrumenter::buffer_key(uint32_t root) const {
@@ -647,8 +651,11 @@ void Instrumenter::track(Instruction instruction, Code& into) {
         path->storage != spv::StorageClassUniform)
         return;
     if ((shared && !inside_) || is_shared_between_groups(*path, instruction)) return;
-    const auto place = place_of(*path);
+    auto place = place_of(*path);
     if (!place || is_full()) return;
+    place->as_one = touched_as_.at(touched_key(*path)) == accessed(instruction);
+    touched_ += place->as_one ? 1 : place->scalars.size();
+    if (touched_ > most_touched) return;
     if (!shared) {
         const uint32_t uint = builder_.uint_type();
         const auto number = static_cast<uint32_t>(shadowed_.size());

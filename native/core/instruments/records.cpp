@@ -158,4 +158,23 @@ void Instrumenter::report(Code& into, uint32_t site, const std::vector<uint32_t>
     (void)builder_.value(into, spv::OpFunctionCall, builder_.void_type(), arguments);
 }
 
+void Instrumenter::end_entry(Code& into) {
+    if (!wanted_.bounds && race_.empty()) return;
+    if (end_ == 0) end_ = builder_.id();
+    (void)builder_.value(into, spv::OpFunctionCall, builder_.void_type(), {end_});
+}
+
+void Instrumenter::write_end() {
+    const uint32_t nothing = builder_.void_type();
+    Code code;
+    code.emit(spv::OpFunction,
+              {nothing, end_, spv::FunctionControlMaskNone, builder_.type(spv::OpTypeFunction, {nothing})});
+    code.emit(spv::OpLabel, {builder_.id()});
+    report_faults(code);
+    report_race(code);
+    code.emit(spv::OpReturn, {});
+    code.emit(spv::OpFunctionEnd, {});
+    builder_.functions.append(code);
+}
+
 }  // namespace kp

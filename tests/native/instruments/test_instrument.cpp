@@ -130,6 +130,18 @@ TEST_CASE("indices into buffers, shared and local arrays are checked") {
     CHECK(instrumented(words, printf_only, 1, 0).words.empty());
 }
 
+TEST_CASE("races are looked for at a bounded number of accesses") {
+    constexpr Instruments races_only{.races = true};
+    std::string code;
+    for (int i = 0; i < 200; ++i) {
+        const std::string name = "%q" + std::to_string(i);
+        code += name + " = OpAccessChain %to_float %buffer %u0 %i\nOpStore " + name + " %f1\n";
+    }
+    const Instrumented made = instrumented(shader(code), races_only, 1, 0);
+    CHECK(made.sites.size() == 128);
+    (void)text_of(made.words);
+}
+
 TEST_CASE("an index below the length of a fixed array needs no check") {
     const auto words = shader(R"(
         %q = OpAccessChain %to_pooled %pool %u3
