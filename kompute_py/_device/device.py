@@ -235,7 +235,7 @@ class Device:
 
     def supports(self, *names: str) -> bool:
         """True if the device has all of these features and extensions, by Vulkan's names, enabled for this
-        Manager. Raises NotFoundError, with near names, for a name that no feature and extension has.
+        Manager. Raises NotFoundError as `DeviceInfo.supports` does.
 
         >>> mgr.supports("shaderInt64", "VK_KHR_8bit_storage") in (True, False)
         True

@@ -146,7 +146,8 @@ class DeviceInfo(dict[str, Any]):
     def supports(self, *names: str) -> bool:
         """True if the device has all of these features and extensions, by Vulkan's names.
 
-        Raises NotFoundError, with near names, for a name that no feature and extension has.
+        Raises NotFoundError, with near names, for a name that no feature has, and for an extension's with a
+        wrong letter. Other names of extensions are just not there.
         """
         has = {name for name, value in self.get("features", {}).items() if value}
         return supported(self, names, {*has, *self.get("extensions", ())})
@@ -170,17 +171,28 @@ class DeviceInfo(dict[str, Any]):
 def supported(info: Mapping[str, Any], names: Iterable[str], present: Collection[str]) -> bool:
     """Whether all of `names` are in `present`: features and extensions of a device, or those enabled on it.
 
-    Raises NotFoundError for names that this version does not know; names of extensions begin with "VK_".
+    Raises NotFoundError for features that this version does not know, and for the names of extensions (they
+    begin with "VK_") that are an extension's of the device but for a letter.
     """
-    known = info.get("features", {})
+    known, extensions = info.get("features", {}), info.get("extensions", ())
     for name in names:
         as_text(name, "The name of a feature or an extension")
-        if name not in known and not name.startswith("VK_"):
+        if name.startswith("VK_"):
+            # Other extensions than these, new ones among them, are just not there. Names of Vulkan's own that
+            # are as near to each other differ in their numbers.
+            near = "." if name in extensions else nearest(name, extensions, 0.95)
+            if near != "." and _digits(near) == _digits(name):
+                raise NotFoundError(f"kompute_py knows no extension {shown(name)}{near}")
+        elif name not in known:
             raise NotFoundError(
                 f"kompute_py knows no feature {shown(name)}{nearest(name, known, 0.5)} Names are Vulkan's, "
                 "such as 'shaderFloat16', and those of extensions begin with 'VK_'"
             )
     return all(name in present for name in names)
+
+
+def _digits(name: str) -> str:
+    return re.sub(r"\D", "", name)
 
 
 def _of_pci(address: Any, name: str) -> str:

@@ -114,5 +114,5 @@ def test_drivers_know_their_own_structs(make_manager):
         make_manager(desired_extensions={name: (LINES, [True, False])})
     with pytest.raises(kp.InvalidArgumentError, match="none that the driver knows"):
         make_manager(desired_extensions={name: (LINES + 1, [True])})
-    with pytest.raises(kp.InvalidArgumentError, match=r"a part of Vulkan 1\.3"):
+    with pytest.raises(kp.InvalidArgumentError, match=r"a part of Vulkan 1\.[34]"):
         make_manager(desired_extensions={name: (PRIVATE_DATA, [True])})

@@ -211,6 +211,24 @@ def test_what_a_device_says():
     run_child(check_facts, driver="null")
 
 
+def test_misspelt_names_of_features_and_extensions():
+    """Names that other devices know are just not there: none of Vulkan's is so near to another one."""
+    info = kp.DeviceInfo(
+        features={"shaderInt64": True},
+        extensions=["VK_KHR_16bit_storage", "VK_EXT_shader_atomic_float", "VK_EXT_depth_clip_control"],
+    )
+    for other in ("VK_KHR_8bit_storage", "VK_EXT_shader_atomic_float2", "VK_EXT_depth_clamp_control"):
+        assert not info.supports(other)
+    for wrong, meant in (
+        ("VK_KHR_16bit_storag", "VK_KHR_16bit_storage"),
+        ("vk_khr_16bit_storage", "'VK_'"),
+        ("int64", "'shaderInt64'"),
+        ("shaderInt46", "'shaderInt64'"),
+    ):
+        with pytest.raises(kp.NotFoundError, match=f"knows no .*{meant}"):
+            info.supports("shaderInt64", wrong)
+
+
 SHADER = "#version 450\nvoid main() {}"
 
 
