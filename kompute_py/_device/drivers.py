@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, shown
 from .._base.plain_arguments import as_text
+from .._base.text import nearest
 
 _MOST_BYTES = 2**20  # of a manifest
 _ALIASES = {
@@ -111,9 +112,10 @@ def driver_named(name: str) -> DriverInfo | None:
             if each.name.lower() == wanted.lower():
                 return each
     names = ", ".join(each.name for each in found) or "none"
+    near = nearest(name, (*(each.name for each in found), *_ALIASES))
     raise NotFoundError(
-        f"There is no Vulkan driver {shown(name)}; kp.available_drivers() lists them: {names}. Give one of "
-        "these names, or the path of a manifest"
+        f"There is no Vulkan driver {shown(name)}{near} "
+        f"kp.available_drivers() lists them: {names}. Give one of these names, or the path of a manifest"
     )
 
 

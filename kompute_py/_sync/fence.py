@@ -315,7 +315,7 @@ def to_seconds(
             raise InvalidArgumentError(
                 f"Give {name}, which counts from now, or deadline, a time of time.monotonic_ns(), not both"
             )
-        left = as_index(deadline, "deadline") - time.monotonic_ns()
+        left = as_index(deadline, "deadline (nanoseconds of time.monotonic_ns())") - time.monotonic_ns()
         return min(max(left, 0), _LONGEST) * 1e-9
     if timeout is None:
         return _NO_LIMIT

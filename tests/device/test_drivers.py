@@ -160,7 +160,7 @@ def test_a_manager_of_one_driver():
 
 def test_a_driver_that_is_not_there_is_said():
     with pytest.raises(
-        kp.NotFoundError, match=r"no Vulkan driver 'nope'; kp.available_drivers\(\) lists them"
+        kp.NotFoundError, match=r"no Vulkan driver 'nope'. kp.available_drivers\(\) lists them"
     ):
         kp.Manager(driver="nope")
     with pytest.raises(kp.NotFoundError, match="no such file"):
