@@ -429,11 +429,10 @@ if not TYPE_CHECKING:  # so that a checker of types knows the names that there a
             member = enumeration.__members__.get(name)
             if member is not None:
                 return member
-        from ._base.text import nearest
-
-        near = nearest(name, [*__all__, *_LATER_MODULES])
-        if name[0] != "_":
+        near = "."
+        if name[0] != "_":  # tools ask for many of those, and mistake nothing
             from . import ops
+            from ._base.text import nearest
             from ._memory.array_habits import CALLS
 
             if name in CALLS:
@@ -442,4 +441,6 @@ if not TYPE_CHECKING:  # so that a checker of types knows the names that there a
                 near = f": it is kp.ops.{name}"
             elif hasattr(Manager, name):
                 near = f": it is an attribute of Managers: kp.manager().{name}"
+            else:
+                near = nearest(name, [*__all__, *_LATER_MODULES])
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{near}", name=name)

@@ -81,6 +81,13 @@ def pytest_runtest_makereport(item, call):
 _passed = pytest.StashKey[bool]()
 
 
+def pytest_ignore_collect(collection_path, config):
+    """A pass of the suite reads no file without a case of its own: reading all takes ten seconds."""
+    if SHARE and collection_path.suffix == ".py" and collection_path.name.startswith("test_"):
+        return not sampling.has_cases(collection_path.read_text(), config.option.markexpr) or None
+    return None
+
+
 @pytest.hookimpl(tryfirst=True)  # the marks before those that choose by them
 def pytest_collection_modifyitems(config, items):
     """Keeps what this pass of the suite runs."""
@@ -146,12 +153,16 @@ def _only_what_the_module_made():
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiled_before(request):
-    """Where numbers are judged, a shader that was compiled before is taken from the cache."""
+    """Where numbers are judged, a shader that was compiled before comes from the cache, and operations take
+    their variants in turn.
+    """
     if not request.node.nodeid.startswith(_OF_NUMBERS):
         yield
         return
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KOMPUTE_PY_SHADER_CACHE_DIR", SHADERS)
+        if not sampling.WHOLE and "/functions/" not in request.node.nodeid:
+            patch.setattr("kompute_py._functions.forming.measured", sampling.next_variant)
         yield
 
 

@@ -13,6 +13,8 @@ import pytest
 
 from tests.drivers import LAYERS, DriverUnavailableError, environment, layer_directory, manifest
 from tests.drivers.scenarios import scenarios
+from tests.drivers.scenarios.__main__ import main
+from tests.support.child import run_child
 
 pytestmark = pytest.mark.own_driver  # one pass of the suite is enough
 
@@ -44,8 +46,7 @@ def null() -> str:
 
 @pytest.mark.parametrize("name", scenarios)
 def test_null_driver(null, name):
-    done = run(["-m", "tests.drivers.scenarios", name], **environment("null", config=scenarios[name].config))
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert run_child(main, name, driver="null", config=scenarios[name].config) == 0
 
 
 @pytest.mark.parametrize("layer", LAYERS)

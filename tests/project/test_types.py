@@ -13,6 +13,7 @@ import inspect
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 import typing
@@ -74,29 +75,35 @@ def mypy() -> dict[tuple[str, int], str]:
     return {(file, int(line)): text for file, line, text in found}
 
 
+CALLS = "calls_of_examples.py"
+
+
 @functools.cache
-def pyright() -> dict[tuple[str, int], str]:
-    """Pyright's errors by file and line."""
+def reported() -> list[dict[str, Any]]:
+    """What pyright says of all: the programs, and the calls of `examples`."""
+    folder = ROOT / "build/pyright"
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.joinpath(CALLS).write_text("\n".join(calls()[0]), encoding="utf-8")
     # It would read all of libraries that have no types, for minutes.
     settings = {
-        "include": [os.path.relpath(folder, ROOT / "build") for folder in (CODE, *PROGRAMS)],
+        "include": [os.path.relpath(each, folder) for each in (CODE, *PROGRAMS, folder / CALLS)],
         "useLibraryCodeForTypes": False,
         "reportMissingModuleSource": False,
     }
-    file = ROOT / "build/pyright-typed-code.json"
+    file = folder / "typed-code.json"
     file.write_text(json.dumps(settings), encoding="utf-8")
-    return {
-        (Path(each["file"]).name, each["range"]["start"]["line"] + 1): each["message"]
-        for each in reported("--project", str(file))
-        if each["severity"] == "error"
-    }
-
-
-def reported(*arguments: str) -> list[dict[str, Any]]:
-    """What pyright says."""
-    output = run("pyright", "--pythonpath", sys.executable, "--outputjson", *arguments)
+    output = run("pyright", "--pythonpath", sys.executable, "--outputjson", "--project", str(file))
     found: list[dict[str, Any]] = json.loads(output)["generalDiagnostics"]
     return found
+
+
+def pyright() -> dict[tuple[str, int], str]:
+    """Pyright's errors by file and line."""
+    return {
+        (Path(each["file"]).name, each["range"]["start"]["line"] + 1): each["message"]
+        for each in reported()
+        if each["severity"] == "error" and Path(each["file"]).name != CALLS
+    }
 
 
 @pytest.mark.parametrize("checker", [mypy, pyright])
@@ -129,13 +136,14 @@ def examples() -> Iterator[tuple[str, str]]:
 KINDS = {"Tensor", "Image", "StridedView", "ndarray"}
 
 
-def test_results_have_the_types_that_checkers_say(tmp_path, clean):
-    """The first call of `kp.ops` in each example: its result, and the type that pyright reveals."""
+@functools.cache
+def calls() -> tuple[list[str], dict[int, str]]:
+    """A program with the first call of `kp.ops` in each example, and by line the kind of its result."""
     lines = ["import numpy as np", "import kompute_py as kp", "mgr = kp.manager()"]
     wanted: dict[int, str] = {}
     for before, source in examples():
         call = ast.parse(source).body[-1]
-        calls = [
+        found = [
             each
             for each in ast.walk(call)
             if isinstance(each, ast.Call) and re.fullmatch(r"kp\.ops\.\w+", ast.unparse(each.func))
@@ -143,7 +151,7 @@ def test_results_have_the_types_that_checkers_say(tmp_path, clean):
         scope = {"np": np, "kp": kp, "mgr": kp.manager()}
         exec(before, scope)
         lines += before.splitlines()
-        for each in calls[:1]:
+        for each in found[:1]:
             text = re.sub(r"np\.\w+\((\[.*?\])\)", r"np.array(\1)", ast.unparse(each))
             kind = type(eval(ast.unparse(each), scope)).__name__
             lines.append(f"reveal_type({text})")
@@ -151,12 +159,17 @@ def test_results_have_the_types_that_checkers_say(tmp_path, clean):
                 wanted[len(lines)] = kind
         scope.clear()
     kp.manager().destroy()
+    return lines, wanted
+
+
+def test_results_have_the_types_that_checkers_say(clean):
+    """Of each call: its result, and the type that pyright reveals."""
+    lines, wanted = calls()
     assert len(wanted) > 150
-    tmp_path.joinpath("calls.py").write_text("\n".join(lines), encoding="utf-8")
     said = {
         each["range"]["start"]["line"] + 1: each["message"]
-        for each in reported(str(tmp_path))
-        if each["severity"] == "information"
+        for each in reported()
+        if each["severity"] == "information" and Path(each["file"]).name == CALLS
     }
     wrong = {
         lines[at - 1]: said[at]
@@ -263,20 +276,16 @@ unknown = [].copy()
 '''
 
 
-@pytest.mark.parametrize(("least", "status"), [("51", 1), ("49", 0)])
-def test_incomplete_types_are_counted(tmp_path, least, status):
+def test_incomplete_types_are_counted(tmp_path, monkeypatch, capsys):
+    tool = runpy.run_path(str(ROOT / "tools/check_types.py"))
     package = tmp_path / "seeded"
     package.mkdir()
     package.joinpath("py.typed").touch()
     package.joinpath("__init__.py").write_text(INCOMPLETE, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "tools/check_types.py", str(package), "--least", least],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    assert "seeded.unknown: " in done.stdout, done.stdout + done.stderr
-    assert "50.00 %" in done.stdout
-    assert done.returncode == status
+    report = tool["completeness"](package)
+    monkeypatch.setitem(tool["main"].__globals__, "completeness", lambda given: report)
+    for least, status in (("51", 1), ("49", 0)):
+        monkeypatch.setattr(sys, "argv", ["check_types.py", str(package), "--least", least])
+        assert tool["main"]() == status
+        said = capsys.readouterr().out
+        assert "seeded.unknown: " in said and "50.00 %" in said

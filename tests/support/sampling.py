@@ -30,7 +30,7 @@ import os
 import random
 import re
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import hypothesis
@@ -131,6 +131,36 @@ def shared(items: Iterable[Any], share: str) -> tuple[list[Any], list[Any]]:
         one_of = (1 if everywhere else shares) * _every(item)
         (kept if among and (turn + first) % one_of == 0 else others).append(item)
     return kept, others
+
+
+_turns: collections.Counter[tuple[str, ...]] = collections.Counter()
+
+
+def next_variant(runs: Mapping[str, Callable[[], Any]], thorough: bool) -> tuple[dict[str, float], int]:
+    """Stands for the measurement of an operation's variants, and gives the next one that the device can run.
+
+    Measuring makes the kernels of all of them, which is half of the time of tests of numbers, and these then
+    judge the fastest one alone.
+    """
+    names = tuple(runs)
+    _turns[names] += 1
+    for n in range(len(names)):
+        name = names[(_turns[names] + n) % len(names)]
+        try:
+            runs[name]()()
+        except NotImplementedError:
+            if n == len(names) - 1:
+                raise
+        else:
+            return {name: 0.0}, 1
+    raise AssertionError("there are no variants")
+
+
+def has_cases(source: str, marks: str) -> bool:
+    """Whether a file may have cases of the pass that pytest's `-m` gets: of its own driver, or not."""
+    if marks == "own_driver":
+        return "own_driver" in source
+    return not re.search(r"^pytestmark = .*\bown_driver\b", source, re.MULTILINE)
 
 
 def _every(item: Any) -> int:

@@ -13,7 +13,7 @@ mgr = kp.manager()
 spirv = kp.compile("void main() {}", language="glsl", target="vulkan1.1", optimize="size")
 assert_type(spirv, bytes)
 kp.compile("void main() {}", language="gsl")  # error
-kp.compile("void main() {}", target="vulkan1.9")  # error
+kp.compile("void main() {}", target=1.9)  # error
 kp.compile("void main() {}", optimize="fast")  # error
 kp.compile("void main() {}", compiler="fxc")  # error
 kp.compile("void main() {}", definess={})  # error
@@ -22,7 +22,7 @@ k = mgr.kernel("void main() {}", language="hlsl", name="k", defines={"N": 3}, en
 assert_type(k, kp.Kernel)
 mgr.kernel("void main() {}", langage="hlsl")  # error
 mgr.kernel("void main() {}", language="hsl")  # error
-mgr.kernel("void main() {}", target="vulkan2")  # error
+mgr.kernel("void main() {}", target=2)  # error
 mgr.kernel(3)  # error
 mgr.kernel(Path("blur.comp"))
 mgr.kernel(np.zeros(5, np.uint32))
@@ -39,7 +39,7 @@ kp.decompile(spirv, "glsl")
 kp.decompile(spirv, "wgsl")  # error
 k.to("hlsl")
 k.to("msl")  # error
-kp.assemble("; SPIR-V", target="vulkan1.4")  # error
+kp.assemble("; SPIR-V", target=1.4)  # error
 
 a = mgr.tensor([1, 2])
 array = np.zeros(3, np.float32)
