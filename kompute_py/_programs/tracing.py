@@ -86,7 +86,7 @@ def difference(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> Differ
     """How far two arrays of one shape and dtype are apart. NaNs are equal to each other."""
     if one.dtype.kind == "c":
         one, other = (np.ascontiguousarray(each).view(f"f{each.itemsize // 2}") for each in (one, other))
-    floats = one.dtype.kind == "f"
+    floats = one.dtype.kind in "fV"  # bfloat16 is "V"
     differ = one != other
     if floats:
         differ &= ~(np.isnan(one) & np.isnan(other))
@@ -103,12 +103,11 @@ def difference(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> Differ
 
 
 def _steps_apart(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    ordered = []
-    for each in (a, b):
-        bits = np.ascontiguousarray(each).view(f"i{each.itemsize}").astype(np.int64)
-        least = -(1 << (8 * each.itemsize - 1))
-        ordered.append(np.where(bits < 0, np.int64(least) - bits, bits))
+    """The steps between neighbouring floats from one to the other: bits in the order of the numbers count."""
+    least = -(1 << (8 * a.itemsize - 1))
+    one, other = (
+        np.where(bits < 0, least - bits, bits)
+        for bits in (np.ascontiguousarray(each).view(f"i{each.itemsize}").astype(np.int64) for each in (a, b))
+    )
     with np.errstate(over="ignore"):
-        return np.where(ordered[0] > ordered[1], ordered[0] - ordered[1], ordered[1] - ordered[0]).view(
-            np.uint64
-        )
+        return (np.maximum(one, other) - np.minimum(one, other)).view(np.uint64)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+import ml_dtypes
 import numpy as np
 import PIL.Image
 import pytest
@@ -277,3 +278,5 @@ def test_differences_are_those_of_numbers():
     ints = difference(np.array([1, 2**62]), np.array([3, 2**62]))
     assert (ints.elements, ints.absolute, ints.ulp) == (1, 2.0, 0)
     assert difference(np.array([1 + 1j]), np.array([1 + 2j])).absolute == 1
+    small = [np.array(each, ml_dtypes.bfloat16) for each in ([1, np.nan, 2], [1, np.nan, 2.03125])]
+    assert difference(*small)[::3] == (1, 2)
