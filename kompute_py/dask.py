@@ -28,6 +28,7 @@ from ._base.errors import (
     kind_of,
 )
 from ._base.public import offer
+from ._device.names import one_or_several
 from ._kernels.kernel import Kernel
 from ._manager.default import set_manager
 from ._manager.manager import Manager
@@ -46,6 +47,8 @@ except ImportError as _error:
     ) from None
 
 if TYPE_CHECKING:
+    from ._device.annotations import DeviceLike
+
     _Plugin = object
 else:
     _Plugin = WorkerPlugin
@@ -242,10 +245,11 @@ def delayed(work: _Work, name: str | None = None) -> Any:
 class ManagerPlugin(_Plugin):
     """A Manager for each worker process of a cluster: ``client.register_plugin(ManagerPlugin())``.
 
-    `devices` are dealt out to the workers in turn, by a worker's number in a LocalCluster, else by its name;
-    each is a device as `kp.Manager` takes it. By default all take the best device. `preload` lists programs;
-    their pipelines are made before the first block comes. `options` are those of `kp.Manager`, such as
-    ``memory_limit="1 GiB"``. When the worker ends, its Manager is destroyed.
+    `devices`, one or several, are dealt out to the workers in turn, by a worker's number in a LocalCluster,
+    else by its name; each is a device as `kp.Manager` takes it, such as a URI with options. By default all
+    take the best device. `preload` lists programs; their pipelines are made before the first block comes.
+    `options` are those of `kp.Manager`, such as ``memory_limit="1 GiB"``. When the worker ends, its Manager
+    is destroyed.
 
     Raises ArgumentTypeError if `preload` has something other than a Program, InvalidArgumentError for
     an empty `devices`. A worker raises the errors of `kp.Manager`.
@@ -258,9 +262,12 @@ class ManagerPlugin(_Plugin):
     """Under which Dask keeps it: another plugin of this name takes its place."""
 
     def __init__(
-        self, devices: Iterable[Any] | None = None, preload: Iterable[Program] = (), **options: Any
+        self,
+        devices: DeviceLike | Iterable[Any] | None = None,
+        preload: Iterable[Program] = (),
+        **options: Any,
     ) -> None:
-        self._devices = None if devices is None else list(devices)
+        self._devices = None if devices is None else one_or_several(devices)
         if self._devices == []:
             raise InvalidArgumentError("ManagerPlugin: devices is empty; leave it out for the best device")
         self._preload = list(preload)

@@ -234,6 +234,12 @@ def as_device_index(device: int | np.integer[Any]) -> int:
     return int(device)
 
 
+def one_or_several(devices: Any) -> list[Any]:
+    """A list of devices or Managers, for one of them or several."""
+    is_one = isinstance(devices, (str, Mapping)) or not isinstance(devices, Iterable)
+    return [devices] if is_one else list(devices)
+
+
 def name_of(device: Any, source: str) -> str:
     """A list entry, as text, for a device.
 

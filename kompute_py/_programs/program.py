@@ -21,7 +21,7 @@ from .._base.errors import (
 )
 from .._base.plain_arguments import as_list
 from .._base.text import nearest
-from .._device.names import DeviceInfo, is_number
+from .._device.names import DeviceInfo, is_number, one_or_several
 from .._device.options import string_tuple
 from .._device.shader_check import check
 from .._files.index import TensorIndex
@@ -507,9 +507,7 @@ class Program(Mapping[str, ProgramEntry]):
         >>> both.main(np.arange(4, dtype=np.float32)).tolist()
         [0.0, 1.0, 4.0, 9.0]
         """
-        is_one = isinstance(manager, (str, DeviceInfo)) or not isinstance(manager, Iterable)
-        listed: Iterable[Any] = (manager,) if is_one else manager  # type: ignore[assignment]
-        several = [_manager_of(each) for each in listed]
+        several = [_manager_of(each) for each in one_or_several(manager)]
         if not several or len(set(map(id, several))) < len(several):
             raise InvalidArgumentError("on takes a Manager or a device, or a list of different ones")
         return self._of(self._core, self._prefix, tuple(several))

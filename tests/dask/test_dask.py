@@ -79,7 +79,7 @@ def cluster():
         ) as made,
         Client(made) as client,
     ):
-        client.register_plugin(kp.dask.ManagerPlugin(devices=[0], memory_limit="512 MiB"))
+        client.register_plugin(kp.dask.ManagerPlugin("vulkan://0?memory_limit=512MiB", strict=False))
         yield client
 
 
