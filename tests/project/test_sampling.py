@@ -69,7 +69,8 @@ def test_real_cases(tmp_path):
     (tmp_path / "test_real.py").write_text(REAL)
     found = []
     collected = SimpleNamespace(pytest_collection_modifyitems=lambda items: found.extend(items))
-    options = ["--collect-only", "-q", f"--rootdir={tmp_path}", "-c", os.devnull, "-p", "no:cacheprovider"]
+    options = ["--collect-only", "-q", f"--rootdir={tmp_path}", "-c", os.devnull]
+    options += ["-p", "no:cacheprovider", "-p", "no:zarr"]
     assert pytest.main([*options, str(tmp_path)], plugins=[collected]) == 0
     assert len(found) == 30 + 4 + 8
     chosen = [
@@ -83,6 +84,34 @@ def test_real_cases(tmp_path):
         3,
         2,
     ]
+
+
+def test_a_pass_reads_files_that_have_cases_of_it():
+    own, others = "own_driver", "not own_driver"
+    whole = "pytestmark = [pytest.mark.own_driver, pytest.mark.slow]\n"
+    part = "@pytest.mark.own_driver\ndef test_it(): ...\n"
+    for source, passes in ((whole, [own]), (part, [own, others]), ("def test_it(): ...", [others])):
+        assert [each for each in (own, others) if sampling.has_cases(source, each)] == passes, source
+
+
+def test_variants_are_taken_in_turn(monkeypatch):
+    monkeypatch.setattr(sampling, "_turns", collections.Counter())
+    ran = []
+
+    def prepare(name):
+        if name == "impossible":
+            raise NotImplementedError
+        return lambda: ran.append(name)
+
+    def turn(*names):
+        (taken,) = sampling.next_variant({name: lambda n=name: prepare(n) for name in names}, False)[0]
+        return taken
+
+    assert [turn("a", "b") for _ in range(4)] == ["b", "a", "b", "a"]
+    assert [turn("a", "impossible") for _ in range(2)] == ["a", "a"]
+    assert ran == ["b", "a", "b", "a", "a", "a"]
+    with pytest.raises(NotImplementedError):
+        turn("impossible")
 
 
 def test_each_case_of_a_parameter_has_one_driver():

@@ -1,5 +1,7 @@
-"""The variables of a module: a compute shader has no inputs but built-ins of their own types, no outputs, and
-six storage classes.
+"""The variables of a module, and pointers to them.
+
+A compute shader has no inputs but built-ins of their own types, no outputs, and six storage classes. Pointers
+into variables are no addresses, and point to something.
 """
 
 from __future__ import annotations
@@ -109,17 +111,31 @@ REFUSED["a scalar built-in of 64 bits"] = (
 )
 
 
+def refused(mgr, text):
+    """The errors of a kernel and of an algorithm."""
+    module, errors = kp.ShaderModule(text), []
+    for make in (lambda: mgr.kernel(text), lambda: mgr.algorithm([mgr.zeros(4)], module, (1, 1, 1))):
+        with pytest.raises(kp.KomputeError) as caught:
+            make()
+        errors.append(type(caught.value))
+    return errors
+
+
+def ran(mgr, text):
+    """The number that a module, in which nothing is wrong, writes."""
+    assert kp.check(text, mgr) == []
+    out = mgr.tensor_t(np.full(4, 9, np.uint32))
+    mgr.sequence().eval(kp.OpAlgoDispatch(mgr.algorithm([out], kp.ShaderModule(text), (1, 1, 1))))
+    return out.read()[0]
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_variables_that_a_compute_shader_cannot_have(mgr, name):
     text, says = REFUSED[name]
     found = kp.check(text, mgr)
     assert found and all(f.kind in ("validation", "capability") for f in found)
     assert any(says in str(f) for f in found), found
-    module = kp.ShaderModule(text)
-    for make in (lambda: mgr.kernel(text), lambda: mgr.algorithm([mgr.zeros(4)], module, (1, 1, 1))):
-        with pytest.raises(kp.KomputeError) as caught:
-            make()
-        assert type(caught.value) in (kp.InvalidArgumentError, kp.UnimplementedError)
+    assert set(refused(mgr, text)) <= {kp.InvalidArgumentError, kp.UnimplementedError}
 
 
 BUILT_INS = ("NumWorkgroups", "WorkgroupId", "LocalInvocationId", "GlobalInvocationId")
@@ -136,10 +152,7 @@ def test_built_ins_of_compute_shaders(mgr, needs, name):
     text = module(
         "Input", "v3uint" if vector else "uint", decorated=f"OpDecorate %x BuiltIn {name}", used=used
     )
-    assert kp.check(text, mgr) == []
-    out = mgr.tensor_t(np.full(4, 9, np.uint32))
-    mgr.sequence().eval(kp.OpAlgoDispatch(mgr.algorithm([out], kp.ShaderModule(text), (1, 1, 1))))
-    assert out.read()[0] == (1 if name == "NumWorkgroups" else 0)
+    assert ran(mgr, text) == (1 if name == "NumWorkgroups" else 0)
 
 
 @pytest.mark.parametrize(("name", "kind"), [("LocalInvocationIndex", "int"), ("WorkgroupId", "v3int")])
@@ -191,3 +204,116 @@ def test_columns_of_a_matrix_do_not_lie_on_each_other(mgr):
     for make in (mgr.kernel, lambda code: kp.ShaderModule(code).signature):
         with pytest.raises(kp.InvalidArgumentError, match=r"member 1 of type .*'B' has MatrixStride 0"):
             make(words.tobytes())
+
+
+# --------------------------------------------------------------------------------------------------- pointers
+
+POINTERS = """; Version: 1.3
+OpCapability Shader
+{capability}
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "main"
+OpExecutionMode %main LocalSize 1 1 1
+OpName %x "x"
+OpDecorate %block Block
+OpMemberDecorate %block 0 Offset 0
+OpDecorate %out DescriptorSet 0
+OpDecorate %out Binding 0
+%void = OpTypeVoid
+%fn = OpTypeFunction %void
+%uint = OpTypeInt 32 0
+%float = OpTypeFloat 32
+%zero = OpConstant %uint 0
+%seven = OpConstant %uint 7
+%block = OpTypeStruct %uint
+%whole = OpTypePointer StorageBuffer %block
+%part = OpTypePointer StorageBuffer %uint
+%local = OpTypePointer Function %uint
+%other = OpTypePointer Function %float
+%out = OpVariable %whole StorageBuffer
+{null}
+%undefined = OpUndef %local
+%missing = OpUndef %whole
+%takes = OpTypeFunction %void %local
+%main = OpFunction %void None %fn
+%entry = OpLabel
+%x = OpVariable %local Function
+%at = OpAccessChain %part %out %zero
+{used}
+OpStore %at %seven
+OpReturn
+OpFunctionEnd
+%called = OpFunction %void None %takes
+%given = OpFunctionParameter %local
+%begin = OpLabel
+OpReturn
+OpFunctionEnd
+"""
+REFUSED_POINTERS = {
+    "a local variable as a number": ("%n = OpBitcast %uint %x\nOpStore %at %n", "OpBitcast converts 'x'"),
+    "a part of a buffer as a number": (
+        "%n = OpBitcast %uint %at\nOpStore %at %n",
+        "OpBitcast converts the id",
+    ),
+    "a buffer as a number": ("%n = OpBitcast %uint %out", "OpBitcast converts the id"),
+    "a pointer as another": ("%p = OpBitcast %other %x", "OpBitcast converts 'x'"),
+    "a number as a pointer": ("%p = OpBitcast %local %seven", "OpBitcast makes a pointer"),
+    "a null pointer": ("%p = OpCopyObject %local %null\nOpStore %p %zero", "is a null pointer"),
+    "an undefined one's copy": (
+        "%p = OpCopyObject %local %undefined\nOpStore %p %seven",
+        "undefined pointer",
+    ),
+    "a part of an undefined one": (
+        "%p = OpAccessChain %part %missing %zero\nOpStore %p %seven",
+        "undefined pointer",
+    ),
+    "an undefined argument": ("%r = OpFunctionCall %void %called %undefined", "undefined pointer"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_POINTERS)
+def test_pointers_that_are_refused(mgr, name):
+    used, says = REFUSED_POINTERS[name]
+    null = "%null = OpConstantNull %local" if "null" in used else ""
+    text = POINTERS.format(used=used, capability="", null=null)
+    found = kp.check(text, mgr)
+    assert any(f.kind == "validation" and says in f.message for f in found), found
+    assert refused(mgr, text) == [kp.InvalidArgumentError] * 2
+
+
+TAKEN_POINTERS = {
+    "none": "",
+    "a copy": "%p = OpCopyObject %local %x\nOpStore %p %zero",
+    "an argument": "%r = OpFunctionCall %void %called %x",
+    "a number as another": "%n = OpBitcast %float %seven",
+    "names that nothing uses": "%u = OpUndef %local",
+}
+
+
+@pytest.mark.parametrize("name", TAKEN_POINTERS)
+def test_pointers_that_are_taken(mgr, needs, name):
+    needs(mgr, "dispatch")
+    text = POINTERS.format(used=TAKEN_POINTERS[name], capability="", null="")
+    assert ran(mgr, text) == 7
+
+
+VARIABLE = {
+    ("", "part"): False,
+    ("VariablePointersStorageBuffer", "part"): True,
+    ("VariablePointersStorageBuffer", "tile"): False,
+    ("VariablePointers", "part"): True,
+    ("VariablePointers", "tile"): True,
+    ("VariablePointers", "local"): False,
+}
+
+
+@pytest.mark.parametrize(("capability", "kind"), VARIABLE)
+def test_null_pointers_where_pointers_are_variable(mgr, capability, kind):
+    """With the capability of its storage class a pointer may be null until the shader gives it another
+    value."""
+    declared = f"OpCapability {capability}" if capability else ""
+    null = f"%tile = OpTypePointer Workgroup %uint\n%null = OpConstantNull %{kind}"
+    text = POINTERS.format(used="", capability=declared, null=null)
+    found = [each.message for each in kp.check(text, mgr) if each.what == "SPIR-V"]
+    assert (found == []) == VARIABLE[capability, kind]
+    assert all("is a null pointer" in each for each in found)
