@@ -290,15 +290,14 @@ class Context(_Object):
         nbytes: int,
         memory_type: int,
         fill: bytes | None = None,
-        required: int = 0,
-        priority: float = 0.5,
+        wishes: tuple[int, float | None] | None = None,
     ) -> Buffer:
         """A buffer with the bytes of `data`, a C-contiguous array, in its host copy (for `storage`: on the
         device).
 
         Without `data`, the bytes of `fill` are repeated through the device's memory, and through the host
-        copy once it is needed. `required` are VkMemoryPropertyFlags that its memory must have.
-        `priority` is Vulkan's.
+        copy once it is needed. `wishes`: VkMemoryPropertyFlags that its memory must have, and its
+        priority.
         """
 
     def import_array(
@@ -1036,7 +1035,9 @@ class CallTable(_Object):
         order: tuple[Sequence[Fence], Sequence[tuple[Semaphore, int]], Sequence[tuple[Semaphore, int]]]
         | None = None,
     ) -> Any:
-        """(Fence, Tensors of new results), or NotImplemented. `order`: what it waits for and signals."""
+        """The Fence, or (Fence, Tensors of new results), or NotImplemented. `order`: what it waits for and
+        signals.
+        """
 
     def bind(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """(operation, push constants, memory by parameter, the form's `info`), or NotImplemented."""

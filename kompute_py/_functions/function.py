@@ -369,10 +369,9 @@ class Function(Routine):
                 submitted = calls.table.submit(args, named, order)
                 manager = calls.reference()
                 if submitted is not NotImplemented and manager is not None:
-                    fence, results = submitted
                     if calls.watch is not None:
                         calls.watch()
-                    return fence_of(fence, manager, results)
+                    return fence_of(submitted, manager)
             return self._submitted(args, order, **named)
         except KomputeError as error:
             if isinstance(error, FailedPreconditionError):

@@ -382,8 +382,7 @@ class Kernel(Routine, Generic[Results]):
                 if "donate" in keywords:
                     return self._donating(partial(self.submit, wait=wait, signal=signal), args, **keywords)
                 return self._submit(Call(self._version, args, keywords, makes=True), order)
-        fence, results = submitted
-        return fence_of(fence, self._manager, results)
+        return fence_of(submitted, self._manager)
 
     def _submit(self, call: Call, order: Order | None) -> Fence:
         results = tuple([call.results[output.position] for output in call.outputs])

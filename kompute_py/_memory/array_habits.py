@@ -317,9 +317,8 @@ class ArrayHabits(WithAnswers):
     def _read_for(self, call: str, instead: str) -> np.ndarray[Any, Any]:
         """The device's contents for a call that does not say that it reads them: see `transfers`."""
         memory: Any = self
-        base: Any = getattr(self, "_base", self)
-        guard = base._manager._guard
-        if guard is not None and not base._is_single():
+        guard = memory._manager._guard
+        if guard is not None and not memory._is_single():
             memory._require_init("be read")
             guard(
                 f"{memory._describe()}: {call} copies {memory.nbytes} bytes from the device to the host",
@@ -333,7 +332,7 @@ class ArrayHabits(WithAnswers):
         assigned there, and not through the host.
         """
         memory: Any = self
-        guard = getattr(self, "_base", memory)._manager._guard
+        guard = memory._manager._guard
         if guard is None:
             return
         is_memory = isinstance(value, ArrayHabits)

@@ -59,14 +59,10 @@ def new_tensor(
             f"A tensor of shape {shape}, {dtype} would have {nbytes} bytes; "
             "no device has buffers of that size"
         )
-    native = manager._buffer(
-        None,
-        nbytes,
-        where,
-        fill if count else None,
-        flag_bits(memory_flags) if memory_flags is not NO_FLAGS else 0,
-        *(() if priority is None else (_to_priority(priority),)),
-    )
+    wishes = None
+    if memory_flags is not NO_FLAGS or priority is not None:
+        wishes = flag_bits(memory_flags), None if priority is None else _to_priority(priority)
+    native = manager._buffer(None, nbytes, where, fill if count else None, wishes)
     tensor = buffer_tensor(native, manager, shape, dtype, count, where)
     manager._after(where)
     return tensor

@@ -84,6 +84,13 @@ class StridedView(ArrayHabits):
     def _require_init(self, action: str) -> None:
         self._base._require_init(action)
 
+    @property
+    def _manager(self) -> Device:
+        return self._base._manager
+
+    def _is_single(self) -> bool:
+        return self._base._is_single()
+
     # -- what it is ------------------------------------------------------------------------------------------
 
     @property
@@ -217,11 +224,11 @@ class StridedView(ArrayHabits):
             wanted = base._dtype if dtype is None else np.dtype(dtype)
         except Exception as error:
             raise ArgumentTypeError(f"dtype is {shown(dtype)}, which is not a dtype: {error}") from None
-        if copy is False and (wanted != base._dtype or not base._is_single()):
+        if copy is False and (wanted != base._dtype or not self._is_single()):
             raise InvalidArgumentError(
                 f"{self._describe()} cannot become an array of {wanted} without a copy; use read()"
             )
-        if base._is_single() and copy is not True:
+        if self._is_single() and copy is not True:
             base._native.wait()
             base._report()
             return self.numpy().astype(wanted, copy=False)

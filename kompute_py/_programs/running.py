@@ -451,7 +451,7 @@ class Recorded:
             submitted = self.table.submit(args, named, order)
             if submitted is NotImplemented:
                 return self._submitted(args, order, **named)
-        return fence_of(submitted[0], self.loaded.manager, submitted[1])
+        return fence_of(submitted, self.loaded.manager)
 
     def _submitted(
         self, args: tuple[Any, ...], order: Order | None, /, out: Any = None, donate: Any = (), **named: Any

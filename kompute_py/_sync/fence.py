@@ -133,7 +133,7 @@ class Fence:
         InvalidArgumentError for a negative `timeout` or if both limits are given, ArgumentTypeError if
         `timeout` is not a number or `deadline` not an int.
         """
-        seconds = to_seconds(timeout, deadline)
+        seconds = _NO_LIMIT if timeout is None and deadline is None else to_seconds(timeout, deadline)
         try:
             done = self._native.wait(seconds)
         except AbortedError:

@@ -22,6 +22,7 @@ Order = tuple[
 ]
 """Fences and values of semaphores to wait for, and values to signal."""
 NO_ORDER: Order = [], [], []
+_NOTHING: tuple[()] = ()
 
 
 def stream_of(manager: Device, parts: Iterable[Any]) -> _native.Stream:
@@ -34,16 +35,20 @@ def stream_of(manager: Device, parts: Iterable[Any]) -> _native.Stream:
 
 def order_of(wait: Any, signal: Any) -> Order | None:
     """`wait` and `signal` as in `Sequence.eval_async`, for native calls; None for neither."""
-    if type(wait) is tuple and not wait and type(signal) is tuple and not signal:
+    if wait is _NOTHING and signal is _NOTHING:
         return None
     return *to_waits(wait), to_signals(signal)
 
 
-def fence_of(native: _native.Fence, manager: Device, results: tuple[Any, ...] = ()) -> Fence:
-    """The fence of work that was just submitted, with the memory that was made for its results."""
+def fence_of(submitted: Any, manager: Device, results: tuple[Any, ...] = ()) -> Fence:
+    """The fence of work that was just submitted: `submitted` is a native fence, or a pair of one and of the
+    memory that was made for its results.
+    """
     if manager._watch is not None:
         manager._watch()
-    return Fence(native, (manager,), results=results)
+    if type(submitted) is tuple:
+        submitted, results = submitted
+    return Fence(submitted, (manager,), (), (), results)
 
 
 def submit_stream(

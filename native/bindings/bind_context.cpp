@@ -391,7 +391,7 @@ void bind_context(py::module_& m) {
             "memory_check", [](const Context& c) { return c.device().memory().check_guards(); },
             py::call_guard<Unlocked>())
         .def("buffer", &make_buffer, py::arg("data"), py::arg("nbytes"), py::arg("memory_type"),
-             py::arg("fill") = py::none(), py::arg("required") = 0, py::arg("priority") = default_priority)
+             py::arg("fill") = py::none(), py::arg("wishes") = py::none())
         .def(
             "memory_place",
             [](const Context& c, int type, uint32_t required) {

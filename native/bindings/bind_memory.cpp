@@ -210,8 +210,8 @@ std::unique_ptr<BufferView> view_of(const ResourceRange& base, uint64_t offset, 
 }  // namespace
 
 std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& data, uint64_t nbytes, int type,
-                                    const std::optional<std::string>& fill, uint32_t required,
-                                    float priority) {
+                                    const std::optional<std::string>& fill,
+                                    const std::optional<MemoryWishes>& wishes) {
     context.device().require_open("make a tensor");
     if (type < 0 || type > 3)
         throw Error(ErrorKind::invalid_argument, "Unknown memory type " + std::to_string(type));
@@ -231,8 +231,11 @@ std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& da
                         (source ? "excludes data" : "does not fit into " + std::to_string(nbytes)));
     const auto make = [&] {
         if (source) return make_object<Buffer>(context.shared(), source, nbytes, memory_type);
-        return make_object<Buffer>(context.shared(), fill ? std::optional<FillPattern>(*fill) : std::nullopt,
-                                   nbytes, memory_type, required, priority);
+        const auto pattern = fill ? std::optional<FillPattern>(*fill) : std::nullopt;
+        if (!wishes) return make_object<Buffer>(context.shared(), pattern, nbytes, memory_type);
+        const auto [required, priority] = *wishes;
+        return make_object<Buffer>(context.shared(), pattern, nbytes, memory_type, required,
+                                   priority.value_or(default_priority));
     };
     // Data that goes through the device (of a `storage` buffer, of a fill) waits if much is in flight
     // already.

@@ -202,10 +202,13 @@ inline std::shared_ptr<void> keep_object(const py::object& object) {
 void collect_orphans(bool wait);
 
 // Factories for Context's methods; each is defined beside the class that it creates.
+// VkMemoryPropertyFlags that memory must have, and its priority. One argument, because pybind11 allocates
+// memory for calls with more than six.
+using MemoryWishes = std::pair<uint32_t, std::optional<float>>;
 [[nodiscard]] std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& data,
                                                   uint64_t nbytes, int type,
                                                   const std::optional<std::string>& fill,
-                                                  uint32_t required = 0, float priority = default_priority);
+                                                  const std::optional<MemoryWishes>& wishes = std::nullopt);
 [[nodiscard]] std::shared_ptr<Buffer> import_array(const Context& context, const py::array& array,
                                                    uint64_t padded, std::pair<uint64_t, uint64_t> root,
                                                    bool read_only, const py::object& on_done);

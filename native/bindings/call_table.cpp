@@ -180,15 +180,14 @@ py::object CallTable::submit(const py::object& args, const py::object& keywords,
     if (form.copies) return unknown();
     const auto& entry = found.plan->entry;
     const std::shared_ptr<Stream> recorded = entry ? entry->recorded : nullptr;
-    const auto submitted = [&](const std::shared_ptr<Stream>& stream, const py::list& results) {
+    const auto submitted = [&](const std::shared_ptr<Stream>& stream) {
         std::vector<std::shared_ptr<Stream>> streams{stream};
         if (recorded && recorded != stream) streams.insert(streams.begin(), recorded);
         if (order || streams.size() > 1)
-            return py::make_tuple(
-                submit_in_order(stream->shared_device(), streams, order.value_or(WaitsAndSignals())),
-                py::tuple(results));
+            return py::cast(
+                submit_in_order(stream->shared_device(), streams, order.value_or(WaitsAndSignals())));
         stream->submit();
-        return py::make_tuple(Fence::of(streams), py::tuple(results));
+        return py::cast(Fence::of(streams));
     };
     if (!form.fresh.empty()) {
         py::list fresh;
@@ -196,9 +195,9 @@ py::object CallTable::submit(const py::object& args, const py::object& keywords,
         if (!bind_once(found, fresh, once)) return unknown();
         const auto stream = form.new_stream(recorded);
         for (const OperationPtr& operation : once) stream->record(operation);
-        return submitted(stream, fresh);
+        return py::make_tuple(submitted(stream), py::tuple(fresh));
     }
-    if (recorded) return submitted(recorded, py::list());
+    if (recorded) return submitted(recorded);
     std::shared_ptr<Line> line;
     if (!submitting_.empty() && (submitting_.size() >= most_submitting || !submitting_.front()->is_busy())) {
         // The oldest goes to the end. A device with many submissions in flight gets another in its place.
@@ -208,7 +207,7 @@ py::object CallTable::submit(const py::object& args, const py::object& keywords,
     if (!line || line->is_busy()) line = std::make_shared<Line>();
     submitting_.push_back(line);
     const Taken taken(*line);
-    return submitted(line->prepare(entry->work, form.groups, found.push), py::list());
+    return submitted(line->prepare(entry->work, form.groups, found.push));
 }
 
 py::object CallTable::bind(const py::object& args, const py::object& keywords) {
