@@ -341,7 +341,7 @@ def _left_out(work: Kernel | ProgramEntry, arguments: tuple[Any, ...], named: Ma
     parameters = version.signature.parameters
     left = [i for i in range(len(arguments), len(parameters)) if parameters[i].name not in named]
     left = [i for i in left if parameters[i].access == "write"]
-    if len(left) != 1 or version.launches.outputs.counts_groups(left[0]):
+    if len(left) != 1 or version.launches.code.counts_groups(left[0]):
         return None
     (found,) = (parameters[i] for i in left)
     return found if found.holds_numbers else None

@@ -159,6 +159,14 @@ class Code:
         """Whether an expression has a term of this kind."""
         return wanted in self._terms[index]
 
+    def counts_groups(self, position: int) -> bool:
+        """Whether a parameter is written at the number of the workgroup."""
+        return any(
+            self.has(index, "group") and not self.has(index, "local") and not self.has(index, "invocation")
+            for access in self.writes(position)
+            for index in access.indices
+        )
+
     def grows(self, index: int, depth: int = 0) -> bool:
         """Whether an expression is never less than the invocation's number, whatever the call's values."""
         term, _, a, b = self.expressions[index]

@@ -173,6 +173,7 @@ class GridRule:
         "_alone",
         "_axes",
         "_block",
+        "_code",
         "_local_size",
         "_numbers",
         "_over_rows",
@@ -181,8 +182,9 @@ class GridRule:
         "_written",
     )
 
-    def __init__(self, signature: Signature, use: Mapping[str, Any]) -> None:
+    def __init__(self, signature: Signature, use: Mapping[str, Any], code: Code) -> None:
         """`use` is `_native.invocation_use` of the module, specialized like `signature`."""
+        self._code = code
         size = signature.local_size
         self._local_size = size
         self._parameters = signature.parameters
@@ -315,6 +317,14 @@ class GridRule:
                 Choice("groups", short(own), "for one workgroup each"),
                 Choice("grid", short(own), "for one invocation each"),
             ]
+            by_group = [each.name for i, each in enumerate(self._parameters) if self._code.counts_groups(i)]
+            if by_group and parameter.name not in by_group:
+                names = " and ".join(map(repr, by_group))
+                why = (
+                    f"writes {names} at gl_WorkGroupID.{self._alone}, one element for each group of {size}, "
+                    f"and {subject}"
+                )
+                choices.reverse()
             return settled(kernel, why, choices, self._local_size, spell)
         return own
 

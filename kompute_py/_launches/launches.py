@@ -47,7 +47,7 @@ class Launches:
         use = _native.invocation_use(
             self.code.spirv, self._module.entry, self._special.data, self._special.entries
         )
-        return GridRule(self._signature, use)
+        return GridRule(self._signature, use, self.code)
 
     @cached_property
     def sizes(self) -> SizeRules:

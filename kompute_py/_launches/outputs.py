@@ -155,16 +155,6 @@ class Outputs:
                         f"the invocations write {need} texels of an axis that would have {length}",
                     )
 
-    def counts_groups(self, position: int) -> bool:
-        """Whether the code writes the array at the number of the workgroup."""
-        return any(
-            self._code.has(i, "group")
-            and not self._code.has(i, "local")
-            and not self._code.has(i, "invocation")
-            for access in self._code.writes(position)
-            for i in access.indices
-        )
-
     # -- one output ------------------------------------------------------------------------------------------
 
     def _output(self, kernel: str, position: int, bound: tuple[Any, ...], launch: Launch | None) -> Output:
@@ -229,7 +219,7 @@ class Outputs:
         if shapes:
             found = " and ".join(f"{name!r}" for name in names)
             raise self._refusal(kernel, position, f"{found} have different shapes: {sorted(shapes, key=len)}")
-        if self.counts_groups(position):
+        if self._code.counts_groups(position):
             why = "the code writes one element for each workgroup, not for each invocation"
             raise self._refusal(kernel, position, why)
         if launch is None:

@@ -56,17 +56,14 @@ class Prepared:
         }
 
 
+def constants_of(options: Iterable[str]) -> dict[str, Any]:
+    """The constants of ``--spec`` by name or id."""
+    return {name: number(text, f"--spec {name}") for name, text in pairs(options, "--spec")}
+
+
 def specialized(kernel: Kernel, constants: Iterable[str]) -> Kernel:
     """The kernel with ``--spec`` applied."""
-    signature = kernel.signature
-    known = [c["name"] or str(c["id"]) for c in signature.spec_constants]
-    by_id = {str(c["id"]): c["name"] for c in signature.spec_constants if c["name"]}
-    values = {}
-    for name, text in pairs(constants, "--spec"):
-        name = by_id.get(name, name)
-        if name not in known:
-            raise unknown(kernel.name, "specialization constant", name, known)
-        values[name] = number(text, f"--spec {name}")
+    values = constants_of(constants)
     return kernel.specialize(**values) if values else kernel
 
 

@@ -21,6 +21,14 @@ InputArgument = Annotated[
     ),
 ]
 
+ConstantsOption = Annotated[
+    list[str],
+    typer.Option(
+        "--spec", metavar="NAME=VALUE", rich_help_panel=COMPILE_PANEL,
+        help="A specialization constant, by name or id.",
+    ),
+]  # fmt: skip
+
 
 @dataclass
 class CompileOptions:
@@ -139,13 +147,7 @@ class Given:
             help="The device: its index, a part of its name, or a URI with options (vulkan://nvidia?queues=2).",
         ),
     ] = None  # fmt: skip
-    constants: Annotated[
-        list[str],
-        typer.Option(
-            "--spec", metavar="NAME=VALUE", rich_help_panel=COMPILE_PANEL,
-            help="A specialization constant, by name or id.",
-        ),
-    ] = field(default_factory=list)  # fmt: skip
+    constants: ConstantsOption = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     """Of ``kompute-py run`` alone, whose own option it is."""
     size: str | None = None

@@ -13,7 +13,7 @@ import typer
 
 from .._base.errors import InvalidArgumentError, KomputeError, ShaderCompileError
 from .common import Traceback, device_of, wants_traceback
-from .options import COMPILE_PANEL, CompileOptions, InputArgument
+from .options import COMPILE_PANEL, CompileOptions, ConstantsOption, InputArgument
 
 
 def compile_command(
@@ -138,19 +138,24 @@ def check_command(
             "`kompute-py info --json`, vulkaninfo or Vulkan Profiles.",
         ),
     ] = None,
+    constants: ConstantsOption = [],  # noqa: B006
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
     show_traceback: Traceback = False,
 ) -> None:
     """List the requirements of a shader that a device does not meet. The exit status is 1 if it finds one."""
     from .._device.described import descriptions
     from .._device.shader_check import check
+    from .arguments import constants_of
 
+    values = constants_of(constants)
     source, keywords = _source(shader), keywords_of(options)
     if device is not None and device.lower().endswith(".json"):
         chosen: list[Any] = list(descriptions(device).values())
     else:
         chosen = [device_of(device)]
-    found = _compiling(lambda: [f for one in chosen for f in check(source, one, **keywords)])
+    found = _compiling(
+        lambda: [f for one in chosen for f in check(source, one, spec_consts=values, **keywords)]
+    )
     if as_json:
         print(json.dumps([finding._asdict() for finding in found], indent=2))
     else:

@@ -5,10 +5,10 @@ Needs pytest. A conftest.py turns the plugin on; nobody else's runs of pytest lo
     pytest_plugins = ["kompute_py.testing"]
 
 It has the fixture `manager`, a `kp.Manager` that fails the test for messages of the validation layer (hazards
-among them), bytes written outside a tensor, and objects that the test leaves behind. The test runs once on
+among them), damaged memory around tensors, and objects that the test leaves behind. The test runs once on
 each device here, of every driver. There are two marks: ``@pytest.mark.needs("shaderFloat64")`` skips the test
-on devices that lack a feature or an extension, ``@pytest.mark.manager_options(force_staging=True)``
-gives options.
+on devices that lack a feature or an extension, ``@pytest.mark.manager_options(debug="bounds")`` gives
+options; with this one, shaders report reads and writes outside of arrays, which devices hide.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ def manager(
     ``memory_debug=True``, unless the mark `manager_options` says else. Without the layer it has no
     validation, and the end of the run says so.
 
-    After the test, it fails for bytes that were written outside a tensor and, if the test passed, for each
-    message of the layer and for objects of the Manager that are still alive: they are named, with what keeps
-    them.
+    After the test, it fails for bytes around a tensor that copies, custom operations or writes by address
+    changed (devices drop what shaders write beyond an array: ``debug="bounds"`` finds that) and, if the test
+    passed, for each message of the layer and for objects of the Manager that are still alive: they are named,
+    with what keeps them.
     """
     options: dict[str, Any] = {"validation": _has_layer(), "strict": True, "memory_debug": True}
     for mark in reversed(list(request.node.iter_markers("manager_options"))):  # the nearest comes last

@@ -478,7 +478,7 @@ WRONG = {
     "'c'?"]),
     "unknown value": ([*BOTH, "--set", "scales=1"], ["'scales': did you mean 'scale'?"]),
     "unknown constant": ([*BOTH, "--set", "scale=1", "--spec", "TILE=1"], ["no specialization constant "
-    "'TILE'", "none"]),
+    "'TILE'", "has no specialization constants"]),
     "missing input": (["--in", "a=1", "--set", "scale=1"], ["missing 'b' (float[])", "--in b="]),
     "missing value": (BOTH, ["missing push constant scale", "--set scale=VALUE"]),
     "no number": ([*BOTH, "--set", "scale=fast"], ["'fast' is not a number"]),

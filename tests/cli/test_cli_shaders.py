@@ -193,6 +193,16 @@ def test_check(folder, capsys, mgr, needs):
     assert (found[0]["needed"], found[0]["has"]) == (32, 16)
 
 
+def test_check_with_constants(folder, capsys, mgr, needs):
+    needs(mgr, "dispatch")
+    for spec in ("SIZE=1048576", "4=1048576"):
+        assert main(["check", "blur.comp", "--spec", spec]) == 1
+        assert "4194304 bytes of shared memory" in capsys.readouterr().out
+    assert main(["check", "blur.comp", "--spec", "SIZE=16"]) == 0
+    assert main(["check", "blur.comp", "--spec", "SIZES=16"]) == 1
+    assert "'SIZES', did you mean 'SIZE'?" in capsys.readouterr().err
+
+
 # -- cache ---------------------------------------------------------------------------------------------------
 
 

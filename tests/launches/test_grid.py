@@ -269,6 +269,31 @@ def test_a_group_for_each_row_is_a_choice(mgr, needs):
     np.testing.assert_allclose(along_y(a, np.zeros(40, np.float32), width=30), a.sum(1))
 
 
+def test_an_array_by_group_is_named_and_the_grid_of_the_other_comes_first(mgr, needs):
+    needs(mgr, "dispatch")
+    kernel = mgr.kernel("""
+layout(local_size_x = 16) in;
+layout(binding = 0) buffer Y { float y[]; };
+layout(binding = 1) writeonly buffer S { float sums[]; };
+shared float parts[16];
+void main() {
+    uint i = gl_GlobalInvocationID.x, own = gl_LocalInvocationID.x;
+    if (i < y.length()) y[i] *= 2;
+    parts[own] = i < y.length() ? y[i] : 0;
+    barrier();
+    if (own == 0) {
+        float all = 0;
+        for (uint k = 0; k < 16; ++k) all += parts[k];
+        sums[gl_WorkGroupID.x] = all;
+    }
+}""")
+    y = np.ones(100, np.float32)
+    text = refused(lambda: kernel(y, np.zeros(7, np.float32)))
+    assert "writes 'sums' at gl_WorkGroupID.x, one element for each group of 16 x 1 x 1, and 'y'" in text
+    assert 0 < text.index("grid=(100,)") < text.index("groups=(100,)")
+    assert kernel(y, np.zeros(7, np.float32), grid=100)[1].tolist() == [32.0] * 6 + [8.0]
+
+
 def test_partial_sums_are_a_choice(mgr, needs):
     needs(mgr, "dispatch")
     kernel = lines(

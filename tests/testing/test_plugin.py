@@ -51,7 +51,7 @@ def sections(output: str) -> dict[str, str]:
 
 
 def test_each_fault_is_reported_in_words_that_lead_to_it(run_suite):
-    assert len(NAMES) == 20 and len(FAULTS) == 16
+    assert len(NAMES) == 21 and len(FAULTS) == 17
     result = run_suite(test_user=SUITE)
     output = result.stdout.str()
     reports = sections(output)

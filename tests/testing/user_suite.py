@@ -1,4 +1,4 @@
-"""Twenty tests as users write them, for the plugin. Those with a line "FAULT:" have a fault of that kind; the
+"""Tests as users write them, for the plugin. Those with a line "FAULT:" have a fault of that kind; the
 line says what its report must say.
 """
 
@@ -174,3 +174,10 @@ def test_19_options(manager):
 def test_20_calls_with_arrays_run_on_it(manager):
     assert kp.manager() is manager
     assert_allclose(kp.ops.sort(X[::-1].copy()), X)
+
+
+@pytest.mark.manager_options(debug="bounds")
+def test_21_writes_beyond_an_array(manager):
+    # FAULT: A shader's bounds: .*(reads element \d+ of x|writes element \d+ of y)\[\], which has 10
+    kernel = manager.kernel(SCALE.replace("if (i < y.length())", ""))
+    kernel(manager.zeros(10), manager.zeros(10), groups=1)
