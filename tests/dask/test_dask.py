@@ -348,7 +348,7 @@ def test_a_worker_that_is_killed_loses_nothing(cluster, kills):
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("gib", [sampled(0.5, 16)])
+@pytest.mark.parametrize("gib", [sampled(0.25, 16)])
 def test_more_than_the_workers_hold(cluster, gib):
     """Blocks of 16 MiB, made in the workers, of which each may hold 1 GiB."""
     count = int(gib * 64)
