@@ -17,14 +17,11 @@ import importlib
 import sys
 
 PARTS = {
-    "device": "benchmarks.device",
-    "rows": "benchmarks.measure",
-    "instructions": "benchmarks.callgrind.__main__",
-    "peers": "benchmarks.peers.__main__",
-    "traffic": "benchmarks.traffic",
-    "advice": "benchmarks.advice.__main__",
+    "device": "benchmarks.device", "rows": "benchmarks.measure",
+    "instructions": "benchmarks.callgrind.__main__", "peers": "benchmarks.peers.__main__",
+    "traffic": "benchmarks.traffic", "advice": "benchmarks.advice.__main__",
     "library": "benchmarks.library.__main__",
-}
+}  # fmt: skip
 
 
 def main(arguments: list[str]) -> int:

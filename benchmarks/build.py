@@ -14,14 +14,9 @@ from .paths import cache_directory
 
 # -O2 as a release build of a C++ program has it.
 _FLAGS = [
-    "-std=c++20",
-    "-O2",
-    "-fPIC",
-    "-shared",
-    "-fvisibility=hidden",
-    "-Wall",
+    "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall",
     "-Wno-missing-field-initializers",
-]
+]  # fmt: skip
 
 
 class BuildError(RuntimeError):

@@ -28,18 +28,13 @@ add subtract multiply divide sqrt exp log sin cos tanh sigmoid maximum sum max m
 matmul flip triu tril bincount searchsorted nonzero vdot inner outer trace sort unique median
 """
 TORCH: dict[str, Callable[..., Any]] = {
-    **{name: _method(name) for name in _SAME.split()},
-    "power": lambda t, x, y: t.pow(x, y),
-    "var": lambda t, x: t.var(x, correction=0),
-    "std": lambda t, x: t.std(x, correction=0),
-    "cumsum": lambda t, x: t.cumsum(x.reshape(-1), 0),
-    "cumprod": lambda t, x: t.cumprod(x.reshape(-1), 0),
-    "argsort": lambda t, x: t.argsort(x, stable=True),
-    "fft": lambda t, x: t.fft.fft(x),
-    "rfft": lambda t, x: t.fft.rfft(x),
-    "transpose": lambda t, x: x.T.contiguous(),
+    **{name: _method(name) for name in _SAME.split()}, "power": lambda t, x, y: t.pow(x, y),
+    "var": lambda t, x: t.var(x, correction=0), "std": lambda t, x: t.std(x, correction=0),
+    "cumsum": lambda t, x: t.cumsum(x.reshape(-1), 0), "cumprod": lambda t, x: t.cumprod(x.reshape(-1), 0),
+    "argsort": lambda t, x: t.argsort(x, stable=True), "fft": lambda t, x: t.fft.fft(x),
+    "rfft": lambda t, x: t.fft.rfft(x), "transpose": lambda t, x: x.T.contiguous(),
     "softmax": lambda t, x: t.softmax(x, -1),
-}
+}  # fmt: skip
 """By the name in `kp.ops`: ``call(torch, *tensors)``."""
 
 

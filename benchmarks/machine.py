@@ -43,14 +43,10 @@ def describe() -> dict[str, str]:
     import kompute_py
 
     return {
-        "date": datetime.date.today().isoformat(),
-        "processor": _processor(),
-        "memory": _memory(),
-        "system": _system(),
-        "python": sys.version.split()[0],
-        "numpy": numpy.__version__,
+        "date": datetime.date.today().isoformat(), "processor": _processor(), "memory": _memory(),
+        "system": _system(), "python": sys.version.split()[0], "numpy": numpy.__version__,
         "kompute_py": kompute_py.__version__,
-    }
+    }  # fmt: skip
 
 
 def driver_text() -> str:

@@ -110,12 +110,9 @@ def _write_json(report: Report, path: Path) -> None:
         figure = FIGURES[row.figure]
         judged = row.driver == figure.judged_on
         made |= {
-            "title": figure.title,
-            "unit": figure.unit,
-            "must": figure.must if judged else None,
-            "aim": figure.aim if judged else None,
-            "met": met(figure, row),
-        }
+            "title": figure.title, "unit": figure.unit, "must": figure.must if judged else None,
+            "aim": figure.aim if judged else None, "met": met(figure, row),
+        }  # fmt: skip
     path.write_text(json.dumps(content, indent=2) + "\n")
 
 

@@ -76,18 +76,13 @@ def target(figure: Figure, driver: str, value: float | None) -> str:
 
 def _cells(figure: Figure, row: Row) -> tuple[str, ...]:
     return (
-        figure.title,
-        "" if row.driver == NO_DRIVER else row.driver,
-        duration(row.ours),
-        duration(row.least),
+        figure.title, "" if row.driver == NO_DRIVER else row.driver, duration(row.ours), duration(row.least),
         f"{'!' if row.disturbed else ''}{row.spread * 100:.0f}%",
         duration(row.baseline) if row.baseline is not None else "",
         figure.baseline if row.baseline is not None else "",
-        f"{row.ratio:.2f} x" if row.ratio is not None else "",
-        target(figure, row.driver, figure.must),
-        target(figure, row.driver, figure.aim),
-        met(figure, row),
-    )
+        f"{row.ratio:.2f} x" if row.ratio is not None else "", target(figure, row.driver, figure.must),
+        target(figure, row.driver, figure.aim), met(figure, row),
+    )  # fmt: skip
 
 
 def aligned(cells: Sequence[Sequence[str]], as_markdown: bool, right: Collection[int] | None = None) -> str:

@@ -75,13 +75,9 @@ def run(library: str, program: str) -> str:
         if program in SIZES:
             command += ["--size", str(SIZES[program])]
         done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
+            command, capture_output=True, text=True, timeout=600, check=False,
             env={**os.environ, "TI_OFFLINE_CACHE": "0"},
-        )
+        )  # fmt: skip
     if done.returncode or not done.stdout:
         raise SystemExit(f"{program} with {library} fails:\n{done.stdout}{done.stderr}")
     return done.stdout.splitlines()[-1]

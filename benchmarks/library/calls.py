@@ -154,12 +154,9 @@ class _Arguments(dict[str, Any]):
 
     def __init__(self, rng: np.random.Generator, n: int) -> None:
         super().__init__(
-            rng=rng,
-            n=n,
-            np=np,
-            below=lambda most: rng.integers(0, most, n, dtype=np.int32),
+            rng=rng, n=n, np=np, below=lambda most: rng.integers(0, most, n, dtype=np.int32),
             cube=lambda *given: _cube(rng, n, *given),
-        )
+        )  # fmt: skip
 
     def __missing__(self, name: str) -> Any:
         return _ARRAYS[name](self["rng"], self["n"])

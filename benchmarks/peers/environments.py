@@ -36,14 +36,10 @@ OURS = Peer("kompute_py")
 PEERS = {
     peer.name: peer
     for peer in (
-        OURS,
-        Peer("numpy"),
-        Peer("wgpu", ("wgpu",)),
-        Peer("taichi", ("taichi",)),
-        Peer("compushady", ("compushady",)),
-        Peer("torch", ("torch",), of_system="torch"),
+        OURS, Peer("numpy"), Peer("wgpu", ("wgpu",)), Peer("taichi", ("taichi",)),
+        Peer("compushady", ("compushady",)), Peer("torch", ("torch",), of_system="torch"),
     )
-}
+}  # fmt: skip
 
 
 @functools.cache

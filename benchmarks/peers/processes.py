@@ -50,13 +50,9 @@ class Worker:
             variables["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
-            [str(python), str(_SERVER), peer.name, *arguments],
-            env=variables,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-        )
+            [str(python), str(_SERVER), peer.name, *arguments], env=variables, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=self._errors, text=True,
+        )  # fmt: skip
         try:
             self.about: str = self._answer()["about"]
         except PeerError:

@@ -119,18 +119,13 @@ def test_an_operator_gives_code_that_computes_on_the_device(mgr, code):
 @pytest.mark.parametrize(
     ("name", "answer"),
     [
-        ("mul", r"kp\.ops\.multiply\(t, \.\.\.\)"),
-        ("clamp", r"kp\.ops\.clip\(t, \.\.\.\)"),
-        ("topk", r"kp\.ops\.topk\(t, \.\.\.\)"),
-        ("float", r"kp\.ops\.astype\(t, np\.float32\)"),
-        ("unsqueeze", r"t\)?\[None\]"),
-        ("asnumpy", r"t\.read\(\)"),
-        ("at", r"t\.write\(values, region\)"),
-        ("zero_", r"t\.fill\(0\)"),
-        ("put", r"kp\.ops\.put\(t, indices, values, out=t\)"),
+        ("mul", r"kp\.ops\.multiply\(t, \.\.\.\)"), ("clamp", r"kp\.ops\.clip\(t, \.\.\.\)"),
+        ("topk", r"kp\.ops\.topk\(t, \.\.\.\)"), ("float", r"kp\.ops\.astype\(t, np\.float32\)"),
+        ("unsqueeze", r"t\)?\[None\]"), ("asnumpy", r"t\.read\(\)"), ("at", r"t\.write\(values, region\)"),
+        ("zero_", r"t\.fill\(0\)"), ("put", r"kp\.ops\.put\(t, indices, values, out=t\)"),
         ("mT", r"kp\.ops\.swapaxes\(t, -1, -2\)"),
     ],
-)
+)  # fmt: skip
 def test_methods_of_other_libraries_are_answered_with_code(mgr, name, answer):
     for thing in (mgr.zeros((4, 4)), mgr.zeros((4, 4))[:, ::2], mgr.image(np.zeros((2, 3)))):
         with pytest.raises(kp.errors.ArrayAttributeError, match=answer):

@@ -177,16 +177,13 @@ def test_arrays_of_another_dtype_that_go_in_bit_by_bit_warn_once(mgr, needs, mem
 @pytest.mark.parametrize(
     ("members", "data"),
     [
-        ("float x;", np.array([2], np.float32)),
-        ("int x;", np.array([2], np.uint32)),
-        ("int x;", np.array([2**31 - 1], np.uint32)),
-        ("uint x;", np.array([0], np.int32)),
+        ("float x;", np.array([2], np.float32)), ("int x;", np.array([2], np.uint32)),
+        ("int x;", np.array([2**31 - 1], np.uint32)), ("uint x;", np.array([0], np.int32)),
         ("uint n; int x;", np.array([1, -1], np.int32)),
-        ("float x; int n;", np.frombuffer(bytes(8), np.uint8)),
-        ("float x; int n;", bytes(8)),
+        ("float x; int n;", np.frombuffer(bytes(8), np.uint8)), ("float x; int n;", bytes(8)),
         ("float x; float y;", [1, 2]),
     ],
-)
+)  # fmt: skip
 def test_arrays_of_the_right_dtype_and_bytes_do_not_warn(mgr, members, data):
     spirv = kp.compile(PUSHED.replace("MEMBERS", members))
     with warnings.catch_warnings():
@@ -287,16 +284,10 @@ PUTS = ("full", "fill", "OpFill", "write")
 @pytest.mark.parametrize(
     ("dtype", "value"),
     [
-        (np.float32, 1e300),
-        (np.float32, -1e300),
-        (np.float16, 70000),
-        (np.float16, 1e5),
-        (np.complex64, 1e300 + 1j),
-        (np.uint8, 300),
-        (np.int32, 2**31),
-        (np.bool_, 2),
+        (np.float32, 1e300), (np.float32, -1e300), (np.float16, 70000), (np.float16, 1e5),
+        (np.complex64, 1e300 + 1j), (np.uint8, 300), (np.int32, 2**31), (np.bool_, 2),
     ],
-)
+)  # fmt: skip
 def test_values_beyond_the_dtype_are_refused_everywhere(mgr, how, dtype, value):
     with pytest.raises(kp.InvalidArgumentError, match=r"dtype|range"):
         put(mgr, how, dtype, value)
@@ -306,17 +297,11 @@ def test_values_beyond_the_dtype_are_refused_everywhere(mgr, how, dtype, value):
 @pytest.mark.parametrize(
     ("dtype", "value"),
     [
-        (np.float32, 0.1),
-        (np.float32, float("inf")),
-        (np.float32, float("nan")),
-        (np.float32, np.float64(3.4e38)),
-        (np.float16, 65504),
-        (np.float64, 1e300),
-        (np.int32, -5),
-        (np.bool_, True),
-        (np.complex64, 1 + 2j),
+        (np.float32, 0.1), (np.float32, float("inf")), (np.float32, float("nan")),
+        (np.float32, np.float64(3.4e38)), (np.float16, 65504), (np.float64, 1e300), (np.int32, -5),
+        (np.bool_, True), (np.complex64, 1 + 2j),
     ],
-)
+)  # fmt: skip
 def test_values_within_are_rounded(mgr, how, dtype, value):
     np.testing.assert_array_equal(put(mgr, how, dtype, value).read(), np.full(3, value, dtype))
 

@@ -21,19 +21,10 @@ DTYPES = [
     np.dtype("V12"),
 ]
 NAMES = {
-    "bool": "bool",
-    "int8": "char",
-    "uint8": "uchar",
-    "int16": "short",
-    "uint16": "ushort",
-    "int32": "int",
-    "uint32": "uint",
-    "int64": "long",
-    "uint64": "ulong",
-    "float16": "half",
-    "float32": "float",
+    "bool": "bool", "int8": "char", "uint8": "uchar", "int16": "short", "uint16": "ushort", "int32": "int",
+    "uint32": "uint", "int64": "long", "uint64": "ulong", "float16": "half", "float32": "float",
     "float64": "double",
-}
+}  # fmt: skip
 
 
 def some(dtype: np.dtype, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
@@ -124,19 +115,11 @@ def test_shapes_are_kept(mgr, shape):
 @pytest.mark.parametrize(
     ("dtype", "fix"),
     [
-        ("M8[s]", "view"),
-        ("m8[ms]", "view"),
-        ("S3", "uint8"),
-        ("U2", "uint32"),
-        ("O", "Python objects"),
-        ("g", "float64"),
-        ("V0", "numbers"),
-        ([("t", "M8[s]")], "Field 't'.*int64"),
-        ([("a", "i4"), ("o", "O")], "Python objects"),
-        ("int4", "int8"),
-        ("uint4", "uint8"),
+        ("M8[s]", "view"), ("m8[ms]", "view"), ("S3", "uint8"), ("U2", "uint32"), ("O", "Python objects"),
+        ("g", "float64"), ("V0", "numbers"), ([("t", "M8[s]")], "Field 't'.*int64"),
+        ([("a", "i4"), ("o", "O")], "Python objects"), ("int4", "int8"), ("uint4", "uint8"),
     ],
-)
+)  # fmt: skip
 def test_other_dtypes_are_refused_with_a_fix(mgr, dtype, fix):
     made = (
         np.dtype(getattr(ml_dtypes, dtype)) if isinstance(dtype, str) and "int4" in dtype else np.dtype(dtype)

@@ -45,24 +45,10 @@ MESSAGE = "Tensor 'x' is gone: it's \"destroyed\"; make a new one"
 
 def test_the_status_codes_are_the_canonical_ones() -> None:
     names = [
-        "OK",
-        "CANCELLED",
-        "UNKNOWN",
-        "INVALID_ARGUMENT",
-        "DEADLINE_EXCEEDED",
-        "NOT_FOUND",
-        "ALREADY_EXISTS",
-        "PERMISSION_DENIED",
-        "RESOURCE_EXHAUSTED",
-        "FAILED_PRECONDITION",
-        "ABORTED",
-        "OUT_OF_RANGE",
-        "UNIMPLEMENTED",
-        "INTERNAL",
-        "UNAVAILABLE",
-        "DATA_LOSS",
-        "UNAUTHENTICATED",
-    ]
+        "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
+        "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE",
+        "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED",
+    ]  # fmt: skip
     assert {code.name: int(code) for code in ErrorCode} == {name: number for number, name in enumerate(names)}
 
 
@@ -72,16 +58,9 @@ def test_the_list_here_is_the_whole_tree() -> None:
         for name, cls in vars(errors).items()
         if inspect.isclass(cls) and issubclass(cls, KomputeError) and cls is not KomputeError
     } - {
-        "ArrayAttributeError",
-        "CompileTimeoutError",
-        "NonFiniteError",
-        "ValidationError",
-        "AlreadyExistsError",
-        "SignatureError",
-        "FormulaError",
-        "NumberRangeError",
-        "PermissionDeniedError",
-    }
+        "ArrayAttributeError", "CompileTimeoutError", "NonFiniteError", "ValidationError",
+        "AlreadyExistsError", "SignatureError", "FormulaError", "NumberRangeError", "PermissionDeniedError",
+    }  # fmt: skip
     # Python alone makes these.
     assert defined == {name for name, *_ in TREE}
     assert set(errors.__all__) >= defined
@@ -244,29 +223,13 @@ def test_the_members_have_komputes_names_and_numbers() -> None:
     assert {
         name: member.value for name, member in types.DataTypes.__members__.items() if member.value <= 15
     } == {
-        "bool": 0,
-        "int": 1,
-        "uint": 2,
-        "float": 3,
-        "double": 4,
-        "custom": 5,
-        "short": 6,
-        "ushort": 7,
-        "char": 8,
-        "uchar": 9,
-        "half": 10,
-        "long": 11,
-        "ulong": 12,
-        "bfloat16": 13,
-        "complex64": 14,
+        "bool": 0, "int": 1, "uint": 2, "float": 3, "double": 4, "custom": 5, "short": 6, "ushort": 7,
+        "char": 8, "uchar": 9, "half": 10, "long": 11, "ulong": 12, "bfloat16": 13, "complex64": 14,
         "complex128": 15,
-    }
+    }  # fmt: skip
     assert {name: member.value for name, member in types.MemoryTypes.__members__.items()} == {
-        "device": 0,
-        "host": 1,
-        "storage": 2,
-        "deviceAndHost": 3,
-    }
+        "device": 0, "host": 1, "storage": 2, "deviceAndHost": 3,
+    }  # fmt: skip
     assert types.TensorTypes is types.MemoryTypes
     assert types.TensorDataTypes is types.DataTypes
 
@@ -309,14 +272,10 @@ def test_memory_type_refuses_unknown_values_and_lists_the_known(value: object) -
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        (None, "None"),
-        (1.0, "float"),
-        (True, "bool"),
-        (b"device", "bytes"),
-        (types.DataTypes.float, "DataTypes.float"),
-        ([], "list"),
+        (None, "None"), (1.0, "float"), (True, "bool"), (b"device", "bytes"),
+        (types.DataTypes.float, "DataTypes.float"), ([], "list"),
     ],
-)
+)  # fmt: skip
 def test_memory_type_refuses_other_types_by_name(value: object, shown: str) -> None:
     with pytest.raises(
         errors.ArgumentTypeError,
@@ -328,26 +287,13 @@ def test_memory_type_refuses_other_types_by_name(value: object, shown: str) -> N
 @pytest.mark.parametrize(
     ("dtype", "expected"),
     [
-        (np.bool_, "bool"),
-        (np.int8, "char"),
-        (np.uint8, "uchar"),
-        (np.int16, "short"),
-        (np.uint16, "ushort"),
-        (np.int32, "int"),
-        (np.uint32, "uint"),
-        (np.int64, "long"),
-        (np.uint64, "ulong"),
-        (np.longlong, "long"),
-        (np.float16, "half"),
-        (np.float32, "float"),
-        (np.float64, "double"),
-        (np.complex64, "complex64"),
-        (np.complex128, "complex128"),
-        (">f4", "float"),
-        ([("position", "f4", 3), ("id", "u4")], "custom"),
-        ("V12", "custom"),
+        (np.bool_, "bool"), (np.int8, "char"), (np.uint8, "uchar"), (np.int16, "short"),
+        (np.uint16, "ushort"), (np.int32, "int"), (np.uint32, "uint"), (np.int64, "long"),
+        (np.uint64, "ulong"), (np.longlong, "long"), (np.float16, "half"), (np.float32, "float"),
+        (np.float64, "double"), (np.complex64, "complex64"), (np.complex128, "complex128"), (">f4", "float"),
+        ([("position", "f4", 3), ("id", "u4")], "custom"), ("V12", "custom"),
     ],
-)
+)  # fmt: skip
 def test_data_type_of_each_dtype(dtype: object, expected: str) -> None:
     assert types.data_type_of(np.dtype(dtype)) is types.DataTypes[expected]  # type: ignore[call-overload]
 

@@ -188,15 +188,10 @@ def test_a_home_whose_name_is_no_text_works(tmp_path, variable, below):
 @pytest.mark.parametrize(
     "name",
     [
-        "DEVICE",
-        "VISIBLE_DEVICES",
-        "VALIDATION",
-        "WAIT_MODE",
-        "MEMORY_LIMIT",
-        "DEBUG_LAYERS",
+        "DEVICE", "VISIBLE_DEVICES", "VALIDATION", "WAIT_MODE", "MEMORY_LIMIT", "DEBUG_LAYERS",
         "REQUIRED_EXTENSIONS",
     ],
-)
+)  # fmt: skip
 def test_environment_values_that_are_no_text_raise_our_errors(monkeypatch, name):
     monkeypatch.setenv(f"KOMPUTE_PY_{name}", "\udcff\udce4")
     with pytest.raises(kp.InvalidArgumentError, match=f"KOMPUTE_PY_{name}"):

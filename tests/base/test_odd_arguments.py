@@ -113,23 +113,9 @@ def test_descriptions_of_devices_that_are_odd():
     spirv = kp.compile(SOURCE)
     good = json.loads(json.dumps(kp.list_devices()[0]))
     odd = [
-        None,
-        True,
-        -1,
-        0.5,
-        2**40,
-        2**70,
-        "",
-        "a\0",
-        "\ud800",
-        [],
-        {},
-        [1],
-        {"a": 1},
-        {"\ud800": True},
-        [["a"]],
-        float("nan"),
-    ]
+        None, True, -1, 0.5, 2**40, 2**70, "", "a\0", "\ud800", [], {}, [1], {"a": 1}, {"\ud800": True},
+        [["a"]], float("nan"),
+    ]  # fmt: skip
     refused = 0
     for _ in range(400):
         changed = json.loads(json.dumps(good))

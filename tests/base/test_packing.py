@@ -107,19 +107,13 @@ def test_shapes(shape):
 @pytest.mark.parametrize(
     ("shape", "error"),
     [
-        (-1, kp.InvalidArgumentError),
-        ((2, -1), kp.InvalidArgumentError),
-        (1 << 1100, kp.OutOfRangeError),
-        ((1, 1 << 1100), kp.OutOfRangeError),
-        ((1,) * 65, kp.InvalidArgumentError),
-        ((1,) * 2000, kp.InvalidArgumentError),
-        (1.0, kp.ArgumentTypeError),
-        ((1, None), kp.ArgumentTypeError),
-        ({1, 2}, kp.ArgumentTypeError),
-        ({1: 2}, kp.ArgumentTypeError),
+        (-1, kp.InvalidArgumentError), ((2, -1), kp.InvalidArgumentError), (1 << 1100, kp.OutOfRangeError),
+        ((1, 1 << 1100), kp.OutOfRangeError), ((1,) * 65, kp.InvalidArgumentError),
+        ((1,) * 2000, kp.InvalidArgumentError), (1.0, kp.ArgumentTypeError),
+        ((1, None), kp.ArgumentTypeError), ({1, 2}, kp.ArgumentTypeError), ({1: 2}, kp.ArgumentTypeError),
         ("12", kp.ArgumentTypeError),
     ],
-)
+)  # fmt: skip
 def test_shapes_that_are_refused(shape, error):
     with pytest.raises(error):
         arrays.as_shape(shape)

@@ -27,18 +27,9 @@ REFUSED = (
     "10000000 TiB", "9" * 5000,
 )  # fmt: skip
 WRONG_TYPES = (
-    1.5,
-    1e9,
-    np.float64(7),
-    [1],
-    b"12",
-    True,
-    np.bool_(True),
-    object(),
-    np.array([1, 2]),
-    np.timedelta64(5),
+    1.5, 1e9, np.float64(7), [1], b"12", True, np.bool_(True), object(), np.array([1, 2]), np.timedelta64(5),
     {},
-)
+)  # fmt: skip
 
 
 def by_limit(size):

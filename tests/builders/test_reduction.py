@@ -16,18 +16,8 @@ SUM = kp.ops.reduction()
 DOT = kp.ops.reduction("x * y", "a + b", 0, name="dot")
 NAMED = {name: kp.ops.reduction(reduce=name) for name in ("sum", "prod", "min", "max", "any", "all")}
 DTYPES = (
-    "bool",
-    "int8",
-    "uint8",
-    "int16",
-    "uint16",
-    "int32",
-    "uint32",
-    "int64",
-    "uint64",
-    "float16",
-    "float32",
-)
+    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32",
+)  # fmt: skip
 ROUNDINGS = 800 * 2.0**-24
 
 

@@ -23,12 +23,9 @@ pytestmark = pytest.mark.own_driver
 
 def python(*arguments, **environment):
     return subprocess.run(
-        [sys.executable, *arguments],
-        capture_output=True,
-        text=True,
-        env=os.environ | environment,
+        [sys.executable, *arguments], capture_output=True, text=True, env=os.environ | environment,
         timeout=500,
-    )
+    )  # fmt: skip
 
 
 def test_version(capsys):
@@ -116,12 +113,9 @@ def make_device(**changes):
     features = dict.fromkeys(kp.list_devices()[0]["features"], True)
     features.update(changes.pop("features", {}))
     device = {
-        "api_version": "1.3.0",
-        "features": features,
-        "queue_families": [{"compute": True, "count": 4}],
-        "timestamps_supported": True,
-        "extensions": ["VK_EXT_memory_budget"],
-    }
+        "api_version": "1.3.0", "features": features, "queue_families": [{"compute": True, "count": 4}],
+        "timestamps_supported": True, "extensions": ["VK_EXT_memory_budget"],
+    }  # fmt: skip
     return device | changes
 
 

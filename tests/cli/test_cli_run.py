@@ -141,20 +141,12 @@ def test_arrays_without_an_element_run(folder, capsys):
         assert (
             main(
                 [
-                    "run",
-                    "multiply.comp",
-                    "--set",
-                    "scale=1",
-                    "--in",
-                    "a=none.npy",
-                    "--in",
-                    "b=none.npy",
-                    "--out",
-                    "c.npy",
+                    "run", "multiply.comp", "--set", "scale=1", "--in", "a=none.npy", "--in", "b=none.npy",
+                    "--out", "c.npy",
                 ]
             )
             == 0
-        )
+        )  # fmt: skip
         assert np.load("c.npy").shape == (0, 3) and np.load("c.npy").dtype == np.float32
         assert "c  0 x 3 float32" in capsys.readouterr().out
 
@@ -166,17 +158,8 @@ def test_several_outputs_share_an_npz(folder):
         "void main() { uint i = gl_GlobalInvocationID.x; a[i] += int(i); b[i] = uvec2(i, 7); }"
     )
     command = [
-        "run",
-        "two.comp",
-        "--in",
-        "a=1,1,1,1",
-        "--out",
-        "a=r.npz",
-        "--out",
-        "b=r.npz",
-        "--repeat",
-        "3",
-    ]
+        "run", "two.comp", "--in", "a=1,1,1,1", "--out", "a=r.npz", "--out", "b=r.npz", "--repeat", "3",
+    ]  # fmt: skip
     assert main(command) == 0
     found = np.load("r.npz")
     assert found["a"].tolist() == [1, 4, 7, 10] and found["a"].dtype == np.int32
@@ -238,19 +221,8 @@ def test_grid_groups_constants_defines(folder, capsys):
     Path("more").mkdir()
     Path("more/by.glsl").write_text("uint unused() { return 0u; }\n")
     command = [
-        "run",
-        "ids.comp",
-        "-I",
-        "more",
-        "-D",
-        "BY=3",
-        "--spec",
-        "3=2",
-        "--spec",
-        "ADD=1",
-        "--out",
-        "o=-",
-    ]
+        "run", "ids.comp", "-I", "more", "-D", "BY=3", "--spec", "3=2", "--spec", "ADD=1", "--out", "o=-",
+    ]  # fmt: skip
     assert main([*command, "--groups", "2"]) == 0
     assert capsys.readouterr().out == "[ 1  4  7 10]\n"
     assert main([*command, "--grid", "2", "--shape", "o=3"]) == 0
@@ -285,18 +257,9 @@ def test_source_from_standard_input(folder):
 def test_time(folder, capsys, mgr, needs):
     needs(mgr, "timestamps")
     command = [
-        "run",
-        "multiply.comp",
-        "--in",
-        "a=1,2",
-        "--in",
-        "b=1,2",
-        "--set",
-        "scale=1",
-        "--out",
-        "c.npy",
+        "run", "multiply.comp", "--in", "a=1,2", "--in", "b=1,2", "--set", "scale=1", "--out", "c.npy",
         "--time",
-    ]
+    ]  # fmt: skip
     assert main(command) == 0
     device = kp.list_devices()[0]["device_name"]
     assert capsys.readouterr().out.splitlines()[-1].endswith(f"on {device} (by the device's timestamps)")
@@ -393,17 +356,8 @@ def test_packed_pixels(folder):
     pixels = photo(4, 8)
     Image.fromarray(pixels).save("in.png")
     command = [
-        "run",
-        "swap.comp",
-        "--in",
-        "a=in.png",
-        "--dtype",
-        "a=rgba8",
-        "--dtype",
-        "b=rgba8",
-        "--grid",
-        "32",
-    ]
+        "run", "swap.comp", "--in", "a=in.png", "--dtype", "a=rgba8", "--dtype", "b=rgba8", "--grid", "32",
+    ]  # fmt: skip
     assert main([*command, "--out", "b=out.png"]) == 0
     assert np.array_equal(np.asarray(Image.open("out.png"))[..., :3], pixels[..., ::-1])
 

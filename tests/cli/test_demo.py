@@ -343,18 +343,8 @@ def test_demo_of_extreme_photos(validated, tmp_path):
 
 def test_units():
     assert [duration(s) for s in (0.0, 3.2e-8, 1.5e-6, 0.0123, 0.5, 2.0, 123.4)] == [
-        "0 ns",
-        "32 ns",
-        "1.50 µs",
-        "12.3 ms",
-        "500 ms",
-        "2.00 s",
-        "123 s",
-    ]
+        "0 ns", "32 ns", "1.50 µs", "12.3 ms", "500 ms", "2.00 s", "123 s",
+    ]  # fmt: skip
     assert [binary_size(n) for n in (0, 128, 32768, 1 << 27, 3 << 29)] == [
-        "0 bytes",
-        "128 bytes",
-        "32 KiB",
-        "128 MiB",
-        "1.5 GiB",
-    ]
+        "0 bytes", "128 bytes", "32 KiB", "128 MiB", "1.5 GiB",
+    ]  # fmt: skip

@@ -78,12 +78,9 @@ void Blur(uint3 id : SV_DispatchThreadID) {
 def box_blur(run):
     image = floats(12, 20, 4)
     found = run(
-        (3, 2, 1),
-        _Source=run.mgr.image(image),
-        sampler_LinearClamp=run.mgr.sampler("linear"),
-        _Target=run.mgr.image(np.zeros_like(image)),
-        _Texel=(1 / 20, 1 / 12),
-    )["_Target"]
+        (3, 2, 1), _Source=run.mgr.image(image), sampler_LinearClamp=run.mgr.sampler("linear"),
+        _Target=run.mgr.image(np.zeros_like(image)), _Texel=(1 / 20, 1 / 12),
+    )["_Target"]  # fmt: skip
     wide = np.pad(image, ((1, 1), (1, 1), (0, 0)), "edge")
     return [(found, sum(wide[y : y + 12, x : x + 20] for y in range(3) for x in range(3)) / 9)]
 

@@ -292,15 +292,12 @@ def skinning(run):
     bones, at, w = floats(4, 3, 4), whole(4, 64, 2), np.abs(floats(64, 2))
     found = (
         run(
-            (2, 1, 1),
-            Vertices=v.copy(),
-            BoneRows=bones.reshape(12, 4),
-            BoneIndices=at.ravel(),
+            (2, 1, 1), Vertices=v.copy(), BoneRows=bones.reshape(12, 4), BoneIndices=at.ravel(),
             Weights=w.ravel(),
         )["Vertices"]
         .view(kind)
         .reshape(-1)
-    )
+    )  # fmt: skip
     blended = np.einsum("vk,vkij->vij", w, bones[at])
     return [(found["p"], np.einsum("vij,vj->vi", blended, np.c_[v["p"], np.ones(64)])), (found["n"], v["n"])]
 
@@ -413,12 +410,9 @@ def view_block(run):
     matrix[:, 3] = [0.1, 0.1, 0.1, 2]
     kind = np.dtype([("ndc", "f4", 3), ("frame", "u4")])
     view = {
-        "View_ViewToClip": matrix,
-        "View_Origin": (0.5, 0, 0.25),
-        "View_Near": 0.5,
-        "View_Rect": (0, 0, 2, 4),
+        "View_ViewToClip": matrix, "View_Origin": (0.5, 0, 0.25), "View_Near": 0.5, "View_Rect": (0, 0, 2, 4),
         "View_Frame": 7,
-    }
+    }  # fmt: skip
     found = run((2, 1, 1), Out=np.zeros(16, kind), Points=points, View=view)["Out"].view(kind).reshape(-1)
     clip = np.c_[points - np.float32([0.5, 0, 0.25]), np.ones(16)] @ matrix
     return [(found["ndc"], clip[:, :3] / clip[:, 3:] * [2, 4, 0.5]), (found["frame"], 7 + np.arange(16))]
@@ -443,12 +437,9 @@ void CompositeCS(uint2 P : SV_DispatchThreadID) {
 def layers(run):
     images = np.abs(floats(3, 8, 8, 4))
     found = run(
-        (1, 1, 1),
-        Layers=run.mgr.image(images, layers=True),
-        PointClamp=run.mgr.sampler(),
-        Out=run.mgr.image(np.zeros((8, 8, 4), np.float32)),
-        NumLayers=3,
-    )["Out"]
+        (1, 1, 1), Layers=run.mgr.image(images, layers=True), PointClamp=run.mgr.sampler(),
+        Out=run.mgr.image(np.zeros((8, 8, 4), np.float32)), NumLayers=3,
+    )["Out"]  # fmt: skip
     wanted = np.zeros((8, 8, 4))
     for each in images:
         wanted += (each - wanted) * each[..., 3:]

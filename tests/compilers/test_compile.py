@@ -108,18 +108,10 @@ def test_a_str_is_a_path_only_with_a_suffix_and_on_one_line():
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ("2.0 + 1.0", 3),
-        (7, 7),
-        (-7, -7),
-        (0.1, np.float32(0.1)),
-        (1e-20, np.float32(1e-20)),
-        (True, 1),
-        (False, 0),
-        (np.int32(5), 5),
-        (np.float32(0.5), 0.5),
-        (4294967295, 4294967295.0),
+        ("2.0 + 1.0", 3), (7, 7), (-7, -7), (0.1, np.float32(0.1)), (1e-20, np.float32(1e-20)), (True, 1),
+        (False, 0), (np.int32(5), 5), (np.float32(0.5), 0.5), (4294967295, 4294967295.0),
     ],
-)
+)  # fmt: skip
 def test_macros(mgr, needs, value, expected):
     needs(mgr, "dispatch")
     spirv = kp.compile(shader("data[0] = float(VALUE);"), defines={"VALUE": value})
@@ -151,15 +143,10 @@ def test_macros_that_cannot_have_such_a_value(value):
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"defines": {"A": [1]}},
-        {"defines": {"A": Fraction(1, 2)}},
-        {"defines": {1: 2}},
-        {"defines": 3},
-        {"include_dirs": "folder"},
-        {"entry": 5},
-        {"target": 1},
+        {"defines": {"A": [1]}}, {"defines": {"A": Fraction(1, 2)}}, {"defines": {1: 2}}, {"defines": 3},
+        {"include_dirs": "folder"}, {"entry": 5}, {"target": 1},
     ],
-)
+)  # fmt: skip
 def test_arguments_of_wrong_types(arguments):
     with pytest.raises(kp.ArgumentTypeError):
         kp.compile(shader(""), **arguments)

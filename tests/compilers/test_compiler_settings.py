@@ -18,15 +18,9 @@ from kompute_py.cli import main
 
 _numbers = itertools.count()
 NAMES = (
-    "shader_cache_dir",
-    "shader_cache_size",
-    "compile",
-    "compile_timeout",
-    "dump",
-    "compiler",
-    "dxc_library",
+    "shader_cache_dir", "shader_cache_size", "compile", "compile_timeout", "dump", "compiler", "dxc_library",
     "slang_library",
-)
+)  # fmt: skip
 HLSL = (
     "RWStructuredBuffer<float> a : register(u0);\n"
     "[numthreads(1, 1, 1)] void main(uint3 i : SV_DispatchThreadID) { a[i.x] = %d; }\n"

@@ -114,25 +114,12 @@ def test_arithmetic_intrinsics(evaluate, compiler, optimize, constant):
 @pytest.mark.parametrize(
     "call",
     [
-        "(a * b)[0][1]",
-        "(a * transpose(b))[0][1]",
-        "(s.m * a)[0][1]",
-        "(several[1] * a)[0][1]",
-        "(float2x2(1, 2, 3, 4) * a)[0][1]",
-        "(mul(a, b) * a)[0][1]",
-        "((a + b) * a)[0][1]",
-        "(a *= b)[0][1]",
-        "all(a) ? 1 : 0",
-        "mul(a, b)[0][1]",
-        "(a * 2)[0][1]",
-        "(2 * a)[0][1]",
-        "a[0][1] * b[1][0]",
-        "(a[0] * b[1]).x",
-        "(several[1][0] * a[0]).x",
-        "a._m01 * b._m10",
-        "mul(a, b[0]).x * mul(a, b[1]).y",
+        "(a * b)[0][1]", "(a * transpose(b))[0][1]", "(s.m * a)[0][1]", "(several[1] * a)[0][1]",
+        "(float2x2(1, 2, 3, 4) * a)[0][1]", "(mul(a, b) * a)[0][1]", "((a + b) * a)[0][1]", "(a *= b)[0][1]",
+        "all(a) ? 1 : 0", "mul(a, b)[0][1]", "(a * 2)[0][1]", "(2 * a)[0][1]", "a[0][1] * b[1][0]",
+        "(a[0] * b[1]).x", "(several[1][0] * a[0]).x", "a._m01 * b._m10", "mul(a, b[0]).x * mul(a, b[1]).y",
     ],
-)
+)  # fmt: skip
 def test_products_of_matrices(evaluate, call):
     """By * they are component by component."""
     before = "struct S { float2x2 m; };"
@@ -186,16 +173,13 @@ def test_mad(evaluate, compiler, optimize):
         return
     got = evaluate(
         [
-            "mad(i, -7, 3)",
-            "(float)mad(u, 7u, 5u)",
-            "mad(int2(i, 2), int2(2, i), int2(1, -1)).y",
-            "mad(x[0], -5.5, 0.5)",
-            "mad(float2(x[0], 2), 2, float2(1, 2)).y",
+            "mad(i, -7, 3)", "(float)mad(u, 7u, 5u)", "mad(int2(i, 2), int2(2, i), int2(1, -1)).y",
+            "mad(x[0], -5.5, 0.5)", "mad(float2(x[0], 2), 2, float2(1, 2)).y",
         ],
         optimize,
         [1.25],
         locals_="int i = (int)x[0] + 4; uint u = (uint)i; ",
-    )
+    )  # fmt: skip
     assert got.tolist() == [-32, 40, 9, -6.375, 6]
 
 
@@ -353,13 +337,9 @@ def test_matrices_of_a_constant_buffer(mgr, needs, compiler, optimize):
     needs(mgr, "dispatch")
     rng = np.random.default_rng(1)
     given = {
-        "m": rng.normal(size=(2, 3)),
-        "r": rng.normal(size=(2, 3)),
-        "t": rng.normal(size=(3, 2)),
-        "full": rng.normal(size=(4, 4)),
-        "several": rng.normal(size=(2, 2, 2)),
-        "after": np.float32(7),
-    }
+        "m": rng.normal(size=(2, 3)), "r": rng.normal(size=(2, 3)), "t": rng.normal(size=(3, 2)),
+        "full": rng.normal(size=(4, 4)), "several": rng.normal(size=(2, 2, 2)), "after": np.float32(7),
+    }  # fmt: skip
     given = {name: np.asarray(value, np.float32) for name, value in given.items()}
     places = [("m", i, j) for i in range(2) for j in range(3)] + [
         ("r", i, j) for i in range(2) for j in range(3)

@@ -41,30 +41,13 @@ def test_amounts_of_shifts(mgr, needs, optimize):
     )
     n, u = -5, 4000000037  # & 31 is 5
     got = run(
-        mgr,
-        source(body, "int sh(int x, int k) { return x << k; }"),
-        n,
-        u,
-        language="hlsl",
-        compiler="dxc",
+        mgr, source(body, "int sh(int x, int k) { return x << k; }"), n, u, language="hlsl", compiler="dxc",
         optimize=optimize,
-    )
+    )  # fmt: skip
     want = [
-        n << 1,
-        u >> 1,
-        n >> 8,
-        n << 3,
-        n << 2,
-        n << 1,
-        n,
-        n << 13,
-        n << 26,
-        n << 7,
-        n << 31,
-        1 << 5,
-        3 << 5,
+        n << 1, u >> 1, n >> 8, n << 3, n << 2, n << 1, n, n << 13, n << 26, n << 7, n << 31, 1 << 5, 3 << 5,
         n << 4,
-    ]
+    ]  # fmt: skip
     assert got[: len(want)].tolist() == [signed(each) for each in want]
 
 
@@ -109,13 +92,10 @@ def test_shifts_of_constants(mgr, needs, body):
 @pytest.mark.parametrize(
     "body",
     [
-        "a[0] = n << 31;",
-        "for (uint s = 0; s < 32; s += 4) a[s] = n >> s;",
-        "a[0] = (u << i) | (u >> (32 - i));",
-        "uint s = 64; a[0] = n << (s & 31);",
-        "a[0] = n >> a[1];",
+        "a[0] = n << 31;", "for (uint s = 0; s < 32; s += 4) a[s] = n >> s;",
+        "a[0] = (u << i) | (u >> (32 - i));", "uint s = 64; a[0] = n << (s & 31);", "a[0] = n >> a[1];",
     ],
-)
+)  # fmt: skip
 def test_shifts_that_are_right_are_taken(compiler, body):
     assert kp.compile(source(body), language="hlsl", compiler=compiler)
 

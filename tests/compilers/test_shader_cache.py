@@ -112,24 +112,12 @@ def test_the_first_hit_of_a_plain_script_imports_nothing(folder):
 def test_everything_that_decides_the_result_is_part_of_the_key(folder, runs, tmp_path):
     source = shader("data[0] = VALUE;", "#ifndef VALUE\n#define VALUE 1.0\n#endif")
     changes = [
-        {},
-        {"defines": {"VALUE": 2.0}},
-        {"defines": {"VALUE": 3.0}},
-        {"defines": {"V": "ALUE"}},
-        {"defines": {"VA": "LUE"}},
-        {"entry": "other"},
-        {"optimize": "none"},
-        {"optimize": "size"},
-        {"debug_info": True},
-        {"target": "vulkan1.1"},
-        {"spirv_version": "1.3"},
-        {"glsl_version": 460},
-        {"auto_bind": True},
-        {"hlsl_offsets": True},
-        {"includes": {"a": "b"}},
-        {"includes": {"ab": ""}},
+        {}, {"defines": {"VALUE": 2.0}}, {"defines": {"VALUE": 3.0}}, {"defines": {"V": "ALUE"}},
+        {"defines": {"VA": "LUE"}}, {"entry": "other"}, {"optimize": "none"}, {"optimize": "size"},
+        {"debug_info": True}, {"target": "vulkan1.1"}, {"spirv_version": "1.3"}, {"glsl_version": 460},
+        {"auto_bind": True}, {"hlsl_offsets": True}, {"includes": {"a": "b"}}, {"includes": {"ab": ""}},
         {"include_dirs": [tmp_path]},
-    ]
+    ]  # fmt: skip
     for number, options in enumerate(changes, 1):
         kp.compile(source, **options)
         assert len(runs) == number, options
@@ -270,12 +258,9 @@ def test_a_damaged_entry_is_made_anew(folder, runs, damage):
 def test_every_flipped_byte_of_an_entry_is_noticed(tmp_path):
     cache = ShaderCache(str(tmp_path))
     shader_ = Compiled(
-        b"\x03\x02\x23\x07" * 3,
-        b"",
-        ["a.glsl"],
-        [(str(tmp_path / "none"), b"")],
+        b"\x03\x02\x23\x07" * 3, b"", ["a.glsl"], [(str(tmp_path / "none"), b"")],
         warnings=[("a.comp", 1, 2, "warning", "größe", "x")],
-    )
+    )  # fmt: skip
     cache.store(b"key", shader_, "a.comp")
     assert cache.load(b"key") == shader_
     path = cache.path(b"key")
@@ -356,16 +341,10 @@ def test_where_it_is_by_default(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("text", "bytes_"),
     [
-        ("1000", 1000),
-        ("64K", 1 << 16),
-        ("2 MiB", 2 << 20),
-        ("1g", 1 << 30),
-        ("", 128 << 20),
-        ("3MB", 3 * 10**6),
-        ("1.5M", 3 << 19),
-        ("1T", 1 << 40),
+        ("1000", 1000), ("64K", 1 << 16), ("2 MiB", 2 << 20), ("1g", 1 << 30), ("", 128 << 20),
+        ("3MB", 3 * 10**6), ("1.5M", 3 << 19), ("1T", 1 << 40),
     ],
-)
+)  # fmt: skip
 def test_sizes(folder, monkeypatch, text, bytes_):
     monkeypatch.setenv("KOMPUTE_PY_SHADER_CACHE_SIZE", text)
     cache = shader_cache.shader_cache()

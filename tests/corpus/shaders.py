@@ -21,13 +21,10 @@ _GGML = {
 _GGML_FLOATS = {
     "f32": {"DATA_A_F32": "1"},
     "f16": {
-        "DATA_A_F16": "1",
-        "A_TYPE": "float16_t",
-        "A_TYPE4": "f16vec4",
-        "D_TYPE": "float16_t",
+        "DATA_A_F16": "1", "A_TYPE": "float16_t", "A_TYPE4": "f16vec4", "D_TYPE": "float16_t",
         "SET_ROWS": "1",
     },
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -91,17 +91,9 @@ def _compiled(shader: Published, module: Path) -> bool:
         source = module.with_suffix(".comp")
         source.write_text(re.sub(r"^(\s*#version .*)$", rf"\1\n{line}", text, count=1, flags=re.MULTILINE))
     done = _run(
-        "glslangValidator",
-        "-V",
-        "--target-env",
-        shader.target,
-        "-S",
-        "comp",
-        *options,
-        "-o",
-        str(module),
+        "glslangValidator", "-V", "--target-env", shader.target, "-S", "comp", *options, "-o", str(module),
         str(source),
-    )
+    )  # fmt: skip
     return done.returncode == 0 and module.is_file()
 
 

@@ -652,36 +652,11 @@ def test_generators_that_do_anything_raise_typed_errors():
     """Random steps of generators: a result, or an error of kompute_py that is no InternalError."""
     choose = random.Random(3)
     anything = [
-        None,
-        0,
-        1,
-        -1,
-        2**40,
-        1.5,
-        float("nan"),
-        True,
-        "",
-        "x",
-        "parts",
-        "n",
-        "result",
-        "a b",
-        "é",
-        b"x",
-    ]
+        None, 0, 1, -1, 2**40, 1.5, float("nan"), True, "", "x", "parts", "n", "result", "a b", "é", b"x",
+    ]  # fmt: skip
     anything += [
-        "x_load(i)",
-        "}",
-        "float",
-        np.float32,
-        object(),
-        [],
-        ["x"],
-        {},
-        (1, 2),
-        np.int64(3),
-        np.ones(2),
-    ]
+        "x_load(i)", "}", "float", np.float32, object(), [], ["x"], {}, (1, 2), np.int64(3), np.ones(2),
+    ]  # fmt: skip
     steps = ["arg_value", "result", "workgroup", "grid", "groups", "scratch", "emit", "declare", "extension"]
     steps += ["begin_dispatch", "yield_results", "ceil_div", "smallest", "largest", "call", "spirv"]
     outcomes = set()

@@ -29,18 +29,11 @@ def test_all_types_and_defaults():
     found = parse(text)
     assert found.name == "norm" and not found.single
     assert [(p.type, p.name, p.alias, p.by_name) for p in found.parameters] == [
-        ("Tensor", "x", "", False),
-        ("Tensor?", "weight", "", False),
-        ("Tensor[]", "more", "", False),
-        ("Tensor", "state", "a", False),
-        ("int", "axis", "", False),
-        ("float", "eps", "", False),
-        ("bool", "keepdims", "", False),
-        ("str", "mode", "", False),
-        ("int[]", "pads", "", False),
-        ("float[]", "taps", "", False),
-        ("float", "top", "", True),
-    ]
+        ("Tensor", "x", "", False), ("Tensor?", "weight", "", False), ("Tensor[]", "more", "", False),
+        ("Tensor", "state", "a", False), ("int", "axis", "", False), ("float", "eps", "", False),
+        ("bool", "keepdims", "", False), ("str", "mode", "", False), ("int[]", "pads", "", False),
+        ("float[]", "taps", "", False), ("float", "top", "", True),
+    ]  # fmt: skip
     assert [p.default for p in found.parameters[:4]] == [MISSING] * 4
     assert [p.default for p in found.parameters[4:]] == [
         -1, 1e-5, False, "it's", [0, -1], [1.0, 0.5], float("inf"),
@@ -112,21 +105,9 @@ def test_what_is_no_text_is_refused():
 
 def test_any_text_is_read_or_refused_with_a_column():
     words = [
-        "f",
-        "x",
-        "Tensor",
-        "Tensor?",
-        "Tensor[]",
-        "(a!)",
-        "int",
-        "float[]",
-        "=",
-        "1",
-        "-2.5e3",
-        "'t'",
-        "[",
+        "f", "x", "Tensor", "Tensor?", "Tensor[]", "(a!)", "int", "float[]", "=", "1", "-2.5e3", "'t'", "[",
         "]",
-    ]
+    ]  # fmt: skip
     words += ["(", ")", ",", "->", "*", "?", "!", "True", "None", " ", "\n", "é", "\0", '"', "nan"]
     choose = random.Random(7)
     read = 0
@@ -144,14 +125,11 @@ def test_any_text_is_read_or_refused_with_a_column():
 @pytest.mark.parametrize(
     ("text", "column"),
     [
-        (r"f(Tensor x, str s='\xzz') -> Tensor", 19),
-        (r"f(Tensor x, str s='\N{no such}') -> Tensor", 19),
-        (r"f(Tensor x, str s='\d') -> Tensor", 19),
-        ("f(Tensor x, str s='a\nb') -> Tensor", 19),
-        ("f(Tensor x, dtype d='zzz') -> Tensor", 21),
-        ("f(Tensor x, dtype? d='O') -> Tensor", 22),
+        (r"f(Tensor x, str s='\xzz') -> Tensor", 19), (r"f(Tensor x, str s='\N{no such}') -> Tensor", 19),
+        (r"f(Tensor x, str s='\d') -> Tensor", 19), ("f(Tensor x, str s='a\nb') -> Tensor", 19),
+        ("f(Tensor x, dtype d='zzz') -> Tensor", 21), ("f(Tensor x, dtype? d='O') -> Tensor", 22),
     ],
-)
+)  # fmt: skip
 def test_defaults_that_are_none_are_refused(text: str, column: int) -> None:
     with pytest.raises(SignatureError) as caught:
         parse(text)

@@ -43,12 +43,9 @@ def test_only_the_blocks_that_keep_something_run(mgr, n, keep):
     rng = np.random.default_rng(n)
     x = rng.random(n, np.float32)
     kept = {
-        "none": np.zeros(n, bool),
-        "one": np.arange(n) == n // 2,
-        "last block": np.arange(n) > n - 100,
-        "all": np.ones(n, bool),
-        "few": rng.random(n) < 0.002,
-    }[keep]
+        "none": np.zeros(n, bool), "one": np.arange(n) == n // 2, "last block": np.arange(n) > n - 100,
+        "all": np.ones(n, bool), "few": rng.random(n) < 0.002,
+    }[keep]  # fmt: skip
     values, count = compact(mgr.tensor_t(x), mgr.tensor_t(kept))
     expected = np.zeros(n, np.float32)
     expected[: kept.sum()] = x[kept]

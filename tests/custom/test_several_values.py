@@ -128,14 +128,9 @@ def told(make, *args, **named):
 
 
 WRONG = {
-    "0.9*a + b": "for floats, a = 0.75",
-    "a - b": "for ints",
-    "rint(a + b)": "for floats",
-    "a*31 + b": "for ints",
-    "(a + b) / 2": "for floats",
-    "0.999*a + b": "for floats",
-    "a != b": "for ints",
-}
+    "0.9*a + b": "for floats, a = 0.75", "a - b": "for ints", "rint(a + b)": "for floats",
+    "a*31 + b": "for ints", "(a + b) / 2": "for floats", "0.999*a + b": "for floats", "a != b": "for ints",
+}  # fmt: skip
 RIGHT = """a + b; a * b; a + b - a*b; hypot(a, b); logaddexp(a, b); gcd(a, b); (a + b) % 7; a ^ b; a or b
     fmax(a, b); min(max(a, b), 5); log(exp(a) + exp(b)); a*b / (a + b); float32(a + b); float16(a) + b"""
 

@@ -178,25 +178,17 @@ def test_hlsl_and_slang(debugged, messages, language):
     kernel(x=debugged.tensor([1, 2, 3, 4]), y=y)
     assert y.read().tolist() == [4, 5, 1, 1]
     assert sorted((m.line, m.values) for m in messages) == [
-        (6, (2, 2)),
-        (6, (3, 2)),
-        (8, (4, 4)),
-        (8, (5, 4)),
-    ]
+        (6, (2, 2)), (6, (3, 2)), (8, (4, 4)), (8, (5, 4)),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("name", "dtype", "count"),
     [
-        ("uint8_t", np.uint8, 1),
-        ("u8vec4", np.uint8, 4),
-        ("int8_t", np.int8, 1),
-        ("uint16_t", np.uint16, 1),
-        ("int16_t", np.int16, 1),
-        ("float16_t", np.float16, 1),
-        ("f16vec4", np.float16, 4),
+        ("uint8_t", np.uint8, 1), ("u8vec4", np.uint8, 4), ("int8_t", np.int8, 1), ("uint16_t", np.uint16, 1),
+        ("int16_t", np.int16, 1), ("float16_t", np.float16, 1), ("f16vec4", np.float16, 4),
     ],
-)
+)  # fmt: skip
 def test_small_numbers_that_the_shader_only_stores(debugged, messages, needs, name, dtype, count):
     """Without shaderInt8 and its kin, no function may take or return them."""
     size = np.dtype(dtype).itemsize

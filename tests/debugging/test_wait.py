@@ -26,14 +26,11 @@ def ways(mgr: kp.Manager) -> dict[str, Any]:
     program = kp.Program.record({"add": kernel}).on(mgr)
     other = mgr.sequence().record(kp.OpCopy([x, y]))
     return {
-        "kernel.submit": lambda: kernel.submit(x),
-        "sequence.eval_async": lambda: sequence.eval_async().fence,
-        "mgr.submit": lambda: mgr.submit([other]),
-        "function.submit": lambda: kp.ops.add.submit(x, y),
-        "program.submit": lambda: program.add.submit(x),
-        "fill": lambda: y.fill(2.0),
+        "kernel.submit": lambda: kernel.submit(x), "sequence.eval_async": lambda: sequence.eval_async().fence,
+        "mgr.submit": lambda: mgr.submit([other]), "function.submit": lambda: kp.ops.add.submit(x, y),
+        "program.submit": lambda: program.add.submit(x), "fill": lambda: y.fill(2.0),
         "copy_from": lambda: y.copy_from(x),
-    }
+    }  # fmt: skip
 
 
 def ends(wait: bool) -> dict[str, bool]:

@@ -189,11 +189,8 @@ def check_barriers():
         assert [each["op"] for each in between] == ["barrier", "barrier", "submit"]
         (shaders,), (all_commands,) = (each["memory"] for each in between[:2])
         assert shaders == {
-            "src_stage": of_shaders,
-            "src_access": 0x60,
-            "dst_stage": of_shaders,
-            "dst_access": 0x60,
-        }
+            "src_stage": of_shaders, "src_access": 0x60, "dst_stage": of_shaders, "dst_access": 0x60,
+        }  # fmt: skip
         assert all_commands["src_stage"] == all_commands["dst_stage"] == everything
         assert (all_commands["src_access"], all_commands["dst_access"]) == (0x10000, 0x18000)
     mgr.destroy()

@@ -65,11 +65,8 @@ def test_manifests_are_listed_in_the_loaders_order(folders):
 
 
 @pytest.mark.capability(
-    "P2",
-    "drivers that another file of the same name hides",
-    "DriverInfo.shadowed_by",
-    "reference/devices",
-)
+    "P2", "drivers that another file of the same name hides", "DriverInfo.shadowed_by", "reference/devices",
+)  # fmt: skip
 def test_the_first_of_a_name_shadows_others(folders):
     first, second = folders
     mine = put(first, "lvp_icd.json", "a.so")

@@ -21,12 +21,9 @@ class Neighbour:
     def __init__(self, features=NEEDS, extensions=(), validation=True):
         layers = ["VK_LAYER_KHRONOS_validation"] if validation else []
         application = vk.VkApplicationInfo(
-            pApplicationName="neighbour",
-            applicationVersion=1,
-            pEngineName="",
-            engineVersion=1,
+            pApplicationName="neighbour", applicationVersion=1, pEngineName="", engineVersion=1,
             apiVersion=vk.VK_MAKE_VERSION(1, 3, 0),
-        )
+        )  # fmt: skip
         self.texts = []
         messages = vk.VkDebugUtilsMessengerCreateInfoEXT(
             messageSeverity=0x1100, messageType=7, pfnUserCallback=self._keep

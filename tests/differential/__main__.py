@@ -107,15 +107,9 @@ def explore(
 
         violations = [str(each) for each in null_control().violations()]
     return {
-        "device": device,
-        "programs": count,
-        "operations": done,
-        "seconds": seconds,
-        "kinds": kinds,
-        "mismatch": found,
-        "violations": violations,
-        "left": kp.alive() if found is None else 0,
-    }
+        "device": device, "programs": count, "operations": done, "seconds": seconds, "kinds": kinds,
+        "mismatch": found, "violations": violations, "left": kp.alive() if found is None else 0,
+    }  # fmt: skip
 
 
 def environment_of(device: str, gpu_us: int) -> dict[str, str]:
@@ -131,13 +125,9 @@ def explore_in_child(device: str, arguments: argparse.Namespace) -> dict[str, An
     variables |= environment_of(device, arguments.gpu_us)
     variables |= {"PYTHONPATH": os.pathsep.join(each for each in sys.path if each) + os.pathsep + str(ROOT)}
     options = {
-        "device": device,
-        "operations": arguments.operations,
-        "seed": arguments.seed,
-        "first": arguments.first,
-        "programs": arguments.programs,
-        "fault": arguments.fault,
-    }
+        "device": device, "operations": arguments.operations, "seed": arguments.seed,
+        "first": arguments.first, "programs": arguments.programs, "fault": arguments.fault,
+    }  # fmt: skip
     with tempfile.TemporaryDirectory() as scratch:
         done = subprocess.run(
             [sys.executable, "-m", "tests.differential", "--child", json.dumps(options)],

@@ -150,12 +150,8 @@ def _read(program: Program, work: Work) -> list[Work]:
 
 
 SEQUENCE: tuple[Way, ...] = (
-    _sequence_await,
-    _sequence_poll,
-    _sequence_fence,
-    _sequence_in_loop,
-    _sequence_destroy,
-)
+    _sequence_await, _sequence_poll, _sequence_fence, _sequence_in_loop, _sequence_destroy,
+)  # fmt: skip
 FENCE: tuple[Way, ...] = (_fence_wait, _fence_poll, _fence_future, _fence_in_loop, _fence_join)
 SEMAPHORE: tuple[Way, ...] = (_semaphore_wait, _semaphore_poll, _semaphore_fence, _semaphore_future)
 WRITER: tuple[Way, ...] = (_dependent, _read)

@@ -72,14 +72,10 @@ def _with_columns(x: Any) -> Any:
 
 
 _LIBRARY: tuple[tuple[Any, Callable[..., Any]], ...] = (
-    (kp.ops.add, np.add),
-    (kp.ops.bitwise_xor, np.bitwise_xor),
-    (kp.ops.flip, np.flip),
-    (kp.ops.sort, np.sort),
-    (kp.ops.cummax, np.maximum.accumulate),
-    (turned, np.flip),
+    (kp.ops.add, np.add), (kp.ops.bitwise_xor, np.bitwise_xor), (kp.ops.flip, np.flip),
+    (kp.ops.sort, np.sort), (kp.ops.cummax, np.maximum.accumulate), (turned, np.flip),
     (columns, _with_columns),
-)
+)  # fmt: skip
 
 
 def scratch_memory(mgr: kp.Manager) -> Item:

@@ -856,38 +856,15 @@ def _fill_bytes(item: Item, begin: int, end: int, pattern: bytes) -> None:
 
 
 _OPERATIONS: tuple[Callable[[Program], Recorded | None], ...] = (
-    Program._sync,
-    Program._sync,
-    Program._sync,
-    Program._copy,
-    Program.fill,
-    Program._dispatch,
-    library.operation,
-    library.repetition,
-    library.by_scratch,
-    library.drawn,
-)
+    Program._sync, Program._sync, Program._sync, Program._copy, Program.fill, Program._dispatch,
+    library.operation, library.repetition, library.by_scratch, library.drawn,
+)  # fmt: skip
 _CHOICES: dict[Callable[[Program], None], int] = {
-    Program.make: 3,
-    arrays.import_again: 3,
-    Program.drop: 3,
-    Program.submit: 14,
-    Program.evaluate: 4,
-    Program.one_shot: 4,
-    Program.release: 2,
-    Program.drop_sequence: 2,
-    Program.cancel: 5,
-    Program.clear_sequence: 1,
-    Program.learn: 14,
-    Program.look: 4,
-    Program.edit: 14,
-    Program.peek: 4,
-    Program.write: 3,
-    Program.map: 3,
-    library.assign: 3,
-    Program.rebuild: 4,
-    giving.donate: 2,
+    Program.make: 3, arrays.import_again: 3, Program.drop: 3, Program.submit: 14, Program.evaluate: 4,
+    Program.one_shot: 4, Program.release: 2, Program.drop_sequence: 2, Program.cancel: 5,
+    Program.clear_sequence: 1, Program.learn: 14, Program.look: 4, Program.edit: 14, Program.peek: 4,
+    Program.write: 3, Program.map: 3, library.assign: 3, Program.rebuild: 4, giving.donate: 2,
     giving.threads: 2,
-}
+}  # fmt: skip
 _STEPS = tuple(_CHOICES)
 _WEIGHTS = tuple(_CHOICES.values())

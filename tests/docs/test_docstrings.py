@@ -110,14 +110,9 @@ def test_the_reference_has_the_errors_in_a_list():
         ).split("\n")
     )
     assert [line for line in lines if line] == [
-        "A call. More text.",
-        ":raises AError: for `x`, and for `y`",
-        ":raises BError, CError: if not",
-        ":raises: the errors of `read`",
-        ":dtypes: all",
-        ".. rubric:: Example",
-        ">>> call()",
-    ]
+        "A call. More text.", ":raises AError: for `x`, and for `y`", ":raises BError, CError: if not",
+        ":raises: the errors of `read`", ":dtypes: all", ".. rubric:: Example", ">>> call()",
+    ]  # fmt: skip
 
 
 def test_each_error_that_a_docstring_names_is_in_its_list():

@@ -16,15 +16,6 @@ from .locate import (
 )
 
 __all__ = [
-    "LAYERS",
-    "PROFILES",
-    "SYSTEM",
-    "DriverUnavailableError",
-    "NullControl",
-    "Result",
-    "drivers",
-    "environment",
-    "layer_directory",
-    "manifest",
-    "null_control",
-]
+    "LAYERS", "PROFILES", "SYSTEM", "DriverUnavailableError", "NullControl", "Result", "drivers",
+    "environment", "layer_directory", "manifest", "null_control",
+]  # fmt: skip

@@ -55,21 +55,12 @@ class NullControl:
         self._library = ctypes.CDLL(str(library))
         u64, text, size = ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t
         signatures: dict[str, tuple[Any, list[Any]]] = {
-            "fail": (ctypes.c_int, [text, u64, ctypes.c_int32]),
-            "hold": (ctypes.c_int, [text]),
-            "waiting": (u64, []),
-            "pause": (None, [ctypes.c_int]),
-            "count": (None, [ctypes.c_int]),
-            "clear": (None, []),
-            "calls": (u64, [text]),
-            "knows": (ctypes.c_int, [text]),
-            "total_calls": (u64, []),
-            "armed_failures": (u64, []),
-            "live": (u64, [text]),
-            "log": (None, [ctypes.c_int]),
-            "lose_device": (None, [u64]),
-            "dispatches": (u64, []),
-        }
+            "fail": (ctypes.c_int, [text, u64, ctypes.c_int32]), "hold": (ctypes.c_int, [text]),
+            "waiting": (u64, []), "pause": (None, [ctypes.c_int]), "count": (None, [ctypes.c_int]),
+            "clear": (None, []), "calls": (u64, [text]), "knows": (ctypes.c_int, [text]),
+            "total_calls": (u64, []), "armed_failures": (u64, []), "live": (u64, [text]),
+            "log": (None, [ctypes.c_int]), "lose_device": (None, [u64]), "dispatches": (u64, []),
+        }  # fmt: skip
         for name in (
             "live_report",
             "last_failed",

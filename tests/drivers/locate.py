@@ -220,15 +220,11 @@ def _newer_layer() -> Path:
         {"name": "VK_EXT_validation_features", "spec_version": "2"},
     ]
     layer = {
-        "name": "VK_LAYER_KHRONOS_validation",
-        "type": "GLOBAL",
-        "library_path": str(directory.parent / LAYER_LIBRARY),
-        "api_version": "1.4.0",
-        "implementation_version": "1",
-        "description": "Khronos Validation Layer",
-        "instance_extensions": extensions,
-        "device_extensions": [],
-    }
+        "name": "VK_LAYER_KHRONOS_validation", "type": "GLOBAL",
+        "library_path": str(directory.parent / LAYER_LIBRARY), "api_version": "1.4.0",
+        "implementation_version": "1", "description": "Khronos Validation Layer",
+        "instance_extensions": extensions, "device_extensions": [],
+    }  # fmt: skip
     _write_json(directory / LAYER_MANIFEST, {"file_format_version": "1.2.0", "layer": layer})
     return directory
 

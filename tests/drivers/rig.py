@@ -240,12 +240,9 @@ class Pipeline:
         made = vk.vkAllocateDescriptorSets(self.rig.device, info)[0]
         what = vk.VkDescriptorBufferInfo(buffer=buffer, offset=offset, range=size)
         write = vk.VkWriteDescriptorSet(
-            dstSet=made,
-            dstBinding=0,
-            descriptorCount=1,
-            descriptorType=vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+            dstSet=made, dstBinding=0, descriptorCount=1, descriptorType=vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
             pBufferInfo=[what],
-        )
+        )  # fmt: skip
         vk.vkUpdateDescriptorSets(self.rig.device, 1, [write], 0, None)
         return made
 

@@ -51,13 +51,9 @@ def run(state: State, driver: str) -> End:
             file.write(PRELUDE + state.script)
         began = time.monotonic()
         process = subprocess.Popen(
-            [sys.executable, script],
-            cwd=scratch,
-            env=variables(state, driver),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+            [sys.executable, script], cwd=scratch, env=variables(state, driver), stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
         assert process.stdout is not None
         head = ""
         for _ in range(state.interrupts):

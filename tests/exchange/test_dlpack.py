@@ -371,14 +371,11 @@ def test_copy_takes_its_values_alone(mgr):
     t = mgr.tensor([[1, 2], [3, 4]])
     with t.map(read=True) as mapped:
         calls = [
-            lambda copy: kp.from_dlpack(np.arange(3), mgr, copy=copy),
-            lambda copy: t.__dlpack__(copy=copy),
-            lambda copy: t.__array__(copy=copy),
-            lambda copy: t[:, 0].__array__(copy=copy),
-            lambda copy: t.to(mgr, copy=copy),
-            lambda copy: t[:, 0].to(mgr, copy=copy),
+            lambda copy: kp.from_dlpack(np.arange(3), mgr, copy=copy), lambda copy: t.__dlpack__(copy=copy),
+            lambda copy: t.__array__(copy=copy), lambda copy: t[:, 0].__array__(copy=copy),
+            lambda copy: t.to(mgr, copy=copy), lambda copy: t[:, 0].to(mgr, copy=copy),
             lambda copy: mapped.__array__(copy=copy),
-        ]
+        ]  # fmt: skip
         for call in calls[:-1] if isinstance(mapped, np.ndarray) else calls:
             for copy in ("never", 1, 0):
                 with pytest.raises(kp.ArgumentTypeError, match=r"copy is .*; give True"):

@@ -38,14 +38,10 @@ def same(found, wanted):
 )
 def test_arrays_are_saved_as_they_are(mgr, tmp_path):
     odd = {
-        "turned": np.arange(6.0).reshape(2, 3).T,
-        "strided": np.arange(10)[::3],
-        "swapped": np.arange(4, dtype=">f4"),
-        "scalar": np.float64(3.5),
-        "list": [1, 2, 3],
-        "none": np.zeros((0, 3), np.float32),
-        "device": mgr.tensor([1, 2]),
-    }
+        "turned": np.arange(6.0).reshape(2, 3).T, "strided": np.arange(10)[::3],
+        "swapped": np.arange(4, dtype=">f4"), "scalar": np.float64(3.5), "list": [1, 2, 3],
+        "none": np.zeros((0, 3), np.float32), "device": mgr.tensor([1, 2]),
+    }  # fmt: skip
     kp.save_tensors(tmp_path / "m.safetensors", odd)
     found = safetensors.numpy.load_file(tmp_path / "m.safetensors")
     assert set(found) == set(odd)

@@ -75,12 +75,9 @@ def test_reads_an_archive_that_was_written_by_hand(mgr):
     )
     info = kp.tensor_file_info(whole)
     assert {name: (entry.dtype, entry.shape, entry.is_splat) for name, entry in info.items()} == {
-        "w": ("F32", (2, 3), False),
-        "older": ("F32", (2, 3), False),
-        "opaque": ("U8", (4,), False),
-        "splat": ("F64", (3,), True),
-        "bytes": ("U8", (6,), True),
-    }
+        "w": ("F32", (2, 3), False), "older": ("F32", (2, 3), False), "opaque": ("U8", (4,), False),
+        "splat": ("F64", (3,), True), "bytes": ("U8", (6,), True),
+    }  # fmt: skip
     assert info["opaque"].metadata == kept and info["splat"].splat == struct.pack("<d", 2.5)
     loaded = kp.load_tensors(whole, mgr)
     np.testing.assert_array_equal(loaded["w"].read(), values.reshape(2, 3))

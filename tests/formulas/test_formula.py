@@ -289,16 +289,13 @@ def test_names_and_results():
 @pytest.mark.parametrize(
     ("text", "names"),
     [
-        ("x if k else -inf", "x k"),
-        ("a if b else c if d else f", "a b c d f"),
-        ("(a if b else c) if d < g else f", "a b c d g f"),
-        ("t = y; s = x; s + t", "y x"),
-        ("_t = z; x + y", "x y"),
-        ("clip(x, low, high) // y % z", "x low high y z"),
+        ("x if k else -inf", "x k"), ("a if b else c if d else f", "a b c d f"),
+        ("(a if b else c) if d < g else f", "a b c d g f"), ("t = y; s = x; s + t", "y x"),
+        ("_t = z; x + y", "x y"), ("clip(x, low, high) // y % z", "x low high y z"),
         ("a < b <= c and not d or e2", "a b c d e2"),
         ("where(c, x.real, -y) ** (z if w else c)", "c x y z w"),
     ],
-)
+)  # fmt: skip
 def test_names_are_in_the_order_of_the_text(text, names):
     assert Formula(text).names == tuple(names.split())
     assert kp.ops.elementwise(text).formula.names == tuple(names.split())
@@ -483,12 +480,8 @@ def test_small_floats(mgr, name):
     with np.errstate(all="ignore"):
         k = np.float32(dtype.type(0.3))
         expected = [
-            (u * v + 1).astype(dtype),
-            u + wide[:500],
-            (u * k).astype(dtype),
-            u < v,
-            np.sqrt(u).astype(dtype),
-        ]
+            (u * v + 1).astype(dtype), u + wide[:500], (u * k).astype(dtype), u < v, np.sqrt(u).astype(dtype),
+        ]  # fmt: skip
     for one, other in zip(results, expected, strict=True):
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one.astype(np.float32), other.astype(np.float32))

@@ -104,15 +104,10 @@ def test_what_a_number_is_in_select(mgr):
     for a in (True, 3, 2**40, 2**63, 0.5, 2j, np.float64(2), np.int8(4)):
         looks.meta(a)
     assert seen == [
-        ("bool", "bool", "bool", True),
-        ("int", "int32", "int", 3),
-        ("int", "int64", "int64_t", 2**40),
-        ("int", "uint64", "uint64_t", 2**63),
-        ("float", "float32", "float", 0.5),
-        ("complex", "complex64", "vec2", 2j),
-        ("", "float64", "double", 2.0),
-        ("", "int8", "int", 4),
-    ]
+        ("bool", "bool", "bool", True), ("int", "int32", "int", 3), ("int", "int64", "int64_t", 2**40),
+        ("int", "uint64", "uint64_t", 2**63), ("float", "float32", "float", 0.5),
+        ("complex", "complex64", "vec2", 2j), ("", "float64", "double", 2.0), ("", "int8", "int", 4),
+    ]  # fmt: skip
     seen.clear()
     assert looks.meta(kp.TensorSpec((3,))) == kp.TensorSpec(()) == looks.meta(np.zeros(()))
     assert seen == []

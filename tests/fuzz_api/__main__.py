@@ -43,13 +43,9 @@ def main() -> int:
     given = parser.parse_args()
     os.environ.update(environment(given.driver))
     made, faults = run(
-        given.calls,
-        given.seed,
-        given.only,
-        told=True,
-        patience=given.patience,
+        given.calls, given.seed, given.only, told=True, patience=given.patience,
         kinds=TABLE if given.table else (),
-    )
+    )  # fmt: skip
     print("\n".join(faults))
     print(f"{made} calls, {len(faults)} faults")
     return 1 if faults else 0

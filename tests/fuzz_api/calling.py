@@ -51,20 +51,13 @@ _FITS: list[tuple[str, Callable[[Objects, dict[str, Any]], list[Any]]]] = [
     ("None", lambda *_: [None]),
 ]
 _BY_NAME: dict[str, Callable[[Objects, dict[str, Any]], list[Any]]] = {
-    "spirv": lambda o, _: [o.spirv],
-    "shader": lambda o, _: [o.spirv],
-    "source": lambda o, _: [o.spirv],
-    "tensors": lambda _, held: [[held["Tensor"]]],
-    "memories": lambda _, held: [[held["Tensor"]]],
-    "workgroup": lambda *_: [(1, 1, 1), 1],
-    "shape": lambda *_: [(2, 3), 4],
-    "push_consts": lambda *_: [[1.0, 1], []],
-    "spec_consts": lambda *_: [[2], []],
-    "op": lambda _, held: [held["OpFill"], kp.OpSyncDevice],
-    "inputs": lambda _, held: [held["Tensor"]],
-    "outputs": lambda _, held: [held["Tensor"]],
-    "items": lambda *_: [[np.ones(8, np.float32)]],
-}
+    "spirv": lambda o, _: [o.spirv], "shader": lambda o, _: [o.spirv], "source": lambda o, _: [o.spirv],
+    "tensors": lambda _, held: [[held["Tensor"]]], "memories": lambda _, held: [[held["Tensor"]]],
+    "workgroup": lambda *_: [(1, 1, 1), 1], "shape": lambda *_: [(2, 3), 4],
+    "push_consts": lambda *_: [[1.0, 1], []], "spec_consts": lambda *_: [[2], []],
+    "op": lambda _, held: [held["OpFill"], kp.OpSyncDevice], "inputs": lambda _, held: [held["Tensor"]],
+    "outputs": lambda _, held: [held["Tensor"]], "items": lambda *_: [[np.ones(8, np.float32)]],
+}  # fmt: skip
 _SIGNATURE = re.compile(r"^[\w.]+\(\) (got an unexpected keyword|missing \d|got multiple values|takes )")
 # What keeps, compares, describes or ignores its argument, and reads no elements of it. An Algorithm without a
 # shader ignores the rest.
@@ -86,17 +79,8 @@ def _keeps(call: Any, name: str) -> bool:
 
 # Parameters for which any object may do: a tensor's dtype or truth counts; edges of bins need no range.
 _FLAGS = {
-    "dtype",
-    "range",
-    "read",
-    "write",
-    "discard",
-    "staging",
-    "watch",
-    "timestamps",
-    "unnormalized",
-    "layers",
-}
+    "dtype", "range", "read", "write", "discard", "staging", "watch", "timestamps", "unnormalized", "layers",
+}  # fmt: skip
 
 
 def _reads(call: Any, parameter: str) -> bool:

@@ -336,22 +336,11 @@ ODD: dict[str, Callable[[], Any]] = {
 
 TABLE = frozenset(
     (
-        "array masked",
-        "array no elements",
-        "array 0-d",
-        "array read-only",
-        "array big-endian",
-        "array structured",
-        "array huge",
-        "array of huge many ints",
-        "array of huge many bools",
-        "tensor destroyed",
-        "tensor donated",
-        "tensor of another Manager",
-        "tensor empty",
-        "tensor 0-d",
+        "array masked", "array no elements", "array 0-d", "array read-only", "array big-endian",
+        "array structured", "array huge", "array of huge many ints", "array of huge many bools",
+        "tensor destroyed", "tensor donated", "tensor of another Manager", "tensor empty", "tensor 0-d",
     )
-)
+)  # fmt: skip
 """Kinds of arrays and tensors: each callable takes them or refuses them with a typed error, and does not walk
 2**40 elements.
 """

@@ -134,11 +134,8 @@ def test_three_channels_become_four_with_an_opaque_alpha(mgr, dtype):
     wanted = np.concatenate([photo, np.full((4, 5, 1), OPAQUE[dtype], dtype)], axis=-1)
     kept = mgr.image_t if dtype != "uint8" else mgr.image
     images = [
-        kept(photo),
-        kept(photo, 5, 4, 3),
-        kept(photo.reshape(-1), 5, 4, 3),
-        kept(photo, num_channels=4),
-    ]
+        kept(photo), kept(photo, 5, 4, 3), kept(photo.reshape(-1), 5, 4, 3), kept(photo, num_channels=4),
+    ]  # fmt: skip
     images += [kp.Image(mgr, photo, memory_type="storage"), kept(photo[:, ::-1])]
     for image in images:
         assert image.num_channels == 4 and image.shape == (4, 5, 4) and image.dtype == dtype

@@ -14,12 +14,9 @@ from tests.drivers import null_control
 from tests.support.child import run_child
 
 KINDS = [
-    ({"dims": 1}, (9,)),
-    ({"dims": 1, "layers": True}, (4, 9)),
-    ({}, (5, 7)),
-    ({"layers": True}, (3, 5, 7)),
+    ({"dims": 1}, (9,)), ({"dims": 1, "layers": True}, (4, 9)), ({}, (5, 7)), ({"layers": True}, (3, 5, 7)),
     ({"dims": 3}, (3, 4, 5)),
-]
+]  # fmt: skip
 compiled = functools.cache(kp.compile)
 
 
@@ -96,54 +93,12 @@ def test_images_beyond_the_staging_ring(mgr, memory_type):
 
 
 FORMATS = [
-    "r8",
-    "r8_snorm",
-    "r8ui",
-    "r8i",
-    "r16",
-    "r16_snorm",
-    "r16ui",
-    "r16i",
-    "r16f",
-    "r32ui",
-    "r32i",
-    "r32f",
-    "rg8",
-    "rg8_snorm",
-    "rg8ui",
-    "rg8i",
-    "rg16",
-    "rg16_snorm",
-    "rg16ui",
-    "rg16i",
-    "rg16f",
-    "rg32ui",
-    "rg32i",
-    "rg32f",
-    "rgba8",
-    "rgba8_snorm",
-    "rgba8ui",
-    "rgba8i",
-    "rgba16",
-    "rgba16_snorm",
-    "rgba16ui",
-    "rgba16i",
-    "rgba16f",
-    "rgba32ui",
-    "rgba32i",
-    "rgba32f",
-    "r64ui",
-    "r64i",
-    "sr8",
-    "srg8",
-    "srgba8",
-    "bgra8",
-    "sbgra8",
-    "rgb10_a2",
-    "rgb10_a2ui",
-    "r11f_g11f_b10f",
-    "rgb9_e5",
-]
+    "r8", "r8_snorm", "r8ui", "r8i", "r16", "r16_snorm", "r16ui", "r16i", "r16f", "r32ui", "r32i", "r32f",
+    "rg8", "rg8_snorm", "rg8ui", "rg8i", "rg16", "rg16_snorm", "rg16ui", "rg16i", "rg16f", "rg32ui", "rg32i",
+    "rg32f", "rgba8", "rgba8_snorm", "rgba8ui", "rgba8i", "rgba16", "rgba16_snorm", "rgba16ui", "rgba16i",
+    "rgba16f", "rgba32ui", "rgba32i", "rgba32f", "r64ui", "r64i", "sr8", "srg8", "srgba8", "bgra8", "sbgra8",
+    "rgb10_a2", "rgb10_a2ui", "r11f_g11f_b10f", "rgb9_e5",
+]  # fmt: skip
 
 
 def test_every_format_of_the_device(mgr):

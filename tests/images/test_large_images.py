@@ -8,13 +8,10 @@ import numpy as np
 import pytest
 
 CASES = {
-    "rgba8": ((701, 997, 4), np.uint8, {}),
-    "r8": ((1401, 997), np.uint8, {}),
-    "r16": ((1401, 997), np.uint16, {}),
-    "rgba32f": ((301, 499, 4), np.float32, {}),
-    "3d": ((33, 120, 301), np.uint16, {"dims": 3}),
-    "layers": ((5, 301, 299, 4), np.uint8, {"layers": True}),
-}
+    "rgba8": ((701, 997, 4), np.uint8, {}), "r8": ((1401, 997), np.uint8, {}),
+    "r16": ((1401, 997), np.uint16, {}), "rgba32f": ((301, 499, 4), np.float32, {}),
+    "3d": ((33, 120, 301), np.uint16, {"dims": 3}), "layers": ((5, 301, 299, 4), np.uint8, {"layers": True}),
+}  # fmt: skip
 
 
 def some(shape, dtype, seed=0):

@@ -63,14 +63,10 @@ def test_writes_through_references_are_ordered(mgr, needs):
     fill, scale = mgr.kernel(FILL), mgr.kernel(SCALE)
     x, y, z = mgr.zeros(1000), mgr.zeros(1000), mgr.zeros(1000)
     sequence = mgr.sequence().record(
-        kp.OpFill([x], 1.0),
-        fill.bind(target=x, count=1000, value=2.0, grid=1000),
-        fill.bind(target=x, count=1000, value=3.0, grid=1000),
-        scale.bind(y, data=x, factor=10.0),
-        kp.OpCopy([y, z]),
-        fill.bind(target=z, count=1000, value=0.5, grid=1000),
-        kp.OpSyncLocal([x, z]),
-    )
+        kp.OpFill([x], 1.0), fill.bind(target=x, count=1000, value=2.0, grid=1000),
+        fill.bind(target=x, count=1000, value=3.0, grid=1000), scale.bind(y, data=x, factor=10.0),
+        kp.OpCopy([y, z]), fill.bind(target=z, count=1000, value=0.5, grid=1000), kp.OpSyncLocal([x, z]),
+    )  # fmt: skip
     for _ in range(3):
         sequence.eval()
         assert np.array_equal(x.data(), np.full(1000, 6))

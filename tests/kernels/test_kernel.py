@@ -250,14 +250,9 @@ def test_push_constants_by_layout(mgr, needs):
     matrix = np.arange(6).reshape(2, 3)
     lights = [{"colour": (1, 2, 3), "power": 4}, ((5, 6, 7), 8)]
     values = {
-        "a": 0.5,
-        "b": (1, 2),
-        "c": np.array([3, 4, 5]),
-        "m": matrix,
-        "n": [-1, 0, 1],
-        "lights": lights,
+        "a": 0.5, "b": (1, 2), "c": np.array([3, 4, 5]), "m": matrix, "n": [-1, 0, 1], "lights": lights,
         "last": 9,
-    }
+    }  # fmt: skip
     result = show(np.zeros(24, np.float32), grid=1, **values)
     wanted = [0.5, 1, 2, 3, 4, 5, *range(6), -1, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     np.testing.assert_array_equal(result, wanted)

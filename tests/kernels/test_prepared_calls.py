@@ -52,29 +52,10 @@ def arange(n):
 # -- numbers -------------------------------------------------------------------------------------------------
 
 NUMBERS = [
-    0.0,
-    -0.0,
-    0,
-    False,
-    True,
-    1,
-    1.0,
-    -1,
-    float("nan"),
-    float("inf"),
-    -float("inf"),
-    1e-45,
-    3.4028234e38,
-    2**24 + 1,
-    2**60,
-    np.float16(0.5),
-    np.float32(0.1),
-    np.float64(0.1),
-    np.int8(-3),
-    np.uint64(2**63),
-    np.int64(7),
-    np.bool_(True),
-]
+    0.0, -0.0, 0, False, True, 1, 1.0, -1, float("nan"), float("inf"), -float("inf"), 1e-45, 3.4028234e38,
+    2**24 + 1, 2**60, np.float16(0.5), np.float32(0.1), np.float64(0.1), np.int8(-3), np.uint64(2**63),
+    np.int64(7), np.bool_(True),
+]  # fmt: skip
 
 
 def test_numbers_reach_the_shader_bit_by_bit(mgr, needs):
@@ -100,21 +81,11 @@ def test_numbers_reach_the_shader_bit_by_bit(mgr, needs):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"i": 2**31},
-        {"i": -(2**31) - 1},
-        {"u": -1},
-        {"u": 2**32},
-        {"i": 1.5},
-        {"i": "1"},
-        {"f": None},
-        {"f": 1e39},
-        {"f": 2**200},
-        {"u": np.int64(-1)},
-        {"f": 1j},
-        {"f": [1.0]},
+        {"i": 2**31}, {"i": -(2**31) - 1}, {"u": -1}, {"u": 2**32}, {"i": 1.5}, {"i": "1"}, {"f": None},
+        {"f": 1e39}, {"f": 2**200}, {"u": np.int64(-1)}, {"f": 1j}, {"f": [1.0]},
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_numbers_that_do_not_fit_are_refused_after_others_were_prepared(mgr, needs, wrong):
     needs(mgr, "dispatch")
     kernel, out = mgr.kernel(BITS), mgr.tensor_t(np.zeros(3, np.uint32))

@@ -280,28 +280,18 @@ REFUSED = {
     "arguments of different shapes": (ADD, (A, A.reshape(-1)), {}, "different shapes"),
     "arguments of different sizes": (ADD, (A, A[:2]), {}, "different shapes"),
     "an axis that is not counted": (
-        shader(f"{GUARDED} c[i] = i;", "out float c"),
-        (),
-        {"grid": (4, 2)},
-        "does not count all axes",
+        shader(f"{GUARDED} c[i] = i;", "out float c"), (), {"grid": (4, 2)}, "does not count all axes",
     ),
     "a grid beyond the arguments": (
-        shader(f"{I} c[i] = a[i];", *AC),
-        (A,),
-        {"grid": 64},
-        "write 64 elements",
+        shader(f"{I} c[i] = a[i];", *AC), (A,), {"grid": 64}, "write 64 elements",
     ),
     "a grid below the arguments": (ADD, (A, A), {"grid": 6}, "write 6 elements"),
     "another width": (
-        shader(f"{XY} c[y * w + x] = 1;", "out float c", more=SIZE),
-        (),
-        {"grid": (4, 3), "w": 5, "h": 3},
+        shader(f"{XY} c[y * w + x] = 1;", "out float c", more=SIZE), (), {"grid": (4, 3), "w": 5, "h": 3},
         "row by row",
     ),
     "columns": (
-        shader(f"{XY} c[x * h + y] = 1;", "out float c", more=SIZE),
-        (),
-        {"grid": (4, 3), "w": 4, "h": 3},
+        shader(f"{XY} c[x * h + y] = 1;", "out float c", more=SIZE), (), {"grid": (4, 3), "w": 4, "h": 3},
         "row by row",
     ),
     "a check that stops early": (
@@ -348,10 +338,7 @@ REFUSED = {
         "for each workgroup",
     ),
     "differences beyond the end": (
-        shader(f"{GUARDED} c[i] = a[i + 1] - a[i];", *AC),
-        (A,),
-        {},
-        "reads 'a' beyond its end",
+        shader(f"{GUARDED} c[i] = a[i + 1] - a[i];", *AC), (A,), {}, "reads 'a' beyond its end",
     ),
     "one difference less": (
         shader(f"{I} if (i + 1 < a.length()) c[i] = a[i + 1] - a[i];", *AC),
@@ -360,9 +347,7 @@ REFUSED = {
         "write 11 elements, but 12",
     ),
     "a limit from the caller": (
-        shader(f"{I} if (i < w) c[i] = a[i];", *AC, more=SIZE),
-        (A,),
-        {"w": 7, "h": 0},
+        shader(f"{I} if (i < w) c[i] = a[i];", *AC, more=SIZE), (A,), {"w": 7, "h": 0},
         "write 7 elements, but 12",
     ),
     "a loop": (
@@ -378,10 +363,7 @@ REFUSED = {
         "not followed",
     ),
     "a constant place besides": (
-        shader(f"{I} c[i] = a[i]; if (i == 0) c[20] = 1;", *AC),
-        (A,),
-        {},
-        "not followed",
+        shader(f"{I} c[i] = a[i]; if (i == 0) c[20] = 1;", *AC), (A,), {}, "not followed",
     ),
     "a place in a loop besides": (
         shader(f"{I} c[i] = a[i]; for (uint k = 0; k < w; ++k) c[k] = 1;", *AC, more=SIZE),
@@ -397,7 +379,7 @@ REFUSED = {
         {"grid": 4},
         "no single dtype",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)

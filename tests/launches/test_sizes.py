@@ -259,14 +259,10 @@ void main() {
 @pytest.mark.parametrize(
     ("source", "target", "shape", "written"),
     [
-        ("float", "float", (5,), (5,)),
-        ("float", "float", (2, 3), (2, 3)),
-        ("float", "vec4", (6,), (6, 4)),
-        ("vec4", "float", (2, 3, 4), (6,)),
-        ("vec2", "vec2", (3, 2), (3, 2)),
-        ("vec2", "vec2", (6,), (6,)),
+        ("float", "float", (5,), (5,)), ("float", "float", (2, 3), (2, 3)), ("float", "vec4", (6,), (6, 4)),
+        ("vec4", "float", (2, 3, 4), (6,)), ("vec2", "vec2", (3, 2), (3, 2)), ("vec2", "vec2", (6,), (6,)),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("tensors", [False, True])
 def test_the_advice_for_one_number_has_as_many_elements_as_the_array_beside_it(
     mgr, needs, source, target, shape, written, tensors
@@ -292,12 +288,9 @@ def test_the_other_advice_for_one_number_compiles(mgr, needs):
     needs(mgr, "dispatch")
     with pytest.raises(kp.InvalidArgumentError) as raised:
         mgr.kernel(SCALED.replace("FROM", "float").replace("TO", "vec2"))(
-            np.zeros(1, np.uint32),
-            np.ones(3, np.float32),
-            np.ones(2, np.float32),
-            2,
+            np.zeros(1, np.uint32), np.ones(3, np.float32), np.ones(2, np.float32), 2,
             np.zeros((2, 2), np.float32),
-        )
+        )  # fmt: skip
     advice = re.search(r"\((layout\(push_constant\).*?;)\)", str(raised.value))
     assert advice is not None
     lines = SCALED.replace("FROM", "float").replace("TO", "vec2").replace("b[i]", "b").splitlines()

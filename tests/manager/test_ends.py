@@ -17,30 +17,13 @@ pytestmark = pytest.mark.own_driver
 
 # One of each kind; `./dev ends` has all of them.
 _SAMPLE = [
-    "held",
-    "held, raises",
-    "held, warnings are errors",
-    "held, destroyed",
-    "held, Manager left by an error",
-    "held, Manager dropped",
-    "held, Ctrl-C in its await",
-    "thread in eval",
-    "thread in read",
-    "thread in tensors",
-    "thread in a long compile",
-    "thread in kernels",
-    "thread in await",
-    "thread in a custom operation",
-    "thread in an error",
-    "threads while the Manager is destroyed",
-    "Ctrl-C in eval",
-    "Ctrl-C in stream",
-    "Ctrl-C in compile, caught",
-    "running work",
-    "unfinished futures",
-    "unclosed streams",
-    "forked child",
-]
+    "held", "held, raises", "held, warnings are errors", "held, destroyed", "held, Manager left by an error",
+    "held, Manager dropped", "held, Ctrl-C in its await", "thread in eval", "thread in read",
+    "thread in tensors", "thread in a long compile", "thread in kernels", "thread in await",
+    "thread in a custom operation", "thread in an error", "threads while the Manager is destroyed",
+    "Ctrl-C in eval", "Ctrl-C in stream", "Ctrl-C in compile, caught", "running work", "unfinished futures",
+    "unclosed streams", "forked child",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

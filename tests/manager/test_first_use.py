@@ -486,13 +486,10 @@ def test_every_first_use_finds_the_data(make_manager, needs, what, make, holds, 
 @pytest.mark.parametrize(
     "config, memory_debug",
     [
-        ("memory=discrete", False),
-        ("memory=discrete", True),
-        ("memory=discrete,gpu_us=300", False),
-        ("memory=noncoherent", False),
-        ("memory=unified", False),
+        ("memory=discrete", False), ("memory=discrete", True), ("memory=discrete,gpu_us=300", False),
+        ("memory=noncoherent", False), ("memory=unified", False),
     ],
-)
+)  # fmt: skip
 def test_every_first_use_finds_the_data_on_other_memory(config, memory_debug):
     """With two families of queues, and the copies carried out."""
     assert run_child(check_all_uses, memory_debug, driver="null", config=config) == []

@@ -531,12 +531,9 @@ def test_levels_of_messages(caplog):
 
 def run_python(code, **environment):
     return subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True,
         timeout=500,
-    )
+    )  # fmt: skip
 
 
 def test_import_does_no_work():

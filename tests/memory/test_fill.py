@@ -14,18 +14,10 @@ from tests.support.sampling import examples
 
 PAIR = np.dtype([("a", "<u2"), ("b", "<f4")])
 VALUES = [
-    (np.bool_, True),
-    (np.int8, -3),
-    (np.uint16, 513),
-    (np.int32, -2),
-    (np.uint64, 2**63 + 5),
-    (np.float16, 0.1),
-    (np.float32, -0.0),
-    (np.float64, 0.1),
-    (np.complex64, 1 - 2j),
-    (np.complex128, 0.5 + 3j),
-    (PAIR, (7, 2.5)),
-]
+    (np.bool_, True), (np.int8, -3), (np.uint16, 513), (np.int32, -2), (np.uint64, 2**63 + 5),
+    (np.float16, 0.1), (np.float32, -0.0), (np.float64, 0.1), (np.complex64, 1 - 2j),
+    (np.complex128, 0.5 + 3j), (PAIR, (7, 2.5)),
+]  # fmt: skip
 
 
 @pytest.mark.capability("S6 S17", "filling on the device", "Tensor.fill", "guides/asynchronous")
@@ -216,15 +208,12 @@ def test_a_whole_float_fills_integers(mgr, value):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (1.5, "1.5 is not a whole number.*int32.*round it"),
-        (np.float32(0.25), "not a whole number"),
-        (float("nan"), "not a whole number"),
-        (float("inf"), "not a whole number"),
-        (None, "None is not a number: give one"),
-        (object(), "is not a number"),
+        (1.5, "1.5 is not a whole number.*int32.*round it"), (np.float32(0.25), "not a whole number"),
+        (float("nan"), "not a whole number"), (float("inf"), "not a whole number"),
+        (None, "None is not a number: give one"), (object(), "is not a number"),
     ],
     ids=repr,
-)
+)  # fmt: skip
 def test_values_that_are_no_integers_are_refused_with_advice_that_helps(mgr, value, message):
     for use in (lambda t: t.fill(value), lambda t: kp.OpFill([t], value)):
         with pytest.raises(kp.ArgumentTypeError, match=message):

@@ -19,27 +19,14 @@ from tests.support.kernel_sources import COPY
 
 SHAPE = (4, 5, 6)
 KEYS = {
-    "column": np.s_[:, 0],
-    "last": np.s_[..., -1],
-    "middle": np.s_[1, :, 2],
-    "steps": np.s_[::2],
-    "back": np.s_[::-1],
-    "all back": np.s_[::-1, ::-1, ::-1],
-    "back with steps": np.s_[3:0:-2, :, 5::-3],
-    "box": np.s_[1:3, 2:4, 1:5],
-    "inner": np.s_[:, 1:4],
-    "new axes": np.s_[None, :, None, 1, ..., None],
-    "ellipsis between": np.s_[1:, ..., ::4],
-    "dense": np.s_[1:3],
-    "dense row": np.s_[2, 3],
-    "one": np.s_[2, 3, 4],
-    "one of a step": np.s_[::9, ::9, ::9],
-    "all": np.s_[...],
-    "none of it": np.s_[3:3, ::2],
-    "empty back": np.s_[0:3:-1],
-    "negative": np.s_[-2, -3:, ::-2],
+    "column": np.s_[:, 0], "last": np.s_[..., -1], "middle": np.s_[1, :, 2], "steps": np.s_[::2],
+    "back": np.s_[::-1], "all back": np.s_[::-1, ::-1, ::-1], "back with steps": np.s_[3:0:-2, :, 5::-3],
+    "box": np.s_[1:3, 2:4, 1:5], "inner": np.s_[:, 1:4], "new axes": np.s_[None, :, None, 1, ..., None],
+    "ellipsis between": np.s_[1:, ..., ::4], "dense": np.s_[1:3], "dense row": np.s_[2, 3],
+    "one": np.s_[2, 3, 4], "one of a step": np.s_[::9, ::9, ::9], "all": np.s_[...],
+    "none of it": np.s_[3:3, ::2], "empty back": np.s_[0:3:-1], "negative": np.s_[-2, -3:, ::-2],
     "single axis kept": np.s_[2:3, :, 1:2],
-}
+}  # fmt: skip
 DTYPES = ["u1", "i2", "f4", "f8", "c8", "?", "i8", "V3", "f4,u1", "f2"]
 MEMORY = ["device", "storage", "host", "deviceAndHost"]
 
@@ -622,14 +609,11 @@ def test_dask_takes_tensors(mgr):
 
 BODY = np.dtype(
     [
-        ("position", "f4", (3,)),
-        ("mass", "f4"),
-        ("id", "i4"),
-        ("pair", [("x", "f4"), ("y", "f4")]),
+        ("position", "f4", (3,)), ("mass", "f4"), ("id", "i4"), ("pair", [("x", "f4"), ("y", "f4")]),
         ("byte", "u1"),
     ],
     align=True,
-)
+)  # fmt: skip
 
 
 def bodies():
@@ -700,12 +684,9 @@ def test_copies_from_and_to_parts(mgr, make_manager):
     other = make_manager()
     t = mgr.zeros((2, 3))
     sources = {
-        1: mgr.tensor([1, 1]),
-        2: other.tensor([[2], [2]]),
-        3: mgr.tensor([[3, 0], [3, 0]])[:, 0],
-        4: np.full(2, 4, np.float32),
-        5: mgr.image(np.full((2, 1), 5)),
-    }
+        1: mgr.tensor([1, 1]), 2: other.tensor([[2], [2]]), 3: mgr.tensor([[3, 0], [3, 0]])[:, 0],
+        4: np.full(2, 4, np.float32), 5: mgr.image(np.full((2, 1), 5)),
+    }  # fmt: skip
     for value, source in sources.items():
         t[:, 1].copy_from(source)
         assert t.tolist() == [[0, value, 0]] * 2
@@ -714,12 +695,9 @@ def test_copies_from_and_to_parts(mgr, make_manager):
             source.copy_to(t[:, 1])
             assert t.tolist() == [[0, value, 0]] * 2
     targets = [
-        mgr.zeros(2),
-        other.zeros((1, 2)),
-        mgr.zeros((2, 2))[:, 1],
-        np.zeros(2, np.float32),
+        mgr.zeros(2), other.zeros((1, 2)), mgr.zeros((2, 2))[:, 1], np.zeros(2, np.float32),
         mgr.image(np.zeros((2, 1))),
-    ]
+    ]  # fmt: skip
     for target in targets:
         t[:, 1].copy_to(target)
         assert np.asarray(target).reshape(-1).tolist() == [5, 5]

@@ -277,13 +277,10 @@ def test_host_copies_keep_to_the_limit(make_manager):
 @pytest.mark.parametrize(
     ("text", "size"),
     [
-        ("8 MiB", 8 * MIB),
-        ("8388608", 8 * MIB),
-        ("0.5GiB", 512 * MIB),
-        ("3 MB", 3_000_000),
+        ("8 MiB", 8 * MIB), ("8388608", 8 * MIB), ("0.5GiB", 512 * MIB), ("3 MB", 3_000_000),
         (9 * MIB, 9 * MIB),
     ],
-)
+)  # fmt: skip
 def test_sizes_as_text(make_manager, monkeypatch, text, size):
     monkeypatch.setenv("KOMPUTE_PY_MEMORY_LIMIT", str(text))
     for mgr in (make_manager(), make_manager(memory_limit=text)):

@@ -95,15 +95,9 @@ def by_priority() -> dict[str, object]:
         place = mgr.memory_place("storage").priorities
         features = [name for name in mgr.enabled_features if "emory" in name and "odel" not in name]
     return {
-        "asked": asked,
-        "told": told,
-        "same": same,
-        "left": left,
-        "place": place,
-        "features": features,
-        "heaps": heaps,
-        "violations": control.violations(),
-    }
+        "asked": asked, "told": told, "same": same, "left": left, "place": place, "features": features,
+        "heaps": heaps, "violations": control.violations(),
+    }  # fmt: skip
 
 
 @pytest.mark.own_driver

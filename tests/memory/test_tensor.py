@@ -14,19 +14,9 @@ import kompute_py as kp
 
 MEMORY_TYPES = list(kp.MemoryTypes.__members__.values())
 DTYPES = [
-    "bool",
-    "int8",
-    "uint8",
-    "int16",
-    "uint16",
-    "float16",
-    "int32",
-    "uint32",
-    "float32",
-    "int64",
-    "uint64",
+    "bool", "int8", "uint8", "int16", "uint16", "float16", "int32", "uint32", "float32", "int64", "uint64",
     "float64",
-]
+]  # fmt: skip
 
 
 def values(dtype, count=13):

@@ -16,14 +16,9 @@ STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 KINDS = ("device", "host", "storage", "deviceAndHost")
 RECORD = np.dtype([("a", "<i4"), ("b", "<f8")])
 VALUES = [
-    (7, np.int32),
-    (-3, np.int8),
-    (True, np.bool_),
-    (1.5, np.float16),
-    (1 + 2j, np.complex128),
-    ((3, 0.25), RECORD),
-    (2**63, np.uint64),
-]
+    (7, np.int32), (-3, np.int8), (True, np.bool_), (1.5, np.float16), (1 + 2j, np.complex128),
+    ((3, 0.25), RECORD), (2**63, np.uint64),
+]  # fmt: skip
 
 
 def used(mgr: kp.Manager) -> int:
@@ -74,19 +69,14 @@ def test_full_repeats_a_row(mgr):
 @pytest.mark.parametrize(
     ("value", "dtype", "error"),
     [
-        (2.5, np.int32, kp.ArgumentTypeError),
-        (300, np.uint8, kp.InvalidArgumentError),
-        (-1, np.uint32, kp.InvalidArgumentError),
-        (float("nan"), np.int32, kp.ArgumentTypeError),
-        (1j, np.float32, kp.ArgumentTypeError),
-        ([1, 2], np.float32, kp.InvalidArgumentError),
-        (None, np.float32, kp.ArgumentTypeError),
-        ("1", np.float32, kp.ArgumentTypeError),
-        (b"\0", np.float32, kp.ArgumentTypeError),
-        ((1, 2, 3), RECORD, kp.InvalidArgumentError),
+        (2.5, np.int32, kp.ArgumentTypeError), (300, np.uint8, kp.InvalidArgumentError),
+        (-1, np.uint32, kp.InvalidArgumentError), (float("nan"), np.int32, kp.ArgumentTypeError),
+        (1j, np.float32, kp.ArgumentTypeError), ([1, 2], np.float32, kp.InvalidArgumentError),
+        (None, np.float32, kp.ArgumentTypeError), ("1", np.float32, kp.ArgumentTypeError),
+        (b"\0", np.float32, kp.ArgumentTypeError), ((1, 2, 3), RECORD, kp.InvalidArgumentError),
         (1, "V8", kp.ArgumentTypeError),
     ],
-)
+)  # fmt: skip
 def test_full_refuses_what_does_not_fit(mgr, value, dtype, error):
     with pytest.raises(error, match=r"dtype|element|fill|takes|The data is a str"):
         mgr.full(3, value, dtype)

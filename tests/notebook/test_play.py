@@ -156,18 +156,12 @@ def test_values_by_name(name, kind, rows, expected):
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("time", {"kind": "int32"}),
-        ("time", {"rows": 2}),
-        ("frame", {"kind": "bool"}),
-        ("frame", {"array": [2]}),
-        ("resolution", {}),
-        ("resolution", {"rows": 4}),
-        ("mouse", {}),
-        ("mouse", {"rows": 2, "columns": 2}),
-        ("iMouse", {"rows": 2}),
+        ("time", {"kind": "int32"}), ("time", {"rows": 2}), ("frame", {"kind": "bool"}),
+        ("frame", {"array": [2]}), ("resolution", {}), ("resolution", {"rows": 4}), ("mouse", {}),
+        ("mouse", {"rows": 2, "columns": 2}), ("iMouse", {"rows": 2}),
         ("iMouse", {"rows": 4, "kind": "int32"}),
     ],
-)
+)  # fmt: skip
 def test_other_types_are_refused(name, change):
     with pytest.raises(kp.InvalidArgumentError, match=f"moving pictures give '{name}' a .*{name}= a value"):
         value_of(name, {**FLOAT, **change}, State(Clock(1), 8, 8))

@@ -283,14 +283,9 @@ def test_a_long_sequence_folds_what_repeats(mgr):
         lines = seq._repr_mimebundle_()["text/plain"].splitlines()
         told = [line for line in lines[1:] if "|" not in line]
         assert told == [
-            "  0: OpSyncDevice",
-            "  8 times, operations 1 to 64:",
-            "      scale",
-            "      6 times:",
-            "          mix",
-            "      scale",
-            "  65: OpSyncLocal",
-        ]
+            "  0: OpSyncDevice", "  8 times, operations 1 to 64:", "      scale", "      6 times:",
+            "          mix", "      scale", "  65: OpSyncLocal",
+        ]  # fmt: skip
     assert lines[0].startswith("Sequence: 66 operations")
     drawn = seq.mermaid().splitlines()
     assert [line.strip() for line in drawn if "subgraph" in line] == [

@@ -256,15 +256,11 @@ def test_errors():
 @pytest.mark.parametrize(
     ("name", "instead"),
     [
-        ("histogram", "bin_counts"),
-        ("bincount", "int_counts"),
-        ("compress", "selected"),
-        ("extract", "selected"),
-        ("nonzero", "nonzero_places"),
-        ("flatnonzero", "nonzero_places"),
+        ("histogram", "bin_counts"), ("bincount", "int_counts"), ("compress", "selected"),
+        ("extract", "selected"), ("nonzero", "nonzero_places"), ("flatnonzero", "nonzero_places"),
         ("unique", "run_starts"),
     ],
-)
+)  # fmt: skip
 def test_functions_that_are_only_called_name_what_is_recorded(mgr, name, instead):
     function = getattr(kp.ops, name)
     for verb in ("bind", "submit", "specialize", "preload"):

@@ -11,18 +11,8 @@ import pytest
 import kompute_py as kp
 
 HIDDEN = [
-    "_core",
-    "_prefix",
-    "_managers",
-    "_entries",
-    "_parts",
-    "_x",
-    "__array__",
-    "save",
-    "exports",
-    "on",
-    "get",
-]
+    "_core", "_prefix", "_managers", "_entries", "_parts", "_x", "__array__", "save", "exports", "on", "get",
+]  # fmt: skip
 X = np.ones(2, np.float32)
 
 

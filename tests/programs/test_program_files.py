@@ -24,12 +24,9 @@ def saved(mgr, tmp_path):
     x, y, weights = mgr.zeros(8), mgr.zeros(8), mgr.tensor(X)
     product = kp.ops.multiply.bind(x, weights, out=y)
     program = kp.Program.record(
-        product,
-        inputs={"x": x},
-        outputs={"y": y},
-        parameters={"weights": weights},
+        product, inputs={"x": x}, outputs={"y": y}, parameters={"weights": weights},
         sources={"main": "x * weights"},
-    )
+    )  # fmt: skip
     program.save(tmp_path / "program.kpp")
     return tmp_path / "program.kpp"
 

@@ -40,19 +40,13 @@ def pipeline(mgr):
     x, y = mgr.zeros(8), mgr.zeros(8)
     weights, count = mgr.tensor(np.linspace(0, 1, 8)), mgr.zeros(1)
     sequence = mgr.sequence().record(
-        kp.OpSyncDevice([x, weights]),
-        mgr.kernel(SCALE).bind(x, y, plus=1.0),
-        kp.ops.add.bind(y, weights, out=y),
-        mgr.kernel(ADD).bind(count, by=1.0),
-        kp.OpSyncLocal([y]),
-    )
+        kp.OpSyncDevice([x, weights]), mgr.kernel(SCALE).bind(x, y, plus=1.0),
+        kp.ops.add.bind(y, weights, out=y), mgr.kernel(ADD).bind(count, by=1.0), kp.OpSyncLocal([y]),
+    )  # fmt: skip
     return kp.Program.record(
-        {"run": sequence},
-        inputs={"x": x},
-        outputs={"y": y},
-        state={"count": count},
+        {"run": sequence}, inputs={"x": x}, outputs={"y": y}, state={"count": count},
         parameters={"weights": weights},
-    )
+    )  # fmt: skip
 
 
 EXPECTED = 2 * X + 1 + np.linspace(0, 1, 8).astype(np.float32)

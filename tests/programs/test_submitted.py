@@ -242,12 +242,9 @@ def test_calls_over_the_same_memory_need_no_python(mgr, pipeline, monkeypatch):
     entry = pipeline.on(mgr).run
     x, out = mgr.tensor(X), mgr.zeros(8)
     calls = [
-        lambda: entry(x, out=out),
-        lambda: entry(x=x, out=(out,))[0],
-        lambda: entry(x),
-        lambda: entry.submit(x, out=out).wait() and out,
-        lambda: entry.submit(x=x).results[0],
-    ]
+        lambda: entry(x, out=out), lambda: entry(x=x, out=(out,))[0], lambda: entry(x),
+        lambda: entry.submit(x, out=out).wait() and out, lambda: entry.submit(x=x).results[0],
+    ]  # fmt: skip
     for call in calls * 3:
         np.testing.assert_array_equal(call().read(), EXPECTED)
     monkeypatch.setattr(running.Recorded, "form", lambda *_: pytest.fail("Python prepares a call again"))

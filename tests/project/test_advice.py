@@ -56,14 +56,10 @@ def silent(call):
 @pytest.mark.parametrize(
     ("declared", "dtype"),
     [
-        ("float", np.float64),
-        ("uint", np.float32),
-        ("uint", np.int32),
-        ("int", np.int64),
-        ("uint", np.bool_),
-        ("float", np.uint8),
+        ("float", np.float64), ("uint", np.float32), ("uint", np.int32), ("int", np.int64),
+        ("uint", np.bool_), ("float", np.uint8),
     ],
-)
+)  # fmt: skip
 def test_a_kernel_takes_the_array_and_the_tensor_that_its_refusal_names(mgr, needs, declared, dtype):
     needs(mgr, "dispatch")
     kernel, data = mgr.kernel(copier(declared)), np.array([1, 0, 1, 1], dtype)

@@ -42,13 +42,9 @@ def quick(tmp_path_factory):
     file = tmp_path_factory.mktemp("benchmarks") / "figures.json"
     names = ("eval", "record", "roundtrip")
     done = run_benchmarks(
-        "--quick",
-        "--driver",
-        DRIVER,
-        "--json",
-        str(file),
+        "--quick", "--driver", DRIVER, "--json", str(file),
         *(word for name in names for word in ("--only", name)),
-    )
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout, json.loads(file.read_text())
 
@@ -258,15 +254,9 @@ def test_what_is_made_is_kept_while_the_clock_runs():
 
 def made_figure(unit="x", must=1.1, aim=1.02, baseline="C"):
     return Figure(
-        "f",
-        "the figure",
-        unit,
-        lambda bench: None,
-        baseline=baseline,
-        judged_on="lavapipe",
-        must=must,
+        "f", "the figure", unit, lambda bench: None, baseline=baseline, judged_on="lavapipe", must=must,
         aim=aim,
-    )
+    )  # fmt: skip
 
 
 def made_row(figure, driver, ours, baseline):
@@ -312,14 +302,10 @@ def test_text_and_markdown_hold_the_same_rows():
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (1.234, "1.23 s"),
-        (0.0451, "45.1 ms"),
-        (0.4, "400 ms"),
-        (1.5e-6, "1.50 us"),
-        (2.5e-7, "0.25 us"),
+        (1.234, "1.23 s"), (0.0451, "45.1 ms"), (0.4, "400 ms"), (1.5e-6, "1.50 us"), (2.5e-7, "0.25 us"),
         (2.1e-8, "0.021 us"),
     ],
-)
+)  # fmt: skip
 def test_durations(seconds, text):
     assert table.duration(seconds) == text
 

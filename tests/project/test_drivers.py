@@ -24,14 +24,9 @@ ROOT = Path(__file__).resolve().parents[2]
 def run(code_or_args: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("VK_", "KP_NULL", "KOMPUTE_PY_"))}
     return subprocess.run(
-        [sys.executable, *code_or_args],
-        cwd=ROOT,
-        env={**inherited, "PYTHONPATH": str(ROOT), **variables},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+        [sys.executable, *code_or_args], cwd=ROOT, env={**inherited, "PYTHONPATH": str(ROOT), **variables},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -28,25 +28,16 @@ GALLERY = [ROOT / "kompute_py_gallery" / f"{name}.py" for name in NAMES]
 PAGES = ROOT / "docs" / "gallery"
 # Smaller than a person would want them.
 SMALL = {
-    "denoise": ["--size", "64"],
-    "digits_network": ["--size", "256"],
-    "digits_operations": ["--size", "640", "--epochs", "25"],
-    "heat": ["--size", "40"],
-    "histogram_equalisation": ["--size", "120"],
-    "kmeans": ["--size", "48"],
-    "life": ["--size", "64"],
-    "logistic_regression": ["--size", "150"],
-    "mandelbrot": ["--size", "60"],
-    "matrix_products": ["--size", "52"],
-    "monte_carlo": ["--size", "2000", "--rounds", "16"],
-    "nbody": ["--size", "48"],
-    "particle_grid": ["--size", "400", "--steps", "60"],
-    "path_tracer": ["--size", "40", "--passes", "1"],
-    "principal_axes": ["--size", "120"],
-    "raymarch": ["--size", "80"],
-    "reaction_diffusion": ["--size", "32", "--steps", "400"],
+    "denoise": ["--size", "64"], "digits_network": ["--size", "256"],
+    "digits_operations": ["--size", "640", "--epochs", "25"], "heat": ["--size", "40"],
+    "histogram_equalisation": ["--size", "120"], "kmeans": ["--size", "48"], "life": ["--size", "64"],
+    "logistic_regression": ["--size", "150"], "mandelbrot": ["--size", "60"],
+    "matrix_products": ["--size", "52"], "monte_carlo": ["--size", "2000", "--rounds", "16"],
+    "nbody": ["--size", "48"], "particle_grid": ["--size", "400", "--steps", "60"],
+    "path_tracer": ["--size", "40", "--passes", "1"], "principal_axes": ["--size", "120"],
+    "raymarch": ["--size", "80"], "reaction_diffusion": ["--size", "32", "--steps", "400"],
     "separable_filters": ["--size", "60"],
-}
+}  # fmt: skip
 # A small mistake in each program's shaders. The program must find it.
 MISTAKES = {
     "denoise": ("width - x - px", "width - x + px"),

@@ -26,13 +26,8 @@ def test_stubtest_finds_no_difference(tmp_path):
     )
     command = ["-m", "mypy.stubtest", "kompute_py._native", "--concise", "--mypy-config-file", str(settings)]
     done = subprocess.run(
-        [sys.executable, *command],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
+        [sys.executable, *command], cwd=ROOT, capture_output=True, text=True, timeout=500, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -20,23 +20,9 @@ PYPROJECT = (ROOT / "pyproject.toml").read_text()
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PICTURE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
 EXTRAS = {
-    "all",
-    "cli",
-    "demo",
-    "dask",
-    "dev",
-    "examples",
-    "hlsl",
-    "lint",
-    "notebook",
-    "plot",
-    "show",
-    "slang",
-    "test",
-    "torch",
-    "video",
-    "wheel",
-}
+    "all", "cli", "demo", "dask", "dev", "examples", "hlsl", "lint", "notebook", "plot", "show", "slang",
+    "test", "torch", "video", "wheel",
+}  # fmt: skip
 
 pytestmark = pytest.mark.own_driver
 
@@ -84,15 +70,10 @@ def test_licences(package):
 
 # The projects that the module is linked with, or compiled from, by the package of the system.
 PROJECTS = {
-    "libvulkan-dev": "Vulkan-Headers",
-    "libvulkan-volk-dev": "volk",
-    "libshaderc-dev": "shaderc",
-    "glslang-dev": "glslang",
-    "spirv-tools": "SPIRV-Tools",
-    "spirv-headers": "SPIRV-Headers",
-    "libspirv-cross-c-shared-dev": "SPIRV-Cross",
-    "libvkfft-dev": "VkFFT",
-}
+    "libvulkan-dev": "Vulkan-Headers", "libvulkan-volk-dev": "volk", "libshaderc-dev": "shaderc",
+    "glslang-dev": "glslang", "spirv-tools": "SPIRV-Tools", "spirv-headers": "SPIRV-Headers",
+    "libspirv-cross-c-shared-dev": "SPIRV-Cross", "libvkfft-dev": "VkFFT",
+}  # fmt: skip
 TOOLS = {"g++", "cmake", "ninja-build", "glslang-tools", "libvulkan1"}
 
 

@@ -55,15 +55,11 @@ def test_a_function_is_public():
 @pytest.mark.parametrize(
     ("module", "wrong", "near"),
     [
-        (kp, "Manger", "Manager"),
-        (kp.dask, "map_block", "map_blocks"),
-        (errors, "KomputError", "KomputeError"),
-        (kp.notebook, "slider", "sliders"),
-        (kp.ops, "matmull", "matmul"),
-        (kp.random, "Generatr", "Generator"),
-        (names, "Langage", "Language"),
+        (kp, "Manger", "Manager"), (kp.dask, "map_block", "map_blocks"),
+        (errors, "KomputError", "KomputeError"), (kp.notebook, "slider", "sliders"),
+        (kp.ops, "matmull", "matmul"), (kp.random, "Generatr", "Generator"), (names, "Langage", "Language"),
     ],
-)
+)  # fmt: skip
 def test_a_module_offers_its_names_and_the_nearest_for_another(module, wrong, near):
     offered = {name for name in dir(module) if not name.startswith("__")}
     assert {*module.__all__, near} <= offered

@@ -42,12 +42,8 @@ def test_a_test_of_terminals_skips_by_name_if_there_is_none():
         "'tests/cli/test_cli_shaders.py::test_compile_errors_in_a_terminal']))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env=dict(os.environ),
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", code], cwd=ROOT, env=dict(os.environ), capture_output=True, text=True,
         timeout=500,
-    )
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no pseudo-terminal can be opened here: out of pty devices" in done.stdout

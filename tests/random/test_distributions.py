@@ -179,19 +179,13 @@ def test_elements_of_tensors_outside_of_what_a_distribution_allows(mgr, generato
 
 
 RECORDED = [
-    ("exponential", (3.0,), stats.expon(scale=3)),
-    ("laplace", (2.0, 3.0), stats.laplace(2, 3)),
-    ("cauchy", (2.0, 3.0), stats.cauchy(2, 3)),
-    ("lognormal", (1.0, 0.5), stats.lognorm(0.5, scale=np.e)),
-    ("gamma", (2.5, 2.0), stats.gamma(2.5, scale=2)),
-    ("chisquare", (3.0,), stats.chi2(3)),
-    ("beta", (2.0, 3.0), stats.beta(2, 3)),
-    ("normal", ([1.0], [2.0]), stats.norm(1, 2)),
-    ("uniform", ([1.0], [2.0]), stats.uniform(1, 1)),
-    ("poisson", (25,), stats.poisson(25)),
-    ("binomial", (50, 0.3), stats.binom(50, 0.3)),
-    ("geometric", (0.1,), stats.geom(0.1)),
-]
+    ("exponential", (3.0,), stats.expon(scale=3)), ("laplace", (2.0, 3.0), stats.laplace(2, 3)),
+    ("cauchy", (2.0, 3.0), stats.cauchy(2, 3)), ("lognormal", (1.0, 0.5), stats.lognorm(0.5, scale=np.e)),
+    ("gamma", (2.5, 2.0), stats.gamma(2.5, scale=2)), ("chisquare", (3.0,), stats.chi2(3)),
+    ("beta", (2.0, 3.0), stats.beta(2, 3)), ("normal", ([1.0], [2.0]), stats.norm(1, 2)),
+    ("uniform", ([1.0], [2.0]), stats.uniform(1, 1)), ("poisson", (25,), stats.poisson(25)),
+    ("binomial", (50, 0.3), stats.binom(50, 0.3)), ("geometric", (0.1,), stats.geom(0.1)),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "parameters", "expected"), RECORDED)

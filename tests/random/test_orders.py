@@ -164,16 +164,10 @@ def test_numbers_written_down(mgr):
     }
     found = {name: hashlib.sha256(each.read().tobytes()).hexdigest()[:12] for name, each in drawn.items()}
     assert found == {
-        "few": "393dc730b28d",
-        "many": "9c91e53a5d0e",
-        "parts": "33990145f662",
-        "shuffle": "5fa6c457e3b1",
-        "again": "1d962b8cf522",
-        "once": "98491112252d",
-        "p again": "2118b0ae365b",
-        "p once": "d4bc24ef2230",
+        "few": "393dc730b28d", "many": "9c91e53a5d0e", "parts": "33990145f662", "shuffle": "5fa6c457e3b1",
+        "again": "1d962b8cf522", "once": "98491112252d", "p again": "2118b0ae365b", "p once": "d4bc24ef2230",
         "p many": "c3ca06786f1f",
-    }
+    }  # fmt: skip
 
 
 # -- statistics ----------------------------------------------------------------------------------------------
@@ -478,20 +472,13 @@ def test_errors(mgr, generator, call, error, words):
 @pytest.mark.parametrize(
     ("p", "words"),
     [
-        ([0.5, 0.6], "sum 1"),
-        ([0.5, 0.49], "sum 1"),
-        ([0, 0], "sum 0; probabilities have the sum 1"),
-        ([2, 0], "sum 1"),
-        ([3e38, 3e38], "sum 1"),
-        ([4.0, 1.0], "sum 1"),
-        ([-0.5, 1.5], "1 of its elements are negative"),
-        ([np.nan, 1], "not finite"),
-        ([np.inf, -np.inf], "2 of its elements"),
-        ([1.0], "one number for each of 2"),
-        ([[0.5, 0.5]], "one number for each of 2"),
-        ([], "one number for each of 2"),
+        ([0.5, 0.6], "sum 1"), ([0.5, 0.49], "sum 1"), ([0, 0], "sum 0; probabilities have the sum 1"),
+        ([2, 0], "sum 1"), ([3e38, 3e38], "sum 1"), ([4.0, 1.0], "sum 1"),
+        ([-0.5, 1.5], "1 of its elements are negative"), ([np.nan, 1], "not finite"),
+        ([np.inf, -np.inf], "2 of its elements"), ([1.0], "one number for each of 2"),
+        ([[0.5, 0.5]], "one number for each of 2"), ([], "one number for each of 2"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_probability(mgr, generator, p, words, replace):
     before = generator.state
     given = [p, np.float64(p), np.float32(p), mgr.tensor_t(np.float32(p))]

@@ -441,11 +441,8 @@ def test_push_constants_and_workgroup_can_be_changed(mgr, needs):
     assert values(t, own) == [107] * 4  # what it was made with
     assert values(t, mgr.sequence().record(kp.OpAlgoDispatch(algorithm, grid=3))) == [202, 202, 202, 107]
     assert values(t, mgr.sequence().record(kp.OpAlgoDispatch(algorithm, [0, 8, False]))) == [
-        108,
-        108,
-        202,
-        107,
-    ]
+        108, 108, 202, 107,
+    ]  # fmt: skip
 
     for wrong, error in (
         ([1, 2], kp.InvalidArgumentError),

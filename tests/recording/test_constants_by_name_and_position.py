@@ -275,22 +275,14 @@ def members(mgr):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("a", np.float64(0.5)),
-        ("a", np.array([0.5])),
-        ("v", np.arange(1, 4)),
-        ("v", (each for each in (1, 2, 3))),
-        ("v", range(1, 4)),
-        ("v", memoryview(np.float32([1, 2, 3]))),
-        ("m", np.arange(1, 7).reshape(3, 2)),
-        ("m", np.asfortranarray(np.arange(1.0, 7).reshape(3, 2))),
-        ("m", [np.array([1, 2]), (3, 4), range(5, 7)]),
-        ("t", np.array([-1, 0, 1], np.int8)),
-        ("t", np.array([-1, 0, 1], object)),
-        ("s", RECORD),
-        ("s", [RECORD[0], {"id": 10, "at": [8, 9]}]),
+        ("a", np.float64(0.5)), ("a", np.array([0.5])), ("v", np.arange(1, 4)),
+        ("v", (each for each in (1, 2, 3))), ("v", range(1, 4)), ("v", memoryview(np.float32([1, 2, 3]))),
+        ("m", np.arange(1, 7).reshape(3, 2)), ("m", np.asfortranarray(np.arange(1.0, 7).reshape(3, 2))),
+        ("m", [np.array([1, 2]), (3, 4), range(5, 7)]), ("t", np.array([-1, 0, 1], np.int8)),
+        ("t", np.array([-1, 0, 1], object)), ("s", RECORD), ("s", [RECORD[0], {"id": 10, "at": [8, 9]}]),
         ("b", 1.0),
     ],
-)
+)  # fmt: skip
 def test_members_by_name_and_by_position(members, needs, mgr, name, value):
     needs(mgr, "dispatch")
     values = list(value) if hasattr(value, "__next__") else value

@@ -28,13 +28,8 @@ IN_SHADERS = {
     "used by another thread while it is donated", "assigned at places",
 }  # fmt: skip
 WITHOUT_IMPORTS = (
-    "swiftshader",
-    "memory=noncoherent",
-    "memory=exotic",
-    "profile=mobile",
-    "profile=adreno",
-    "profile=bare",
-)
+    "swiftshader", "memory=noncoherent", "memory=exotic", "profile=mobile", "profile=adreno", "profile=bare",
+)  # fmt: skip
 
 
 def check(device):

@@ -327,12 +327,8 @@ TRUE = {
     # The read orders the writes: the second needs no memory barrier behind the first.
     "two writes with a dispatch's read between": (
         lambda t: [
-            kp.OpAlgoDispatch(t.ac),
-            kp.OpAlgoDispatch(t.cb),
-            kp.OpAlgoDispatch(t.ac),
-            kp.OpCopy([t.c, t.b]),
-            kp.OpAlgoDispatch(t.ba),
-            kp.OpCopy([t.c, t.b]),
+            kp.OpAlgoDispatch(t.ac), kp.OpAlgoDispatch(t.cb), kp.OpAlgoDispatch(t.ac), kp.OpCopy([t.c, t.b]),
+            kp.OpAlgoDispatch(t.ba), kp.OpCopy([t.c, t.b]),
         ],
         None,
     ),
@@ -340,7 +336,7 @@ TRUE = {
         lambda t: [[kp.OpCopy([t.a, t.c])], [kp.OpCopy([t.b, t.c])], [kp.OpAlgoDispatch(t.ac)]],
         None,
     ),
-}
+}  # fmt: skip
 PROGRAMS = {"debian": {**TRUE, **SEEDED}, "newer": {**TRUE, **SEEDED, **SEEDED_FOR_THE_NEWER}}
 
 

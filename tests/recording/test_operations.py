@@ -392,12 +392,9 @@ class FillRaw(kp.OpBase):
         import vulkan as vk
 
         vk.vkCmdFillBuffer(
-            cmd.vk_command_buffer,
-            self.tensor.vk_buffer,
-            self.tensor.vk_offset,
-            self.tensor.vk_size,
+            cmd.vk_command_buffer, self.tensor.vk_buffer, self.tensor.vk_offset, self.tensor.vk_size,
             self.value,
-        )
+        )  # fmt: skip
 
 
 def check_undeclared_work_counts_as_a_user_of_everything():

@@ -383,12 +383,9 @@ def explore(mgr, dispatch, examples, memory_types=tensors):
     """Lets hypothesis look for a program that goes wrong on `mgr`."""
 
     @settings(
-        max_examples=examples,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
+        max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck),
         print_blob=True,
-    )
+    )  # fmt: skip
     @given(size=sizes, memory_types=memory_types, program=st.lists(steps, min_size=1, max_size=12))
     def programs(size, memory_types, program):
         run = Run(mgr, size, memory_types, dispatch)

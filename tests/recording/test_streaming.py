@@ -228,18 +228,12 @@ class _Derived(np.ndarray):
 
 
 FORMS = {
-    "array": lambda a: a,
-    "tuple": lambda a: (a,),
-    "list of numbers": lambda a: a.tolist(),
-    "list of a list": lambda a: (a.tolist(),),
-    "every second": lambda a: np.repeat(a, 2)[::2],
-    "backwards": lambda a: a[::-1].copy()[::-1],
-    "byte-swapped": lambda a: a.astype(a.dtype.newbyteorder()),
-    "a class of its own": lambda a: a.view(_Derived),
-    "memoryview": lambda a: memoryview(a),
-    "read-only": lambda a: np.frombuffer(a.tobytes(), a.dtype),
-    "by tensor": lambda a: {"tensor": a},
-}
+    "array": lambda a: a, "tuple": lambda a: (a,), "list of numbers": lambda a: a.tolist(),
+    "list of a list": lambda a: (a.tolist(),), "every second": lambda a: np.repeat(a, 2)[::2],
+    "backwards": lambda a: a[::-1].copy()[::-1], "byte-swapped": lambda a: a.astype(a.dtype.newbyteorder()),
+    "a class of its own": lambda a: a.view(_Derived), "memoryview": lambda a: memoryview(a),
+    "read-only": lambda a: np.frombuffer(a.tobytes(), a.dtype), "by tensor": lambda a: {"tensor": a},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", FORMS)

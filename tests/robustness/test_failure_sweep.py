@@ -252,23 +252,11 @@ def reload_a_kernel():
 
 
 FLOWS = (
-    make_a_manager,
-    make_a_manager_with_queues,
-    make_tensors,
-    read_and_write,
-    import_arrays,
-    make_images,
-    make_algorithms,
-    record_and_eval,
-    eval_async_and_await,
-    take_timestamps,
-    destroy_in_the_middle,
-    drop_without_destroying,
-    copy_between_managers,
-    keep_pipelines_on_disk,
-    save_and_load_parameters,
+    make_a_manager, make_a_manager_with_queues, make_tensors, read_and_write, import_arrays, make_images,
+    make_algorithms, record_and_eval, eval_async_and_await, take_timestamps, destroy_in_the_middle,
+    drop_without_destroying, copy_between_managers, keep_pipelines_on_disk, save_and_load_parameters,
     reload_a_kernel,
-)
+)  # fmt: skip
 # VkResult: the classes of failure that ask for different care.
 OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, INITIALIZATION_FAILED, DEVICE_LOST = -1, -2, -3, -4
 INCOMPATIBLE_DRIVER = -9

@@ -43,14 +43,10 @@ def world(mgr, make_manager):
     code = kp.compile(SUM)
     tensors = [mgr.tensor([1, 2, 3]), mgr.tensor([4, 5, 6]), mgr.tensor([0, 0, 0])]
     return SimpleNamespace(
-        mgr=mgr,
-        code=code,
-        tensors=tensors,
-        image=mgr.image(np.zeros((2, 2), np.float32)),
-        foreign=lambda: make_manager().tensor([1, 2, 3]),
-        algorithm=mgr.algorithm(tensors, code, (3, 1, 1)),
+        mgr=mgr, code=code, tensors=tensors, image=mgr.image(np.zeros((2, 2), np.float32)),
+        foreign=lambda: make_manager().tensor([1, 2, 3]), algorithm=mgr.algorithm(tensors, code, (3, 1, 1)),
         properties=mgr.get_device_properties(),
-    )
+    )  # fmt: skip
 
 
 MISUSES = []

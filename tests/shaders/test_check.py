@@ -68,22 +68,15 @@ def test_a_shader_that_runs_has_no_findings(mgr, needs):
 
 
 USES = {
-    "maxPerStageDescriptorStorageBuffers": (2, 1),
-    "maxDescriptorSetStorageBuffers": (2, 1),
-    "maxPerStageDescriptorUniformBuffers": (1, 0),
-    "maxDescriptorSetUniformBuffers": (1, 0),
-    "maxPerStageDescriptorStorageImages": (2, 1),
-    "maxDescriptorSetStorageImages": (2, 1),
-    "maxPerStageDescriptorSampledImages": (4, 3),
-    "maxDescriptorSetSampledImages": (4, 3),
-    "maxPerStageDescriptorSamplers": (3, 2),
-    "maxDescriptorSetSamplers": (3, 2),
-    "maxPerStageResources": (9, 8),
-    "maxBoundDescriptorSets": (4, 3),
-    "maxComputeSharedMemorySize": (400, 399),
-    "maxPushConstantsSize": (20, 19),
+    "maxPerStageDescriptorStorageBuffers": (2, 1), "maxDescriptorSetStorageBuffers": (2, 1),
+    "maxPerStageDescriptorUniformBuffers": (1, 0), "maxDescriptorSetUniformBuffers": (1, 0),
+    "maxPerStageDescriptorStorageImages": (2, 1), "maxDescriptorSetStorageImages": (2, 1),
+    "maxPerStageDescriptorSampledImages": (4, 3), "maxDescriptorSetSampledImages": (4, 3),
+    "maxPerStageDescriptorSamplers": (3, 2), "maxDescriptorSetSamplers": (3, 2),
+    "maxPerStageResources": (9, 8), "maxBoundDescriptorSets": (4, 3),
+    "maxComputeSharedMemorySize": (400, 399), "maxPushConstantsSize": (20, 19),
     "maxComputeWorkGroupInvocations": (192, 191),
-}
+}  # fmt: skip
 GREEDY = """#version 450
 layout(local_size_x = 64, local_size_y = 3) in;
 layout(set = 0, binding = 0) buffer A { float a[]; };

@@ -27,22 +27,16 @@ def member(name, kind, offset, **more):
 def block(size, *members, offset=0):
     return Block(
         {
-            "offset": offset,
-            "size": size,
-            "name": "",
-            "block_name": "Params",
+            "offset": offset, "size": size, "name": "", "block_name": "Params",
             "layout": member("", "struct", 0, members=members),
         }
-    )
+    )  # fmt: skip
 
 
 MIXED = block(
-    16,
-    member("scale", "float32", 0),
-    member("count", "uint32", 4),
-    member("shift", "int32", 8),
+    16, member("scale", "float32", 0), member("count", "uint32", 4), member("shift", "int32", 8),
     member("x", "float32", 12),
-)
+)  # fmt: skip
 
 
 def test_each_value_gets_the_declared_type():
@@ -137,14 +131,8 @@ def test_arrays_and_structs():
         40, member("n", "int32", 0), member("p", "struct", 8, array=[2], array_strides=[16], members=point)
     )
     assert nested.component_names == [
-        "n",
-        "p[0].at[0]",
-        "p[0].at[1]",
-        "p[0].id",
-        "p[1].at[0]",
-        "p[1].at[1]",
-        "p[1].id",
-    ]
+        "n", "p[0].at[0]", "p[0].at[1]", "p[0].id", "p[1].at[0]", "p[1].at[1]", "p[1].id",
+    ]  # fmt: skip
     assert nested.pack([-1, 1, 2, 3, 4, 5, 6]) == struct.pack("<i4xffI4xffI4x", -1, 1, 2, 3, 4, 5, 6)
     table = block(24, member("t", "uint32", 0, array=[2, 3], array_strides=[12, 4]))
     assert table.pack([[1, 2, 3], [4, 5, 6]]) == struct.pack("<6I", 1, 2, 3, 4, 5, 6)

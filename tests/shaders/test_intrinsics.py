@@ -142,19 +142,8 @@ T parts(T x) { E e; T m = frexp(x, e); return m + (T)4 * (T)e; }
 """
 # What DXC has for doubles. All else it makes a float of, and warns.
 OF_DOUBLES = (
-    "abs",
-    "min",
-    "max",
-    "clamp",
-    "saturate",
-    "(T)sign",
-    "rcp",
-    "mad",
-    "fma",
-    "(T)dot",
-    "(T)any",
-    "(T)all",
-)
+    "abs", "min", "max", "clamp", "saturate", "(T)sign", "rcp", "mad", "fma", "(T)dot", "(T)any", "(T)all",
+)  # fmt: skip
 
 
 def dot(x, y):

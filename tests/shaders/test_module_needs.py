@@ -29,12 +29,9 @@ OpReturn
 OpFunctionEnd
 """
 FLOAT_MODES = {
-    "DenormPreserve": 4464,
-    "DenormFlushToZero": 4465,
-    "SignedZeroInfNanPreserve": 4466,
-    "RoundingModeRTE": 4467,
-    "RoundingModeRTZ": 4468,
-}
+    "DenormPreserve": 4464, "DenormFlushToZero": 4465, "SignedZeroInfNanPreserve": 4466,
+    "RoundingModeRTE": 4467, "RoundingModeRTZ": 4468,
+}  # fmt: skip
 
 
 def module(capability="", extension="", modes=()):

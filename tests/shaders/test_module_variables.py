@@ -298,13 +298,10 @@ def test_pointers_that_are_taken(mgr, needs, name):
 
 
 VARIABLE = {
-    ("", "part"): False,
-    ("VariablePointersStorageBuffer", "part"): True,
-    ("VariablePointersStorageBuffer", "tile"): False,
-    ("VariablePointers", "part"): True,
-    ("VariablePointers", "tile"): True,
-    ("VariablePointers", "local"): False,
-}
+    ("", "part"): False, ("VariablePointersStorageBuffer", "part"): True,
+    ("VariablePointersStorageBuffer", "tile"): False, ("VariablePointers", "part"): True,
+    ("VariablePointers", "tile"): True, ("VariablePointers", "local"): False,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("capability", "kind"), VARIABLE)

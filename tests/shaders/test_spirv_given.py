@@ -157,18 +157,11 @@ def by_decompile(mgr, given):
 
 
 CALLS = {
-    "mgr.algorithm": by_algorithm,
-    "kp.Algorithm": by_class,
-    "Algorithm.rebuild": by_rebuild,
-    "OpAlgoBase": by_operation,
-    "mgr.kernel": by_kernel,
-    "kp.Kernel": by_kernel_class,
-    "kp.ShaderModule": by_module,
-    "kp.struct_dtype": by_struct_dtype,
-    "kp.check": by_check,
-    "kp.disassemble": by_disassemble,
-    "kp.decompile": by_decompile,
-}
+    "mgr.algorithm": by_algorithm, "kp.Algorithm": by_class, "Algorithm.rebuild": by_rebuild,
+    "OpAlgoBase": by_operation, "mgr.kernel": by_kernel, "kp.Kernel": by_kernel_class,
+    "kp.ShaderModule": by_module, "kp.struct_dtype": by_struct_dtype, "kp.check": by_check,
+    "kp.disassemble": by_disassemble, "kp.decompile": by_decompile,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -64,11 +64,8 @@ def test_the_dtype_of_an_array_of_structs(particles):
 def test_the_dtype_of_a_uniform_block_has_std140_padding(particles):
     made = kp.struct_dtype(particles, 1)
     assert {name: made.fields[name][1] for name in made.names} == {
-        "turn": 0,
-        "scale": 48,
-        "move": 96,
-        "n": 108,
-    }
+        "turn": 0, "scale": 48, "move": 96, "n": 108,
+    }  # fmt: skip
     assert made["turn"].shape == (3, 4) and made["scale"].shape == (3, 4) and made["move"].shape == (3,)
     assert made.itemsize == 112
 
@@ -91,18 +88,13 @@ def test_the_dtype_of_a_header_with_a_tail_takes_a_length(particles):
 @pytest.mark.parametrize(
     ("text", "layout", "shape", "itemsize"),
     [
-        ("float x[];", "std430", (), 4),
-        ("float x[];", "std140", (4,), 16),
-        ("vec3 x[];", "std430", (4,), 16),
-        ("vec3 x[];", "scalar", (3,), 12),
-        ("mat2 x[];", "std430", (2, 2), 16),
-        ("mat3 x[];", "std430", (3, 4), 48),
-        ("mat3 x[];", "scalar", (3, 3), 36),
-        ("layout(row_major) mat2x3 x[];", "std430", (3, 2), 24),
-        ("uvec4 x[8];", "std430", (4,), 16),
-        ("bool x[];", "std430", (), 4),
+        ("float x[];", "std430", (), 4), ("float x[];", "std140", (4,), 16),
+        ("vec3 x[];", "std430", (4,), 16), ("vec3 x[];", "scalar", (3,), 12),
+        ("mat2 x[];", "std430", (2, 2), 16), ("mat3 x[];", "std430", (3, 4), 48),
+        ("mat3 x[];", "scalar", (3, 3), 36), ("layout(row_major) mat2x3 x[];", "std430", (3, 2), 24),
+        ("uvec4 x[8];", "std430", (4,), 16), ("bool x[];", "std430", (), 4),
     ],
-)
+)  # fmt: skip
 def test_elements_of_arrays_are_as_long_as_their_stride(text, layout, shape, itemsize):
     made = kp.struct_dtype(block(text, layout), 0)
     assert made.names is None and made.shape == shape and made.itemsize == itemsize
@@ -208,14 +200,11 @@ FLOATS_ELSEWHERE = [  # floats only, so that the bytes alone do not differ
         "",
     ),
     (
-        "float z; vec3 a;",
-        "std430",
-        "",
-        [("z", "f4"), ("a", "f4", 3), ("pad", "f4", 4)],
+        "float z; vec3 a;", "std430", "", [("z", "f4"), ("a", "f4", 3), ("pad", "f4", 4)],
         r"4 .*float32\[3\] a +<-",
     ),
     ("float a[3]; float z;", "std140", "", [("a", "f4", 3), ("p", "f4", 9), ("z", "f4", 4)], r"0 .* a +<-"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("members", "layout", "extra", "fields", "row"), FLOATS_ELSEWHERE)

@@ -158,13 +158,10 @@ def test_shifts_that_are_right_are_taken(code):
 @pytest.mark.parametrize(
     "code",
     [
-        "i8[0] = 1l << 40;",
-        "i8[0] = ONE << 33;",
-        "u4[0] = 1u << M;",
-        "u4[0] = ONE << K;",
+        "i8[0] = 1l << 40;", "i8[0] = ONE << 33;", "u4[0] = 1u << M;", "u4[0] = ONE << K;",
         "i8[0] = (ONE << M);",
     ],
-)
+)  # fmt: skip
 def test_constants_shifted_too_far_in_slang_are_refused(code):
     with pytest.raises(kp.ShaderCompileError, match=r"is 0: .* has 32 bits"):
         compiled("slang", code, HEAD)
@@ -189,23 +186,9 @@ def test_countbits_of_small_constants_in_slang_is_refused(code):
 def numbers(dtype):
     """Numbers of a type, some of which other types do not have."""
     values = [
-        0,
-        1,
-        -1,
-        7,
-        -7,
-        32767,
-        -32768,
-        40000,
-        70000,
-        2**31 - 1,
-        -(2**31),
-        2**32 - 1,
-        2**40,
-        -(2**40),
-        2**53 + 1,
-        2**62,
-    ]
+        0, 1, -1, 7, -7, 32767, -32768, 40000, 70000, 2**31 - 1, -(2**31), 2**32 - 1, 2**40, -(2**40),
+        2**53 + 1, 2**62,
+    ]  # fmt: skip
     if dtype.kind == "f":
         values = [
             each for each in [*values, 0.75, -0.75, 2.5, 2048.5] if abs(each) <= float(np.finfo(dtype).max)

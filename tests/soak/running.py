@@ -52,14 +52,9 @@ def run(name: str, scale: float) -> dict[str, Any]:
                 counts.append({"alive": kp.alive() - use.unused_modules, **use._asdict()})
             recent = mgr.config.recent_pipelines.value
     return {
-        "phase": name,
-        "growth": phase.growth,
-        "turns": turns,
-        "seconds": time.monotonic() - began,
-        "resident": marks,
-        "counts": counts,
-        "recent": recent,
-    }
+        "phase": name, "growth": phase.growth, "turns": turns, "seconds": time.monotonic() - began,
+        "resident": marks, "counts": counts, "recent": recent,
+    }  # fmt: skip
 
 
 def judge(result: dict[str, Any]) -> str:

@@ -37,14 +37,9 @@ def bare(given: argparse.Namespace) -> bool:
         ]:
             try:
                 seen = run(
-                    how,
-                    driver=given.driver,
-                    layer=layer,
-                    checks=checks,
-                    rounds=given.rounds,
-                    seconds=given.seconds,
-                    look_inside=not shown,
-                )
+                    how, driver=given.driver, layer=layer, checks=checks, rounds=given.rounds,
+                    seconds=given.seconds, look_inside=not shown,
+                )  # fmt: skip
             except DriverUnavailableError as error:
                 print(f"  {layer}: {error}")
                 break

@@ -97,12 +97,9 @@ def _server(*at_start: tuple[str, str]) -> subprocess.Popen[str]:
     """One for each set of variables `at_start`. It ends with this process, whose end of the pipe closes."""
     others = {name: value for name, value in os.environ.items() if not name.startswith(_AT_START)}
     return subprocess.Popen(
-        [sys.executable, "-c", _SERVE, str(ROOT)],
-        env=others | dict(at_start),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+        [sys.executable, "-c", _SERVE, str(ROOT)], env=others | dict(at_start), stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
 
 
 def serve() -> None:

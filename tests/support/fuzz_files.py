@@ -22,27 +22,8 @@ from tests.support import fuzz_programs
 FORMATS = ("irpa", "gguf", "safetensors")
 MOST_BYTES = 1 << 20  # what a mutant may claim and still be loaded
 _NUMBERS = (
-    0,
-    1,
-    2,
-    3,
-    7,
-    8,
-    9,
-    16,
-    31,
-    32,
-    33,
-    60,
-    88,
-    255,
-    2**16,
-    2**31,
-    2**32 - 1,
-    2**62,
-    2**63,
-    2**64 - 1,
-)
+    0, 1, 2, 3, 7, 8, 9, 16, 31, 32, 33, 60, 88, 255, 2**16, 2**31, 2**32 - 1, 2**62, 2**63, 2**64 - 1,
+)  # fmt: skip
 
 
 def seed_file(format: str) -> bytes:

@@ -129,26 +129,8 @@ _ALIKE = [
 ]
 _CONSTANT, _TYPES, _DECORATE, _MEMBER_DECORATE, _EXECUTION_MODE = 43, range(19, 33), 71, 72, 16
 _NUMBERS = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    7,
-    8,
-    15,
-    16,
-    31,
-    32,
-    64,
-    100,
-    1000,
-    4096,
-    65536,
-    0x7FFFFFFF,
-    0x80000000,
-    0xFFFFFFFF,
-)
+    0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 64, 100, 1000, 4096, 65536, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF,
+)  # fmt: skip
 
 
 def _mild(words: list[int], chance: random.Random) -> None:

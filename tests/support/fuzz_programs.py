@@ -39,56 +39,16 @@ MOST_INVOCATIONS = 1 << 16
 MOST_BYTES = 1 << 20
 GROUPS = list(np.array([1, 1, 1], np.uint32).tobytes())
 _NUMBERS = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    7,
-    8,
-    16,
-    31,
-    32,
-    64,
-    255,
-    256,
-    2**16,
-    2**31,
-    2**32 - 1,
-    2**32,
-    2**62,
-    2**63,
-    -1,
-    0.5,
-)
+    0, 1, 2, 3, 4, 7, 8, 16, 31, 32, 64, 255, 256, 2**16, 2**31, 2**32 - 1, 2**32, 2**62, 2**63, -1, 0.5,
+)  # fmt: skip
 _TEXTS = (
-    "",
-    "x",
-    "y",
-    "main",
-    "float32",
-    "int8",
-    "float64",
-    "device",
-    "storage",
-    "host",
-    "dispatch",
-    "copy",
+    "", "x", "y", "main", "float32", "int8", "float64", "device", "storage", "host", "dispatch", "copy",
     "fill",
-)
+)  # fmt: skip
 _TEXTS += (
-    "sync device",
-    "repeat",
-    "copy region",
-    "input",
-    "output",
-    "rgba8",
-    "block0",
-    "0" * 64,
-    "\ud800",
-    "a.b",
+    "sync device", "repeat", "copy region", "input", "output", "rgba8", "block0", "0" * 64, "\ud800", "a.b",
     "7",
-)
+)  # fmt: skip
 
 
 def seed_program(manager: kp.Manager) -> bytes:
@@ -112,13 +72,9 @@ def seed_program(manager: kp.Manager) -> bytes:
         kp.OpCopy([kept, x]),
     )
     one = kp.Program.record(
-        {"steps": steps, "scale": scale},
-        inputs={"x": x},
-        outputs={"y": y, "other": other},
-        state={"kept": kept},
-        hosts={"look": lambda tensor: None},
-        sources={"scale": SCALE},
-    )
+        {"steps": steps, "scale": scale}, inputs={"x": x}, outputs={"y": y, "other": other},
+        state={"kept": kept}, hosts={"look": lambda tensor: None}, sources={"scale": SCALE},
+    )  # fmt: skip
     weights = manager.tensor(np.ones(8))
     product = kp.ops.multiply.bind(x, weights, out=y)
     specs = kp.TensorSpec(8), kp.TensorSpec((2, 4))

@@ -179,27 +179,16 @@ def run_range(language: str, begin: int, end: int, seed: int, patience: float) -
 def _child(language: str, begin: int, end: int, seed: int, patience: float) -> tuple[Counter[str], int, str]:
     """One process: the outcomes, the number at which it stopped, and why; `end` and "" if it did them all."""
     command = [
-        *CHILD,
-        "--batch",
-        f"{language}:{begin}:{end}",
-        "--seed",
-        str(seed),
-        "--patience",
-        str(patience),
-    ]
+        *CHILD, "--batch", f"{language}:{begin}:{end}", "--seed", str(seed), "--patience", str(patience),
+    ]  # fmt: skip
     # Compilations end by themselves before the patience does.
     variables = {**os.environ, "KOMPUTE_PY_COMPILE_TIMEOUT": str(0.8 * patience)}
     # A file, so that the child sees how much is in it.
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         done = subprocess.run(
-            command,
-            stdout=output,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            env=variables,
+            command, stdout=output, stderr=subprocess.PIPE, text=True, errors="replace", env=variables,
             check=False,
-        )
+        )  # fmt: skip
         output.seek(0)
         said = re.findall(rf"^{language}:(\d+)(?: (\w+)$)?", output.read(), re.MULTILINE)
     outcomes = Counter(outcome for _, outcome in said if outcome)

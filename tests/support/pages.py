@@ -293,13 +293,9 @@ def _command(command: str, words: list[str]) -> tuple[int, str]:
         return status, out.getvalue() + err.getvalue()
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     done = subprocess.run(
-        ["sh", "-c", command],
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=500,
+        ["sh", "-c", command], env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=500,
         check=False,
-    )
+    )  # fmt: skip
     return done.returncode, done.stdout + done.stderr
 
 

@@ -387,17 +387,11 @@ def merge(mgr: kp.Manager, make: Make) -> None:
 
 
 PROGRAMS: dict[str, Callable[[kp.Manager, Make], None]] = {
-    "hillis_steele_scan": scan("hillis_steele"),
-    "blelloch_scan": scan("blelloch"),
-    "wave_scan": scan("waves"),
-    "tree_sum": reduction("tree"),
-    "wave_sum": reduction("waves"),
-    "bitonic_sort": bitonic,
-    "odd_even_merge_sort": odd_even_merge,
-    "radix_sort": radix,
-    "counting_sort": counting,
-    "merge_sort": merge,
-}
+    "hillis_steele_scan": scan("hillis_steele"), "blelloch_scan": scan("blelloch"),
+    "wave_scan": scan("waves"), "tree_sum": reduction("tree"), "wave_sum": reduction("waves"),
+    "bitonic_sort": bitonic, "odd_even_merge_sort": odd_even_merge, "radix_sort": radix,
+    "counting_sort": counting, "merge_sort": merge,
+}  # fmt: skip
 USES_WAVES = {"wave_scan", "wave_sum"}
 BLOCK_SOURCES = [
     _HLSL + each

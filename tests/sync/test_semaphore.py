@@ -300,13 +300,10 @@ def test_memory_of_cancelled_work_is_usable_once_somebody_was_told(make_manager,
         await after
 
     ways = {
-        "fence.wait": lambda: fence.wait(5),
-        "fence.done": fence.done,
-        "future": lambda: fence.future().result(5),
-        "is_complete": after.is_complete,
-        "eval_await": after.eval_await,
-        "await": lambda: asyncio.run(main()),
-    }
+        "fence.wait": lambda: fence.wait(5), "fence.done": fence.done,
+        "future": lambda: fence.future().result(5), "is_complete": after.is_complete,
+        "eval_await": after.eval_await, "await": lambda: asyncio.run(main()),
+    }  # fmt: skip
     with pytest.raises(kp.AbortedError, match="over"):
         ways[told]()
     assert not after.is_running()

@@ -416,12 +416,9 @@ def by_descriptor() -> dict[str, object]:
         del one, same, two, held
         gc.collect()
     return {
-        "values": values,
-        "early": early,
-        "told": told,
-        "violations": control.violations(),
+        "values": values, "early": early, "told": told, "violations": control.violations(),
         "left": descriptors() - before,
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.own_driver

@@ -23,13 +23,9 @@ def debian():
 def test_waits_do_not_stall_under_the_system_layer(debian):
     # Layers before 1.3.296 stand for 10 s if one thread sees a value while another one is still raising it.
     done = subprocess.run(
-        [sys.executable, "-m", "tests.stall.awaits", "15", "1000"],
-        env=debian,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
+        [sys.executable, "-m", "tests.stall.awaits", "15", "1000"], env=debian, capture_output=True,
+        text=True, timeout=500, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     lines = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
     assert [kind for kind, _ in lines] == ["awaits", "threads"] * 15, done.stdout

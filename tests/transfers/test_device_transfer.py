@@ -314,18 +314,9 @@ def check_threads(here, there):
 
 
 CHECKS = [
-    check_to,
-    check_host_copies,
-    check_views,
-    check_images,
-    check_sequence,
-    check_ping_pong,
-    check_semaphores,
-    check_await,
-    check_errors,
-    check_mapped,
-    check_threads,
-]
+    check_to, check_host_copies, check_views, check_images, check_sequence, check_ping_pong, check_semaphores,
+    check_await, check_errors, check_mapped, check_threads,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))

@@ -8,17 +8,11 @@ import pytest
 # More than two slots of the staging ring.
 COUNT = (10 << 20) // 4 + 13
 PARTS = [
-    ((COUNT,), np.s_[::2]),
-    ((COUNT,), np.s_[5:-3:3]),
-    ((COUNT,), np.s_[::-2]),
-    ((COUNT,), np.s_[::11]),
-    ((COUNT,), np.s_[7::1000]),
-    ((COUNT // 9, 9), np.s_[:, 2]),
-    ((COUNT // 9, 9), np.s_[1::2, 2:7]),
-    ((COUNT // 9, 9), np.s_[:, ::-2]),
-    ((60, 50, COUNT // 3000), np.s_[3:50:2, :, 1::3]),
+    ((COUNT,), np.s_[::2]), ((COUNT,), np.s_[5:-3:3]), ((COUNT,), np.s_[::-2]), ((COUNT,), np.s_[::11]),
+    ((COUNT,), np.s_[7::1000]), ((COUNT // 9, 9), np.s_[:, 2]), ((COUNT // 9, 9), np.s_[1::2, 2:7]),
+    ((COUNT // 9, 9), np.s_[:, ::-2]), ((60, 50, COUNT // 3000), np.s_[3:50:2, :, 1::3]),
     ((COUNT // 3000, 60, 50), np.s_[:, ::7, 4]),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", ["f4", "u1", "c16"])

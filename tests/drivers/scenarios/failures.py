@@ -75,12 +75,8 @@ def failures() -> None:
         )
         named.add(control.last_failed)
     assert {
-        "vkCreateInstance",
-        "vkCreateDevice",
-        "vkAllocateMemory",
-        "vkMapMemory",
-        "vkWaitSemaphores",
-    } <= named, named
+        "vkCreateInstance", "vkCreateDevice", "vkAllocateMemory", "vkMapMemory", "vkWaitSemaphores",
+    } <= named, named  # fmt: skip
     control.clear()
 
 

@@ -57,12 +57,9 @@ def images() -> None:
             vk.vkCmdCopyBufferToImage(commands, back.buffer, optimal, general, 1, [filling])
             vk.vkCmdFillBuffer(commands, back.buffer, 0, 4096, 0)
             region = vk.VkImageCopy(
-                srcSubresource=layers,
-                dstSubresource=layers,
-                srcOffset=(0, 0, 0),
-                dstOffset=(1, 1, 0),
+                srcSubresource=layers, dstSubresource=layers, srcOffset=(0, 0, 0), dstOffset=(1, 1, 0),
                 extent=(4, 3, 1),
-            )
+            )  # fmt: skip
             vk.vkCmdCopyImage(commands, optimal, general, linear, general, 1, [region])
             download(commands, linear)
         rig.run(commands)

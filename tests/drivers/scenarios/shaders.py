@@ -81,13 +81,9 @@ def log_of_commands() -> None:
         assert rig.control.barriers() == [log[2]]
         found = log[2]["buffers"][0]
         wanted = {
-            "src_stage": 2048,
-            "src_access": 64,
-            "dst_stage": 4096,
-            "dst_access": 32,
-            "offset": 16,
+            "src_stage": 2048, "src_access": 64, "dst_stage": 4096, "dst_access": 32, "offset": 16,
             "size": 32,
-        }
+        }  # fmt: skip
         assert {key: found[key] for key in wanted} == wanted
         assert rig.control.dispatches == 4
         assert not rig.control.violations()

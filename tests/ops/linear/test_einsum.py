@@ -118,17 +118,14 @@ def test_in_a_sequence(mgr):
 @pytest.mark.parametrize(
     "text, words",
     [
-        ("ij,jk->ik", "2 lists of indices, and 1 arguments"),
-        ("i1->i", "'i1' is not a list of indices"),
-        ("i.j->i", "'i.j' is not a list of indices"),
-        ("ij->ii", "'i' stands twice in the result"),
+        ("ij,jk->ik", "2 lists of indices, and 1 arguments"), ("i1->i", "'i1' is not a list of indices"),
+        ("i.j->i", "'i.j' is not a list of indices"), ("ij->ii", "'i' stands twice in the result"),
         ("ij->ik", "'k' of the result is in no argument"),
         ("ijk->i", "'ijk' has 3 indices, and a has the shape"),
-        ("i->i", "'i' has 1 indices, and a has the shape"),
-        ("i...->i", "the result needs '...', too"),
+        ("i->i", "'i' has 1 indices, and a has the shape"), ("i...->i", "the result needs '...', too"),
         ("ii->i", "the index 'i' has the lengths 3 and 4"),
     ],
-)
+)  # fmt: skip
 def test_subscripts_that_do_not_fit(text, words):
     with pytest.raises(kp.InvalidArgumentError, match=words):
         ops.einsum(text, np.ones((3, 4), np.float32))
@@ -151,13 +148,10 @@ def test_outer(left, right):
 @pytest.mark.parametrize(
     "left, right, axes",
     [
-        ((2, 3, 4), (3, 4, 5), 2),
-        ((2, 3), (4,), 0),
-        ((2, 3, 4), (4, 3), ([1, 2], [1, 0])),
-        ((2, 3), (3, 2), (-1, 0)),
-        ((2, 3), (5, 2), ([0], [-1])),
+        ((2, 3, 4), (3, 4, 5), 2), ((2, 3), (4,), 0), ((2, 3, 4), (4, 3), ([1, 2], [1, 0])),
+        ((2, 3), (3, 2), (-1, 0)), ((2, 3), (5, 2), ([0], [-1])),
     ],
-)
+)  # fmt: skip
 def test_tensordot(mgr, left, right, axes):
     a, b = numbers(left), numbers(right, seed=1)
     check(ops.tensordot(a, b, axes), np.tensordot(a, b, axes))

@@ -308,12 +308,9 @@ def test_small_floats(name):
 
 def test_subgroups_only_of_a_known_size():
     gpu = {
-        "type": "discrete",
-        "vendor_id": 0x10DE,
-        "subgroup_operations": ["basic", "ballot"],
-        "subgroup_size": 32,
-        "subgroup_sizes": (8, 32),
-    }
+        "type": "discrete", "vendor_id": 0x10DE, "subgroup_operations": ["basic", "ballot"],
+        "subgroup_size": 32, "subgroup_sizes": (8, 32),
+    }  # fmt: skip
     intel = {**gpu, "vendor_id": 0x8086}
     choice = {"subgroupSizeControl", "computeFullSubgroups"}
     ways = [

@@ -12,20 +12,9 @@ pytestmark = [pytest.mark.each_driver, pytest.mark.usefixtures("current")]
 
 ops = kp.ops
 DTYPES = [
-    "bool",
-    "int8",
-    "uint8",
-    "int16",
-    "uint16",
-    "int32",
-    "uint32",
-    "int64",
-    "uint64",
-    "float16",
-    "float32",
-    "float64",
-    "complex64",
-]
+    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32",
+    "float64", "complex64",
+]  # fmt: skip
 EVERY = [*map(np.dtype, DTYPES), np.dtype(np.complex128), np.dtype(ml_dtypes.bfloat16)]
 WIDE = {
     "int64": "shaderInt64",
@@ -125,16 +114,10 @@ def test_devices_without_doubles_refuse_complex128(mgr):
 @pytest.mark.parametrize(
     "dtype, value",
     [
-        ("float64", 0.1),
-        ("complex128", 0.1),
-        ("int64", 2**62 + 1),
-        ("int64", -(2**63)),
-        ("uint64", 2**64 - 1),
-        ("int32", 2**31 - 1),
-        ("int8", -128),
-        ("float16", 0.1),
+        ("float64", 0.1), ("complex128", 0.1), ("int64", 2**62 + 1), ("int64", -(2**63)),
+        ("uint64", 2**64 - 1), ("int32", 2**31 - 1), ("int8", -128), ("float16", 0.1),
     ],
-)
+)  # fmt: skip
 def test_pad_with_a_number_that_is_exact(mgr, needs, dtype, value):
     if dtype in WIDE:
         needs(mgr, WIDE[dtype])

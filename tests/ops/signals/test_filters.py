@@ -18,12 +18,8 @@ pytestmark = pytest.mark.usefixtures("current")
 
 EPS = 2.0**-24
 PADS = {
-    "reflect": "symmetric",
-    "mirror": "reflect",
-    "nearest": "edge",
-    "wrap": "wrap",
-    "constant": "constant",
-}
+    "reflect": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant": "constant",
+}  # fmt: skip
 NAMES = ("correlate1d", "convolve1d", "uniform_filter1d", "gaussian_filter1d", "convolve", "correlate")
 
 

@@ -98,13 +98,10 @@ def test_float64(mgr, n):
 @pytest.mark.parametrize(
     ("shape", "name"),
     [
-        ((16, 3, 5), "fft"),
-        ((16, 3, 5), "ifft"),
-        ((3, 17, 4), "ifft"),
-        ((2, 19, 34), "fft"),
+        ((16, 3, 5), "fft"), ((16, 3, 5), "ifft"), ((3, 17, 4), "ifft"), ((2, 19, 34), "fft"),
         ((4100, 2, 6), "fft"),
     ],
-)
+)  # fmt: skip
 def test_axes(mgr, shape, name):
     """Short and long axes in front of others, also of those with large prime factors."""
     x = numbers(shape)
@@ -215,12 +212,9 @@ def test_several_axes(data):
 
 @examples(15)
 @given(
-    st.sampled_from(ONE),
-    st.sampled_from([(5,), (3, 6), (2, 3, 4)]),
-    st.integers(-1, 0),
-    st.none() | st.sampled_from([1, 2, 5, 8, 12]),
-    st.sampled_from(["backward", "ortho", "forward"]),
-)
+    st.sampled_from(ONE), st.sampled_from([(5,), (3, 6), (2, 3, 4)]), st.integers(-1, 0),
+    st.none() | st.sampled_from([1, 2, 5, 8, 12]), st.sampled_from(["backward", "ortho", "forward"]),
+)  # fmt: skip
 def test_one_axis(name, shape, axis, n, norm):
     x = numbers(shape, np.float32 if name == "rfft" else np.complex64)
     result = getattr(kp.ops, name)(x, n=n, axis=axis, norm=norm)

@@ -9,16 +9,10 @@ import kompute_py as kp
 from kompute_py.errors import InvalidArgumentError
 
 FORMATS = {
-    "rgba8": (4, np.uint8),
-    "rgba8ui": (4, np.uint8),
-    "rg8": (2, np.uint8),
-    "r8": (1, np.uint8),
-    "rgba32f": (4, np.float32),
-    "r32f": (1, np.float32),
-    "rgba16f": (4, np.float16),
-    "r16i": (1, np.int16),
+    "rgba8": (4, np.uint8), "rgba8ui": (4, np.uint8), "rg8": (2, np.uint8), "r8": (1, np.uint8),
+    "rgba32f": (4, np.float32), "r32f": (1, np.float32), "rgba16f": (4, np.float16), "r16i": (1, np.int16),
     "r32ui": (1, np.uint32),
-}
+}  # fmt: skip
 
 
 def _pixels(name: str, shape: tuple[int, ...] = (5, 7), seed: int = 0) -> np.ndarray:

@@ -108,24 +108,8 @@ def test_powers(mgr):
     rng = np.random.default_rng(7)
     x = np.concatenate([arguments("any"), arguments("positive"), 1 + rng.normal(size=N) * 1e-9])
     some = [
-        0.5,
-        -0.5,
-        2,
-        -1,
-        3,
-        1e300,
-        -1e300,
-        1e10,
-        7,
-        0.0,
-        -0.0,
-        np.inf,
-        -np.inf,
-        np.nan,
-        1e-20,
-        1 / 3,
-        1023,
-    ]
+        0.5, -0.5, 2, -1, 3, 1e300, -1e300, 1e10, 7, 0.0, -0.0, np.inf, -np.inf, np.nan, 1e-20, 1 / 3, 1023,
+    ]  # fmt: skip
     some += [5, 2.0**53, 2.0**53 + 2, 2.0**62]
     for y in (rng.permutation(x), rng.choice(some, x.size), rng.uniform(-30, 30, x.size)):
         with np.errstate(all="ignore"):
@@ -178,17 +162,13 @@ def test_huge_angles():
     x = np.concatenate(
         [
             [
-                5.319372648326541e255,
-                -6381956970095103 * 2.0**797,
-                1e5,
-                1e22,
-                1.7976931348623157e308,
+                5.319372648326541e255, -6381956970095103 * 2.0**797, 1e5, 1e22, 1.7976931348623157e308,
                 413441.44719405076,
             ],
             rng.choice([-1, 1], 100) * 10.0 ** rng.uniform(5, 308, 100),
             np.round(rng.uniform(1e5, 1e6, 100)) * np.pi / 2,
         ]
-    )
+    )  # fmt: skip
     exact = [sine(float(each)) for each in x]
     with localcontext() as context:
         context.prec = 425

@@ -148,14 +148,8 @@ def test_special_values(mgr, needs, name, dtype):
     needs(mgr, "shaderFloat64" if dtype == "float64" else "dispatch")
     rng, (inf, nan) = np.random.default_rng(6), (np.inf, np.nan)
     pools = [
-        [0.0, -0.0],
-        [-inf],
-        [nan],
-        [inf, nan],
-        [0.0, inf, -1],
-        [-inf, inf, 1],
-        [nan, -inf, 0.0, 1, -1, inf],
-    ]
+        [0.0, -0.0], [-inf], [nan], [inf, nan], [0.0, inf, -1], [-inf, inf, 1], [nan, -inf, 0.0, 1, -1, inf],
+    ]  # fmt: skip
     for length in (1, 64, 2048):
         rows = np.array([rng.choice([*pool, *([1, -1] * n)], length) for pool in pools for n in (0, 9, 400)])
         rows[1::3, -1] = [pool[-1] for pool in pools]  # and at the end
