@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -16,6 +17,7 @@ import kompute_py as kp
 from kompute_py import _native
 from kompute_py.cli import common, main
 from kompute_py.cli.info import missing, validation_advice
+from tests.support.child import command, run_child
 
 # What the commands print; test_demo.py runs the demo on each driver.
 pytestmark = pytest.mark.own_driver
@@ -231,11 +233,7 @@ def test_unexpected_errors_are_one_line_too(one_line, monkeypatch):
     ],
 )
 def test_missing_packages(module, arguments, package, extra):
-    ran = python(
-        "-c",
-        f"import sys; sys.modules[{module!r}] = None; from kompute_py.cli import main; "
-        f"sys.exit(main({arguments}))",
-    )
+    ran = without(module, *arguments)
     assert ran.returncode == 1
     assert package in ran.stderr and f'pip install "kompute-py[{extra}]"' in ran.stderr
     assert ran.stderr.count("\n") == 1
@@ -243,8 +241,7 @@ def test_missing_packages(module, arguments, package, extra):
 
 def without(module, *arguments, **variables):
     """Runs the command line in a process that cannot import `module`."""
-    code = f"import sys; sys.modules[{module!r}] = None; from kompute_py.cli import main; sys.exit(main())"
-    return python("-c", code, *arguments, **variables)
+    return SimpleNamespace(**run_child(command, module, *arguments, env=variables))
 
 
 @pytest.mark.parametrize("module", ["typer", "rich"])
@@ -266,12 +263,12 @@ def test_info_without_extras_says_what_it_says_with_them():
 
 
 def test_usage_without_extras():
-    assert without("typer", "--help").returncode == 0
-    assert without("typer").returncode == 2
+    helped, alone = without("typer", "--help"), without("typer")
+    assert (helped.returncode, alone.returncode) == (0, 2)
+    for each in (helped, alone):
+        assert 'pip install "kompute-py[cli]"' in each.stdout and "info" in each.stdout
     wrong = without("typer", "info", "--device")
     assert wrong.returncode == 2 and "usage: kompute-py info" in wrong.stderr
-    for help_text in (without("typer", "--help").stdout, without("typer").stdout):
-        assert 'pip install "kompute-py[cli]"' in help_text and "info" in help_text
 
 
 def test_info_without_extras_ends_silently_if_its_reader_does():

@@ -10,9 +10,11 @@ driver and layers of its own variables, and its interpreter ends as any does.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import importlib
+import io
 import json
 import os
 import signal
@@ -70,6 +72,19 @@ def run_child(
         result = place / "result"
         assert result.exists(), f"{function.__name__} in a child gave no result:\n{output.strip()}"
         return json.loads(result.read_text())
+
+
+def command(without: str, *arguments: str) -> dict[str, Any]:
+    """For a child: the command line where a module cannot be imported; its status, and what it printed."""
+    sys.modules[without] = None  # type: ignore[assignment]
+    from kompute_py.cli import main
+
+    with (
+        contextlib.redirect_stdout(io.StringIO()) as out,
+        contextlib.redirect_stderr(io.StringIO()) as errors,
+    ):
+        status = main(list(arguments))
+    return {"returncode": status, "stdout": out.getvalue(), "stderr": errors.getvalue()}
 
 
 def _ended(wanted: str, variables: dict[str, str], timeout: float) -> int:
