@@ -839,8 +839,8 @@ def sync_device_of(memories: object, /) -> Operation | None:
 
 def sync_local_of(memories: object, /) -> Operation | None: ...
 def op_copy(memories: _Memories) -> Operation: ...
-def op_fill(memories: Sequence[Buffer | BufferView], patterns: Sequence[bytes]) -> Operation:
-    """Fills each memory with its pattern, repeated a whole number of times."""
+def op_fill(memories: Sequence[Buffer | BufferView | Image], patterns: Sequence[bytes]) -> Operation:
+    """Fills each memory with its pattern, repeated a whole number of times; each texel of an image."""
 
 def op_dispatch(
     algorithm: Algorithm,

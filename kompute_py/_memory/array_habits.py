@@ -427,7 +427,7 @@ class ArrayHabits(WithAnswers):
         """Raises ArgumentTypeError with code that writes a part."""
         raise ArgumentTypeError(
             f"An {type(self).__name__} has no item assignment: its contents are on the device. "
-            "Use t.write(value, region) with the index from the brackets as region"
+            "Use t.write(value, region) with the index from the brackets as region, or t.fill(value) for all"
         )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native
-from .._base.arrays import as_indices, as_typed, element_bytes, packed, spread, to_copy, to_dtype
+from .._base.arrays import as_indices, as_typed, spread, to_copy, to_dtype
 from .._base.errors import (
     ArgumentTypeError,
     ArrayAttributeError,
@@ -25,8 +25,8 @@ from .._base.types import DataTypes, is_small_float
 from .._device.device import require_manager
 from .array_habits import OnlyOfArrays, answer_for
 from .dlpack import CPU, VULKAN, code_of
-from .image import Image
-from .memory import DEVICE, Memory, Scalar, memory_list, seen_by_others, submitted, to_memory_type
+from .image import PATTERNS, Image, fill_of
+from .memory import DEVICE, Memory, Scalar, seen_by_others, submitted, to_memory_type
 from .regions import Field, field_of, is_advanced, locate, reshaped, retyped, transposed
 from .strided import StridedView, indexing
 
@@ -170,7 +170,7 @@ class Tensor(Memory[Scalar], _native.BufferExporter):
         array = spread(value, self._dtype, self._shape, self._describe)
         if array.size == 0:
             return
-        if not any(array.strides) and self.nbytes >= _FILLED_FROM and self._dtype.itemsize in _PATTERNS:
+        if not any(array.strides) and self.nbytes >= _FILLED_FROM and self._dtype.itemsize in PATTERNS:
             self.fill(array.reshape(-1)[:1].tobytes()).wait()
             self._native.note_host_write()
         else:
@@ -556,43 +556,6 @@ def buffer_tensor(
 
 
 _PLAIN = (int, type(None))  # bounds of slices that need no conversion
-_PATTERNS = (1, 2, 4, 8)  # lengths in bytes
-
-
-def fill_of(tensors: Iterable[Tensor], value: Any) -> _native.Operation:
-    """The native operation that fills `tensors` with `value`. Raises the errors of OpFill."""
-    filled = memory_list(tensors, "OpFill")
-    return _native.op_fill(
-        [tensor._native for tensor in filled], [fill_pattern(tensor, value) for tensor in filled]
-    )
-
-
-def fill_pattern(tensor: Any, value: Any) -> bytes:
-    """The bytes that OpFill repeats over `tensor` for `value`. Raises the errors of OpFill."""
-    if not isinstance(tensor, Tensor):
-        raise ArgumentTypeError(
-            f"OpFill fills tensors, not {type(tensor).__name__}; write() the image instead"
-        )
-    plain = packed(value, tensor._dtype)
-    if plain is not None:
-        return plain
-
-    def what() -> str:
-        return f"OpFill of {tensor._describe()}"
-
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        try:
-            pattern = bytes(value)
-        except (ValueError, BufferError) as error:  # a released memoryview
-            raise ArgumentTypeError(f"{what()}: the pattern has no bytes: {error}") from None
-        if len(pattern) not in _PATTERNS:
-            raise InvalidArgumentError(
-                f"{what()}: the pattern has {len(pattern)} bytes; "
-                f"give {', '.join(map(str, _PATTERNS))} bytes, or a scalar"
-            )
-        return pattern
-    return element_bytes(value, tensor._dtype, what)
-
 
 _OF_IMAGES = "Images have it; t.manager.image(t.read()) makes one, and t.shape has the axes of t"
 answer_for(Tensor, Image, _OF_IMAGES)

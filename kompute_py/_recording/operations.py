@@ -22,10 +22,10 @@ from .._base.errors import (
     not_copyable,
 )
 from .._device.owner import owner
-from .._memory.image import Image, SampledImage
+from .._memory.image import Image, SampledImage, fill_of
 from .._memory.memory import Memory, copy_of, memory_list, operate
 from .._memory.sampler import Bindable, Sampler
-from .._memory.tensor import Tensor, fill_of
+from .._memory.tensor import Tensor
 from .._shaders.constants import is_given
 from .._shaders.own_shaders import library_shader
 from .algorithm import BOUND, Algorithm, pack_push
@@ -268,14 +268,16 @@ class OpCopy(OpBase):
 
 
 class OpFill(OpBase):
-    """Fills tensors, or parts of them, with one value on the device; host copies do not change.
+    """Fills tensors, parts of them, or images with one value on the device; host copies do not change.
 
     `value` is a scalar, which is converted to each tensor's dtype (a tuple for a structured dtype), or a
     pattern of 1, 2, 4 or 8 bytes, which is repeated for any dtype. Floats are rounded to the dtype; integer
-    tensors accept whole floats (2.0). Raises ArgumentTypeError for images, for arrays and lists, and for a
-    value that does not convert; InvalidArgumentError for a value beyond the dtype's range (1e300 in float32),
-    for a pattern of another length, for a pattern that does not fit a tensor a whole number of times, and for
-    parts that overlap.
+    tensors accept whole floats (2.0). For images, a number is that of all channels; a list, tuple or array
+    has one for each, or three for images of four, whose alpha is opaque then. Raises ArgumentTypeError for
+    arrays and lists for tensors, and for a value that does not convert; InvalidArgumentError for a value
+    beyond the dtype's range (1e300 in float32), for another number of channels, for a pattern of another
+    length, for a pattern that does not fit a tensor or a texel a whole number of times, and for parts that
+    overlap.
 
     >>> t = mgr.zeros(4)
     >>> mgr.sequence().record(kp.OpFill([t[1:3]], 7)).eval()
@@ -286,7 +288,7 @@ class OpFill(OpBase):
 
     __slots__ = ("_native",)
 
-    def __init__(self, tensors: Iterable[Tensor], value: Any = 0) -> None:
+    def __init__(self, tensors: Iterable[Memory], value: Any = 0) -> None:
         self._native = fill_of(tensors, value)
 
 

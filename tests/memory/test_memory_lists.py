@@ -254,8 +254,8 @@ def test_images_are_taken(mgr, clean):
         kp.OpCopy(x for x in (image, t))
     ).eval()
     assert t.read().tolist() == [1.0] * 16
-    with pytest.raises(kp.ArgumentTypeError, match="OpFill fills tensors, not Image"):
-        kp.OpFill((x for x in (t, image)), 1)
+    mgr.sequence().record(kp.OpFill((x for x in (t, image)), 2)).eval()
+    assert (image.read() == 2).all() and t.read().tolist() == [2.0] * 16
     with pytest.raises(kp.ArgumentTypeError, match="not Image"):
         mgr.kernel(SOURCE)(mgr.zeros(2), mgr.zeros(2), uses=[image])
 

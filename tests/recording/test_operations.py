@@ -104,8 +104,9 @@ def test_fill_checks(mgr):
         kp.OpFill([mgr.zeros(2, "uint8")], 256)
     with pytest.raises(kp.ArgumentTypeError):
         kp.OpFill([mgr.zeros(2, "int32")], 1.5)
-    with pytest.raises(kp.ArgumentTypeError, match="Image"):
-        kp.OpFill([mgr.image(np.zeros((2, 2)))], 0)
+    for part in (mgr.zeros(4)[::2], np.zeros(2), mgr.image(np.zeros((2, 2))).sampled()):
+        with pytest.raises(kp.ArgumentTypeError, match=type(part).__name__):
+            kp.OpFill([part], 0)
 
 
 @pytest.mark.capability("K63", "a ready product of two tensors", "kp.OpMult", "concepts/recording")

@@ -1,16 +1,20 @@
-// OpFill: a pattern of any length, repeated over ranges that begin and end at any byte.
+// OpFill: a pattern of any length, repeated over ranges that begin and end at any byte, or over images.
 //
 // vkCmdFillBuffer writes whole words at offsets that are multiples of four. With a pattern of one, two or
 // four bytes, it fills all bytes of a range except those before the first whole word and after the last
 // one. These bytes, and all bytes of a longer pattern, are copied from a piece of host memory that holds
 // the pattern repeated; buffer copies work at any byte. The piece is long enough that gigabytes need only a
 // thousand regions, and belongs to the operation.
+//
+// Images are copied from it, too: so their texels have the pattern's bytes in every format, which is not
+// certain of vkCmdClearColorImage and its conversions.
 #include "base/error.hpp"
 #include "device/device.hpp"
 #include "record/operation.hpp"
 #include "record/stream_plan.hpp"
 #include "record/substitution.hpp"
 #include "resource/buffer.hpp"
+#include "resource/image.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -44,7 +48,8 @@ struct Part {
     uint32_t word = 0;
     uint64_t words_begin = 0;
     uint64_t words_size = 0;
-    std::vector<VkBufferCopy> copies;  // source offsets count from the piece's begin
+    std::vector<VkBufferCopy> copies;       // source offsets count from the piece's begin
+    std::vector<VkBufferImageCopy> texels;  // as well
 };
 
 class Fill final : public Operation {
@@ -61,12 +66,18 @@ public:
             const VkMappedMemoryRange range = piece_.mapped_range();
             device().flush({&range, 1}, "the pattern of an OpFill");
         }
-        for (auto& part : parts_)
+        for (auto& part : parts_) {
             for (auto& copy : part.copies) copy.srcOffset += piece_.offset();
+            for (auto& copy : part.texels) copy.bufferOffset += piece_.offset();
+        }
     }
 
     void check() const override {
         for (const auto& part : parts_) part.range.resource->require_init("use");
+    }
+    // Transfer-only queues may take only regions of certain sizes (minImageTransferGranularity).
+    [[nodiscard]] bool needs_compute_queue() const noexcept override {
+        return std::ranges::any_of(parts_, [](const Part& part) { return !part.texels.empty(); });
     }
     [[nodiscard]] size_t parts() const noexcept override { return parts_.size(); }
 
@@ -92,6 +103,13 @@ public:
 
     void record(Recorder& to) const override {
         for (const auto& part : parts_) {
+            if (!part.texels.empty()) {
+                const auto& image = static_cast<const Image&>(*part.range.resource);
+                to.vk.vkCmdCopyBufferToImage(to.commands, piece_.block_buffer(), image.handle(),
+                                             VK_IMAGE_LAYOUT_GENERAL,
+                                             static_cast<uint32_t>(part.texels.size()), part.texels.data());
+                continue;
+            }
             const auto& buffer = static_cast<const Buffer&>(*part.range.resource);
             if (part.words_size != 0)
                 to.vk.vkCmdFillBuffer(to.commands, buffer.handle(), part.words_begin, part.words_size,
@@ -104,8 +122,15 @@ public:
 
 private:
     void add(Filling filling, std::string& piece) {
-        const auto& buffer = static_cast<const Buffer&>(*filling.range.resource);
         const std::string pattern = shortest(filling.pattern);
+        if (const auto* image = dynamic_cast<const Image*>(filling.range.resource.get())) {
+            Part part;
+            part.range = std::move(filling.range);
+            copy_texels(part, piece, pattern, *image);
+            parts_.push_back(std::move(part));
+            return;
+        }
+        const auto& buffer = static_cast<const Buffer&>(*filling.range.resource);
         const uint64_t begin = filling.range.offset;
         const uint64_t end = filling.range.end();
         Part part;
@@ -145,6 +170,29 @@ private:
         const uint64_t step = repeats * unit.size();
         for (uint64_t at = from; at < to; at += step)
             part.copies.push_back({source, at, std::min(step, to - at)});
+    }
+
+    // As many slices (planes or layers) at once as the piece has room for; else as many rows of one.
+    static void copy_texels(Part& part, std::string& piece, const std::string& pattern, const Image& image) {
+        const ImageShape& shape = image.shape();
+        const uint64_t row = uint64_t{shape.width} * shape.format->texel_bytes;
+        const uint64_t rows = std::clamp<uint64_t>(longest_piece / row, 1, shape.height);
+        const uint64_t count = std::max(shape.depth, shape.layers);
+        const uint64_t slices = std::clamp<uint64_t>(longest_piece / (row * shape.height), 1, count);
+        piece.resize((piece.size() + 15) / 16 * 16);  // a multiple of any texel's size
+        const uint64_t source = piece.size();
+        while (piece.size() < source + row * rows * slices) piece += pattern;
+        for (uint64_t slice = 0; slice < count; slice += slices) {
+            for (uint64_t y = 0; y < shape.height; y += rows) {
+                ImageRegion region = image.whole_region();
+                (shape.depth > 1 ? region.z : region.layer) = static_cast<uint32_t>(slice);
+                (shape.depth > 1 ? region.depth : region.layers) =
+                    static_cast<uint32_t>(std::min(slices, count - slice));
+                region.y = static_cast<uint32_t>(y);
+                region.height = static_cast<uint32_t>(std::min(rows, shape.height - y));
+                part.texels.push_back(image.copy(source, region));
+            }
+        }
     }
 
     std::vector<Filling> fillings_;  // as given by the caller
@@ -192,7 +240,8 @@ void drop_repeated(std::vector<Filling>& fillings) {
 }  // namespace
 
 OperationPtr make_fill(std::vector<Filling> fillings) {
-    if (fillings.empty()) throw Error(ErrorKind::invalid_argument, "OpFill needs at least one tensor");
+    if (fillings.empty())
+        throw Error(ErrorKind::invalid_argument, "OpFill needs at least one tensor or image");
     const std::shared_ptr<Device> device = fillings.front().range.resource->shared_device();
     for (const auto& [range, pattern] : fillings)
         if (&range.resource->device() != device.get())
@@ -202,13 +251,14 @@ OperationPtr make_fill(std::vector<Filling> fillings) {
                                                          ". Copy one of them over with .to(mgr)");
     for (const auto& [range, pattern] : fillings) {
         range.resource->require_init("record");
-        if (!dynamic_cast<const Buffer*>(range.resource.get()))
-            throw Error(ErrorKind::argument_type, "OpFill fills tensors, not the " + range.label());
-        if (pattern.empty() || range.size % pattern.size() != 0)
+        const auto* image = dynamic_cast<const Image*>(range.resource.get());
+        const uint64_t whole = image ? image->shape().format->texel_bytes : range.size;
+        if (pattern.empty() || whole % pattern.size() != 0)
             throw Error(ErrorKind::invalid_argument,
                         "OpFill cannot fill the " + range.label() + " of " + std::to_string(range.size) +
                             " bytes with a pattern of " + std::to_string(pattern.size()) +
-                            ": the pattern must fit a whole number of times");
+                            ": the pattern must fit " + (image ? "a texel " : "") +
+                            "a whole number of times");
     }
     drop_repeated(fillings);
     return std::make_shared<Fill>(device, std::move(fillings));
