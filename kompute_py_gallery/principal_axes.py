@@ -34,11 +34,11 @@ def principal_axes(mgr: kp.Manager, x: kp.Tensor) -> kp.Tensor:
     turned, length, along = mgr.zeros(axes.shape), mgr.zeros(()), mgr.zeros(())
     once = [
         ops.matmul.op(axes, covariance, out=turned),
-        ops.norm.op(turned[0], out=length),
+        ops.vector_norm.op(turned[0], out=length),
         UNIT.op(turned[0], length, out=first),
         ops.dot.op(first, turned[1], out=along),
         PROJECT.op(turned[1], along, first, out=second),
-        ops.norm.op(second, out=length),
+        ops.vector_norm.op(second, out=length),
         UNIT.op(second, length, out=second),
     ]
     mgr.sequence().record(kp.OpRepeat(once, 200)).eval()

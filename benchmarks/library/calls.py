@@ -17,7 +17,7 @@ Made = tuple[tuple[Any, ...], dict[str, Any]]
 
 _TABLE = """
 sum prod mean var std min max argmin argmax any all count_nonzero median nanargmax nanargmin nancumprod
-nancumsum nanmax nanmean nanmedian nanmin nanprod nanstd nansum nanvar ptp diff norm: x
+nancumsum nanmax nanmean nanmedian nanmin nanprod nanstd nansum nanvar ptp diff vector_norm: x
 quantile nanquantile: x, 0.3
 percentile nanpercentile: x, 30
 isin: below(1000), np.arange(0, 1000, 7, np.int32)
@@ -53,7 +53,7 @@ matmul inner: half, half
 einsum: 'ij,kj->ik', half, half
 tensordot: half, half, axes=1
 outer: side, side
-trace diagonal transpose flip rot90 tril triu matrix_norm prewitt sobel: square
+trace diagonal transpose flip rot90 tril triu norm matrix_norm prewitt sobel: square
 ascontiguousarray: x
 packbits unpackbits pack_int4 unpack_int4: bytes
 swapaxes moveaxis: square, 0, 1
@@ -112,6 +112,8 @@ _NUMPY: dict[str, Callable[..., Any]] = {
     "fftconvolve": np.convolve,
     "bin_counts": np.histogram,
     "matrix_norm": np.linalg.norm,
+    "norm": np.linalg.norm,
+    "vector_norm": np.linalg.norm,
     "ascontiguousarray": np.copy,
     **{name: _copied(name) for name in ["transpose", "swapaxes", "flip", "diagonal", "moveaxis", "rot90"]},
     "take_along_axis": lambda x, i, axis, mode: np.take_along_axis(x, i, axis),

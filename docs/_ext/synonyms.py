@@ -69,6 +69,7 @@ _WORDS = {
     "ops.multiply": "product, elementwise product, hadamard product",
     "ops.nonzero": "find, indices of true elements",
     "ops.norm": "length, euclidean norm, magnitude",
+    "ops.vector_norm": "length, euclidean norm, magnitude",
     "ops.outer": "outer product",
     "ops.pad": "padding, border",
     "ops.put_along_axis": "scatter",

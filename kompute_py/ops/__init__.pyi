@@ -216,7 +216,7 @@ mean: _types.Mean
 """The mean of elements over axes; NaN of no elements."""
 min: _types.Reduction
 """The least element over axes; NaN if there is one."""
-norm: _types.Norm
+vector_norm: _types.VectorNorm
 """The norm of vectors along axes, as ``np.linalg.vector_norm``."""
 prod: _types.Mean
 """The product of elements over axes."""
@@ -466,6 +466,8 @@ trace: _types.Trace
 # ._linear.products
 kron: _types.Kron
 """Blocks of `b`, each times an element of `a`, as ``np.kron``."""
+norm: _types.Norm
+"""The norm of vectors or matrices, as ``np.linalg.norm``."""
 matrix_norm: _types.MatrixNorm
 """The norm of matrices, which are two axes of `x`, as ``np.linalg.norm`` with two axes."""
 vdot: _types.Kron

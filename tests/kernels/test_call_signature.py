@@ -55,9 +55,12 @@ def test_the_class_has_the_signature_of_its_construction():
 
 
 def helped(thing):
-    """The line of help() with the parameters, and its text."""
-    _, _, line, *text = pydoc.render_doc(thing, renderer=pydoc.plaintext).split("\n")
-    return line, "\n".join(text)
+    return pydoc.render_doc(thing, renderer=pydoc.plaintext)
+
+
+def shows(text, called, thing):
+    """Whether a text has the whole signature, on one line or several (Python 3.13 breaks long ones)."""
+    return "".join(f"{called}{inspect.signature(thing)}".split()) in "".join(text.split())
 
 
 def test_help_shows_all_arguments_and_describes_the_shader(mgr):
@@ -69,8 +72,8 @@ def test_help_shows_all_arguments_and_describes_the_shader(mgr):
     kernel = mgr.kernel(
         f"#version 450\nlayout(local_size_x = 1) in;\n{blocks}\nvoid main() {{ {body} }}", name="k"
     )
-    line, text = helped(kernel)
-    assert line == f"k{inspect.signature(kernel)}" and all(name in line for name in names)
+    text = helped(kernel)
+    assert shows(text, "k", kernel) and all(name in text for name in names)
     assert "binding     0.8 a_rather_long_name_8" in text and "help(kp.Kernel)" in text
     assert inspect.getdoc(kp.Kernel).startswith("A compute shader to be called like a function")
 
@@ -85,17 +88,14 @@ def test_help_shows_all_arguments_and_describes_the_shader(mgr):
     ],
 )
 def test_help_shows_all_parameters_of_functions(function):
-    line, text = helped(function)
-    assert (
-        line == f"{function.__name__}{inspect.signature(function)}"
-        and function.__doc__.split("\n")[0] in text
-    )
+    text = helped(function)
+    assert shows(text, function.__name__, function) and function.__doc__.split("\n")[0] in text
 
 
 def test_help_shows_all_parameters_of_functions_of_several_operations():
     several = [f for name in kp.ops.__all__ if type(f := getattr(kp.ops, name)).__name__ == "Composed"]
     assert several
-    assert all(helped(f)[0] == f"{f.__name__}{inspect.signature(f)}" for f in several)
+    assert all(shows(helped(f), f.__name__, f) for f in several)
 
 
 def test_a_kernel_in_a_class_is_not_bound_to_its_instances(mgr):

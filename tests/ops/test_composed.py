@@ -87,9 +87,28 @@ def test_norms(order, kind):
     x[2, :5] = 0 if order >= 0 else 1
     for axis in (0, 1, None):
         want = np.linalg.norm(x.astype(np.complex128).ravel() if axis is None else x, order, axis)
-        found = ops.norm(x, order, axis)
+        found = ops.vector_norm(x, order, axis)
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, want, 5e-4 if order not in (0, 1, 2, np.inf) else 1e-5)
+
+
+def test_norm_is_that_of_vectors_or_of_matrices(mgr):
+    x = numbers((4, 5, 6))
+    for order, axis in (
+        (None, None),
+        (None, (0, 2)),
+        (None, 1),
+        (1, (0, 2)),
+        ("fro", (2, 1)),
+        (3, 1),
+        (-np.inf, -1),
+    ):
+        found = ops.norm(mgr.tensor_t(x), order, axis, keepdims=True).read()
+        np.testing.assert_allclose(found, np.linalg.norm(x, order, axis, True), 1e-5)
+    np.testing.assert_allclose(ops.norm(np.diag([3, 1]).astype(np.float32), 1), 3)
+    out = mgr.zeros((4, 6))
+    mgr.sequence().record(ops.norm.bind(mgr.tensor_t(x), None, 1, out=out)).eval()
+    np.testing.assert_allclose(out.read(), np.linalg.norm(x, axis=1), 1e-5)
 
 
 @pytest.mark.sampled
@@ -238,7 +257,8 @@ def test_errors():
         ("ord is 'nuc'", lambda: ops.matrix_norm(x, "nuc")),
         ("axis is 3", lambda: ops.matrix_norm(x, axis=(0, 3))),
         ("two axes that differ", lambda: ops.matrix_norm(x, axis=(0, -2))),
-        ("ord is nan", lambda: ops.norm(x, np.nan)),
+        ("ord is nan", lambda: ops.vector_norm(x, np.nan)),
+        ("ord is 2", lambda: ops.norm(x[0], 2)),
         ("vectors of one", lambda: ops.vdot(x, x[0])),
         ("mode is 'all'", lambda: ops.take(x, np.int32([0]), 0, "all")),
         ("give one axis", lambda: ops.take(x, np.int32([0]), (0, 1))),

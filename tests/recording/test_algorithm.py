@@ -643,3 +643,34 @@ def test_operations_that_bring_their_shader(mgr, needs):
 def test_a_shader_module_is_a_shader(mgr):
     module = kp.ShaderModule(CHANGING)
     assert mgr.algorithm([mgr.zeros(2)], module).spec_consts == {2: 100, 5: False}
+
+
+OVERLAPPED = """#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) writeonly buffer Y { float y[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = 2 * x[i]; }"""
+
+
+def test_written_bindings_that_overlap_others_elsewhere_warn(mgr, needs):
+    needs(mgr, "dispatch")
+    kernel = mgr.kernel(OVERLAPPED)
+    t = mgr.zeros(1024)
+    says = r"^The shader writes the tensor \(bytes 256 to 512\) and has the tensor \(bytes 0 to 1024\)"
+    for use in (
+        lambda: kernel(t[:256], t[64:128]),
+        lambda: kernel(t[:256], t[64:128]),  # its form is known by now
+        lambda: kernel.submit(t[:256], t[64:128]),
+        lambda: kernel.bind(t[:256], t[64:128]),
+        lambda: mgr.algorithm([t[:256], t[64:128]], kernel, (4, 1, 1)),
+    ):
+        with pytest.warns(kp.KomputeWarning, match=says):
+            use()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for x, y in ((t, t), (t[:64], t[64:128]), (t[64:128], t[:64])):
+            kernel(x, y)
+        before = kp.alive(manager=mgr)
+        with pytest.raises(kp.KomputeWarning):
+            mgr.algorithm([t, t[64:128]], kernel, (1, 1, 1))
+    assert kp.alive(manager=mgr) == before

@@ -11,7 +11,7 @@ from ..._builders.reduction import combination
 from .._places.composed import Composed, Run, dense
 from .._places.given import given, shape_of
 from .._values.elements import multiply
-from .._values.reductions import DotOp, norm, operation_of
+from .._values.reductions import DotOp, operation_of, vector_norm
 from .._values.reductions import max as max_of
 from .._values.reductions import min as min_of
 
@@ -74,7 +74,7 @@ def matrix_norm(
     """The norm of matrices, which are two axes of `x`, as ``np.linalg.norm`` with two axes.
 
     `ord` is "fro" (the root of the sum of squares), 1 or -1 (the greatest or least sum of absolute values of
-    a column), inf or -inf (the same of a row). It runs `norm`, and `max` or `min`.
+    a column), inf or -inf (the same of a row). It runs `vector_norm`, and `max` or `min`.
 
     Raises InvalidArgumentError for another `ord` (2 and "nuc" need singular values) and for axes that `x`
     does not have; ArgumentTypeError for axes that are not a pair.
@@ -98,8 +98,29 @@ def matrix_norm(
     if rows == columns:
         raise InvalidArgumentError(f"matrix_norm: axis is {shown(axis)}; give two axes that differ")
     if ord is None or (isinstance(ord, str) and ord == "fro"):
-        return run(norm, x, 2.0, [rows, columns], keepdims=keepdims)
+        return run(vector_norm, x, 2.0, [rows, columns], keepdims=keepdims)
     if isinstance(ord, (int, float)) and abs(ord) in (1, math.inf):
-        sums = run(norm, x, 1.0, [rows if abs(ord) == 1 else columns], keepdims=True)
+        sums = run(vector_norm, x, 1.0, [rows if abs(ord) == 1 else columns], keepdims=True)
         return run(max_of if ord > 0 else min_of, sums, [rows, columns], keepdims=keepdims)
     raise InvalidArgumentError(f"matrix_norm: ord is {shown(ord)}; give 'fro', 1, -1, inf or -inf")
+
+
+@Composed
+def norm(run: Run, x: Array, ord: Any = None, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """The norm of vectors or matrices, as ``np.linalg.norm``.
+
+    With an `ord` and two axes (`axis`, or all of `x`), it is `matrix_norm`, else `vector_norm`, of the order
+    2 if `ord` is None. It raises their errors.
+
+    >>> kp.ops.norm(mgr.tensor([3, 4])).item()
+    5.0
+
+    :dtypes: all; ints and bools give float64, float32 on devices without it
+    :axes: one, two, None for all; ``keepdims=``
+    :error: those of `vector_norm` and `matrix_norm`
+    """
+    x = given(x)
+    axes = tuple(range(len(shape_of(x)))) if axis is None else axis
+    if ord is not None and isinstance(axes, (tuple, list)) and len(axes) == 2:
+        return run(matrix_norm, x, ord, axes, keepdims=keepdims)
+    return run(vector_norm, x, 2.0 if ord is None else ord, axis, keepdims=keepdims)

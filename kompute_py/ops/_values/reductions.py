@@ -316,8 +316,10 @@ class NormOp(ReductionOp):
 
 
 def _norm(map_: str, reduce: str, finish: str | None) -> ReductionOp:
-    attributes = combination("kp.ops.norm", map_, reduce, 0, None, "", finish)
-    return type("norm", (ReductionOp,), {**attributes, "signature": "norm(Tensor|Scalar a) -> Tensor"})()
+    attributes = combination("kp.ops.vector_norm", map_, reduce, 0, None, "", finish)
+    return type(
+        "vector_norm", (ReductionOp,), {**attributes, "signature": "vector_norm(Tensor|Scalar a) -> Tensor"}
+    )()
 
 
 _NORMS = {
@@ -536,15 +538,15 @@ def _place(name: str, which: str, better: str, best: Operation, shown: str) -> O
 
 argmin: Operation = _place("argmin", "least", "<", min, "1")
 argmax: Operation = _place("argmax", "greatest", ">", max, "2")
-norm: Operation = operation_of(
+vector_norm: Operation = operation_of(
     NormOp,
-    "norm",
+    "vector_norm",
     _doc(
         "The norm of vectors along axes, as ``np.linalg.vector_norm``.",
         """The sum of absolute values to the power of `ord`, to the power of ``1 / ord``: 2 is the root of the
         sum of squares. inf is the greatest absolute value, -inf the least, and 0 the number of elements that
         are not 0. Several axes are one vector; `kp.ops.matrix_norm` has norms of matrices.""",
-        """>>> kp.ops.norm(mgr.tensor([3, 4])).item()
+        """>>> kp.ops.vector_norm(mgr.tensor([3, 4])).item()
         5.0""",
         "all; ints and bools give float64, float32 on devices without it",
         "800 roundings of the norm (other orders than 0, 1, 2, inf: 5e-4, float64 1e-12); powers beyond the "

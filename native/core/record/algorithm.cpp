@@ -1,6 +1,7 @@
 #include "record/algorithm.hpp"
 
 #include "base/error.hpp"
+#include "base/long_call.hpp"
 #include "device/device.hpp"
 #include "record/descriptor_writes.hpp"
 #include "record/substitution.hpp"
@@ -72,9 +73,12 @@ Algorithm::Algorithm(std::shared_ptr<Device> owner, std::shared_ptr<Shader> shad
                         " bytes do not fit the shader's block of " + std::to_string(block) + " bytes");
     index_arguments();
     const DescriptorCounts counts = count_descriptors();
-    const auto in_use = device().pipelines().use();
-    pipeline_ = device().pipelines().pipeline(shader_, constants, counts);
-    bind_all(counts);
+    {
+        const auto in_use = device().pipelines().use();
+        pipeline_ = device().pipelines().pipeline(shader_, constants, counts);
+        bind_all(counts);
+    }
+    warn_of_overlaps();
 }
 
 Algorithm::Algorithm(const AlgorithmBase& base, std::vector<Argument> arguments,
@@ -88,8 +92,11 @@ Algorithm::Algorithm(const AlgorithmBase& base, std::vector<Argument> arguments,
     check_arguments();
     index_arguments();
     const DescriptorCounts counts = count_descriptors();
-    const auto in_use = device().pipelines().use();
-    bind_all(counts);
+    {
+        const auto in_use = device().pipelines().use();
+        bind_all(counts);
+    }
+    warn_of_overlaps();
 }
 
 void Algorithm::check_arguments() const {
@@ -134,6 +141,32 @@ void Algorithm::bind_all(const DescriptorCounts& counts) {
     } catch (...) {
         free_sets();
         throw;
+    }
+}
+
+// The invocations of a dispatch are in no order. A shader may use one memory through two bindings, element by
+// element; if these begin at different places, an element of one is another element of the other.
+void Algorithm::warn_of_overlaps() {
+    const auto writes = [](const Binding& each) {
+        return each.use == UseKind::shader_write || each.use == UseKind::shader_read_write;
+    };
+    const auto written = std::ranges::find_if(uses_, writes);
+    if (uses_.size() < 2 || written == uses_.end()) return;
+    for (auto one = written; one != uses_.end(); ++one) {
+        if (!writes(*one)) continue;
+        const auto apart = std::ranges::find_if(uses_, [&](const Binding& other) {
+            return one->range.overlaps(other.range) && one->range.place().begin != other.range.place().begin;
+        });
+        if (apart == uses_.end()) continue;
+        try {
+            warn_user("The shader writes the " + one->range.label() + " and has the " + apart->range.label() +
+                      " as another binding: they overlap, and begin at different bytes, so invocations find "
+                      "what others write, in no order. Copy one of them first, or bind the whole once");
+        } catch (...) {
+            free_sets();
+            throw;
+        }
+        return;
     }
 }
 

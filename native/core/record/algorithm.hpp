@@ -84,6 +84,7 @@ private:
     void check_arguments() const;
     // Allocates the descriptor sets and writes them.
     void bind_all(const DescriptorCounts& counts);
+    void warn_of_overlaps();
     // Checks the argument and adds its descriptor.
     void bind(const BindingInfo& info, const Argument& argument, DescriptorWrites& writes);
     void note_empty(const BindingInfo& info);

@@ -44,7 +44,7 @@ def timelines() -> None:
             vk.vkDestroySemaphore(rig.device, semaphore, None)
 
 
-@scenario("gpu_us=20000")
+@scenario("gpu_us=300000")
 def asynchronous() -> None:
     with Rig() as rig:
         host, back = rig.allocate(64, COHERENT), rig.allocate(64, COHERENT)
@@ -54,8 +54,8 @@ def asynchronous() -> None:
         done = rig.timeline()
         start = time.perf_counter()
         rig.submit(commands, signals=[(done, 1)])
-        assert time.perf_counter() - start < 0.015 and rig.value(done) == 0 and not back.words.any()
-        assert rig.wait((done, 1)) and time.perf_counter() - start >= 0.019
+        assert time.perf_counter() - start < 0.28 and rig.value(done) == 0 and not back.words.any()
+        assert rig.wait((done, 1)) and time.perf_counter() - start >= 0.29
         assert (back.words == 4).all()
         # Destroying what the device uses is noted, and harmless.
         rig.submit(commands, signals=[(done, 2)])
