@@ -463,7 +463,8 @@ def scan(
     A sum of n floats is off by no more than n roundings of the sum of the absolute values, as NumPy's cumsum.
     The variants are "run", "shared" and "subgroup".
 
-    Raises what `kp.ops.reduction` raises, and InvalidArgumentError for an exclusive scan without `neutral`.
+    Raises what `kp.ops.reduction` raises, and InvalidArgumentError for an exclusive scan of a
+    formula without `neutral` ("sum" and "prod" have their own).
 
     >>> kp.ops.scan()(np.arange(5))
     array([ 0,  1,  3,  6, 10])

@@ -22,6 +22,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Class = TypeVar("_Class", bound=type)
 _OF_UFUNCS = ("where", "casting", "order", "dtype", "subok", "signature")
 _WAYS = {
+    "min": ": it is a_min here",
+    "max": ": it is a_max here",
     "where": ": choose elements with kp.ops.where(condition, x, y)",
     "dtype": ": convert with kp.ops.astype(x, dtype)",
     "correction": ": it is ddof here",

@@ -116,7 +116,7 @@ class Outputs:
                     kernel,
                     output.position,
                     f"the invocations write {max(known)} elements, but {output.elements} would follow from "
-                    "the arguments",
+                    f"the arguments{_turned(output.shape, launch)}",
                 )
             for access in writes:
                 axis = spills(access, self._code, values, launch, self._axes)
@@ -310,6 +310,14 @@ class Outputs:
             f"{kernel}: {parameter.name!r} ({parameter.type}) was left out, and its shape does not follow: "
             f"{why}. To choose it, {also}give {thing}: {keyword}="
         )
+
+
+def _turned(shape: Sequence[int], launch: Launch) -> str:
+    """What to say of a grid in the order of the axes of arrays."""
+    axes = tuple(shape)
+    if launch.by_default or launch.extent is None or launch.extent[: len(axes)] != axes or axes == axes[::-1]:
+        return ""
+    return f"; grid= counts x, the last axis, first: grid={axes[::-1]}"
 
 
 def _counted(found: Sum, extent: tuple[int, int, int]) -> object:

@@ -96,7 +96,8 @@ class Tensor(Memory[Scalar], _native.BufferExporter):
 
         If the part is dense and row-major (``t[2:8]``, ``t[3]``, ``t[1, 4:6]``), the view is a Tensor, on the
         device and on the host. If not (``t[:, 0]``, ``t[::2]``, ``t[::-1]``), it is a `StridedView`, which is
-        read and written but cannot be bound to a shader or recorded. The memory lives as long as any view of
+        read and written, and that functions take, also in recordings; shaders that write it do not, because
+        they take dense memory. The memory lives as long as any view of
         it. Destroying the original tensor ends the view too.
 
         To be bound to a shader, a view must begin at a multiple of the device's

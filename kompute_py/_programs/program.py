@@ -463,7 +463,7 @@ class Program(Mapping[str, ProgramEntry]):
 
         ``parameters=False`` leaves out the contents of named parameters, `without` whole modules, by name;
         `kp.load_program` is then given them. Modules have to have at least the version that they have now. A
-        file by its path is written completely or not at all. The format is in docs/guides/programs.md.
+        file by its path is written completely or not at all. The format is in docs/reference/programs.md.
 
         Raises the errors of `kp.save_tensors` about files, NotFoundError for a module that there is not.
         """

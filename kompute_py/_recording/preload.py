@@ -50,7 +50,7 @@ def preload(manager: Device, items: Any) -> None:
         if describe is None or isinstance(each, type):
             raise ArgumentTypeError(
                 "preload takes kernels and algorithms, as in mgr.preload([kernel, ...]); element "
-                f"{position} is {shown(each):.80}, {kind_of(each)}"
+                f"{position} is {kind_of(each)}. A function and a program preload themselves: f.preload(x)"
             )
         if each._manager is not manager:
             raise InvalidArgumentError(

@@ -676,3 +676,22 @@ def test_of_a_block_the_array_of_run_time_length_or_the_longest_counts_and_count
     both(a, b)
     np.testing.assert_array_equal(a, [12, 5])
     np.testing.assert_array_equal(b, np.arange(12))
+
+
+def test_a_grid_in_the_order_of_the_axes_is_told_so(mgr, needs):
+    needs(mgr, "dispatch")
+    twice = mgr.kernel(
+        """#version 450
+        layout(local_size_x = 8, local_size_y = 8) in;
+        layout(push_constant) uniform P { uint rows, columns; };
+        layout(binding = 0) readonly buffer X { float x[]; };
+        layout(binding = 1) writeonly buffer Y { float y[]; };
+        void main() {
+            uint c = gl_GlobalInvocationID.x, r = gl_GlobalInvocationID.y;
+            if (r < rows && c < columns) y[r * columns + c] = 2 * x[r * columns + c];
+        }"""
+    )
+    x = np.ones((30, 17), np.float32)
+    with pytest.raises(kp.InvalidArgumentError, match=r"x, the last axis, first: grid=\(17, 30\)\."):
+        twice(x, rows=30, columns=17, grid=x.shape)
+    assert (twice(x, rows=30, columns=17, grid=(17, 30)) == 2).all()
