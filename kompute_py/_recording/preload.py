@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .. import _native
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
+from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of
 from .._base.plain_arguments import as_list
 from .._base.types import MemoryTypes
 from .._shaders.layout import BUFFERS
