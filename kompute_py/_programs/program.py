@@ -35,9 +35,10 @@ from .._memory.making import new_tensor
 from .._memory.memory import Memory
 from . import content as c
 from . import file
+from .modules import module_of, values_of
 from .needs import needs_of
 from .recorder import Named, Recorder, warn_without_results
-from .running import Loaded, module_of, text_of, values_of
+from .running import Loaded, text_of
 from .spread import Spread
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class ProgramEntry:
     def _target(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         """The kernel or recording on the Manager of these arguments."""
         manager, found = self._last
-        if args and getattr(args[0], "_manager", None) is manager:
+        if (args and getattr(args[0], "_manager", None) is manager) or (self._managers and found is not None):
             return found
         if len(self._managers) > 1:
             if self._spread is None:
@@ -166,7 +167,7 @@ class ProgramEntry:
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Runs it and waits until it is done: see `ProgramEntry`."""
-        if self._table is not None:
+        if self._table is not None and (args or named):
             take, call, give_back = self._table
             take()  # `with` takes three times as long
             try:

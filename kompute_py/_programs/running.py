@@ -22,7 +22,6 @@ from .._base.errors import (
 )
 from .._base.texels import ImageFormat, ImageSize, parse_format, with_alpha
 from .._base.types import MemoryTypes
-from .._custom.float_modes import adapted, note
 from .._device.transfers import on_host
 from .._files.tensors import load_tensors
 from .._functions.given import require_separate
@@ -39,13 +38,12 @@ from .._recording.host_call import OpHostCall
 from .._recording.operations import OpBase
 from .._recording.sequence import Sequence
 from .._recording.streams import failures_of, managers_of, submit_streams
-from .._shaders.constants import Specialization
 from .._shaders.module import ShaderModule, naming
-from .._shaders.scalars import constant_scalar
 from .._shaders.signature import MISSING
 from .._sync.fence import Fence
 from .._sync.ordered import NO_ORDER, Order, fence_of, order_of, ordered, stream_of
 from . import content as c
+from .modules import check_constants, module_of, values_of
 
 if TYPE_CHECKING:
     from .._files.index import TensorIndex
@@ -109,7 +107,7 @@ class Loaded:
         self.running = threading.RLock()
         """Held by a call: entries share memory."""
         self.is_bound = False
-        """Whether an entry is part of other recordings: these use the memory without the lock."""
+        """See `bind`."""
         self._lock = threading.RLock()
         """Held while something is made."""
         self._blocks: dict[int, Any] = {}
@@ -131,6 +129,14 @@ class Loaded:
                     )
                 found = self._entries[name]
         return found  # type: ignore[no-any-return]
+
+    def bind(self) -> None:
+        """Notes that an entry is part of other recordings: these use the memory without the lock."""
+        if not self.is_bound:
+            self.is_bound = True
+            for each in self._entries.values():
+                if isinstance(each, Recorded):
+                    each.arrays.clear()  # they go through this memory
 
     # -- shaders ---------------------------------------------------------------------------------------------
 
@@ -323,66 +329,6 @@ class Loaded:
         return OpHostCall(call, reads=reads, writes=writes, name=step.name)._native
 
 
-_NO_CONTROLS: dict[str, object] = {}
-
-
-def module_of(
-    shader: c.Shader, files: Mapping[str, bytes], controls: Mapping[str, object] = _NO_CONTROLS
-) -> ShaderModule:
-    """A shader of a program, as it runs on a device with these ``float_controls``. Needs no device.
-
-    Raises InvalidArgumentError if its code is not what it declares.
-    """
-    module = ShaderModule(files[shader.file], name=shader.name, entry=shader.entry)
-    module._subgroups = shader.subgroup_size, shader.full_subgroups
-    if shader.declared:
-        runs = module.reflection
-        module._declared, module._reflection = files[shader.declared], None
-        declared = {(each["set"], each["binding"]): each for each in module.reflection["bindings"]}
-        for each in runs["bindings"]:
-            other = declared.get((each["set"], each["binding"]), {})
-            if any(each[key] != other.get(key) for key in ("kind", "count")) or _sizes(each) != _sizes(other):
-                raise InvalidArgumentError(
-                    f"{shader.name}: its code has a binding {each['set']}.{each['binding']} that it does "
-                    "not declare"
-                )
-        pushes = [each["push_constants"] or {"offset": 0, "size": 0} for each in (runs, module.reflection)]
-        if pushes[0]["offset"] + pushes[0]["size"] > pushes[1]["offset"] + pushes[1]["size"]:
-            raise InvalidArgumentError(f"{shader.name}: its code has other push constants than it declares")
-        if runs["local_size"] != module.reflection["local_size"]:
-            raise InvalidArgumentError(f"{shader.name}: its code has another local size than it declares")
-    if shader.generated:
-        codes = module._spirv, module._declared
-        module._spirv, module._declared = (adapted(each, controls) for each in codes)
-        module._reflection = None
-        note(module)  # it may be recorded again
-    return module
-
-
-def _sizes(binding: Mapping[str, Any]) -> Any:
-    layout = binding.get("layout") or {}
-    return layout.get("size"), binding.get("image")
-
-
-def check_constants(module: ShaderModule, constants: c.Constants) -> None:
-    """Raises InvalidArgumentError for constants that the shader does not have, or of other sizes."""
-    sizes = {each["id"]: constant_scalar(each["type"]).size for each in module.reflection["spec_constants"]}
-    for identity, _, size in constants.places:
-        if sizes.get(identity) != size:
-            raise InvalidArgumentError(
-                f"{module.name}: the specialization constant {identity} is given {size} bytes; the shader "
-                f"has {sizes.get(identity, 'no such constant')}"
-            )
-
-
-def values_of(module: ShaderModule, constants: c.Constants) -> dict[str | int, Any]:
-    """The values of specialization constants, by their ids. Raises the error of `check_constants`."""
-    check_constants(module, constants)
-    values = module.signature.spec.unpack(Specialization(constants.data, constants.places, 0))
-    given = {identity for identity, _, _ in constants.places}
-    return {key: each for key, each in values.items() if key in given}
-
-
 class Recorded:
     """The recordings of an entry on a Manager, with their own memory."""
 
@@ -390,14 +336,17 @@ class Recorded:
         self.name = entry.name
         self.loaded = loaded
         self.forms = [RecordedForm(self, each) for each in entry.recordings]
-        self.table = _native.CallTable(
-            tensor_type=Tensor,
-            manager=loaded.manager,
-            missing=MISSING,
-            bindings=[*{value.name: None for form in self.forms for value in form.inputs}, "out"],
-            most_entries=_MOST_REPEATED,
+        self.arrays, self.table = (
+            _native.CallTable(
+                tensor_type=Tensor,
+                manager=loaded.manager,
+                missing=MISSING,
+                bindings=[*{value.name: None for form in self.forms for value in form.inputs}, "out"],
+                most_entries=_MOST_REPEATED,
+            )
+            for _ in range(2)
         )
-        """Calls over the memory of earlier ones. Used under `Loaded.running`."""
+        """Calls over arrays, and over the memory of earlier ones. Used under `Loaded.running`."""
 
     def form(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[RecordedForm, list[Any]]:
         """The recording for these arguments, and the arguments in its order.
@@ -431,8 +380,20 @@ class Recorded:
     def _texts(self) -> str:
         return "; ".join(text_of(self.name, self.loaded.part, form.recording) for form in self.forms)
 
-    def __call__(
-        self, /, *args: Any, out: Any = None, donate: Any = (), wait: Any = (), signal: Any = (), **named: Any
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
+        with self.loaded.running:
+            result = self.arrays.call(args, named)
+        return self._called(args, **named) if result is NotImplemented else result
+
+    def _called(
+        self,
+        args: tuple[Any, ...],
+        /,
+        out: Any = None,
+        donate: Any = (),
+        wait: Any = (),
+        signal: Any = (),
+        **named: Any,
     ) -> Any:
         form, given = self.form(args, named)
         with (
@@ -441,7 +402,7 @@ class Recorded:
             self.loaded.running,
         ):
             result = form.call(given, out)
-            form.remember(self.table, args, named, given, out)
+            form.remember(self, args, named, given, out)
         return result
 
     def submit(self, /, *args: Any, wait: Any = (), signal: Any = (), **named: Any) -> Fence:
@@ -459,7 +420,7 @@ class Recorded:
         form, given = self.form(args, named)
         with self._taking(form, given, out, donate) as given:
             fence = form.submit(given, out, order)
-        form.remember(self.table, args, named, given, out)
+        form.remember(self, args, named, given, out)
         return fence
 
     @contextmanager
@@ -658,20 +619,21 @@ class RecordedForm:
 
     def remember(
         self,
-        table: _native.CallTable,
+        entry: Recorded,
         args: tuple[Any, ...],
         named: dict[str, Any],
         given: list[Any],
         out: Any,
     ) -> None:
-        """Tells the table of a call over memory alone, so that it runs the next one."""
+        """Tells a table of a call with memory alone or arrays alone: it runs the next one."""
         outs = () if out is None else out if isinstance(out, (tuple, list)) else (out,)
         memories = [*given, *outs]
-        form = self._forms[out is not None]
-        if form is None or not all(isinstance(each, Memory) for each in memories):
+        memory = bool(memories) and all(isinstance(each, Memory) for each in memories)
+        form = self._forms.get((memory, out is None))
+        if form is None or not (memory or self._are_plain((*args, *named.values()), given, memories)):
             return
-        over = [*memories, *self.own[len(memories) :]]
-        table.remember(
+        over = [*memories, *self.own[len(memories) :]] if memory else self.own
+        (entry.table if memory else entry.arrays).remember(
             args,
             named if out is None else {**named, "out": out},
             form,
@@ -680,22 +642,46 @@ class RecordedForm:
             record=lambda: stream_of(self.loaded.manager, self.parts(over)),
         )
 
+    def _are_plain(self, values: tuple[Any, ...], given: list[Any], arrays: list[Any]) -> bool:
+        """Whether the table can copy the arrays of a call with these `values` to and from own memory."""
+        manager = self.loaded.manager
+        if self.loaded.is_bound or manager._guard is not None or manager._tensors is not None:
+            return False
+        return all(one is other for one, other in zip(values, given, strict=True)) and all(
+            type(each) is np.ndarray and each.dtype is c.dtype_of(value.dtype)
+            for each, value in zip(arrays, (*self.inputs, *self.outputs), strict=False)
+        )
+
     @functools.cached_property
-    def _forms(self) -> tuple[_native.CallForm | None, _native.CallForm | None]:
-        """The forms of calls that make their results, and of those with `out`; None if Python runs them."""
+    def _forms(self) -> dict[tuple[bool, bool], _native.CallForm]:
+        """The forms of calls that the table runs: over memory or arrays, with new results or with `out`."""
         if self._calls_host:
-            return None, None
-        manager, own = self.loaded.manager, self.own[len(self.inputs) :]
-        slots: list[Any] = [(number, None, number) for number in range(len(self.own))]
+            return {}
+        manager, own, count = self.loaded.manager, self.own, len(self.inputs)
+        natives = [each._native for each in own]
+        slots: list[Any] = [(number, None, number) for number in range(len(own))]
         made = functools.partial(_native.CallForm, parts=(), push=(), after=manager._watch)
-        over = made(slots=slots, results=[(len(slots), None, None)])
-        if any(isinstance(each, Image) or not each.nbytes for each in own):
-            return None, over
+        found = {(True, False): made(slots=slots, results=[(len(own), None, None)])}
+        if any(isinstance(each, Image) or not each.nbytes for each in own[count:]):
+            return found
+        several = len(self.outputs) > 1
         fresh = [Fresh(each.shape, c.dtype_of(each.dtype), None, ()) for each in self.outputs]
-        slots[len(self.inputs) :] = [(-2 - number, each._native, 0) for number, each in enumerate(own)]
-        results = [(-2 - number, None, None) for number in range(len(own))]
-        new = made(slots=slots, results=results, several=len(own) > 1, **made_natively(fresh, manager))
-        return new, over
+        new = [(-2 - number, native, 0) for number, native in enumerate(natives[count:])]
+        found[True, True] = made(
+            slots=[*slots[:count], *new],
+            results=[(number, None, None) for number, _, _ in new],
+            several=several,
+            **made_natively(fresh, manager),
+        )
+        if any(isinstance(each, Image) for each in own):
+            return found
+        arrays = [(number, native, number) for number, native in enumerate(natives[:count])]
+        makes = [functools.partial(host_empty, each.shape, each.dtype, self.name) for each in fresh]
+        results = [(-1, *each) for each in zip(natives[count:], makes, strict=True)]
+        found[False, True] = made(slots=arrays, results=results, several=several)
+        if len(makes) == 1:
+            found[False, False] = made(slots=arrays, results=[(count, natives[-1], None)])
+        return found
 
     @functools.cached_property
     def _calls_host(self) -> bool:
@@ -755,7 +741,7 @@ class RecordedForm:
         ins = self._ins(given, "bind")
         outs = list(self.new_results()) if out is None else self._outs(out, "bind")
         with self.loaded.running:
-            self.loaded.is_bound = True
+            self.loaded.bind()
             return OpProgram(self.name, tuple(self.parts([*ins, *outs])), tuple(outs))
 
 

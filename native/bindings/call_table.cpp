@@ -152,14 +152,15 @@ py::object CallTable::call(const py::object& args, const py::object& keywords) {
     const auto array = [&](size_t i) {
         return one ? returned.ptr() : PyTuple_GET_ITEM(returned.ptr(), static_cast<Py_ssize_t>(i));
     };
+    const auto recorded = plan.entry ? plan.entry->recorded : nullptr;
     if (form.copies) {
         for (const auto& slot : form.slots)
             if (slot.memory.resource && slot.value >= 0)
                 upload(slot.memory, found.given->value(static_cast<size_t>(slot.value)));
-        for (size_t i = 0; i < count; ++i)
+        // A kernel may leave elements out. A recording's memory has what they are.
+        for (size_t i = 0; i < count && !recorded; ++i)
             if (form.results[i].value == -1) upload(form.results[i].memory, array(i));
     }
-    const auto recorded = plan.entry ? plan.entry->recorded : nullptr;
     if (!once.empty())
         plan.form->run(once, recorded);
     else if (recorded)
@@ -655,7 +656,7 @@ void CallTable::remember(const py::object& args, const py::object& keywords,
     plan->entry = entry(std::move(key), form, objects, !dispatch && !objects.empty());
     if (!plan->entry) return;
     if (dispatch) plan->entry->work = {{dispatch->algorithm(), dispatch->memory()}};
-    // One that runs stays with those who wait for it.
+    // A fence keeps one that runs.
     if (!record.is_none()) plan->entry->recorded = record().cast<std::shared_ptr<Stream>>();
     add_plan(exactly.key(), plan, exactly, objects);
 }

@@ -244,6 +244,8 @@ def test_calls_over_the_same_memory_need_no_python(mgr, pipeline, monkeypatch):
     calls = [
         lambda: entry(x, out=out), lambda: entry(x=x, out=(out,))[0], lambda: entry(x),
         lambda: entry.submit(x, out=out).wait() and out, lambda: entry.submit(x=x).results[0],
+        lambda: mgr.tensor(entry(x.read())),
+        lambda: mgr.tensor(entry(x=x.read(), out=np.empty(8, np.float32))),
     ]  # fmt: skip
     for call in calls * 3:
         np.testing.assert_array_equal(call().read(), EXPECTED)
@@ -252,8 +254,33 @@ def test_calls_over_the_same_memory_need_no_python(mgr, pipeline, monkeypatch):
         x.write(X + number)
         result = call()
         np.testing.assert_array_equal(result.read(), expected(number))
-        assert (result is out) == (number % 5 in (0, 1, 3))
-    assert pipeline.on(mgr).state["count"].tolist() == [25.0]
+        assert (result is out) == (number % 7 in (0, 1, 3))
+    assert pipeline.on(mgr).state["count"].tolist() == [35.0]
+    monkeypatch.undo()
+    operation = entry.bind(x)
+    bound = mgr.sequence().record(operation)
+    for number in range(3):  # beside a recording with the same memory
+        np.testing.assert_array_equal(entry(X - number), expected(-number))
+        bound.eval()
+        np.testing.assert_array_equal(operation.results[0].read(), expected(13))
+
+
+def test_calls_without_memory_run_on_the_current_manager(mgr):
+    """Also if they are repeated: results are arrays, of the Manager's own state."""
+    count = mgr.zeros(4)
+    step = kp.ops.add.bind(count, 1, out=count)
+    program = kp.Program.record({"step": step}, outputs={"count": count})
+    with kp.Manager() as other:
+        for number in range(1, 5):
+            for manager in (mgr, other):
+                with manager.current():
+                    result = program.step()
+                    assert type(result) is np.ndarray and result.tolist() == [number] * 4
+        with mgr.current():
+            entry = kp.Program.record(kp.ops.sqrt, kp.TensorSpec(4)).main
+        for number in range(8):
+            with (mgr, other)[number % 2].current():
+                assert entry(np.full(4, number**2, np.float32)).tolist() == [number] * 4
 
 
 def test_tables_of_calls_let_go_of_memory(mgr, pipeline):
