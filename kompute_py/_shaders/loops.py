@@ -111,23 +111,20 @@ def _of_function(
     blocks: dict[int, list[_Instruction]], storage: dict[int, int], sure: dict[int, bool]
 ) -> Iterator[int]:
     after = {label: _after(block[-1], sure) if block else () for label, block in blocks.items()}
-    before: dict[int, list[int]] = {label: [] for label in blocks}
-    for label, to in after.items():
-        for each in to:
-            before.setdefault(each, []).append(label)
+    alive = _reached(after, [*blocks][:1], ())
+    before: dict[int, list[int]] = {label: [] for label in alive}
+    for label in alive:
+        for to in after[label]:
+            before.setdefault(to, []).append(label)
     for header, block in blocks.items():
         merge = next((each for each in block if each.opcode == _LOOP_MERGE), None)
         if merge is None:
             continue
         end, again = merge.operands[:2]
-        back = [each for each in {header, *_reached(after, [again], (header, end))} if header in after[each]]
-        inside = {header, *_reached(before, back, (header,))}
-        inside = {
-            header,
-            *_reached({each: after[each] for each in inside}, after[header], (header,)),
-        } & inside
-        if not any(each in inside for each in back):
+        back = {header, *_reached(after, [again], (header, end))}.intersection(before.get(header, ()))
+        if not back:
             continue  # it never goes back
+        inside = {header, *_reached(before, back, (header,))}
         found = _Decided(blocks, inside, header, storage)
         ends = [blocks[label][-1] for label in inside if any(to not in inside for to in after[label])]
         if all(found.is_fixed(each.operands[0]) for each in ends):

@@ -52,6 +52,7 @@ ENDING = [
     "uint a[4]; a[0]=0u; a[i%4u]=1u; while (a[1] < n) { a[i%4u] += 1u; } x[i]=float(a[2]);",
     "int m=int(n); while (m --> 0) s+=x[m]; x[i]=s;",
     "uint b=0u; while (b < n) { uint c=b; b=k; k=c+1u; } x[i]=float(b);",
+    "if (false) { while (k < n) { s += x[k]; } } x[i]=s;",
 ]
 
 
