@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from .errors import ArgumentTypeError, shown
-from .types import MemoryTypes, dtype_code, memory_type
+from .types import MemoryTypes, dtype_code, to_memory_type
 
 # DTYPE is replaced by the dtype that was given as a memory type.
 KEPT_BY_TENSOR = "mgr.tensor makes float32; for another dtype give mgr.tensor_t(np.asarray(data, DTYPE))"
@@ -86,10 +86,10 @@ def as_format(value: Any) -> str:
 
 def _is_memory_type(value: Any) -> bool:
     try:
-        memory_type(value)
+        to_memory_type(value)
     except Exception:
         return False
-    return not isinstance(value, int) or isinstance(value, MemoryTypes)
+    return value is not None and (not isinstance(value, int) or isinstance(value, MemoryTypes))
 
 
 def _axes(shape: Any) -> tuple[Any, ...]:

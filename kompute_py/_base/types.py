@@ -17,7 +17,7 @@ __all__ = [
     "TensorDataTypes",
     "TensorTypes",
     "data_type_of",
-    "memory_type",
+    "to_memory_type",
 ]
 
 
@@ -164,6 +164,8 @@ class SemaphoreCompatibility(IntFlag):
 TensorTypes = MemoryTypes
 TensorDataTypes = DataTypes
 
+# Compared by identity in the hot paths, because an enumeration's own hash and .value are Python functions.
+DEVICE: MemoryTypes = MemoryTypes.device
 _MEMORY_TYPES = {name.lower(): member for name, member in MemoryTypes.__members__.items()}
 _KNOWN_MEMORY_TYPES = ", ".join(MemoryTypes.__members__)
 
@@ -221,12 +223,21 @@ def dtype_code(value: Any) -> str | None:
     return "dtype" if made.kind == "V" else f"np.{made.name}"
 
 
-def memory_type(value: MemoryTypes | str | int, instead: str = "") -> MemoryTypes:
-    """The MemoryTypes member for a member, its name in any case, or its number.
+def to_memory_type(value: Any, older: Any = None, instead: str = "") -> MemoryTypes:
+    """The MemoryTypes member for a member, its name in any case, or its number; None means `device`.
 
-    Raises InvalidArgumentError for an unknown name or number, and ArgumentTypeError for another type. If
-    `value` is a dtype, the error says so and ends with `instead`, with DTYPE replaced by it.
+    `older` is the value of the older keyword `tensor_type`. Raises InvalidArgumentError for an unknown name
+    or number or if both keywords are given, and ArgumentTypeError for another type. If `value` is a dtype,
+    the error says so and ends with `instead`, with DTYPE replaced by it.
     """
+    if older is not None:
+        if value is not None:
+            raise InvalidArgumentError(
+                "tensor_type= is the older name of memory_type=: give one of them, not both"
+            )
+        value = older
+    if value is None:
+        return DEVICE
     if isinstance(value, MemoryTypes):
         return value
     if isinstance(value, str):

@@ -18,10 +18,9 @@ from .._base import misplaced
 from .._base.collector import collector_off
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError, kind_of, shown
 from .._base.file_access import as_path
-from .._base.types import MemoryTypes
+from .._base.types import MemoryTypes, to_memory_type
 from .._base.warn import warn
 from .._memory.making import new_tensor
-from .._memory.memory import to_memory_type
 from .._memory.tensor import Tensor
 from . import irpa, reading, safetensors
 from .entries import BLOCKS, TensorFileEntry

@@ -12,9 +12,9 @@ import numpy as np
 from .. import _native
 from .._base import misplaced
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, UnimplementedError, kind_of
-from .._base.types import MemoryTypes
+from .._base.types import DEVICE, MemoryTypes, to_memory_type
 from .._memory.making import form_of
-from .._memory.memory import DEVICE, seen_by_others, to_memory_type
+from .._memory.memory import seen_by_others
 from .._memory.memory_handle import MemoryHandle, identity_of, keys
 from .._memory.tensor import Tensor, buffer_tensor
 

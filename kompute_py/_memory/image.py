@@ -33,10 +33,11 @@ from .._base.texels import (
     size_of,
     with_alpha,
 )
+from .._base.types import to_memory_type
 from .._base.warn import warn
 from .._device.device import require_manager
 from .array_habits import OnlyOfArrays
-from .memory import SINGLE, Memory, memory_list, submitted, to_memory_type
+from .memory import SINGLE, Memory, memory_list, submitted
 from .sampler import Bindable, Sampler
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import numpy as np
 from .._base import misplaced
 from .._base.arrays import as_shape, to_element
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, OutOfMemoryError, shown
-from .._base.types import MemoryTypes
-from .memory import DEVICE, to_memory_type
+from .._base.types import DEVICE, MemoryTypes, to_memory_type
 from .tensor import Tensor, buffer_tensor
 
 if TYPE_CHECKING:

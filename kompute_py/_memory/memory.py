@@ -22,8 +22,15 @@ from .._base.errors import (
 )
 from .._base.misplaced import KEPT_BY_TO
 from .._base.plain_arguments import as_list
-from .._base.types import DataTypes, DeviceMemoryObject, MemoryTypes, data_type_of, dtype_text
-from .._base.types import memory_type as memory_type_of
+from .._base.types import (
+    DEVICE,
+    DataTypes,
+    DeviceMemoryObject,
+    MemoryTypes,
+    data_type_of,
+    dtype_text,
+    to_memory_type,
+)
 from .._device.device import Device
 from .._device.owner import owner
 from .._sync.fence import Fence
@@ -49,8 +56,6 @@ if TYPE_CHECKING:
 else:
     Scalar = TypeVar("Scalar")
 
-# Compared by identity in the hot paths, because an enumeration's own hash and .value are Python functions.
-DEVICE: MemoryTypes = MemoryTypes.device
 _Kind = TypeVar("_Kind", bound="Memory[Any]")
 SINGLE = (MemoryTypes.host, MemoryTypes.deviceAndHost)
 _SHOWN = 6
@@ -63,24 +68,6 @@ _FRESHNESS = {
     "behind": "; the device's contents are newer",
     "unknown": "; the device's contents may be newer",
 }
-
-
-def to_memory_type(value: Any, older: Any = None, instead: str = "") -> MemoryTypes:
-    """Converts `value` to MemoryTypes: a member, its name as str, or its number. None means `device`.
-
-    `older` is the value of the older keyword `tensor_type`. `instead` is text for the error that says how to
-    choose a dtype, for callers that passed one (see `types.memory_type`). Raises InvalidArgumentError for an
-    unknown name or number or if both keywords are given, ArgumentTypeError for another type.
-    """
-    if older is not None:
-        if value is not None:
-            raise InvalidArgumentError(
-                "tensor_type= is the older name of memory_type=: give one of them, not both"
-            )
-        value = older
-    if value is None:
-        return DEVICE
-    return value if isinstance(value, MemoryTypes) else memory_type_of(value, instead)
 
 
 seen_by_others: weakref.WeakSet[Memory] = weakref.WeakSet()

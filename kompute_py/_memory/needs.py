@@ -17,9 +17,10 @@ import numpy as np
 
 from .._base.errors import UnimplementedError
 from .._base.text import binary_size
+from .._base.types import DEVICE
 from .image import Image
 from .lending import capacity
-from .memory import DEVICE, Memory
+from .memory import Memory
 from .scratch import pooled
 from .strided import StridedView
 from .tensor import Tensor

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from .. import _native
-from .._base.types import MemoryTypes
+from .._base.types import DEVICE, MemoryTypes
 from .making import new_tensor
-from .memory import DEVICE
 from .reach import Reach, bytes_of
 from .scratch import aligned
 from .strided import StridedView

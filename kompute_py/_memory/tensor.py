@@ -21,12 +21,12 @@ from .._base.errors import (
 )
 from .._base.misplaced import KEPT_BY_TENSOR_T
 from .._base.plain_arguments import refuse_unordered
-from .._base.types import DataTypes, is_small_float
+from .._base.types import DEVICE, DataTypes, is_small_float, to_memory_type
 from .._device.device import require_manager
 from .array_habits import OnlyOfArrays, answer_for
 from .dlpack import CPU, VULKAN, code_of
 from .image import PATTERNS, Image, fill_of
-from .memory import DEVICE, Memory, Scalar, seen_by_others, submitted, to_memory_type
+from .memory import Memory, Scalar, seen_by_others, submitted
 from .regions import Field, field_of, is_advanced, locate, reshaped, retyped, transposed
 from .strided import StridedView, indexing
 

@@ -256,23 +256,24 @@ def test_members_behave_as_pybind11s_do(cls: type[enum.IntEnum]) -> None:
 
 
 def test_memory_type_accepts_members_names_and_numbers() -> None:
+    assert types.to_memory_type(None) is types.MemoryTypes.device
     for name, member in types.MemoryTypes.__members__.items():
         accepted = (member, name, name.lower(), name.upper(), int(member), np.int32(member), np.uint8(member))
         for value in accepted:
-            assert types.memory_type(value) is member
+            assert types.to_memory_type(value) is member
 
 
 @pytest.mark.parametrize("value", ["gpu", "", "device ", 4, -1, np.int64(17), 2**70])
 def test_memory_type_refuses_unknown_values_and_lists_the_known(value: object) -> None:
     with pytest.raises(errors.InvalidArgumentError, match="device, host, storage, deviceAndHost") as info:
-        types.memory_type(value)  # type: ignore[arg-type]
+        types.to_memory_type(value)  # type: ignore[arg-type]
     assert repr(value) in str(info.value) or str(value) in str(info.value)
 
 
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        (None, "None"), (1.0, "float"), (True, "bool"), (b"device", "bytes"),
+        (1.0, "float"), (True, "bool"), (b"device", "bytes"),
         (types.DataTypes.float, "DataTypes.float"), ([], "list"),
     ],
 )  # fmt: skip
@@ -281,7 +282,7 @@ def test_memory_type_refuses_other_types_by_name(value: object, shown: str) -> N
         errors.ArgumentTypeError,
         match=rf"\b{re.escape(shown)}(; use a|, a dtype, and not a) member of kp.MemoryTypes",
     ):
-        types.memory_type(value)  # type: ignore[arg-type]
+        types.to_memory_type(value)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
