@@ -498,7 +498,7 @@ class _Bytes(_Memory):
         """
 
     def write_runs(self, data: np.ndarray, offset: int, length: int, axes: Sequence[tuple[int, int]]) -> None:
-        """Like `write`, for a strided part (see `read_runs`). Writes no byte beside the runs."""
+        """Like `write`, for a strided part (see `read_runs`). Writes no byte outside the runs."""
 
     @property
     def identity(self) -> int:

@@ -306,7 +306,7 @@ def _warned(
 
 
 COMPILE_OPTIONS = tuple(compile.__kwdefaults__ or ())
-"""The names of what `compile` takes beside the source."""
+"""The names of what `compile` takes besides the source."""
 
 
 def _compiled(request: Request, seconds: float) -> Compiled:

@@ -1,7 +1,7 @@
 """Calls DXC, the reference compiler of HLSL, through the COM objects of its library, from one thread of the
 compiler process (worker.py).
 
-An object begins with a pointer to a table of methods, of which the first three are those of IUnknown. On
+An object begins with a pointer to a table of methods, whose first three are those of IUnknown. On
 Linux and macOS, older DXC has two destructors after them, so that an interface's own methods begin at
 place 5, not 3. DXC itself tells which: it is given an allocator of ours, and calls one of its methods.
 """

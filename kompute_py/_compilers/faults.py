@@ -29,7 +29,7 @@ NARROWED = "a float made of an integer with more bits has its low bits only"
 
 
 def of_module(module: Module) -> str | None:
-    """Names an operation of which compilers make wrong numbers, and a form that is right."""
+    """Names an operation that compilers turn into wrong numbers, and a form that is right."""
     words, ints = module.words, module.ints
     values: dict[int, tuple[int, bool]] = {}  # of integers, as `ints`
     widened: set[int] = set()

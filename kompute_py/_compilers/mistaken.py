@@ -56,7 +56,7 @@ def hint(source: bytes, language: str) -> str:
 
 
 def as_path(source: bytes, suffixes: str) -> KomputeError | None:
-    """The error for text that looks like a path and is no source; None for other text."""
+    """The error for text that looks like a path and is not source; None for other text."""
     if not re.fullmatch(_PATH, source):
         return None
     path = os.fsdecode(source)
@@ -66,5 +66,5 @@ def as_path(source: bytes, suffixes: str) -> KomputeError | None:
             f"pathlib.Path({path!r})"
         )
     return NotFoundError(
-        f"There is no shader file {path!r} (in {current_folder()!r}), and it is no source text"
+        f"There is no shader file {path!r} (in {current_folder()!r}), and it is not source text"
     )

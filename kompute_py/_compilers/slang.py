@@ -117,7 +117,7 @@ class Slang:
         ):
             # Slang would number what has [[vk::binding]] anew, and two variables of a ParameterBlock alike.
             message = (
-                "Slang cannot shift registers beside [[vk::binding]] or a ParameterBlock; number all "
+                "Slang cannot shift registers together with [[vk::binding]] or a ParameterBlock; number all "
                 "variables by [[vk::binding]], or none by registers"
             )
             return result._replace(spirv=b"", messages=error_in(source, message))

@@ -254,8 +254,8 @@ class FunctionBuilder:
     def scratch(self, name: str, size: IntOrSize, dtype: DTypeLike = np.float32) -> ScratchValue:
         """Memory of `size` elements for the operation's own dispatches, with undefined contents at first.
 
-        Raises InvalidArgumentError if `name` is no GLSL name or taken, ArgumentTypeError if `size` is neither
-        an int nor a size, or for an unsupported dtype.
+        Raises InvalidArgumentError if `name` is not a GLSL name or is taken, ArgumentTypeError if
+        `size` is neither an int nor a size, or for an unsupported dtype.
         """
         self._check_name(name, "scratch memory")
         _check_size(size, "The size of scratch memory")
@@ -295,9 +295,9 @@ class FunctionBuilder:
         `contents` may be a function of the Manager that returns a Tensor of `size` elements of `dtype`, which
         the device computes, say. It is called once for each specialization and Manager.
 
-        Raises InvalidArgumentError if `name` is no GLSL name or taken, if there are no elements, or for rows
-        of several lengths; ArgumentTypeError for elements that the dtype does not have, an unsupported
-        dtype, and a function without a size and a dtype.
+        Raises InvalidArgumentError if `name` is not a GLSL name or is taken, if there are no elements,
+        or for rows of several lengths; ArgumentTypeError for elements that the dtype does not have, an
+        unsupported dtype, and a function without a size and a dtype.
 
         >>> @kp.CustomOp.register
         ... class primes(kp.CustomOp):

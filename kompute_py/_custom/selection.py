@@ -429,8 +429,8 @@ class FunctionSelection:
 
         The lengths of its axes are values when the kernels run, as for arguments. `may_reuse` names tensor
         arguments that are declared already: if the caller donates one and it has as many bytes, the result
-        may have its memory. Name those of which each invocation reads only the bytes that it writes itself,
-        before it writes them, and which no later dispatch reads.
+        may have its memory. Name an argument only if each invocation reads just the bytes that it writes
+        itself, before it writes them, and no later dispatch reads it.
 
         Raises InvalidArgumentError if the signature has no such result, for a negative axis, or if
         `may_reuse` names no such argument; ArgumentTypeError if it has no names.

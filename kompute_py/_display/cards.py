@@ -110,9 +110,8 @@ def memory_title(memory: Any) -> str:
 def memory_card(memory: Any) -> str:
     """A tensor or an image. It waits for no work and creates no host copy.
 
-    The numbers and pictures are those of the device if its contents are newer than the host copy, or if there
-    is no host copy. While work that writes them is pending, they are those of the host copy. The card says
-    which.
+    The numbers and pictures are the device's if its contents are newer than the host copy, or if there is no
+    host copy. While work that writes them is pending, they are the host copy's. The card says which.
     """
     title = memory_title(memory)
     rows = [

@@ -164,7 +164,7 @@ class TensorFileEntry(NamedTuple):
 
     @property
     def is_splat(self) -> bool:
-        """Whether all its elements are one, of which the file has no copies."""
+        """Whether all its elements have one value, which the file stores once."""
         return self.splat is not None
 
     @property

@@ -84,7 +84,7 @@ class TensorIndex(Mapping[str, TensorFileEntry]):
     def add(self, name: str, value: ArrayLike | Tensor, *, metadata: bytes = b"") -> None:
         """Adds an array or a Tensor. Neither is copied: saving and loading take what it then contains.
 
-        `metadata` are bytes that an IRPA archive keeps with this tensor, in the place of its dtype and shape;
+        `metadata` are bytes that an IRPA archive keeps with this tensor, instead of its dtype and shape;
         without them the tensor loads with both. Raises ArgumentTypeError for dtypes that parameter files lack
         and for other values and names, InvalidArgumentError for a name that the index has,
         FailedPreconditionError for a destroyed Tensor, OutOfMemoryError for a broadcast array that the host

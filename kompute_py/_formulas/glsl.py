@@ -186,7 +186,7 @@ float kp_root_float(float a) {
     if (u > 0x7f800000u) return kp_nan_float();
     int e;
     uint m = kp_whole(u, e);
-    if ((e & 1) == 0) m <<= 1;  // from 2^23 to 2^25, of which the root times 2^11.5 has 24 bits
+    if ((e & 1) == 0) m <<= 1;  // from 2^23 to 2^25, whose root times 2^11.5 has 24 bits
     uint q = uint(sqrt(float(m)) * 2896.309375740099);
     int r = int((m << 23) - q * q), by = int(floor(float(r) / float(2u * q)));
     q += uint(by);

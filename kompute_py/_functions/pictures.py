@@ -20,7 +20,7 @@ _CHANNELS = {1: "r", 2: "rg", 4: "rgba"}
 
 
 class Picture(NamedTuple):
-    """Facts of an Image that a call makes, beside its shape, dtype and memory type."""
+    """Facts of an Image that a call makes, besides its shape, dtype and memory type."""
 
     size: ImageSize
     format: ImageFormat

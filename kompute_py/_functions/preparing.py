@@ -99,7 +99,7 @@ class Preparing:
         return Prepared(form, push, manager, calls)
 
     def _guarded(self, guard: Guard, values: list[Any], outs: tuple[Any, ...]) -> None:
-        """The guard's word on the arrays of a call (see `transfers`). A number is none."""
+        """The guard's word on the arrays of a call (see `transfers`). A number is not an array."""
         named = [(each.name, value) for each, value in zip(self.declaration.parameters, values, strict=True)]
         for name, value in (*named, *(("out", out) for out in outs)):
             for each in value if type(value) is list else (value,):

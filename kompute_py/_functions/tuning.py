@@ -1,8 +1,8 @@
 """The choice among an operation's variants: by the device's facts, then by a measurement that is kept.
 
-The choices of a device are one file in the folder `tuning_dir`, beside what this process has found. Files are
-written beside their place and renamed, so readers see a whole file or none; content that is no such file
-gives a warning, and is replaced by the next choice.
+The choices for a device are one file in the folder `tuning_dir`; what this process has found is kept in
+memory, too. A file is written under another name and renamed, so readers see a whole file or none. Content
+that is not such a file gives a warning, and the next choice replaces it.
 """
 
 from __future__ import annotations

@@ -140,8 +140,8 @@ class Profile:
         Fields: `name`; `sequence`, the name of what was submitted; `queue`, its index; `submission`, the
         number of the submission; `begin` and `seconds` on the device, in seconds since the beginning of the
         profile, NaN if the queue has no timestamps; `bytes_read` and `bytes_written`; `groups` (3 numbers of
-        workgroups; 0 if it is no dispatch, or if the device reads them); `submitted`, `thread` and `line` of
-        the submission on the host ("file.py:12", empty if it was made without Python's lock, as in
+        workgroups; 0 if it is not a dispatch, or if the device reads them); `submitted`, `thread` and `line`
+        of the submission on the host ("file.py:12", empty if it was made without Python's lock, as in
         transfers); `recorded`, the line that recorded the operation (that of the submission if the call
         itself recorded it, or if that was before the profile); `memory`, the bytes of device memory in use
         then.

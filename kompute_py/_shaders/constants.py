@@ -118,7 +118,7 @@ class SpecConstants:
             flat = listed(values, MOST_VALUES, "spec_consts")
         if len(flat) > MOST_VALUES:
             raise InvalidArgumentError(
-                f"spec_consts have more than {MOST_VALUES} values; no shader takes so many"
+                f"spec_consts have more than {MOST_VALUES} values; no shader takes that many"
             )
         surplus = max(0, len(flat) - self._last - 1)
         items = []

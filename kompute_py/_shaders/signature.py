@@ -244,7 +244,7 @@ _COUNTER = re.compile(r"counter\.var\.(\w+)|(\w+)\.counter")  # of DXC, of Slang
 
 def _with_counters(bindings: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The bindings with the names of the source, and hidden counters last: compilers give a counter to each
-    AppendStructuredBuffer, ConsumeStructuredBuffer, and RWStructuredBuffer of which the counter is used.
+    AppendStructuredBuffer, ConsumeStructuredBuffer, and RWStructuredBuffer if its counter is used.
     """
     by_name = {b["name"]: b for b in bindings}
     plain: list[Mapping[str, Any]] = []

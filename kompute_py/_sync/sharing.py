@@ -307,7 +307,7 @@ class _Link:
         for line in lines:
             shared.receive(self, line)
         if len(self._in) > 2 * _MOST_TEXT:
-            shared.fail("a connection of the semaphore sends what is no line")
+            shared.fail("a connection of the semaphore sends something that is not a line")
         if not got and self.fileno() >= 0:
             self.close()
             shared.fail(_GONE)

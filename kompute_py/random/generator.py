@@ -320,7 +320,7 @@ class Generator(Distributions):
         axis: int = 0,
         shuffle: bool = True,
     ) -> Any:
-        """Parts of `a` along `axis`, or numbers below `a`: so many as the shape `size` has elements, which
+        """Parts of `a` along `axis`, or numbers below `a`: as many as the shape `size` has elements, which
         replaces `axis` in the result.
 
         With `replace`, a part may be chosen several times. `p` has the probability of each; they count as

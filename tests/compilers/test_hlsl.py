@@ -499,7 +499,7 @@ RWStructuredBuffer<float> y : register(u0); cbuffer C : register(b0) { float c; 
 [[vk::binding(7)]] StructuredBuffer<float> seven;
 [numthreads(1, 1, 1)] void main() { y[0] = x[0] * c + z[0] + seven[0]; }"""
     if compiler == "slang":
-        with pytest.raises(kp.ShaderCompileError, match=r"shift registers beside \[\[vk::binding\]\]"):
+        with pytest.raises(kp.ShaderCompileError, match=r"shift registers together with \[\[vk::binding\]\]"):
             kp.compile(source, language="hlsl", compiler=compiler)
         source = source.replace("[[vk::binding(7)]] ", "").replace("seven;", "seven : register(t7);")
     kernel = mgr.kernel(source, language="hlsl", compiler=compiler)

@@ -451,7 +451,9 @@ RWStructuredBuffer<float> y : register(u0);
     kernel(x=x, bytes=np.zeros(8, np.uint32), y=y, groups=1)
     np.testing.assert_array_equal(y, 2 * x)
     block = "struct A { float k; StructuredBuffer<float> b; }; ParameterBlock<A> block;"
-    with pytest.raises(kp.ShaderCompileError, match=r"shift registers beside \[\[vk::binding\]\] or a Param"):
+    with pytest.raises(
+        kp.ShaderCompileError, match=r"shift registers together with \[\[vk::binding\]\] or a Param"
+    ):
         kp.compile(block + source.replace("* 2", "* block.k + block.b[0]"), language="slang")
 
 

@@ -174,8 +174,8 @@ def unique(
     each in row-major order (`return_index`), for each element of `x` the place of its value in the result, in
     the shape of `x` (`return_inverse`), and how often each is in `x` (`return_counts`). These are int64, or
     int32 on a device without 64-bit ints. It runs `kp.ops.sort`, `kp.ops.run_starts` and `kp.ops.selected`,
-    which can be recorded. If `return_index` is not asked for, ints that are few beside the elements are
-    counted instead: `kp.ops.int_counts`.
+    which can be recorded. If `return_index` is not asked for, ints that are few compared with the elements
+    are counted instead: `kp.ops.int_counts`.
 
     Raises UnimplementedError for complex numbers.
 
