@@ -97,6 +97,17 @@ def test_filters_and_address_modes(mgr, picture, filter, mode):
     np.testing.assert_allclose(result, wanted, atol=0.02 if filter == "linear" else 1e-6)
 
 
+@pytest.mark.parametrize("mode", ["clamp_to_edge", "repeat", "mirrored_repeat", "clamp_to_border"])
+def test_linear_samples_of_bytes_are_as_near_as_the_page_on_faults_says(mgr, needs, mode):
+    needs(mgr, "dispatch")
+    texels = np.random.default_rng(4).integers(0, 256, (5, 8, 4), np.uint8)
+    image = mgr.image(texels, format="rgba8").sampled("linear", mode)
+    result = mgr.kernel(SAMPLE)(image, POINTS, np.zeros((len(POINTS), 4), np.float32), grid=len(POINTS))
+    wanted = sampled(texels / 255, POINTS, True, (mode, mode))
+    exact = "llvmpipe" in str(mgr) and mode in ("mirrored_repeat", "clamp_to_border")
+    np.testing.assert_allclose(result, wanted, atol=1e-4 if exact else 1.5 / 255)
+
+
 def test_a_mode_for_each_axis_and_a_border(mgr, picture):
     points = POINTS[away_from_edges(POINTS, picture.shape)]
     sampler = mgr.sampler("nearest", ("repeat", "clamp_to_border"), border="opaque_white")
