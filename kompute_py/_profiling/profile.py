@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from .._device.device import Device
 
 
+_DEAR = (
+    "the time of each dispatch includes some 25 µs that llvmpipe takes for its timestamp: "
+    "mgr.profile(operations=False) times whole sequences"
+)
+
+
 class Profile:
     """The work of a Manager's device inside of a ``with`` block. Made by ``mgr.profile()``.
 
@@ -63,6 +69,7 @@ class Profile:
     """
 
     __slots__ = (
+        "_dear",
         "_device_name",
         "_first_span",
         "_native",
@@ -79,6 +86,7 @@ class Profile:
         self._native: _native.Context | None = manager._open()  # until its end
         self._operations = to_flag(operations, "operations")
         self._device_name = str(manager._info["device_name"])
+        self._dear = self._operations and manager._info["driver_name"] == "llvmpipe"
         self._queues = {
             (queue["family"], queue["index"]): number
             for number, queue in reversed(list(enumerate(manager._native.queues)))
@@ -236,7 +244,8 @@ class Profile:
     def __str__(self) -> str:
         if self._notes is None:
             return repr(self)
-        return summary(self._title(), self._notes.records, self._notes.spans)
+        text = summary(self._title(), self._notes.records, self._notes.spans)
+        return f"{text}\n{_DEAR}" if self._dear and self._notes.records["groups"].any() else text
 
     def __repr__(self) -> str:
         if self._notes is None:

@@ -377,6 +377,12 @@ def test_text_and_card(device):
     assert f"{Path(__file__).name}:" in row
     assert "100.0%" in row
     assert "host: " in text
+    # Where timestamps are dear, the table says so.
+    dear = device.get_device_properties()["driver_name"] == "llvmpipe"
+    assert ("takes for its timestamp: mgr.profile(operations=False)" in text) is dear
+    with device.profile(operations=False) as whole:
+        double(t)
+    assert "for its timestamp" not in str(whole)
     card = p._repr_html_()
     assert "&lt;double&gt;" in card
     assert "<double>" not in card
