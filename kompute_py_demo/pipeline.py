@@ -120,12 +120,12 @@ class PhotoPipeline:
 
         operations: list[tuple[str, kp.OpBase]] = [
             ("upload", kp.OpSyncDevice([self.photo])),
-            ("blur rows", kp.OpAlgoDispatch(blur_rows)),
-            ("blur columns", kp.OpAlgoDispatch(blur_columns)),
-            ("edges", kp.OpAlgoDispatch(edges)),
-            ("tone curve", kp.OpAlgoDispatch(tone)),
+            _dispatch("blur rows", blur_rows),
+            _dispatch("blur columns", blur_columns),
+            _dispatch("edges", edges),
+            _dispatch("tone curve", tone),
             ("clear histogram", kp.OpFill([self.histogram], 0)),
-            ("histogram", kp.OpAlgoDispatch(count)),
+            _dispatch("histogram", count),
             ("download", kp.OpSyncLocal([self.blurred, self.edges, self.toned, self.histogram])),
         ]
         self.steps = [name for name, _ in operations]
@@ -143,6 +143,11 @@ class PhotoPipeline:
         if not self._timed:
             return {}
         return {step: seconds for step, (_, seconds) in zip(self.steps, self.sequence.timings(), strict=True)}
+
+
+def _dispatch(name: str, algorithm: kp.Algorithm) -> tuple[str, kp.OpBase]:
+    algorithm.name = name  # profiles and messages of validation use it
+    return name, kp.OpAlgoDispatch(algorithm)
 
 
 def _spread(groups: int, most: int) -> tuple[int, int, int]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import math
+import time
 
 import numpy as np
 import pytest
@@ -132,6 +133,25 @@ def test_runs_again_with_a_new_photo_and_a_fresh_histogram(device):
     pipeline.photo.numpy()[...] = other
     pipeline.run()
     assert [check for check in run_checks(pipeline, other) if not check.passed] == []
+
+
+def test_a_profile_adds_up_to_the_whole(device, needs):
+    """Within 5 % in the run that other work has disturbed least."""
+    needs(device, "timestamps")
+    pipeline = PhotoPipeline(device, random_photo(300, 200))
+    pipeline.run()
+    whole = []
+    with device.profile() as p:
+        pipeline.run()  # is built anew
+        for _ in range(10):
+            begin = time.perf_counter()
+            pipeline.run()
+            whole.append(time.perf_counter() - begin)
+    steps = p.records["seconds"].reshape(-1, len(pipeline.steps))
+    ratios = steps.sum(axis=1)[1:] / whole
+    assert ratios.max() > 0.95 and (ratios < 1.01).all()
+    named = {"blur rows", "blur columns", "edges", "tone curve", "histogram"}
+    assert set(p.records["name"]) == named | {"OpSyncDevice", "OpFill", "OpSyncLocal"}
 
 
 def test_timings_have_every_step(device, needs):

@@ -84,14 +84,19 @@ class Dispatch final : public BoundDispatch {
 public:
     Dispatch(std::shared_ptr<Algorithm> algorithm, std::array<uint32_t, 3> groups, Launch launch,
              std::string push_constants, DispatchMemory memory, std::optional<OwnChoice> own)
-        : BoundDispatch(algorithm->shared_device(),
-                        algorithm->name().empty() ? "OpAlgoDispatch" : algorithm->name()),
+        : BoundDispatch(algorithm->shared_device(), "OpAlgoDispatch"),
           algorithm_(std::move(algorithm)),
           memory_(std::move(memory)),
           groups_(groups),
           launch_(std::move(launch)),
           push_constants_(std::move(push_constants)),
           own_(own) {}
+
+    // An algorithm may be named after its dispatch was made.
+    [[nodiscard]] std::string name() const override {
+        const std::string given = algorithm()->name();
+        return given.empty() ? Operation::name() : given;
+    }
 
     void check() const override {
         std::shared_ptr<Algorithm> algorithm;

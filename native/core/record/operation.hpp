@@ -33,7 +33,7 @@ public:
 
     [[nodiscard]] Device& device() const noexcept { return *device_; }
     [[nodiscard]] const std::shared_ptr<Device>& shared_device() const noexcept { return device_; }
-    [[nodiscard]] const std::string& name() const noexcept { return name_; }
+    [[nodiscard]] virtual std::string name() const { return name_; }
 
     // Throws if an object that it uses was destroyed.
     virtual void check() const = 0;
