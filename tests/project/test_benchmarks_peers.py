@@ -30,12 +30,15 @@ def driver(monkeypatch):
         pytest.skip(f"{DRIVER} is no driver for this comparison")
 
 
-def test_prints_both_and_what_they_are(capsys):
-    assert command.main([*SMALL, "--driver", DRIVER]) == 0
+def test_prints_both_and_what_they_are_and_writes_nothing_unless_asked(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert command.main([*SMALL, "--driver", DRIVER, "--markdown"]) == 0
     text = capsys.readouterr().out
     assert "kompute_py 0" in text and "NumPy" in text and "quick run" in text and "Not measured" not in text
+    assert "| ------" in text
     for name in ("call-4k", "stream-1m"):
         assert TASKS[name].title in text
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_users_do_is_measured(capsys):
@@ -73,13 +76,6 @@ def test_whether_an_interpreter_has_modules(tmp_path):
     assert environments._imports(here, "json", "numpy")
     assert not environments._imports(here, "json", "no_such_module_at_all")
     assert not environments._imports(tmp_path / "no-python", "json")
-
-
-def test_writes_nothing_unless_asked(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert command.main([*SMALL, "--driver", DRIVER, "--markdown"]) == 0
-    assert "| ------" in capsys.readouterr().out
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_library_that_does_not_start_is_shown(capsys, monkeypatch):
