@@ -632,14 +632,14 @@ class RecordedForm:
         form = self._forms.get((memory, out is None))
         if form is None or not (memory or self._are_plain((*args, *named.values()), given, memories)):
             return
-        over = [*memories, *self.own[len(memories) :]] if memory else self.own
+        over = [*memories, *self.own[len(memories) :]]
         (entry.table if memory else entry.arrays).remember(
             args,
             named if out is None else {**named, "out": out},
             form,
             [*memories, out],
             (),
-            record=lambda: stream_of(self.loaded.manager, self.parts(over)),
+            record=(lambda: stream_of(self.loaded.manager, self.parts(over))) if memory else self.free,
         )
 
     def _are_plain(self, values: tuple[Any, ...], given: list[Any], arrays: list[Any]) -> bool:
