@@ -286,6 +286,20 @@ def test_device_uris():
     run_child(check_uris, driver="null", layer="newer")
 
 
+def check_default():
+    with kp.Manager() as mgr:
+        chosen = mgr.get_device_properties()
+    assert chosen.index == 1
+    assert [line for line in kp.report().splitlines() if line.endswith(", the default")] == [
+        f"device 1: {chosen.device_name} ({chosen.type}, Vulkan {chosen.api_version}), the default"
+    ]
+
+
+def test_reports_tell_the_default_that_the_environment_chooses():
+    for device in ("1", "nowhere,vulkan://1", "vulkan://1?wait_mode=spin"):
+        run_child(check_default, driver="null", config="devices=2", env={"KOMPUTE_PY_DEVICE": device})
+
+
 @pytest.mark.capability(
     "W3", "the Manager of the process: set or cleared", "kp.set_manager", "guides/several_devices"
 )

@@ -181,6 +181,8 @@ struct Config {
     uint64_t gpu_us = 0;      // above zero: a worker per queue takes this long for each submission
     uint64_t compile_ms = 0;  // above zero: a pipeline takes this long, and needs its cache for itself
     uint32_t subgroup = 32;
+    uint32_t least_subgroup = 0;           // 0: half of it
+    uint32_t vendor = 0x10000 + 0x4b50;    // above 0xFFFF: not a PCI vendor
     uint32_t timestamp_bits = 64;          // valid bits of timestamps on the queue families with compute
     uint32_t transfer_timestamps = 0;      // valid bits of timestamps on the queue family with transfers only
     uint64_t max_allocation = 4ull << 30;  // maxMemoryAllocationSize

@@ -195,7 +195,8 @@ VkPhysicalDeviceVulkan12Properties make_v12(const Config& config) {
 
 VkPhysicalDeviceVulkan13Properties make_v13(const Config& config) {
     VkPhysicalDeviceVulkan13Properties p{};
-    p.minSubgroupSize = std::max(1u, config.subgroup / 2);
+    p.minSubgroupSize = config.least_subgroup ? std::min(config.least_subgroup, config.subgroup)
+                                              : std::max(1u, config.subgroup / 2);
     p.maxSubgroupSize = config.subgroup;
     p.maxComputeWorkgroupSubgroups =
         std::max(1u, config.limits.maxComputeWorkGroupInvocations / p.minSubgroupSize);
@@ -280,7 +281,7 @@ void describe(PhysicalDevice& device) {
     VkPhysicalDeviceProperties& p = device.properties;
     p.apiVersion = VK_MAKE_API_VERSION(0, 1, VK_API_VERSION_MINOR(config.api_version), VK_HEADER_VERSION);
     p.driverVersion = VK_MAKE_API_VERSION(0, 1, 0, 0);
-    p.vendorID = 0x10000 + 0x4b50;  // above 0xFFFF: not a PCI vendor
+    p.vendorID = config.vendor;
     p.deviceID = 1 + device.index;
     const Profile* profile = integrated ? nullptr : config.profile;
     p.deviceType = integrated || config.memory == "unified" ? VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU

@@ -39,6 +39,7 @@ void set_images(VkPhysicalDeviceLimits& l, uint32_t flat, uint32_t deep, uint32_
 
 // A desktop GPU behind a 256 MiB window (AMD's Polaris and Vega on a board without resizable BAR).
 void small_bar(Config& c, VkPhysicalDeviceLimits& l) {
+    c.vendor = 0x1002;
     c.heap_mib = 8192 - 256;
     c.transfer_timestamps = 64;
     c.subgroup = 64;
@@ -64,6 +65,8 @@ void large_bar(Config& c, VkPhysicalDeviceLimits& l) {
 }
 // An integrated GPU that shares the processor's cache (Intel's Xe).
 void integrated(Config& c, VkPhysicalDeviceLimits& l) {
+    c.vendor = 0x8086;
+    c.least_subgroup = 8;
     c.heap_mib = 11776;
     c.max_allocation = 4ull << 30;
     c.disabled_features.emplace_back("shaderFloat64");
@@ -90,6 +93,8 @@ void radeon(Config& c, VkPhysicalDeviceLimits& l) {
 }
 // A phone's GPU: cached memory is not coherent, and coherent memory is not cached (Arm's Mali).
 void mobile(Config& c, VkPhysicalDeviceLimits& l) {
+    c.vendor = 0x13B5;
+    c.least_subgroup = 16;
     c.heap_mib = 5632;
     c.subgroup = 16;
     l.maxComputeWorkGroupInvocations = 512;
@@ -112,8 +117,9 @@ void mobile(Config& c, VkPhysicalDeviceLimits& l) {
 // Qualcomm's phones and laptops: one heap, wide subgroups, ranges of 128 MiB.
 void adreno(Config& c, VkPhysicalDeviceLimits& l) {
     mobile(c, l);
+    c.vendor = 0x5143;
     c.heap_mib = 7680;
-    c.subgroup = 64;
+    c.subgroup = c.least_subgroup = 64;
     l.maxComputeWorkGroupInvocations = 1024;
     for (uint32_t i = 0; i < 2; ++i) l.maxComputeWorkGroupSize[i] = 1024;
     l.maxComputeWorkGroupSize[2] = 64;
@@ -145,6 +151,8 @@ void small_limits(Config& c, VkPhysicalDeviceLimits& l) {
 }
 // Apple's GPUs under MoltenVK: a subset of Vulkan 1.2, whose limits are those of Metal's argument tables.
 void apple(Config& c, VkPhysicalDeviceLimits& l) {
+    c.vendor = 0x106B;
+    c.least_subgroup = 32;
     c.api_version = VK_API_VERSION_1_2;
     c.portability = true;
     c.heap_mib = 10922;
@@ -165,6 +173,8 @@ void apple(Config& c, VkPhysicalDeviceLimits& l) {
 }
 // NVIDIA's desktop GPUs: memory types without any property come first, groups are flat in z and long in x.
 void geforce(Config& c, VkPhysicalDeviceLimits& l) {
+    c.vendor = 0x10DE;
+    c.least_subgroup = 32;
     c.heap_mib = 8192 - 256;
     c.transfer_timestamps = 64;
     c.max_allocation = 4ull << 30;
