@@ -286,7 +286,7 @@ def test_device_uris():
     run_child(check_uris, driver="null", layer="newer")
 
 
-def check_default():
+def check_reported_default():
     with kp.Manager() as mgr:
         chosen = mgr.get_device_properties()
     assert chosen.index == 1
@@ -297,7 +297,9 @@ def check_default():
 
 def test_reports_tell_the_default_that_the_environment_chooses():
     for device in ("1", "nowhere,vulkan://1", "vulkan://1?wait_mode=spin"):
-        run_child(check_default, driver="null", config="devices=2", env={"KOMPUTE_PY_DEVICE": device})
+        run_child(
+            check_reported_default, driver="null", config="devices=2", env={"KOMPUTE_PY_DEVICE": device}
+        )
 
 
 @pytest.mark.capability(

@@ -119,7 +119,7 @@ public:
     void note_lines() noexcept { line_readers_.fetch_add(1, std::memory_order_relaxed); }
     // Null if nobody profiles. Under the graph mutex.
     [[nodiscard]] Profiler* profiler() const noexcept { return profiler_.get(); }
-    // Begins to profile (see device/profiler.hpp), or joins who does, and returns the number of the next run.
+    // Begins to profile (see device/profiler.hpp), or joins in, and returns the number of the next run.
     // Recordings that were built before are built again. Throws if others look at something else.
     [[nodiscard]] size_t begin_profile(std::function<std::string()> line, ProfilerLooks looks);
     // The number of runs so far; first contents of objects are submitted before.

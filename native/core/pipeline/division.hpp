@@ -1,4 +1,4 @@
-// Grids in parts, for systems that reset a device whose work runs for too long. Pure.
+// Grids in parts, for systems that reset a device if its work runs for too long. Pure.
 //
 // A part is a dispatch with a base, so gl_WorkGroupID and gl_GlobalInvocationID stay what they are in the
 // whole grid; only gl_NumWorkGroups does not, and shaders that read it run whole. A kernel's rate is measured
