@@ -554,13 +554,19 @@ def instead_of(value: Any, usual: str) -> str:
     return usual
 
 
-def not_copyable(thing: object, instead: str, why: str = "is an object on a device") -> ArgumentTypeError:
-    """The error of copy.copy, copy.deepcopy and pickle for an object on a device.
+def not_copyable(instead: str, why: str = "is an object on a device") -> Any:
+    """The method ``__reduce_ex__`` of a class with objects on a device.
 
     A second Python object for the same device object would destroy it twice, and another process has no
     access to it.
     """
-    return ArgumentTypeError(f"A kp.{type(thing).__name__} {why}: it cannot be copied or pickled; {instead}")
+
+    def __reduce_ex__(self: object, protocol: object) -> Any:
+        """Refuses copying and pickling with an ArgumentTypeError (a TypeError) that names the alternative."""
+        kind = type(self).__name__
+        raise ArgumentTypeError(f"A kp.{kind} {why}: it cannot be copied or pickled; {instead}")
+
+    return __reduce_ex__
 
 
 # Keys: the names of the core's kp::ErrorKind.

@@ -20,10 +20,10 @@ from .._memory.scratch import bytes_of_parts, parts_of
 from .._memory.tensor import Tensor, buffer_tensor
 from .._shaders.module import ShaderModule
 from .arg_descs import TensorListArg, ValueArg
-from .builder import Dispatch, Indirect, KernelBuilder
+from .builder import Dispatch, FunctionBuilder, Indirect
 from .expressions import IntOrSize, Size, evaluate
 from .float_modes import note
-from .selection import KernelSelection
+from .selection import FunctionSelection
 from .source import VALUES, Source, alike, source_of
 from .special import unchanged
 
@@ -99,7 +99,7 @@ class Program(NamedTuple):
         """Bytes of device memory for the tables."""
         return sum(table.size * table.dtype.itemsize for table in self.tables)
 
-    def decisive(self, selection: KernelSelection) -> set[int]:
+    def decisive(self, selection: FunctionSelection) -> set[int]:
         """The places of the run-time ints that grids and sizes of scratch memory depend on."""
         uses: set[str] = set()
         for step in self.steps:
@@ -112,7 +112,7 @@ class Program(NamedTuple):
         return {d.index for d in selection.arg_descs if isinstance(d, ValueArg) and d.name in uses}
 
 
-def compile_program(op: Any, selection: KernelSelection, setting: Any) -> Program:
+def compile_program(op: Any, selection: FunctionSelection, setting: Any) -> Program:
     """Generates and compiles the kernels of a selection.
 
     Raises what `generate` raises, InvalidArgumentError for a missing grid or result, and ShaderCompileError,
@@ -133,14 +133,14 @@ def compile_program(op: Any, selection: KernelSelection, setting: Any) -> Progra
     return Program(name, tuple(steps), scratch, tables, tuple(builder._of_one_size))
 
 
-def written(op: Any, selection: KernelSelection) -> tuple[str, ...]:
+def written(op: Any, selection: FunctionSelection) -> tuple[str, ...]:
     """The GLSL of the dispatches; "" for a module of SPIR-V."""
     builder, dispatches = _generated(op, selection)
     return tuple(source_of(builder, dispatch).text for dispatch in dispatches)
 
 
-def _generated(op: Any, selection: KernelSelection) -> tuple[KernelBuilder, list[Dispatch]]:
-    builder = KernelBuilder(selection, op.single_dispatch)
+def _generated(op: Any, selection: FunctionSelection) -> tuple[FunctionBuilder, list[Dispatch]]:
+    builder = FunctionBuilder(selection, op.single_dispatch)
     selection._guard(True)
     try:
         with unchanged(selection.name, "generate", op):
@@ -150,7 +150,7 @@ def _generated(op: Any, selection: KernelSelection) -> tuple[KernelBuilder, list
     return builder, builder._finish()
 
 
-def _compiled(builder: KernelBuilder, dispatch: Dispatch, title: str, setting: Any) -> Step:
+def _compiled(builder: FunctionBuilder, dispatch: Dispatch, title: str, setting: Any) -> Step:
     source = source_of(builder, dispatch)
     assert dispatch.grid is not None
     _check_dtypes(builder, source)
@@ -180,7 +180,7 @@ def _compiled(builder: KernelBuilder, dispatch: Dispatch, title: str, setting: A
     return Step(module, source, dispatch.grid, dispatch.local_size, dispatch.indirect)
 
 
-def _check_bindings(builder: KernelBuilder, source: Source, title: str) -> None:
+def _check_bindings(builder: FunctionBuilder, source: Source, title: str) -> None:
     """Raises InvalidArgumentError if the kernel has more buffers than the device allows, before it is
     compiled: thousands of them would take a minute.
     """
@@ -196,7 +196,7 @@ def _check_bindings(builder: KernelBuilder, source: Source, title: str) -> None:
         )
 
 
-def _check_dtypes(builder: KernelBuilder, source: Source) -> None:
+def _check_dtypes(builder: FunctionBuilder, source: Source) -> None:
     """Raises UnimplementedError if a tensor of the kernel has a dtype that the device lacks."""
     selection = builder.selection
     for name in source.tensors:
@@ -233,7 +233,7 @@ class Block:
     calls.
     """
 
-    def __init__(self, source: Source, numbers: Mapping[str, int], selection: KernelSelection) -> None:
+    def __init__(self, source: Source, numbers: Mapping[str, int], selection: FunctionSelection) -> None:
         values = {d.name: d for d in selection.values}
         block = bytearray()
         self.fields: list[tuple[int, struct.Struct, ValueArg, bool]] = []
@@ -274,7 +274,7 @@ class Block:
         return bytes(block)
 
 
-def numbers_of(program: Program, selection: KernelSelection) -> Mapping[str, int]:
+def numbers_of(program: Program, selection: FunctionSelection) -> Mapping[str, int]:
     """The numbers that kernels get by name: those of the selection, and the sizes of scratch memory, which
     kernels do not compute themselves, because uint wraps.
 
@@ -324,7 +324,7 @@ def groups_of(step: Step, numbers: Mapping[str, int]) -> tuple[int, int, int]:
     return -(-x // i), -(-y // j), -(-z // k)
 
 
-def check_indirect(program: Program, selection: KernelSelection) -> None:
+def check_indirect(program: Program, selection: FunctionSelection) -> None:
     """Raises InvalidArgumentError for an argument that is too small for numbers of workgroups."""
     if all(step.indirect is None for step in program.steps):
         return
@@ -340,7 +340,7 @@ def check_indirect(program: Program, selection: KernelSelection) -> None:
             )
 
 
-def check_numbers(program: Program, selection: KernelSelection) -> None:
+def check_numbers(program: Program, selection: FunctionSelection) -> None:
     """Raises InvalidArgumentError for a tensor with 2**32 elements or more, and for results of several sizes
     whose elements are computed together.
     """

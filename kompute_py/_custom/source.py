@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from .._formulas.glsl import functions_in
 from .._formulas.glsl_elements import element_of
-from .builder import Dispatch, KernelBuilder, Origin, ScratchValue, TensorValue
+from .builder import Dispatch, FunctionBuilder, Origin, ScratchValue, TensorValue
 from .expressions import glsl, product
 from .float_modes import lines_of
 
@@ -115,7 +115,7 @@ def _index_macros(values: Iterable[TensorValue], words: Set[str]) -> list[str]:
     return macros
 
 
-def source_of(builder: KernelBuilder, dispatch: Dispatch) -> Source:
+def source_of(builder: FunctionBuilder, dispatch: Dispatch) -> Source:
     """The GLSL of one dispatch, or no text for a module of SPIR-V."""
     if dispatch.module is not None:
         kinds = {name: desc.glsl_type for name, desc in builder._values.items()}

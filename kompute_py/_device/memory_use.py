@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .._base.arrays import as_index
 from .._base.errors import InternalError, not_copyable
@@ -252,11 +252,9 @@ class DeviceMemory:
     def __str__(self) -> str:
         return "\n\n".join(_as_text(rows) for rows in self._tables())
 
-    def __reduce_ex__(self, protocol: object) -> Any:
-        """Refuses copying and pickling with an ArgumentTypeError (a TypeError) that names the alternative."""
-        raise not_copyable(
-            self, "keep str(mgr.memory), or the numbers of mgr.memory.heaps", "looks at a device"
-        )
+    __reduce_ex__ = not_copyable(
+        "keep str(mgr.memory), or the numbers of mgr.memory.heaps", "looks at a device"
+    )
 
     def __repr__(self) -> str:
         return f"<kp.DeviceMemory: {binary_size(self.used)} used, {binary_size(self.reserved)} reserved>"

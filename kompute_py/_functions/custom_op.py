@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from .._base.errors import ArgumentTypeError, UnimplementedError, kind_of, shown
 from .._custom.declaration import parse
-from .._custom.selection import KernelSelection
+from .._custom.selection import FunctionSelection
 from .function import Function
 from .library import OpLibrary
 
 if TYPE_CHECKING:
-    from .._custom.builder import KernelBuilder
+    from .._custom.builder import FunctionBuilder
 
 Operation = Function  # its older name
 
@@ -85,21 +85,21 @@ class CustomOp:
         cls._eager = cls.eager_execute is not CustomOp.eager_execute
         cls._has_variants = cls.variants is not CustomOp.variants
 
-    def select(self, ksel: KernelSelection) -> None:
+    def select(self, ksel: FunctionSelection) -> None:
         """Declares each argument and the results of a call on `ksel`.
 
         Raises UnimplementedError unless a subclass defines it.
         """
         raise UnimplementedError(f"{type(self).__name__} does not define select(self, ksel)")
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Writes the kernels of a specialization with `kb`.
 
         Raises UnimplementedError unless a subclass defines it.
         """
         raise UnimplementedError(f"{type(self).__name__} does not define generate(self, ksel, kb)")
 
-    def variants(self, ksel: KernelSelection) -> list[str]:
+    def variants(self, ksel: FunctionSelection) -> list[str]:
         """The ways to generate the kernels for this call that are worth a try on this device, the best guess
         first. `generate` finds the chosen one in ``ksel.variant``.
 
@@ -119,13 +119,13 @@ class CustomOp:
         and processes; `kp.tune` measures at leisure. ``my_op.variant("run")`` is the operation with one
         variant. `ksel.device` is None for portable programs: return what any device can run.
 
-        By default there is one, "". Raises ArgumentTypeError unless `ksel` is a KernelSelection.
+        By default there is one, "". Raises ArgumentTypeError unless `ksel` is a FunctionSelection.
         """
-        if not isinstance(ksel, KernelSelection):
-            raise ArgumentTypeError(f"variants takes a KernelSelection, not {kind_of(ksel)}")
+        if not isinstance(ksel, FunctionSelection):
+            raise ArgumentTypeError(f"variants takes a FunctionSelection, not {kind_of(ksel)}")
         return [ksel.variant]
 
-    def trials(self, ksel: KernelSelection) -> list[str]:
+    def trials(self, ksel: FunctionSelection) -> list[str]:
         """Those of `variants` that the first call of a size measures, by default all of them. Leave out what
         works but takes too long to try; `kp.tune` measures all."""
         return self.variants(ksel)

@@ -24,7 +24,7 @@ from .._custom.program import (
     numbers_of,
     scratch_of,
 )
-from .._custom.selection import KernelSelection
+from .._custom.selection import FunctionSelection
 from .._custom.specs import TensorSpec
 from .._formulas.glsl_elements import element_of
 from .._manager.default import manager as default_manager
@@ -53,7 +53,7 @@ _BYTES: np.dtype[Any] = np.dtype(np.uint8)
 
 def make_form(
     program: Program,
-    selection: KernelSelection,
+    selection: FunctionSelection,
     manager: Manager,
     calls: Calls,
     values: Sequence[Any],
@@ -74,7 +74,7 @@ def make_form(
 
 
 def spare(
-    selection: KernelSelection, values: Sequence[Any], manager: Manager
+    selection: FunctionSelection, values: Sequence[Any], manager: Manager
 ) -> tuple[list[Any], list[Tensor]]:
     """Arguments for a trial: Tensors instead of arrays, and copies of those that the kernels write; and
     memory for the results.
@@ -104,8 +104,8 @@ def spare(
 
 
 def tried_out(
-    program_of: Callable[[KernelSelection], Program],
-    selection: KernelSelection,
+    program_of: Callable[[FunctionSelection], Program],
+    selection: FunctionSelection,
     variants: Sequence[str],
     values: Sequence[Any],
     manager: Manager,
@@ -148,7 +148,9 @@ def made_of_specs(values: Sequence[Any]) -> list[Any]:
     return [made(value) for value in values]
 
 
-def places_by_name(selection: KernelSelection, values: Sequence[Any], outs: Sequence[Any]) -> dict[str, int]:
+def places_by_name(
+    selection: FunctionSelection, values: Sequence[Any], outs: Sequence[Any]
+) -> dict[str, int]:
     """For each tensor that is given its place among all that is given, lists one by one."""
     found: dict[str, int] = {}
     at = 0
@@ -191,7 +193,7 @@ class _Maker:
     def __init__(
         self,
         program: Program,
-        selection: KernelSelection,
+        selection: FunctionSelection,
         manager: Manager,
         calls: Calls,
         values: Sequence[Any],

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import InvalidArgumentError
-from .._custom.builder import KernelBuilder
+from .._custom.builder import FunctionBuilder
 from .._custom.declaration import parse
 from .._custom.expressions import two_axes
 from .._custom.program import Program, compile_program
-from .._custom.selection import KernelSelection
+from .._custom.selection import FunctionSelection
 from .._custom.specs import TensorSpec
 from .._memory.reach import Reach, whole_words
 
@@ -31,7 +31,7 @@ class _CopyPart:
     single_dispatch = True
     reads_parts = makes_images = in_place = takes_structs = False
 
-    def generate(self, ksel: KernelSelection, kb: KernelBuilder) -> None:
+    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         spreads, axes = ksel.attribute("spreads"), ksel.attribute("axes")
         kb.groups(*two_axes(kb.ceil_div(kb.arg_value("source" if spreads else "target").size, 64)))
         kb.emit("uint i = gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * gl_NumWorkGroups.x * 64u;")
@@ -49,7 +49,7 @@ _programs: dict[Any, Program] = {}
 
 def copying(
     who: str, reach: Reach, spreads: bool, device: Any, features: frozenset[str], setting: Any
-) -> tuple[Program, KernelSelection]:
+) -> tuple[Program, FunctionSelection]:
     """The kernel that copies dense memory to a part of this reach, or the other way.
 
     Raises InvalidArgumentError, beginning with `who`, for a part that reaches too far.
@@ -65,7 +65,7 @@ def copying(
         TensorSpec._of((reach.units,), reach.unit),
     ]
     values: list[Any] = [*(specs if spreads else reversed(specs)), len(reach.axes), spreads]
-    ksel = KernelSelection(_COPY_PART, _DECLARED, values, device, features)
+    ksel = FunctionSelection(_COPY_PART, _DECLARED, values, device, features)
     ksel.arg_tensor("source")
     ksel.arg_tensor("target", inplace_tied=True)
     ksel.attr_int("axes")

@@ -557,9 +557,7 @@ class Manager(MemoryMaker, WithAnswers):
 
         return manager_card(self)
 
-    def __reduce_ex__(self, protocol: object) -> Any:
-        """Raises ArgumentTypeError (a TypeError): Managers are not copied or pickled."""
-        raise not_copyable(self, "make a new kp.Manager where it is needed, in each process")
+    __reduce_ex__ = not_copyable("make a new kp.Manager where it is needed, in each process")
 
     def __repr__(self) -> str:
         state = "" if self._native.is_init() else " destroyed"

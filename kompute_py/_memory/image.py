@@ -477,9 +477,7 @@ class SampledImage(Bindable):
         """The sampler."""
         return self._sampler
 
-    def __reduce_ex__(self, protocol: object) -> Any:
-        """Refuses copying and pickling with an ArgumentTypeError (a TypeError) that names the alternative."""
-        raise not_copyable(self, "make a new one with image.sampled")
+    __reduce_ex__ = not_copyable("make a new one with image.sampled")
 
     def __repr__(self) -> str:
         return f"<kp.SampledImage {self._image!r} {self._sampler._text}>"

@@ -335,9 +335,7 @@ class Mapping:
             )
             self.close()
 
-    def __reduce_ex__(self, protocol: object) -> Any:
-        """Refuses copying and pickling with an ArgumentTypeError (a TypeError) that names the alternative."""
-        raise not_copyable(self, "copy its array: mapping.array.copy()")
+    __reduce_ex__ = not_copyable("copy its array: mapping.array.copy()")
 
     def __repr__(self) -> str:
         state = "closed" if self._native is None else "write" if self._writes else "read"

@@ -602,11 +602,9 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
 
         return memory_card(self)
 
-    def __reduce_ex__(self, protocol: object) -> Any:
-        """Refuses copying and pickling with an ArgumentTypeError (a TypeError) that names the alternative."""
-        raise not_copyable(
-            self, "keep t.read(), a NumPy array, and make a new one from it with mgr.tensor_t or mgr.image_t"
-        )
+    __reduce_ex__ = not_copyable(
+        "keep t.read(), a NumPy array, and make a new one from it with mgr.tensor_t or mgr.image_t"
+    )
 
     # -- raw Vulkan: these raise FailedPreconditionError if the object is destroyed --------------------------
 

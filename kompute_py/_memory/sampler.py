@@ -105,9 +105,7 @@ class Sampler(Bindable):
         """The VkSampler, as an integer."""
         return self._native.vk_sampler
 
-    def __reduce_ex__(self, protocol: object) -> Any:
-        """Refuses copying and pickling with an ArgumentTypeError (a TypeError) that names the alternative."""
-        raise not_copyable(self, "make a new one with mgr.sampler")
+    __reduce_ex__ = not_copyable("make a new one with mgr.sampler")
 
     def __repr__(self) -> str:
         return f"<kp.Sampler {self._text}>"

@@ -34,13 +34,24 @@ Operations = list[Any]
 class StandIn:
     """Memory that stands for what is given at a place; by itself it copies nothing."""
 
-    def __init__(self, place: int, shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int) -> None:
+    def __init__(
+        self,
+        place: int,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        nbytes: int,
+        read: bool = False,
+        written: bool = False,
+    ) -> None:
         self.place = place
         """-1 for what is not given, -2 - n for the new result n."""
         self.shape = shape
         self.dtype = dtype
         self.nbytes = nbytes
         """The bytes that it needs: those of its elements, and what kernels use beyond them."""
+        self.read = read
+        """Whether the kernels read what is given."""
+        self.written = written
 
     def tensor(self, lent: Tensor) -> Tensor:
         """The elements of what it stands for, in what was lent."""
@@ -66,13 +77,6 @@ class StandIn:
 class Lent(StandIn):
     """Memory for an array, or in a call for a part of a tensor that the host reads."""
 
-    def __init__(
-        self, place: int, shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int, read: bool, written: bool
-    ) -> None:
-        super().__init__(place, shape, dtype, nbytes)
-        self.read = read
-        self.written = written
-
     def bring(self, lent: Tensor, given: Any, numbers: Sequence[bytes]) -> None:
         if self.read:
             value = given[self.place]
@@ -96,13 +100,6 @@ class Numbers(StandIn):
 
 class Copied(StandIn):
     """Memory for what shaders cannot bind: an image, or a tensor that begins at an odd byte."""
-
-    def __init__(
-        self, place: int, shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int, read: bool, written: bool
-    ) -> None:
-        super().__init__(place, shape, dtype, nbytes)
-        self.read = read
-        self.written = written
 
     def around(self, lent: Tensor, given: Any) -> tuple[Operations, Operations]:
         native, copy = given._native, self.tensor(lent)._native

@@ -344,6 +344,4 @@ class StridedView(ArrayHabits):
             f"{state} of a Tensor of shape {self._base._shape}>"
         )
 
-    def __reduce_ex__(self, protocol: object) -> Any:
-        """Refuses copying and pickling with an ArgumentTypeError that names the alternative."""
-        raise not_copyable(self, "keep view.read(), a NumPy array")
+    __reduce_ex__ = not_copyable("keep view.read(), a NumPy array")

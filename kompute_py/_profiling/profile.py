@@ -262,6 +262,4 @@ class Profile:
         )
         return card(f"Profile of {self._title()}", [], body=f"<table><tr>{cells}</tr>{body}</table>")
 
-    def __reduce_ex__(self, protocol: object) -> Any:
-        """Raises ArgumentTypeError (a TypeError): profiles are not copied or pickled."""
-        raise not_copyable(self, "keep its records, or write them with to_trace()")
+    __reduce_ex__ = not_copyable("keep its records, or write them with to_trace()")

@@ -444,9 +444,7 @@ class Algorithm:
             if watch is not None:
                 watch()
 
-    def __reduce_ex__(self, protocol: object) -> Any:
-        """Copying and pickling are refused: ArgumentTypeError (a TypeError) that says what to do instead."""
-        raise not_copyable(self, "keep the SPIR-V and the constants, and make a new one with mgr.algorithm")
+    __reduce_ex__ = not_copyable("keep the SPIR-V and the constants, and make a new one with mgr.algorithm")
 
     def __repr__(self) -> str:
         if self._native is None:

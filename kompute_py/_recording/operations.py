@@ -188,11 +188,13 @@ class OpBase:
                     setattr(self, which, found)
         return [memory._native for memory in found]
 
+    _refuse_copies = not_copyable("record the same one as often as you like, or make a new one")
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Refuses copying and pickling of built-in operations with an ArgumentTypeError (a TypeError)."""
         if self._custom:
             return super().__reduce_ex__(protocol)
-        raise not_copyable(self, "record the same one as often as you like, or make a new one")
+        return self._refuse_copies(protocol)
 
     def __repr__(self) -> str:
         return f"<kp.{type(self).__name__}>"

@@ -605,7 +605,13 @@ class Sequence:
         Waiting for it collects the sequence, as `eval_await` does. If nothing was submitted, it is done at
         once. Raises FailedPreconditionError while a thread runs an OpHostCall of the sequence.
         """
-        return fence_of([self], self._manager)
+        streams = [self._native]
+        return Fence(
+            fence_of_streams(streams),
+            managers_of(streams, self._manager),
+            (weakref.ref(self),) if self._hooked else (),
+            failures_of(streams),
+        )
 
     @property
     def manager(self) -> Manager:
@@ -658,9 +664,7 @@ class Sequence:
 
         return sequence_bundle(self._native)
 
-    def __reduce_ex__(self, protocol: object) -> Any:
-        """Refuses copying and pickling with an ArgumentTypeError (a TypeError) that names the alternative."""
-        raise not_copyable(self, "record the operations into a new mgr.sequence()")
+    __reduce_ex__ = not_copyable("record the operations into a new mgr.sequence()")
 
     def __repr__(self) -> str:
         native = self._native
@@ -711,17 +715,6 @@ class Sequence:
     def last_value(self) -> int:
         """The value of `vk_semaphore` that the last submission signals."""
         return self._native.last_value
-
-
-def fence_of(sequences: list[Sequence], manager: Device) -> Fence:
-    """A fence that is done when the last submissions of `sequences` are."""
-    streams = [each._native for each in sequences]
-    return Fence(
-        fence_of_streams(streams),
-        managers_of(streams, manager),
-        tuple([weakref.ref(each) for each in sequences if each._hooked]),
-        failures_of(streams),
-    )
 
 
 def _require_operation(op: Any) -> None:

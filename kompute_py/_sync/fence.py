@@ -277,9 +277,7 @@ class Fence:
             if manager._watch is not None:
                 manager._watch()
 
-    def __reduce_ex__(self, protocol: object) -> Any:
-        """Refuses copying and pickling with an ArgumentTypeError (a TypeError) that names the alternative."""
-        raise not_copyable(self, "wait for this one, from any thread, or use its future()")
+    __reduce_ex__ = not_copyable("wait for this one, from any thread, or use its future()")
 
     def __repr__(self) -> str:
         try:

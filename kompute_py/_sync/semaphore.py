@@ -219,9 +219,7 @@ class Semaphore:
         if native is not None and self._shared is not None:
             self._shared.release()
 
-    def __reduce_ex__(self, protocol: object) -> Any:
-        """Refuses copying and pickling with an ArgumentTypeError (a TypeError)."""
-        raise not_copyable(self, "create another one with mgr.semaphore()")
+    __reduce_ex__ = not_copyable("create another one with mgr.semaphore()")
 
     def __repr__(self) -> str:
         native = self._native

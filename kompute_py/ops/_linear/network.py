@@ -236,7 +236,7 @@ class _Softmax(LineOp):
         walk.store(f"{kb.call(_exp, x=('v - most', _dtype(walk)))} / sum")
 
 
-class _LogSoftmax(LineOp):
+class _LogSoftmax(_Softmax):
     """The logarithm of the softmax of `x` along `axis`, as ``scipy.special.log_softmax``.
 
     The result has the shape and the dtype of `x`; smaller floats are computed in float32. It is
@@ -254,11 +254,6 @@ class _LogSoftmax(LineOp):
     """
 
     signature = "log_softmax(Tensor x, int axis=-1) -> Tensor"
-    in_place = True  # a line is read before it is written
-
-    def select(self, ksel: FunctionSelection) -> None:
-        x, _ = self.lines(ksel, [ksel.attr_int("axis").v])
-        ksel.return_new_tensor(x.shape, x.dtype, may_reuse="x")
 
     def body(self, walk: _Walk, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         _highest(walk)
