@@ -20,7 +20,7 @@ _MOST_BYTES = 64 << 20  # the limit for one file
 _MISSING = re.compile(r"failed to find include file '([^'\n]+)'|'([^'\n]+)' file not found")
 
 # The compilers are told that a source without a file is in this folder.
-_NOWHERE = "kp-source"
+NOWHERE = "kp-source"
 
 _FUNCTION = re.compile(rb"\[\s*numthreads[^\]]*\][^;{}()]*?(\w+)\s*\(")
 
@@ -95,7 +95,7 @@ class Files:
 
     def __init__(self, source: Request) -> None:
         self._on_disk = not source.name.startswith("<")
-        self.main = source.name if self._on_disk else f"{_NOWHERE}/{source.name}"
+        self.main = source.name if self._on_disk else f"{NOWHERE}/{source.name}"
         """The path of the source that the compiler is given."""
         self._folders = dict.fromkeys(
             os.path.normpath(folder) for folder in (os.path.dirname(self.main), *source.include_dirs)
@@ -120,7 +120,7 @@ class Files:
             if name in self._virtual:
                 self.texts[path] = self._virtual[name]
                 return self._virtual[name]
-        if path.split(os.sep, 1)[0] == _NOWHERE and not self._on_disk:
+        if path.split(os.sep, 1)[0] == NOWHERE and not self._on_disk:
             return None
         if not os.path.isfile(path):
             if not os.path.exists(path):
@@ -157,5 +157,5 @@ class Files:
             ).splitlines()
             text = lines[line - 1].decode(errors="replace") if 0 < line <= len(lines) else ""
             message += self._looked_in(message)
-            placed.append((file.removeprefix(f"{_NOWHERE}/"), line, column, severity, message, text))
+            placed.append((file.removeprefix(f"{NOWHERE}/"), line, column, severity, message, text))
         return placed

@@ -20,6 +20,7 @@ from .._base.errors import (
     ValidationError,
     shown,
 )
+from .._compilers.sources import NOWHERE
 from .printf import formatted, values_of
 from .races import ACCESS, race_of
 
@@ -171,7 +172,10 @@ class Messages:
     def _site(self, module: int, number: int) -> _Site:
         sites = self._sites.get(module)
         if sites is None:
-            sites = self._sites[module] = [_Site(*each) for each in self._native.debug_sites(module)]
+            sites = self._sites[module] = [
+                site._replace(file=site.file.removeprefix(f"{NOWHERE}/"))
+                for site in (_Site(*each) for each in self._native.debug_sites(module))
+            ]
         return sites[number]
 
     def _operation(self, number: int) -> tuple[int, str]:

@@ -142,8 +142,10 @@ def test_hlsl_and_slang(debugged, messages, language):
         "void main(uint3 id : SV_DispatchThreadID) {\n"
         'printf("%u: %f", id.x, x[id.x]); x[id.x] = 1; }',
         language=language,
+        name="talk",
     )
     kernel(np.array([3, 4], np.float32))
+    assert {m.file for m in messages} == {"<talk>"}
     assert sorted((m.text, m.invocation[0], m.line) for m in messages) == [
         ("0: 3.000000", 0, 4),
         ("1: 4.000000", 1, 4),
