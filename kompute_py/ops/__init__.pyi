@@ -216,8 +216,6 @@ mean: _types.Mean
 """The mean of elements over axes; NaN of no elements."""
 min: _types.Reduction
 """The least element over axes; NaN if there is one."""
-vector_norm: _types.VectorNorm
-"""The norm of vectors along axes, as ``np.linalg.vector_norm``."""
 prod: _types.Mean
 """The product of elements over axes."""
 std: _types.Std
@@ -226,6 +224,8 @@ sum: _types.Mean
 """The sum of elements over axes."""
 var: _types.Std
 """The variance of elements over axes; NaN of no elements."""
+vector_norm: _types.VectorNorm
+"""The norm of vectors along axes, as ``np.linalg.vector_norm``."""
 
 # ._values.nans
 nanargmax: _types.Nanargmax
@@ -466,10 +466,10 @@ trace: _types.Trace
 # ._linear.products
 kron: _types.Kron
 """Blocks of `b`, each times an element of `a`, as ``np.kron``."""
-norm: _types.Norm
-"""The norm of vectors or matrices, as ``np.linalg.norm``."""
 matrix_norm: _types.MatrixNorm
 """The norm of matrices, which are two axes of `x`, as ``np.linalg.norm`` with two axes."""
+norm: _types.Norm
+"""The norm of vectors or matrices, as ``np.linalg.norm``."""
 vdot: _types.Kron
 """The sum of products of all elements of `a`, conjugated, with those of `b`, as ``np.vdot``."""
 
