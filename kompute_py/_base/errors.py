@@ -5,12 +5,14 @@ The native core throws errors with a kind; the bindings call `from_native` to cr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from types import MethodType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from .text import Told, told
+
+_Class = TypeVar("_Class", bound=type[Any])
 
 
 class ErrorCode(IntEnum):
@@ -554,19 +556,27 @@ def instead_of(value: Any, usual: str) -> str:
     return usual
 
 
-def not_copyable(instead: str, why: str = "is an object on a device") -> Any:
-    """The method ``__reduce_ex__`` of a class with objects on a device.
+def refuse_copy(what: object, instead: str, why: str = "is an object on a device") -> NoReturn:
+    """Raises the ArgumentTypeError (a TypeError) of copying or pickling an object on a device.
 
     A second Python object for the same device object would destroy it twice, and another process has no
     access to it.
     """
+    kind = type(what).__name__
+    raise ArgumentTypeError(f"A kp.{kind} {why}: it cannot be copied or pickled; {instead}")
 
-    def __reduce_ex__(self: object, protocol: object) -> Any:
-        """Refuses copying and pickling with an ArgumentTypeError (a TypeError) that names the alternative."""
-        kind = type(self).__name__
-        raise ArgumentTypeError(f"A kp.{kind} {why}: it cannot be copied or pickled; {instead}")
 
-    return __reduce_ex__
+def not_copyable(instead: str, why: str = "is an object on a device") -> Callable[[_Class], _Class]:
+    """A decorator for classes: copying and pickling are refused, see `refuse_copy`."""
+
+    def refused(self: object, protocol: object) -> NoReturn:
+        refuse_copy(self, instead, why)
+
+    def decorated(cls: _Class) -> _Class:
+        cls.__reduce_ex__ = refused  # type: ignore[assignment]
+        return cls
+
+    return decorated
 
 
 # Keys: the names of the core's kp::ErrorKind.

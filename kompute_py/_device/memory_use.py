@@ -103,6 +103,7 @@ for _public in (MemoryHeap, MemoryLabel, PipelineUse):
     _public.__module__ = "kompute_py"  # imported when first used
 
 
+@not_copyable("keep str(mgr.memory), or the numbers of mgr.memory.heaps", "looks at a device")
 class DeviceMemory:
     """A Manager's view of its device's memory. Always current: it stores no numbers itself.
 
@@ -251,10 +252,6 @@ class DeviceMemory:
 
     def __str__(self) -> str:
         return "\n\n".join(_as_text(rows) for rows in self._tables())
-
-    __reduce_ex__ = not_copyable(
-        "keep str(mgr.memory), or the numbers of mgr.memory.heaps", "looks at a device"
-    )
 
     def __repr__(self) -> str:
         return f"<kp.DeviceMemory: {binary_size(self.used)} used, {binary_size(self.reserved)} reserved>"

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .._sync.sharing import SemaphoreHandle
 
 
+@not_copyable("make a new kp.Manager where it is needed, in each process")
 class Manager(MemoryMaker, WithAnswers):
     """Opens a device and creates tensors, images, algorithms and sequences on it.
 
@@ -556,8 +557,6 @@ class Manager(MemoryMaker, WithAnswers):
         from .._display.cards import manager_card
 
         return manager_card(self)
-
-    __reduce_ex__ = not_copyable("make a new kp.Manager where it is needed, in each process")
 
     def __repr__(self) -> str:
         state = "" if self._native.is_init() else " destroyed"

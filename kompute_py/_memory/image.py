@@ -427,6 +427,7 @@ def _format_of(
     return found
 
 
+@not_copyable("make a new one with image.sampled")
 class SampledImage(Bindable):
     """An image and the sampler that a shader reads it through. Created by ``image.sampled(...)``.
 
@@ -476,8 +477,6 @@ class SampledImage(Bindable):
     def sampler(self) -> Sampler:
         """The sampler."""
         return self._sampler
-
-    __reduce_ex__ = not_copyable("make a new one with image.sampled")
 
     def __repr__(self) -> str:
         return f"<kp.SampledImage {self._image!r} {self._sampler._text}>"

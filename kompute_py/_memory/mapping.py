@@ -175,6 +175,7 @@ _ALONE: int = _Counted().array if hasattr(sys, "getrefcount") else -1
 """The result of `_ArrayOf.references` for a mapping without other references."""
 
 
+@not_copyable("copy its array: mapping.array.copy()")
 class Mapping:
     """A tensor's device memory as an array, until it is closed. Created by ``t.map(...)``.
 
@@ -334,8 +335,6 @@ class Mapping:
                 source=self,
             )
             self.close()
-
-    __reduce_ex__ = not_copyable("copy its array: mapping.array.copy()")
 
     def __repr__(self) -> str:
         state = "closed" if self._native is None else "write" if self._writes else "read"

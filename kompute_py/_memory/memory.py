@@ -74,6 +74,7 @@ seen_by_others: weakref.WeakSet[Memory] = weakref.WeakSet()
 """Memory that was imported or exported."""
 
 
+@not_copyable("keep t.read(), a NumPy array, and make a new one from it with mgr.tensor_t or mgr.image_t")
 class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
     """Base of Tensor and Image: memory on the device and, except for `storage`, a host copy of it.
 
@@ -601,10 +602,6 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
         from .._display.cards import memory_card
 
         return memory_card(self)
-
-    __reduce_ex__ = not_copyable(
-        "keep t.read(), a NumPy array, and make a new one from it with mgr.tensor_t or mgr.image_t"
-    )
 
     # -- raw Vulkan: these raise FailedPreconditionError if the object is destroyed --------------------------
 

@@ -47,6 +47,7 @@ class Bindable:
         return 0
 
 
+@not_copyable("make a new one with mgr.sampler")
 class Sampler(Bindable):
     """How a shader reads images. Created by ``mgr.sampler(...)``; lives as long as its Manager.
 
@@ -104,8 +105,6 @@ class Sampler(Bindable):
     def vk_sampler(self) -> int:
         """The VkSampler, as an integer."""
         return self._native.vk_sampler
-
-    __reduce_ex__ = not_copyable("make a new one with mgr.sampler")
 
     def __repr__(self) -> str:
         return f"<kp.Sampler {self._text}>"

@@ -39,6 +39,7 @@ def indexing() -> Any:
     return _ops()._indexing()
 
 
+@not_copyable("keep view.read(), a NumPy array")
 class StridedView(ArrayHabits):
     """A view of a part of a tensor that is not dense: ``t[:, 0]``, ``t[::2]``, ``t[::-1]``, ``t.T``.
 
@@ -343,5 +344,3 @@ class StridedView(ArrayHabits):
             f"<kp.StridedView shape={self._shape} strides={self.strides} dtype={dtype_text(self.dtype)}"
             f"{state} of a Tensor of shape {self._base._shape}>"
         )
-
-    __reduce_ex__ = not_copyable("keep view.read(), a NumPy array")

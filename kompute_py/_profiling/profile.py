@@ -35,6 +35,7 @@ _DEAR = (
 )
 
 
+@not_copyable("keep its records, or write them with to_trace()")
 class Profile:
     """The work of a Manager's device inside of a ``with`` block. Made by ``mgr.profile()``.
 
@@ -261,5 +262,3 @@ class Profile:
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
         )
         return card(f"Profile of {self._title()}", [], body=f"<table><tr>{cells}</tr>{body}</table>")
-
-    __reduce_ex__ = not_copyable("keep its records, or write them with to_trace()")

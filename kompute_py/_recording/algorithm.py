@@ -60,6 +60,7 @@ def to_groups(workgroup: Any, what: str) -> tuple[int, int, int]:
     return given[0], given[1], given[2]
 
 
+@not_copyable("keep the SPIR-V and the constants, and make a new one with mgr.algorithm")
 class Algorithm:
     """A compute pipeline: a shader, the tensors and images bound to it in order, its constants and default
     workgroup.
@@ -443,8 +444,6 @@ class Algorithm:
             watch = self._manager._watch
             if watch is not None:
                 watch()
-
-    __reduce_ex__ = not_copyable("keep the SPIR-V and the constants, and make a new one with mgr.algorithm")
 
     def __repr__(self) -> str:
         if self._native is None:

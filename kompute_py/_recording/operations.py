@@ -19,7 +19,7 @@ from .._base.errors import (
     InvalidArgumentError,
     OutOfRangeError,
     kind_of,
-    not_copyable,
+    refuse_copy,
 )
 from .._device.owner import owner
 from .._memory.image import Image, SampledImage, fill_of
@@ -188,13 +188,11 @@ class OpBase:
                     setattr(self, which, found)
         return [memory._native for memory in found]
 
-    _refuse_copies = not_copyable("record the same one as often as you like, or make a new one")
-
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Refuses copying and pickling of built-in operations with an ArgumentTypeError (a TypeError)."""
         if self._custom:
             return super().__reduce_ex__(protocol)
-        return self._refuse_copies(protocol)
+        refuse_copy(self, "record the same one as often as you like, or make a new one")
 
     def __repr__(self) -> str:
         return f"<kp.{type(self).__name__}>"

@@ -72,6 +72,7 @@ def _queue_of(manager: Device, queue_index: Any) -> int:
     return manager._native.least_busy(among) if several else among[0]
 
 
+@not_copyable("record the operations into a new mgr.sequence()")
 class Sequence:
     """Operations recorded for one queue.
 
@@ -663,8 +664,6 @@ class Sequence:
         from .._display.cards import sequence_bundle
 
         return sequence_bundle(self._native)
-
-    __reduce_ex__ = not_copyable("record the operations into a new mgr.sequence()")
 
     def __repr__(self) -> str:
         native = self._native

@@ -80,6 +80,7 @@ def raise_again(error: Exception) -> NoReturn:
         error.__context__ = context
 
 
+@not_copyable("wait for this one, from any thread, or use its future()")
 class Fence:
     """The completion of submitted work on one or several queues. Keeps no other object alive than `results`.
 
@@ -276,8 +277,6 @@ class Fence:
         for manager in self._managers:
             if manager._watch is not None:
                 manager._watch()
-
-    __reduce_ex__ = not_copyable("wait for this one, from any thread, or use its future()")
 
     def __repr__(self) -> str:
         try:

@@ -50,6 +50,7 @@ class HasFileno(Protocol):
         """The descriptor."""
 
 
+@not_copyable("create another one with mgr.semaphore()")
 class Semaphore:
     """A timeline semaphore: a 64-bit counter that only goes up. Created by ``mgr.semaphore(initial=0)``.
 
@@ -218,8 +219,6 @@ class Semaphore:
             warn(told)
         if native is not None and self._shared is not None:
             self._shared.release()
-
-    __reduce_ex__ = not_copyable("create another one with mgr.semaphore()")
 
     def __repr__(self) -> str:
         native = self._native
