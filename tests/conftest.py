@@ -159,7 +159,7 @@ def _compiled_before(request):
     with pytest.MonkeyPatch.context() as patch:
         if request.node.nodeid.startswith(_OF_NUMBERS):
             patch.setenv("KOMPUTE_PY_SHADER_CACHE_DIR", SHADERS)
-        measures = ("tests/functions/", "tests/docs/test_reference")  # which has the example of kp.tune
+        measures = ("tests/functions/", "tests/docs/")  # whose pages show what is measured
         if not (sampling.WHOLE or request.node.nodeid.startswith(measures)):
             patch.setattr("kompute_py._functions.forming.measured", sampling.next_variant)
         yield

@@ -89,7 +89,7 @@ def test_norms(placed):
         of = {"ord": order, "axis": axis, "keepdims": keep}
         flat = {**of, "axis": 0, "keepdims": False} if axis is None else of
         expected = np.linalg.norm(each.astype(complex).reshape(-1) if axis is None else each, **flat)
-        check(kp.ops.norm(placed(each), **of), expected, rtol=1e-4)
+        check(kp.ops.vector_norm(placed(each), **of), expected, rtol=1e-4)
 
 
 def test_scans_and_conversions(placed):

@@ -98,7 +98,7 @@ def test_files_that_do_not_exist(tmp_path):
 
 
 def test_a_str_is_a_path_only_with_a_suffix_and_on_one_line():
-    with pytest.raises(kp.NotFoundError, match="no source text"):
+    with pytest.raises(kp.NotFoundError, match="not source text"):
         kp.compile("not_a_path.txt")
     assert kp.compile(HEAD + "void main() {} //.comp")
     with pytest.raises(kp.ShaderCompileError):  # compile_source takes text only

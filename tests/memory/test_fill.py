@@ -110,8 +110,6 @@ def test_what_does_not_fit(mgr):
         kp.OpFill([t[0:3], t[2:4]], 1)
     with pytest.raises(kp.ArgumentTypeError, match=r"tuple|element"):
         kp.OpFill([mgr.zeros(2, PAIR)], [1, 2, 3])
-    with pytest.raises(kp.ArgumentTypeError, match="write"):
-        kp.OpFill([mgr.image(np.zeros((2, 2)))], 0)
 
 
 @pytest.mark.capability("I36", "copying ranges of bytes", "kp.OpCopyRange", "concepts/recording")

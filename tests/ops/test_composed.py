@@ -258,7 +258,7 @@ def test_errors():
         ("axis is 3", lambda: ops.matrix_norm(x, axis=(0, 3))),
         ("two axes that differ", lambda: ops.matrix_norm(x, axis=(0, -2))),
         ("ord is nan", lambda: ops.vector_norm(x, np.nan)),
-        ("ord is 2", lambda: ops.norm(x[0], 2)),
+        ("ord is 2", lambda: ops.norm(x, 2)),
         ("vectors of one", lambda: ops.vdot(x, x[0])),
         ("mode is 'all'", lambda: ops.take(x, np.int32([0]), 0, "all")),
         ("give one axis", lambda: ops.take(x, np.int32([0]), (0, 1))),
