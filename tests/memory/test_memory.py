@@ -242,6 +242,17 @@ def test_tensors_of_random_sizes_leave_a_limit_usable(make_manager):
         del large
 
 
+@pytest.mark.parametrize("limit", [5 * MIB, 16 * MIB, 64 * MIB])
+@pytest.mark.parametrize("parts", [1, 3, 7, 16, 33])
+def test_what_fits_by_the_numbers_fits_under_a_limit(make_manager, limit, parts):
+    """Blocks begin where their tensors do, and are small beside the limit."""
+    mgr = make_manager(memory_limit=limit)
+    small = mgr.empty(1000, np.uint8, "storage")
+    each = (limit - limit // 32) // parts // 256 * 256
+    held = [mgr.empty(each, np.uint8, "storage") for _ in range(parts)]
+    assert mgr.memory.reserved <= limit and all(t.is_init() for t in [small, *held])
+
+
 def test_refusal_names_the_largest_and_leaves_all_working(make_manager):
     mgr = make_manager(memory_limit=16 * MIB)
     t = mgr.empty(9 * MIB, np.uint8, "storage")

@@ -41,12 +41,10 @@ void advise_huge_pages(void* address, uint64_t size) {
 #endif
 }
 
-// Our limit counts like a heap of an eighth of it. Programs come close to a limit as a rule, to a heap
-// seldom, and what is free in pieces of blocks does not help large tensors then.
 uint64_t largest_block(uint64_t heap, const MemoryOptions& options, uint64_t max_allocation) {
-    return std::min(largest_block_on(options.limit != 0 ? std::min(heap, options.limit / 8) : heap,
-                                     options.largest_block),
-                    max_allocation);
+    uint64_t largest = std::min(largest_block_on(heap, options.largest_block), max_allocation);
+    if (options.limit != 0) largest = std::min(largest, largest_block_under(options.limit, largest));
+    return largest;
 }
 
 }  // namespace
@@ -217,10 +215,10 @@ MemoryBlock* MemoryAllocator::make_block(uint32_t type, const Request& request, 
     auto block = std::make_unique<MemoryBlock>(size);
     // A CPU driver's memory begins at malloc's address. If a block begins on a huge page, it is in huge pages
     // throughout, and copies run at memcpy's rate. The skipped bytes are never touched, so they only cost
-    // address space.
+    // address space; but a limit counts them, so there are none under a limit.
     const bool for_one = dedicated || request.footprint() > size / 2;
     const bool aligns = for_one && size >= huge_page_threshold && size + huge_page <= heap.size &&
-                        size + huge_page <= below_limit() && size + huge_page <= max_allocation_ &&
+                        options_.limit == 0 && size + huge_page <= max_allocation_ &&
                         context_.physical().properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     block->reserved = aligns ? size + huge_page : size;
     block->owner = this;

@@ -31,6 +31,12 @@ constexpr uint64_t largest_block_on(uint64_t heap, uint64_t wanted) noexcept {
     return std::max(first_block, std::min(wanted, std::bit_floor(heap / 8)));
 }
 
+// The largest block under a limit of `limit` bytes: a 64th of it. Programs come close to a limit as a rule,
+// to a heap seldom, and what is free in pieces of blocks does not help large tensors then.
+constexpr uint64_t largest_block_under(uint64_t limit, uint64_t wanted) noexcept {
+    return std::max(block_step, std::min(wanted, std::bit_floor(limit / 64)));
+}
+
 // True if a request gets its own memory, because it would make most of the rest of any block useless.
 constexpr bool stands_alone(uint64_t size, uint64_t largest) noexcept { return size > largest / 2; }
 

@@ -195,6 +195,10 @@ TEST_CASE("blocks: sizes") {
     CHECK(kp::largest_block_on(256 * MiB, kLargest) == 32 * MiB);
     CHECK(kp::largest_block_on(uint64_t{1} << 40, kLargest) == kLargest);
     CHECK(kp::largest_block_on(MiB, kLargest) == MiB);
+    CHECK(kp::largest_block_under(600 * MiB, kLargest) == 8 * MiB);
+    CHECK(kp::largest_block_under(16 * MiB, kLargest) == MiB / 4);
+    CHECK(kp::largest_block_under(MiB, kLargest) == MiB / 16);
+    CHECK(kp::largest_block_under(uint64_t{1} << 40, kLargest) == kLargest);
     CHECK(!kp::stands_alone(32 * MiB, kLargest));
     CHECK(kp::stands_alone(32 * MiB + 1, kLargest));
 
