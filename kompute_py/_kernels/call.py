@@ -15,8 +15,9 @@ from .._memory.image import SampledImage
 from .._memory.lending import Lending
 from .._memory.making import new_tensor
 from .._memory.memory import Memory, memory_list
+from .._memory.reach import meet
 from .._memory.sampler import Bindable
-from .._memory.stand_ins import Lent
+from .._memory.stand_ins import Copied, Lent, StandIn
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .._recording.binding import check_argument, check_owner, indirect_groups, made_by
@@ -64,8 +65,8 @@ class Call:
         self.keywords = keywords
         self.arrays: dict[int, np.ndarray[Any, Any]] = {}
         """Those that are given, and those that the call makes, by parameter."""
-        self.stand_ins: list[tuple[Lent, Tensor]] = []
-        """The stand-ins for them, with the memory that is lent."""
+        self.stand_ins: list[tuple[StandIn, Tensor]] = []
+        """The stand-ins for them, and for Tensors that shaders cannot bind, with the memory that is lent."""
         self.results: dict[int, Any] = {}
         """The results of the call, by parameter."""
         self.outputs: list[Output] = []
@@ -155,7 +156,10 @@ class Call:
         if parameter.descriptors != 1:
             return _several(self.version.name, parameter, value)
         if isinstance(value, (Memory, Bindable)):
-            return value
+            if lending is None or not isinstance(value, Tensor):
+                return value
+            odd = self._begins_odd(place, parameter, value)
+            return self._copy(place, parameter, value, lending) if odd else value
         if lending is None:
             raise ArgumentTypeError(
                 f"{self.version.name}: {parameter.name!r} is {kind_of(value)}; give a Tensor or Image: bind "
@@ -188,6 +192,37 @@ class Call:
         self._check(parameter, memory, array)
         self.arrays[place] = array
         made = Lent(place, array.shape, memory._dtype, memory.nbytes, True, place in self.results)
+        self.stand_ins.append((made, memory))  # read: a shader that only writes may leave parts of it
+        return memory
+
+    def _begins_odd(self, place: int, parameter: Parameter, value: Tensor) -> bool:
+        """Whether `value` begins where no shader can bind it, and a copy can stand for it: not if the shader
+        would see some of its bytes through another argument, too.
+        """
+        manager = self.version.manager
+        if (
+            parameter.kind != "storage buffer"
+            or not value._count
+            or not value._is_init()
+            or value._manager is not manager
+            or value._native.vk_offset % manager._info["limits"]["minStorageBufferOffsetAlignment"] == 0
+        ):
+            return False
+        return not any(
+            isinstance(each, Tensor) and meet(value, each)
+            for i, (other, given) in enumerate(
+                zip(self.version.signature.parameters, self.values, strict=True)
+            )
+            if i != place and (parameter.written or other.written)
+            for each in (given if isinstance(given, (list, tuple)) else (given,))
+        )
+
+    def _copy(self, place: int, parameter: Parameter, value: Tensor, lending: Lending) -> Tensor:
+        """Memory for a Tensor that shaders cannot bind: the device copies it there, and results back."""
+        self._check(parameter, value)
+        memory = lending.dense(place, value._shape, value._dtype)
+        written = parameter.written
+        made = Copied(place, value._shape, value._dtype, memory.nbytes, True, written)
         self.stand_ins.append((made, memory))  # read: a shader that only writes may leave parts of it
         return memory
 

@@ -331,7 +331,9 @@ class Kernel(Routine, Generic[Results]):
         for stand_in, lent in call.stand_ins:  # only now that nothing is left to refuse
             stand_in.bring(lent, call.arrays, ())
         began = perf_counter()
-        stream_of(self._manager, (operation,)).eval()
+        around = [each.around(lent, call.values[each.place]) for each, lent in call.stand_ins]
+        before, after = ([each for pair in around for each in pair[i]] for i in (0, 1))
+        stream_of(self._manager, (*before, operation, *after)).eval()
         if built is not None:
             report_built(self.name, built, perf_counter() - began)
         if self._watch is not None:

@@ -27,8 +27,11 @@ class _Planning(Lending):
         self._plan, self._version = plan, version
 
     def tensor(self, index: int, array: np.ndarray[Any, Any]) -> Any:
-        self._plan.lends(self._version, index, array.nbytes)
-        return Imagined.of(self._device(), array.shape, self.dtype_of(array), is_lent=True)
+        return self.dense(index, array.shape, self.dtype_of(array))
+
+    def dense(self, index: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        self._plan.lends(self._version, index, math.prod(shape) * dtype.itemsize)
+        return Imagined.of(self._device(), shape, dtype, is_lent=True)
 
     def made(self, output: Any) -> Any:
         if output.format is None:

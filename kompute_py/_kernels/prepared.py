@@ -149,6 +149,8 @@ def teach(table: _native.CallTable, call: Call, dispatch: _native.BoundDispatch)
                 native = memory._native
                 results.append((-1, native, partial(np.zeros, output.shape, output.dtype)))
         elif isinstance(value, (Memory, Bindable)):
+            if memory is not value:
+                return  # a part that begins at an odd byte
             plain = plain and type(value) is Tensor
         elif type(value) is not np.ndarray or value.dtype != memory._dtype or number < 0:
             return

@@ -6,6 +6,7 @@ shape each time make no buffers, and the memory does not grow with the number of
 
 from __future__ import annotations
 
+import math
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +74,11 @@ class Lending:
         dtype = self.dtype_of(array)
         if array.nbytes >= 1 << 40:
             new_tensor(self._device(), array.shape, dtype, "storage")  # a broadcast array; raises
-        return self.bytes(index, array.nbytes)._part(0, array.shape, dtype)
+        return self.dense(index, array.shape, dtype)
+
+    def dense(self, index: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor:
+        """A Tensor for parameter `index`, with undefined contents. Raises OutOfMemoryError."""
+        return self.bytes(index, math.prod(shape) * dtype.itemsize)._part(0, shape, dtype)
 
     def dtype_of(self, array: np.ndarray[Any, Any]) -> np.dtype[Any]:
         """The dtype of `array` on devices. Raises ArgumentTypeError if they lack it."""

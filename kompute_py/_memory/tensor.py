@@ -101,7 +101,8 @@ class Tensor(Memory[Scalar], _native.BufferExporter):
         it. Destroying the original tensor ends the view too.
 
         To be bound to a shader, a view must begin at a multiple of the device's
-        minStorageBufferOffsetAlignment (16 to 256 bytes); everything else accepts any offset.
+        minStorageBufferOffsetAlignment (16 to 256 bytes); a kernel's call copies others on the device, and
+        everything else accepts any offset.
 
         With arrays of ints, masks of bools or lists of either in it, on the host or Tensors, it is as in
         NumPy's advanced indexing: a Tensor with a copy of these elements, in new memory of the device. The

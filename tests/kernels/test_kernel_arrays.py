@@ -208,3 +208,44 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] *= 2.0;
     double(part)
     view.copy_from(part).wait()
     assert t.tolist() == [[2, 2], [6, 4]]
+
+
+# -- parts that begin where no descriptor can ----------------------------------------------------------------
+
+ADD_TWICE = """
+#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) buffer Y { float y[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] += 2.0 * x[i]; }
+"""
+
+
+def test_parts_at_odd_places_are_copied(mgr):
+    """Also after calls of the same shapes, which are prepared, and whatever the elements around them are."""
+    add = mgr.kernel(ADD_TWICE)
+    x, y = np.arange(40, dtype=np.float32), np.linspace(1, 2, 40, dtype=np.float32)
+    xs, ys = mgr.tensor(x), mgr.tensor(y)
+    for first, second in [(0, 0), (3, 5), (0, 7), (1, 0), (0, 0), (3, 5), (5, 1)]:
+        assert add(xs[first : first + 32], ys[second : second + 32]) is None
+        y[second : second + 32] += 2 * x[first : first + 32]
+        np.testing.assert_allclose(ys.read(), y, rtol=1e-6)
+    assert np.array_equal(xs.read(), x)
+    add(xs[1:5], out=ys[36:])
+    add(xs[::8], ys[3:8])
+    y[36:] += 2 * x[1:5]
+    y[3:8] += 2 * x[::8]
+    np.testing.assert_allclose(ys.read(), y, rtol=1e-6)
+    assert add.memory_needs(xs[1:5], ys[5:9])
+
+
+def test_parts_at_odd_places_that_meet_what_is_written_are_refused(mgr):
+    """A copy of them would lose what the shader writes through the other argument."""
+    add, t = mgr.kernel(ADD_TWICE), mgr.tensor(np.arange(40.0))
+    for x, y in [(t[1:9], t[8:16]), (t[0:8], t[7:15]), (t[1:9], t[1:9])]:
+        with pytest.raises(kp.InvalidArgumentError, match="must be a multiple of"):
+            add(x, y)
+    for way in (add.bind, add.submit):
+        with pytest.raises(kp.InvalidArgumentError, match="call a kernel with the part alone"):
+            way(t[1:9], t[16:24])
+    assert t.read().tolist() == list(range(40))

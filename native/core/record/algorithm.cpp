@@ -353,8 +353,9 @@ void Algorithm::bind(const BindingInfo& binding, const Argument& argument, Descr
                     std::to_string(range.offset) + " of the " + range.resource->label() +
                     ": on this device it must be a multiple of " + std::to_string(alignment) + " bytes (" +
                     (uniform ? "minUniformBufferOffsetAlignment" : "minStorageBufferOffsetAlignment") +
-                    "). Slice there, bind the whole tensor and pass the first element's number as a push "
-                    "constant, or copy the part with OpCopy into a tensor of its own");
+                    "). Slice there, call a kernel with the part alone, which copies it, bind the whole "
+                    "tensor and pass the first element's number as a push constant, or copy the part with "
+                    "OpCopy into a tensor of its own");
         writes.add(place, VkDescriptorBufferInfo{buffer->handle(), range.offset, range.size});
         break;
     }
