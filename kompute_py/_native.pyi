@@ -55,7 +55,7 @@ class ValueReader(_Object):
         """The runs since the last call: "label", "line", "submission", "queue" (its number), "disjoint"
         (memory that the recording declares so), "parts" (each (memory, first byte, end, bytes)) and
         "operations" (each (name, line, uses)); a use is (number of the part before, after, whether the
-        operation reads it). With `contents`, "recorded", too: as `recorded` has it.
+        operation reads it, `whole` of the snapshot). With `contents`, "recorded", too: as `recorded` has it.
         """
 
     def end(self) -> None: ...
@@ -933,6 +933,7 @@ class CallForm(_Object):
         fresh: Sequence[tuple[int, int, bool]] = ...,
         tensors: Callable[[list[Buffer]], Sequence[Any]] | None = None,
         after: Callable[[], None] | None = None,
+        whole: Sequence[int] | None = None,
     ) -> None:
         """`parts` are its dispatches: (algorithm, [(set, binding, number of the slot), ...], groups, where
         the device reads the groups instead: the number of the slot and the byte in it).
@@ -946,7 +947,7 @@ class CallForm(_Object):
         makes their Tensors of native memory. `nbytes` are those of memory that no other form has.
 
         A function's: `pack` makes the push constants from the values instead, None if it takes others.
-        `after` is called after the work.
+        `after` is called after the work. `whole` are the slots that it writes whole.
 
         A kernel's: `check(push)` is False if other push constants must be prepared anew. `info` is for
         `bind`, which does not take the form if it is None.

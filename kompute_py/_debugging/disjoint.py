@@ -52,7 +52,7 @@ class DisjointLooker:
             text = f"{name} of the {run['label']} on queue {run['queue']}"
             if line or run["line"]:
                 text += f" ({line or run['line']})"
-            for before, after, _ in uses:
+            for before, after, *_ in uses:
                 memory, begin, end, old = run["parts"][before]
                 used = np.frombuffer(old, np.uint8) != np.frombuffer(run["parts"][after][3], np.uint8)
                 if end - begin < memory.nbytes:

@@ -21,9 +21,10 @@ _PACKED = "r11f_g11f_b10f"
 class NanLooker:
     """Raises NonFiniteError for an operation that wrote a NaN or an infinity.
 
-    An element that has the same bytes after the operation may not have been written. Until an operation has
-    written a NaN, those that are there come from the host, so the operation is not blamed for them. From
-    then on they may be those of earlier runs, so an operation that only writes is blamed.
+    Of memory that is known to be written whole, such as the results of functions, each element counts. Of
+    other memory, an element that has the same bytes after the operation may not have been written. Until an
+    operation has written a NaN, those that are there come from the host, so a kernel is not blamed for them.
+    From then on they may be those of earlier runs, so a kernel that only writes is blamed.
     """
 
     def __init__(self) -> None:
@@ -35,7 +36,8 @@ class NanLooker:
             if not snapshot.written:
                 continue
             wrong = ~(_finite_texels if snapshot.format == _PACKED else _finite)(snapshot.after)
-            if snapshot.read or not self._found:
+            partly = snapshot.read or not self._found if snapshot.whole is None else not snapshot.whole
+            if partly:
                 wrong &= ~_same(snapshot.before, snapshot.after)
             if wrong.any():
                 self._found = True

@@ -64,6 +64,10 @@ class Snapshot(NamedTuple):
     """Whether the operation writes it."""
     format: str = ""
     """The format of an Image, such as "rgba16f"; "" of other memory."""
+    whole: bool | None = None
+    """Whether nothing of it is left from before the operation, or the call of a function that it is one of;
+    None if that is not known, as of kernels.
+    """
 
 
 class OperationValues(NamedTuple):
@@ -363,7 +367,7 @@ def _operations(run: dict[str, Any], tensors: Tensors) -> Iterator[OperationValu
     parts = run["parts"]
     for index, (name, line, uses) in enumerate(run["operations"]):
         snapshots: list[Snapshot] = []
-        for before, after, read in uses:
+        for before, after, read, whole in uses:
             memory, begin, end, old = parts[before]
             new = parts[after][3]
             for each in tensors.of(memory, begin, end):
@@ -378,9 +382,8 @@ def _operations(run: dict[str, Any], tensors: Tensors) -> Iterator[OperationValu
                     was, now = was.reshape(each.shape), now.reshape(each.shape)
                 writes = after != before
                 named = tensors.name(each.tensor)
-                snapshots.append(
-                    Snapshot(each.tensor, named, each.shape, first, was, now, read, writes, each.format)
-                )
+                facts = read, writes, each.format, whole
+                snapshots.append(Snapshot(each.tensor, named, each.shape, first, was, now, *facts))
         yield OperationValues(
             name,
             index,

@@ -267,6 +267,7 @@ class _Maker:
                 for name in bound
             ],
             several=not self.selection._declaration.single,
+            whole=[at[name] for name in self.results & bound.keys()],
             nbytes=self.nbytes,
         )
 

@@ -95,7 +95,7 @@ class Capture(Recorder):
             synced = found["kind"].startswith("sync")
             if not synced:
                 self._steps.append(self.step(name, found))
-            for before, after, _ in uses:
+            for before, after, *_ in uses:
                 if after == before:
                     continue
                 looked.add(after)

@@ -98,7 +98,7 @@ py::dict described_values(const ProfiledRun& run, bool contents) {
     for (size_t i = 0; i < values.operations.size(); ++i) {
         py::list uses;
         for (const auto& use : values.operations[i])
-            uses.append(py::make_tuple(use.before, use.after, use.reads));
+            uses.append(py::make_tuple(use.before, use.after, use.reads, use.whole));
         const auto& operation = run.what->operations[i];
         operations.append(py::make_tuple(operation.name, operation.line, uses));
     }

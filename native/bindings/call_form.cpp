@@ -26,11 +26,12 @@ std::vector<Bound> CallForm::bound(const std::vector<ResourceRange>& memory, con
     for (const Part& part : *parts) {
         std::vector<Argument> arguments;
         arguments.reserve(part.places.size());
-        for (const auto& [set, binding, number] : part.places) {
+        for (const auto& [set, binding, number, whole] : part.places) {
             Argument& argument = arguments.emplace_back();
             argument.set = set;
             argument.binding = binding;
             argument.range = memory.at(number);
+            argument.whole = whole;
         }
         const Groups& own = groups[found.size()];
         Bound& made = found.emplace_back();
@@ -77,6 +78,22 @@ void CallForm::run(const std::vector<OperationPtr>& operations, const std::share
 
 namespace {
 
+// The call writes all of the results in the slots `whole`: once the last of its dispatches that writes one has
+// run.
+void mark_whole(std::vector<CallForm::Part>& parts, std::vector<uint32_t> whole) {
+    for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+        const auto& bindings = part->base.pipeline->shader->info().bindings;
+        for (CallForm::Place& place : part->places) {
+            const auto info = std::ranges::find_if(bindings, [&](const BindingInfo& each) {
+                return each.set == place.set && each.binding == place.binding;
+            });
+            const bool writes = info != bindings.end() &&
+                                (info->access == Access::write || info->access == Access::read_write);
+            place.whole = writes && std::erase(whole, place.number) != 0;
+        }
+    }
+}
+
 using Operations = std::vector<std::shared_ptr<Operation>>;  // as Python holds them
 
 Operations given_out(const std::vector<OperationPtr>& operations) {
@@ -118,7 +135,8 @@ void bind_call_form(py::module_& m) {
     const auto make = [](const std::vector<Part>& parts, const std::vector<Slot>& slots,
                          const std::vector<Result>& results, std::vector<std::string> push, bool several,
                          bool repeats, uint64_t nbytes, py::object pack, py::object check, py::object info,
-                         Fresh fresh, py::object tensors, py::object after) {
+                         Fresh fresh, py::object tensors, py::object after,
+                         std::optional<std::vector<uint32_t>> whole) {
         auto made = std::make_shared<CallForm>();
         std::vector<CallForm::Part> all;
         for (const auto& [algorithm, bindings, groups, indirect] : parts) {
@@ -127,6 +145,7 @@ void bind_call_form(py::module_& m) {
             all.push_back({algorithm->base(), std::move(places), indirect, algorithm->name()});
             made->groups.push_back(groups_of(groups));
         }
+        if (whole) mark_whole(all, std::move(*whole));
         made->parts = std::make_shared<const std::vector<CallForm::Part>>(std::move(all));
         for (const auto& [value, memory, parameter] : slots) {
             made->slots.push_back({value, memory.value_or(ResourceRange()), parameter});
@@ -152,7 +171,8 @@ void bind_call_form(py::module_& m) {
         .def(py::init(make), py::kw_only(), py::arg("parts"), py::arg("slots"), py::arg("results"),
              py::arg("push"), py::arg("several") = false, py::arg("repeats") = true, py::arg("nbytes") = 0,
              py::arg("pack") = py::none(), py::arg("check") = py::none(), py::arg("info") = py::none(),
-             py::arg("fresh") = Fresh(), py::arg("tensors") = py::none(), py::arg("after") = py::none())
+             py::arg("fresh") = Fresh(), py::arg("tensors") = py::none(), py::arg("after") = py::none(),
+             py::arg("whole") = py::none())
         .def_readwrite("repeats", &CallForm::repeats)
         .def_readonly("nbytes", &CallForm::nbytes)
         .def(

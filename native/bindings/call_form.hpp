@@ -13,6 +13,7 @@ struct CallForm {
         uint32_t set = 0;
         uint32_t binding = 0;
         uint32_t number = 0;  // of the slot
+        std::optional<bool> whole = {};  // as in a Use
     };
     struct Part {
         AlgorithmBase base;

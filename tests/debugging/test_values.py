@@ -177,6 +177,57 @@ def test_what_a_kernel_that_only_writes_leaves(debugged):
                 write(zeros, half, grid=N)
 
 
+SAME = """
+#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) readonly buffer X { uint x[]; };
+layout(binding = 1) writeonly buffer Y { float y[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    if (i < x.length()) y[i] = uintBitsToFloat(x[i]);
+}"""
+FLIPPED = {
+    "kernel": lambda m, x, y: m.kernel(SAME)(x.view(np.uint32)),
+    "kernel of arrays": lambda m, x, y: m.kernel(SAME)(x.read().view(np.uint32)),
+    "function": lambda m, x, y: kp.ops.flip(x),
+    "function of arrays": lambda m, x, y: kp.ops.flip(x.read()),
+    "function, out": lambda m, x, y: kp.ops.flip(x, out=y),
+    "function, array": lambda m, x, y: kp.ops.flip(x.read(), out=y.read()),
+    "function, part": lambda m, x, y: kp.ops.flip(x[: N // 2], out=y[::2]),
+    "in two dispatches": lambda m, x, y: kp.ops.concatenate([x[: N // 2], x[N // 2 :]], out=y),
+    "recording": lambda m, x, y: m.sequence().record(kp.ops.flip.bind(x)).eval(),
+    "recording, out": lambda m, x, y: m.sequence().record(kp.ops.flip.bind(x, out=y)).eval(),
+    "program": lambda m, x, y: kp.Program.record(kp.ops.flip, kp.TensorSpec(N)).on(m).main(x, out=y),
+    "copy": lambda m, x, y: m.sequence().record(kp.OpCopy([x, y])).eval(),
+}
+
+
+@pytest.mark.parametrize("how", FLIPPED)
+def test_results_in_memory_that_has_the_same_nans(debugged, how):
+    x, *others = [debugged.tensor(np.full(N, np.nan, np.float32)) for _ in range(8)]
+    with debugged.current():
+        for each in (x, *others):
+            kp.ops.isnan(each)  # now the device has them
+        for each in others[1:]:
+            each.destroy()  # new memory is found here
+        with pytest.raises(NonFiniteError, match=r"wrote nan to"):
+            FLIPPED[how](debugged, x, others[0])
+
+
+def test_results_that_are_written_in_parts(debugged):
+    """What a dispatch leaves for the next one is not its fault, also once a NaN was found."""
+    nans = np.full(2 * N, np.nan, np.float32)
+    ones, y = debugged.tensor(np.ones(N)), debugged.tensor(nans)
+    for _ in range(2):
+        kp.ops.concatenate([ones, ones], out=y)
+        assert kp.ops.selected(debugged.tensor(np.arange(N) % 2), ones)[0].tolist() == [1] * 50 + [0] * 50
+        y.write(nans)
+        with pytest.raises(NonFiniteError, match=r"part 1, .* at \[150\]"):
+            bad = np.ones(N, np.float32)
+            bad[N // 2] = np.nan
+            kp.ops.concatenate([ones, debugged.tensor(bad)], out=y)
+
+
 STRUCTS = """
 #version 450
 layout(local_size_x = 64) in;

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace kp {
@@ -32,6 +33,7 @@ struct ValueCopies {
         uint32_t before = 0;  // the part that holds what the range was
         uint32_t after = 0;   // ... and what the operation made of it; the same if it did not write it
         bool reads = false;
+        std::optional<bool> whole;  // as in the plan's Use
     };
 
     std::vector<Part> parts;  // by position, in order

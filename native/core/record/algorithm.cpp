@@ -402,7 +402,7 @@ void Algorithm::bind(const BindingInfo& binding, const Argument& argument, Descr
                                                   ", but an algorithm binds buffers, images and samplers. "
                                                   "Use one of these");
     }
-    if (used && range.resource) uses_.push_back({range, use_of(binding)});
+    if (used && range.resource) uses_.push_back({range, use_of(binding), argument.whole});
 }
 
 VkBufferView Algorithm::view_of(const BindingInfo& binding, const Argument& argument, const Buffer& buffer) {

@@ -25,6 +25,7 @@ struct Argument {
     ResourceRange range;
     std::shared_ptr<Sampler> sampler;
     const ImageFormat* texels = nullptr;  // of a texel buffer for which the shader declares no format
+    std::optional<bool> whole;            // as in a Use
 };
 
 // What algorithms share that differ in their memory only.
@@ -48,6 +49,7 @@ public:
     struct Binding {
         ResourceRange range;
         UseKind use = UseKind::shader_read_write;
+        std::optional<bool> whole;  // as in a Use
     };
 
     // The same algorithm with other memory bound; this one if none of its memory is replaced.

@@ -46,6 +46,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -59,6 +60,9 @@ struct Use {
     UseKind kind = UseKind::everything;
     uint64_t begin = 0;
     uint64_t end = UINT64_MAX;
+    // Whether the operation, after those before it of the same call, leaves no byte of the range as it was;
+    // none if that is not known. It orders nothing.
+    std::optional<bool> whole;
 };
 
 // A custom operation without declarations conflicts with every use before and after it.

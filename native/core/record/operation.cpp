@@ -117,7 +117,7 @@ public:
         // must not be destroyed while a dispatch runs.
         for (const auto& argument : algorithm_->arguments())
             if (argument.range.resource) plan.mention(*argument.range.resource);
-        for (const auto& use : algorithm_->uses()) plan.use(use.range, use.use);
+        for (const auto& use : algorithm_->uses()) plan.use(use.range, use.use, use.whole);
         const ShaderInfo& info = algorithm_->shader()->info();
         for (const auto& range : memory_.references) {
             plan.mention(*range.resource);

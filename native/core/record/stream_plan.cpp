@@ -39,9 +39,10 @@ uint32_t StreamPlan::object_slot(Object& object) {
     return object.slot_;
 }
 
-void StreamPlan::add_use(uint32_t resource, UseKind kind, const ResourceRange& range) {
+void StreamPlan::add_use(uint32_t resource, UseKind kind, const ResourceRange& range,
+                         std::optional<bool> whole) {
     const uint64_t begin = range.resource->first_byte() + range.offset;
-    uses_.push_back({resource, kind, begin, begin + range.size});
+    uses_.push_back({resource, kind, begin, begin + range.size, whole});
     ++commands_.back().count;
 }
 
@@ -59,7 +60,7 @@ uint32_t StreamPlan::ordering_slot(Resource& resource, uint32_t slot) {
     return object_slot(by);
 }
 
-void StreamPlan::use(const ResourceRange& range, UseKind kind) {
+void StreamPlan::use(const ResourceRange& range, UseKind kind, std::optional<bool> whole) {
     Resource& resource = *range.resource;
     const uint32_t slot = object_slot(resource);
     if (range.size == 0) return;  // mentioned, but not used
@@ -78,13 +79,13 @@ void StreamPlan::use(const ResourceRange& range, UseKind kind) {
         add_range(flushes_, resource.device_memory(), range);
         if (written) add_range(invalidates_, resource.device_memory(), range);
     }
-    add_use(device_numbers_[slot] - 1, kind, range);
+    add_use(device_numbers_[slot] - 1, kind, range, whole);
 }
 
 void StreamPlan::overwrite(const ResourceRange& range) {
     const uint32_t slot = object_slot(*range.resource);
     if (!objects_[slot].used) objects_[slot].overwritten = range.whole();
-    use(range, UseKind::transfer_write);
+    use(range, UseKind::transfer_write, true);
 }
 
 void StreamPlan::use_host(const ResourceRange& range, UseKind kind) {

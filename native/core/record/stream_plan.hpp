@@ -38,7 +38,8 @@ public:
     void begin(uint64_t epoch, uint64_t atom);
     void begin_operation();
 
-    void use(const ResourceRange& range, UseKind kind);  // the device's side
+    // The device's side. `whole` as in a Use.
+    void use(const ResourceRange& range, UseKind kind, std::optional<bool> whole = {});
     // Writes all of the range. If that is the whole resource and its first use, the resource needs no
     // contents before.
     void overwrite(const ResourceRange& range);
@@ -115,7 +116,8 @@ private:
     // The slot of what orders the resource in `slot`: that one, or another.
     uint32_t ordering_slot(Resource& resource, uint32_t slot);
     void settle_downloads();
-    void add_use(uint32_t resource, UseKind kind, const ResourceRange& range);
+    void add_use(uint32_t resource, UseKind kind, const ResourceRange& range,
+                 std::optional<bool> whole = {});
     static void add_range(MappedRanges& ranges, const Allocation& memory, const ResourceRange& part);
 
     uint64_t epoch_ = 0;

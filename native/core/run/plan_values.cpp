@@ -28,6 +28,7 @@ private:
         uint64_t end;
         bool reads;
         bool writes;
+        std::optional<bool> whole;
     };
 
     void add(const StreamPlan& plan, const CommandUses& command) {
@@ -44,16 +45,16 @@ private:
                     return each.resource == &resource && each.begin == begin && each.end == end;
                 });
                 if (same == ranges.end())
-                    ranges.push_back({&resource, begin, end, reads(use.kind), writes(use.kind)});
+                    ranges.push_back({&resource, begin, end, reads(use.kind), writes(use.kind), use.whole});
                 else
                     *same = {&resource, begin, end, same->reads || reads(use.kind),
-                             same->writes || writes(use.kind)};
+                             same->writes || writes(use.kind), std::max(same->whole, use.whole)};
             });
         }
         std::vector<ValueCopies::Use> uses;
         for (const Range& range : ranges) {
             const uint32_t before = known(range, position);
-            uses.push_back({before, before, range.reads});
+            uses.push_back({before, before, range.reads, range.whole});
         }
         for (const Range& range : ranges)
             if (range.writes)
