@@ -233,12 +233,12 @@ def _index(place: int, name: str, layout: Layout) -> str:
 
 
 class Elementwise(ElementsInParts):
-    """An elementwise operation, made by `kp.ops.elementwise`: an `Operation` that others can be fused into.
+    """An elementwise operation, made by `kp.ops.elementwise`: a `Function` that others can be fused into.
 
     Called with tensors, arrays and numbers, it computes. Called with other elementwise operations, it gives a
     new one, which computes all in one kernel: the parameters that get none keep their names.
 
-    Raises the errors of `Operation`, and ArgumentTypeError for operations together with tensors or numbers.
+    Raises the errors of `Function`, and ArgumentTypeError for operations together with tensors or numbers.
 
     >>> line = kp.ops.elementwise("a * x + y")
     >>> root = kp.ops.elementwise("sqrt(abs(z))")(line)

@@ -16,7 +16,7 @@ import numpy as np
 from .._base.arrays import host_empty
 from .._base.errors import UnimplementedError
 from .._custom.arguments import outs_of
-from .._functions.custom_op import Operation
+from .._functions.function import Function
 from .._functions.pictures import first_image, picture_like, tensor_of
 from .._memory.image import Image
 from .._memory.needs import current as planning
@@ -25,7 +25,7 @@ from .._memory.tensor import Tensor
 from .walks import TooLargeError
 
 
-class InParts(Operation):
+class InParts(Function):
     """An operation with calls that may be in parts."""
 
     __module__ = "kompute_py"  # as the class of others

@@ -25,7 +25,8 @@ from .._formulas.formula import Formula, preambles_of
 from .._formulas.glsl_elements import element_of
 from .._formulas.typed import declarations_of
 from .._functions.called import called
-from .._functions.custom_op import CustomOp, Operation
+from .._functions.custom_op import CustomOp
+from .._functions.function import Function
 from .associativity import check
 from .elementwise import elementwise_of
 from .in_parts import LinesInParts, arrays_of, new_like
@@ -674,7 +675,7 @@ def try_samples(what: str, reduce: str, attributes: dict[str, Any], associative:
 
 
 @functools.lru_cache(64)
-def _stage(formula: Formula, reduce: Formula, wide: bool, dtype: np.dtype[Any] | None) -> Operation:
+def _stage(formula: Formula, reduce: Formula, wide: bool, dtype: np.dtype[Any] | None) -> Function:
     """The reduction of parts, or of what they amount to."""
     attributes = {
         "formula": formula,
@@ -690,7 +691,7 @@ def _stage(formula: Formula, reduce: Formula, wide: bool, dtype: np.dtype[Any] |
 
 def made(
     base: type[CombiningOp], name: str, doc: str | None, tail: str, attributes: dict[str, Any], title: str
-) -> Operation:
+) -> Function:
     """The operation of a class with these attributes."""
     if doc is not None and not isinstance(doc, str):
         raise ArgumentTypeError(f"{title}: doc is {shown(doc)}; give a str or None")
@@ -715,7 +716,7 @@ def reduction(
     name: str = "reduction",
     doc: str | None = None,
     preamble: str = "",
-) -> Operation:
+) -> Function:
     """An operation that combines elements over axes: ``reduction("x * y", "a + b", 0)``.
 
     `map` computes the values that are combined, from the arguments: an expression as in `kp.ops.elementwise`,

@@ -12,7 +12,7 @@ from .._custom.arg_descs import TensorArg
 from .._custom.selection import FunctionSelection
 from .._formulas.glsl_elements import element_of
 from .._functions.called import called
-from .._functions.custom_op import Operation
+from .._functions.function import Function
 from .elementwise import elementwise_of
 from .in_parts import LinesInParts, arrays_of
 from .reduction import CombiningOp, Plan, combination, made, neutral_text, tell_runs, try_samples, way_of
@@ -446,7 +446,7 @@ def scan(
     name: str = "scan",
     doc: str | None = None,
     preamble: str = "",
-) -> Operation:
+) -> Function:
     """An operation that combines each element with all before it along an axis: running sums.
 
     `map`, `reduce`, `neutral`, `associative` and `dtype` are as for `kp.ops.reduction`, but `reduce` need not

@@ -13,7 +13,7 @@ from .._base.errors import AlreadyExistsError, ArgumentTypeError, InvalidArgumen
 from .._base.text import nearest
 
 if TYPE_CHECKING:
-    from .custom_op import Operation
+    from .function import Function
 
 
 class OpLibrary:
@@ -37,9 +37,9 @@ class OpLibrary:
     def __init__(self, name: str) -> None:
         self.name: str = name
         """Its name."""
-        self._operations: dict[str, Operation] = {}
+        self._operations: dict[str, Function] = {}
 
-    def _add(self, operation: Operation) -> None:
+    def _add(self, operation: Function) -> None:
         name = operation.__name__
         if name in self._operations or name in type(self).__dict__ or name in self.__dict__:
             raise AlreadyExistsError(
@@ -47,7 +47,7 @@ class OpLibrary:
             )
         self._operations[name] = operation
 
-    def __getattr__(self, name: str) -> Operation:
+    def __getattr__(self, name: str) -> Function:
         found = self.__dict__.get("_operations", {}).get(name)
         if found is None:
             raise AttributeError(

@@ -22,7 +22,7 @@ from .._base.text import duration
 from .._base.warn import warn
 
 if TYPE_CHECKING:
-    from .custom_op import Operation
+    from .function import Function
 
 _FORMAT = 1
 _MOST_CHOICES = 4096
@@ -206,7 +206,7 @@ def report(who: str, seconds: Mapping[str, float], variant: str, spent: float) -
     _log.info("%s: measured %s in %s; calls of this kind take %s", who, times, duration(spent), variant)
 
 
-def tune(operation: Operation, /, *args: Any, **named: Any) -> Tuning:
+def tune(operation: Function, /, *args: Any, **named: Any) -> Tuning:
     """Measures the variants of a custom operation for a call, at leisure, and keeps the choice.
 
     The arguments are those of the call; their contents do not change. Later calls with tensors of the same
@@ -214,7 +214,7 @@ def tune(operation: Operation, /, *args: Any, **named: Any) -> Tuning:
     ones on the same device. Without it, the first such call measures quickly (see the option `tuning`).
     The choice is kept whatever that option says; with "off", calls do not look at it.
 
-    Raises ArgumentTypeError unless `operation` is an Operation, InvalidArgumentError if it has no variants or
+    Raises ArgumentTypeError unless `operation` is a Function, InvalidArgumentError if it has no variants or
     is bound to one, and the errors of the call.
 
     >>> @kp.CustomOp.register

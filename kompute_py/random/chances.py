@@ -13,7 +13,8 @@ import numpy as np
 from .._base.arrays import refuse_mask
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from .._builders.walks import check_sizes, filled, named
-from .._functions.custom_op import CustomOp, Operation
+from .._functions.custom_op import CustomOp
+from .._functions.function import Function
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from ..ops._values.elements import astype
@@ -168,7 +169,7 @@ class _Sums(CustomOp):
         """)
 
 
-_sums: Operation = CustomOp.register(_Sums)
+_sums: Function = CustomOp.register(_Sums)
 
 
 def sums_of(p: Any, count: int, owner: Manager) -> tuple[Tensor, int]:

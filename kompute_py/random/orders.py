@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._builders.walks import named, one_each
-from .._functions.custom_op import CustomOp, Operation
+from .._functions.custom_op import CustomOp
+from .._functions.function import Function
 from ..ops._orders.keys import Key, key_of
 from ..ops._orders.radix import SortOp
 from .philox import KEYS, PHILOX
@@ -209,7 +210,7 @@ class _Order(SortOp):
         """
 
 
-def _operation(name: str, recorded: bool, weighted: bool) -> Operation:
+def _operation(name: str, recorded: bool, weighted: bool) -> Function:
     place = "int key0, int key1, int jump" if recorded else KEYS
     members = {
         "__doc__": _Order.__doc__,
@@ -222,12 +223,12 @@ def _operation(name: str, recorded: bool, weighted: bool) -> Operation:
     return CustomOp.register(type(f"random_{name}", (_Order,), members))
 
 
-ORDERS: dict[str, Operation] = {
+ORDERS: dict[str, Function] = {
     name: _operation(name, False, weighted) for name, weighted in (("order", False), ("race", True))
 }
 """The orders by name, from a position that the caller gives: "order" of equally likely ones, and "race" by
 probabilities."""
-RECORDED_ORDERS: dict[str, Operation] = {
+RECORDED_ORDERS: dict[str, Function] = {
     name: _operation(name, True, weighted) for name, weighted in (("order", False), ("race", True))
 }
 """The same from a position in memory, which each run moves on."""

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._functions.custom_op import CustomOp, Operation
+from .._functions.custom_op import CustomOp
+from .._functions.function import Function
 
 if TYPE_CHECKING:
     from .._custom.builder import FunctionBuilder
@@ -304,7 +305,7 @@ int category(uint word, uint next) {
         return ["category(w.x, w.y)", "category(w.z, w.w)"]
 
 
-def _operation(base: type[_Draw], name: str, parameters: str, recorded: bool) -> Operation:
+def _operation(base: type[_Draw], name: str, parameters: str, recorded: bool) -> Function:
     place = "int key0, int key1, int jump" if recorded else KEYS
     members = {
         "__doc__": base.__doc__,
@@ -323,11 +324,11 @@ _KINDS: dict[str, tuple[type[_Draw], str]] = {
     "integers": (_Integers, "int least0, int least1, int span0, int span1"),
     "categories": (_Categories, "Tensor sums"),
 }
-DRAWS: dict[str, Operation] = {
+DRAWS: dict[str, Function] = {
     kind: _operation(base, kind, parameters, False) for kind, (base, parameters) in _KINDS.items()
 }
 """The draws by name, from a position that the caller gives."""
-RECORDED: dict[str, Operation] = {
+RECORDED: dict[str, Function] = {
     kind: _operation(base, kind, parameters, True) for kind, (base, parameters) in _KINDS.items()
 }
 """The same from a position in memory, which each run moves on."""

@@ -21,7 +21,7 @@ from .philox import _DOUBLE_NORMALS, _NORMALS, _Draw, _operation
 if TYPE_CHECKING:
     from .._custom.builder import FunctionBuilder
     from .._custom.selection import FunctionSelection
-    from .._functions.custom_op import Operation
+    from .._functions.function import Function
 
 MOST_COUNT = 2**24
 """The largest `n` of binomial: counts are computed with float32, which has all ints up to it."""
@@ -334,11 +334,11 @@ def _kind(name: str) -> tuple[type[_Draw], str]:
 
 _KINDS = {name: _kind(name) for name in (*_CONTINUOUS, *_DISCRETE)}
 _KINDS["multinomial"] = (_Multinomial, "Tensor chances, int choices")
-SHAPED: dict[str, Operation] = {
+SHAPED: dict[str, Function] = {
     name: _operation(base, name, parameters, False) for name, (base, parameters) in _KINDS.items()
 }
 """The draws by name, from a position that the caller gives."""
-RECORDED_SHAPED: dict[str, Operation] = {
+RECORDED_SHAPED: dict[str, Function] = {
     name: _operation(base, name, parameters, True) for name, (base, parameters) in _KINDS.items()
 }
 """The same from a position in memory, which each run moves on."""

@@ -36,7 +36,7 @@ from .matrices import Contraction, Product, Side, dtype_of, tell_product, trials
 
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder
-    from ..._functions.custom_op import Operation
+    from ..._functions.function import Function
 
     Array = Any
 
@@ -407,13 +407,13 @@ def _in_pairs(run: Run, subscripts: str, *operands: Any) -> Any:
 
 
 @functools.cache
-def _cast(dtype: str) -> Operation:
+def _cast(dtype: str) -> Function:
     return elementwise("x", dtype=dtype)
 
 
-einsum: Operation = Widened(_Einsum, _has_several, _in_pairs)
-outer: Operation = CustomOp.register(_Outer)
-inner: Operation = CustomOp.register(_Inner)
+einsum: Function = Widened(_Einsum, _has_several, _in_pairs)
+outer: Function = CustomOp.register(_Outer)
+inner: Function = CustomOp.register(_Inner)
 
 
 @Composed

@@ -24,7 +24,8 @@ from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import promoted
 from ..._formulas.glsl_elements import element_of
-from ..._functions.custom_op import CustomOp, Operation
+from ..._functions.custom_op import CustomOp
+from ..._functions.function import Function
 from .cooperative import cooperation_of, write_cooperative
 
 if TYPE_CHECKING:
@@ -538,4 +539,4 @@ class Product:
         """)
 
 
-matmul: Operation = CustomOp.register(_Matmul)
+matmul: Function = CustomOp.register(_Matmul)

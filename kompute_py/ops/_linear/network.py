@@ -19,7 +19,8 @@ from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from ..._formulas.glsl import functions_in
 from ..._formulas.glsl_elements import element_of
-from ..._functions.custom_op import CustomOp, Operation
+from ..._functions.custom_op import CustomOp
+from ..._functions.function import Function
 
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder
@@ -493,14 +494,14 @@ class _GeluTanh(ActivationOp):
     formula = elementwise("x / (1 + exp(x * (-1.5957691216057308 - 0.07135481627260025 * x * x)))")
 
 
-softmax: Operation = CustomOp.register(_Softmax)
-log_softmax: Operation = CustomOp.register(_LogSoftmax)
-logsumexp: Operation = CustomOp.register(_Logsumexp)
-layer_norm: Operation = CustomOp.register(_LayerNorm)
-rms_norm: Operation = CustomOp.register(_RmsNorm)
-silu: Operation = CustomOp.register(_Silu)
-gelu: Operation = CustomOp.register(_Gelu)
-gelu_tanh: Operation = CustomOp.register(_GeluTanh)
+softmax: Function = CustomOp.register(_Softmax)
+log_softmax: Function = CustomOp.register(_LogSoftmax)
+logsumexp: Function = CustomOp.register(_Logsumexp)
+layer_norm: Function = CustomOp.register(_LayerNorm)
+rms_norm: Function = CustomOp.register(_RmsNorm)
+silu: Function = CustomOp.register(_Silu)
+gelu: Function = CustomOp.register(_Gelu)
+gelu_tanh: Function = CustomOp.register(_GeluTanh)
 
 relu: Elementwise = elementwise(
     "maximum(x, 0)",

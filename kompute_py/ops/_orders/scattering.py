@@ -18,7 +18,7 @@ from ..._builders.elementwise import formula
 from ..._builders.scan import scan
 from ..._builders.walks import axes_of
 from ..._formulas.dtypes import castable
-from ..._functions.custom_op import Operation
+from ..._functions.function import Function
 from ..._memory.tensor import Tensor
 from .._places.composed import Composed, Run, Widened, dense
 from .._places.given import shape_of
@@ -150,4 +150,4 @@ def _is_sorted(args: tuple[Any, ...], named: dict[str, Any]) -> bool:
     return getattr(named.get("x"), "dtype", None) in (np.float64, np.bool_)
 
 
-scatter_add: Operation = _Adding(_ScatterAdd, _is_sorted, _scatter_add)
+scatter_add: Function = _Adding(_ScatterAdd, _is_sorted, _scatter_add)

@@ -16,7 +16,8 @@ from ..._builders.walks import TooLargeError, check_sizes, group_of, named, one_
 from ..._custom.arg_descs import TensorArg
 from ..._custom.declaration import parse
 from ..._custom.selection import FunctionSelection
-from ..._functions.custom_op import CustomOp, Operation
+from ..._functions.custom_op import CustomOp
+from ..._functions.function import Function
 from ..._memory.tensor import Tensor
 from .exact_sums import WORDS, declare_count, declare_weights, find_largest, total
 from .keys import key_of
@@ -583,10 +584,10 @@ class _RunStarts(CustomOp):
         kb.emit("result_store(kp_i, first);")
 
 
-searchsorted: Operation = CustomOp.register(_Searchsorted)
-in_sorted: Operation = CustomOp.register(_InSorted)
-int_counts: Operation = _CountsInParts(_IntCounts(), parse(_IntCounts.signature))
-bin_counts: Operation = _CountsInParts(_BinCounts(), parse(_BinCounts.signature))
-nonzero_places: Operation = CustomOp.register(_NonzeroPlaces)
-selected: Operation = CustomOp.register(_Selected)
-run_starts: Operation = CustomOp.register(_RunStarts)
+searchsorted: Function = CustomOp.register(_Searchsorted)
+in_sorted: Function = CustomOp.register(_InSorted)
+int_counts: Function = _CountsInParts(_IntCounts(), parse(_IntCounts.signature))
+bin_counts: Function = _CountsInParts(_BinCounts(), parse(_BinCounts.signature))
+nonzero_places: Function = CustomOp.register(_NonzeroPlaces)
+selected: Function = CustomOp.register(_Selected)
+run_starts: Function = CustomOp.register(_RunStarts)

@@ -9,7 +9,8 @@ from ..._base.errors import InvalidArgumentError
 from ..._custom.declaration import parse
 from ..._custom.selection import FunctionSelection
 from ..._custom.specs import TensorSpec
-from ..._functions.custom_op import CustomOp, Operation
+from ..._functions.custom_op import CustomOp
+from ..._functions.function import Function
 from ..._memory.strided import StridedView
 from .._places.given import countable
 from .._places.moving import ascontiguousarray
@@ -29,7 +30,7 @@ def _place(ksel: FunctionSelection, at: str, place: str) -> str:
     return f"result_store({at}, {kind}({place}));"
 
 
-class _FlatOperation(Operation):
+class _FlatOperation(Function):
     """An operation of `x` along `axis`, None for all elements as one axis."""
 
     def _bind(self, args: tuple[Any, ...], named: Mapping[str, Any], meta: bool = False) -> list[Any]:
@@ -302,10 +303,10 @@ class _Argpartition(_Partition):
         return _place(ksel, self.at(rank, line), place)
 
 
-sort: Operation = _FlatOperation(_Sort(), parse(_Sort.signature))
-argsort: Operation = _FlatOperation(_Argsort(), parse(_Argsort.signature))
-sort_by_key: Operation = CustomOp.register(_SortByKey)
-segmented_sort: Operation = CustomOp.register(_SegmentedSort)
-topk: Operation = CustomOp.register(_Topk)
-partition: Operation = CustomOp.register(_Partition)
-argpartition: Operation = CustomOp.register(_Argpartition)
+sort: Function = _FlatOperation(_Sort(), parse(_Sort.signature))
+argsort: Function = _FlatOperation(_Argsort(), parse(_Argsort.signature))
+sort_by_key: Function = CustomOp.register(_SortByKey)
+segmented_sort: Function = CustomOp.register(_SegmentedSort)
+topk: Function = CustomOp.register(_Topk)
+partition: Function = CustomOp.register(_Partition)
+argpartition: Function = CustomOp.register(_Argpartition)

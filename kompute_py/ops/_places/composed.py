@@ -16,7 +16,8 @@ from ..._base.public import Routine
 from ..._builders.elementwise import elementwise
 from ..._custom.declaration import parse
 from ..._functions.called import called, explained
-from ..._functions.custom_op import CustomOp, Operation
+from ..._functions.custom_op import CustomOp
+from ..._functions.function import Function
 from ..._functions.given import flat, manager_of
 from ..._functions.library import recalled
 from ..._functions.op_custom import OpCustom
@@ -35,7 +36,7 @@ Run = Callable[..., Any]
 _copy = elementwise("x")
 
 
-def _direct(operation: Operation, *args: Any, **named: Any) -> Any:
+def _direct(operation: Function, *args: Any, **named: Any) -> Any:
     return operation(*args, **named)
 
 
@@ -133,7 +134,7 @@ class CalledOnly(Routine):
 
     def __getattr__(self, name: str) -> Any:
         text = f"kp.ops.{self.__name__} has no attribute {name!r}"
-        if hasattr(Operation, name):
+        if hasattr(Function, name):
             text += f": it can only be called. To record, use {self._instead}"
         raise AttributeError(text, name=name, obj=self)
 
@@ -151,7 +152,7 @@ class CalledOnly(Routine):
         return recalled(self, self.__module__)
 
 
-class Widened(Operation):
+class Widened(Function):
     """An operation that takes more than its signature says: if `others` is true of
     the arguments that are given, a body runs several operations."""
 

@@ -25,7 +25,7 @@ from .raising import raising
 
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder
-    from ..._functions.custom_op import Operation
+    from ..._functions.function import Function
 
 
 class _Indexed(CustomOp):
@@ -481,9 +481,9 @@ class _Pad(CustomOp):
         kb.yield_results(f"kp_inside ? x_load(kp_inside ? kp_place : 0u) : {fill}")
 
 
-take_along_axis: Operation = raising(_TakeAlongAxis)
-put: Operation = raising(_PutFlat)
-put_along_axis: Operation = raising(_PutAlongAxis)
-tril: Operation = CustomOp.register(_Tril)
-triu: Operation = CustomOp.register(_Triu)
-pad: Operation = CustomOp.register(_Pad)
+take_along_axis: Function = raising(_TakeAlongAxis)
+put: Function = raising(_PutFlat)
+put_along_axis: Function = raising(_PutAlongAxis)
+tril: Function = CustomOp.register(_Tril)
+triu: Function = CustomOp.register(_Triu)
+pad: Function = CustomOp.register(_Pad)

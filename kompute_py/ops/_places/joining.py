@@ -17,7 +17,8 @@ from ..._custom.arguments import checked_tensor
 from ..._custom.selection import FunctionSelection
 from ..._formulas.dtypes import converted, promoted
 from ..._formulas.glsl_elements import element_of
-from ..._functions.custom_op import CustomOp, Operation
+from ..._functions.custom_op import CustomOp
+from ..._functions.function import Function
 from .composed import Run, Widened
 from .given import shape_of
 
@@ -150,7 +151,7 @@ def _stack_many(run: Run, arrays: Sequence[Any], axis: int = 0) -> Any:
     return _joined(run, arrays, axis, True)
 
 
-_concatenate: Operation = CustomOp.register(_Concatenate)
-_stack: Operation = CustomOp.register(_Stack)
-concatenate: Operation = Widened(_Concatenate, _are_many, _concatenate_many)
-stack: Operation = Widened(_Stack, _are_many, _stack_many)
+_concatenate: Function = CustomOp.register(_Concatenate)
+_stack: Function = CustomOp.register(_Stack)
+concatenate: Function = Widened(_Concatenate, _are_many, _concatenate_many)
+stack: Function = Widened(_Stack, _are_many, _stack_many)

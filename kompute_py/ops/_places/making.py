@@ -23,7 +23,7 @@ from .composed import Run, Widened
 
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder
-    from ..._functions.custom_op import Operation
+    from ..._functions.function import Function
 
 
 class _Making(CustomOp):
@@ -257,9 +257,9 @@ class _Eye(_Making):
         kb.yield_results(one if ksel.results[0].dtype.kind == "b" else f"{one} ? 1 : 0")
 
 
-full: Operation = CustomOp.register(_Full)
-arange: Operation = CustomOp.register(_Arange)
-_linspace: Operation = CustomOp.register(_Linspace)
+full: Function = CustomOp.register(_Full)
+arange: Function = CustomOp.register(_Arange)
+_linspace: Function = CustomOp.register(_Linspace)
 _complex = elementwise("re + im * 1j")
 
 
@@ -289,5 +289,5 @@ def _complex_linspace(
     return run(_complex, re, im)
 
 
-linspace: Operation = Widened(_Linspace, _of_complex, _complex_linspace)
-eye: Operation = CustomOp.register(_Eye)
+linspace: Function = Widened(_Linspace, _of_complex, _complex_linspace)
+eye: Function = CustomOp.register(_Eye)

@@ -16,7 +16,8 @@ from ..._builders.elementwise import strides_of
 from ..._builders.walks import axes_of, check_sizes, one_each
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
-from ..._functions.custom_op import CustomOp, Operation
+from ..._functions.custom_op import CustomOp
+from ..._functions.function import Function
 from .raising import raising
 
 if TYPE_CHECKING:
@@ -470,14 +471,14 @@ class _Take(CustomOp):
         """)
 
 
-ascontiguousarray: Operation = CustomOp.register(_Ascontiguousarray)
-transpose: Operation = CustomOp.register(_Transpose)
-moveaxis: Operation = CustomOp.register(_Moveaxis)
-rot90: Operation = CustomOp.register(_Rot90)
-swapaxes: Operation = CustomOp.register(_Swapaxes)
-flip: Operation = CustomOp.register(_Flip)
-roll: Operation = CustomOp.register(_Roll)
-tile: Operation = CustomOp.register(_Tile)
-broadcast_to: Operation = CustomOp.register(_BroadcastTo)
-diagonal: Operation = CustomOp.register(_Diagonal)
-take: Operation = raising(_Take)
+ascontiguousarray: Function = CustomOp.register(_Ascontiguousarray)
+transpose: Function = CustomOp.register(_Transpose)
+moveaxis: Function = CustomOp.register(_Moveaxis)
+rot90: Function = CustomOp.register(_Rot90)
+swapaxes: Function = CustomOp.register(_Swapaxes)
+flip: Function = CustomOp.register(_Flip)
+roll: Function = CustomOp.register(_Roll)
+tile: Function = CustomOp.register(_Tile)
+broadcast_to: Function = CustomOp.register(_BroadcastTo)
+diagonal: Function = CustomOp.register(_Diagonal)
+take: Function = raising(_Take)

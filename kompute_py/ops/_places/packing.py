@@ -14,7 +14,8 @@ from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.walks import axes_of, check_sizes, named, one_each
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
-from ..._functions.custom_op import CustomOp, Operation
+from ..._functions.custom_op import CustomOp
+from ..._functions.function import Function
 
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder
@@ -233,7 +234,7 @@ class _UnpackInt4(_Unpack):
         return bool(ksel.attr_bool("signed").v)
 
 
-packbits: Operation = CustomOp.register(_Packbits)
-unpackbits: Operation = CustomOp.register(_Unpackbits)
-pack_int4: Operation = CustomOp.register(_PackInt4)
-unpack_int4: Operation = CustomOp.register(_UnpackInt4)
+packbits: Function = CustomOp.register(_Packbits)
+unpackbits: Function = CustomOp.register(_Unpackbits)
+pack_int4: Function = CustomOp.register(_PackInt4)
+unpack_int4: Function = CustomOp.register(_UnpackInt4)

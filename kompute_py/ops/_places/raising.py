@@ -9,7 +9,8 @@ import numpy as np
 from ..._base.errors import OutOfRangeError
 from ..._builders.reduction import reduction
 from ..._custom.declaration import parse
-from ..._functions.custom_op import CustomOp, Operation
+from ..._functions.custom_op import CustomOp
+from ..._functions.function import Function
 from ..._memory.image import Image
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
@@ -19,7 +20,7 @@ _least = reduction("x", "min")
 _most = reduction("x", "max")
 
 
-class RaisingOperation(Operation):
+class RaisingOperation(Function):
     """An operation with the parameters `x`, `indices`, `mode` and maybe `axis`. With the mode "raise" a call
     refuses indices beyond the axis, and takes negative ones from the end, as NumPy. Kernels cannot raise
     errors, so the call waits for the least and the greatest index; what is recorded has no such mode."""

@@ -10,7 +10,7 @@ from ..._base.arrays import as_index
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
-from ..._functions.custom_op import Operation
+from ..._functions.function import Function
 from ..._memory.image import Image
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
@@ -91,4 +91,4 @@ def _repeat_by_numbers(run: Run, x: Any, repeats: Any, axis: Any = None) -> Any:
     return run(take, x, places, place, "clip")
 
 
-repeat: Operation = Widened(_Repeat, _by_numbers, _repeat_by_numbers)
+repeat: Function = Widened(_Repeat, _by_numbers, _repeat_by_numbers)

@@ -17,7 +17,8 @@ from ..._base.errors import ArgumentTypeError, InvalidArgumentError
 from ..._builders.walks import axes_of, check_sizes, named, one_each, spread
 from ..._custom.selection import FunctionSelection
 from ..._formulas.glsl_elements import element_of
-from ..._functions.custom_op import CustomOp, Operation
+from ..._functions.custom_op import CustomOp
+from ..._functions.function import Function
 from .borders import (
     BORDERS,
     LENGTHS,
@@ -454,9 +455,9 @@ class _Correlate(ConvolveOp):
     turned = True
 
 
-correlate1d: Operation = CustomOp.register(_Correlate1d)
-convolve1d: Operation = CustomOp.register(_Convolve1d)
-uniform_filter1d: Operation = CustomOp.register(_UniformFilter1d)
-gaussian_filter1d: Operation = CustomOp.register(_GaussianFilter1d)
-convolve: Operation = CustomOp.register(_Convolve)
-correlate: Operation = CustomOp.register(_Correlate)
+correlate1d: Function = CustomOp.register(_Correlate1d)
+convolve1d: Function = CustomOp.register(_Convolve1d)
+uniform_filter1d: Function = CustomOp.register(_UniformFilter1d)
+gaussian_filter1d: Function = CustomOp.register(_GaussianFilter1d)
+convolve: Function = CustomOp.register(_Convolve)
+correlate: Function = CustomOp.register(_Correlate)

@@ -13,7 +13,8 @@ from ..._base.errors import InvalidArgumentError, UnimplementedError
 from ..._builders.walks import axes_of, check_sizes, group_of
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
-from ..._functions.custom_op import CustomOp, Operation
+from ..._functions.custom_op import CustomOp
+from ..._functions.function import Function
 from .._places.moving import _Axis, _of, _Places
 from .transforms import Geometry, Writer
 
@@ -187,7 +188,7 @@ Bluestein's for others.{pairs}
 """
 
 
-def _transform(name: str, example: str, shown: str) -> Operation:
+def _transform(name: str, example: str, shown: str) -> Function:
     """The transform of this name."""
     before, after = name.split("fft")
     inverse, real_in, real_out = "i" in before, before == "r", before == "ir"
@@ -514,28 +515,28 @@ class _Ifftshift(_Shift):
     back = True
 
 
-fft: Operation = _transform(
+fft: Function = _transform(
     "fft", "np.complex64([1, 2, 3, 4])).tolist()", "[(10+0j), (-2+2j), (-2+0j), (-2-2j)]"
 )
-ifft: Operation = _transform(
+ifft: Function = _transform(
     "ifft", "np.complex64([10, -2 + 2j, -2, -2 - 2j])).tolist()", "[(1+0j), (2+0j), (3+0j), (4+0j)]"
 )
-rfft: Operation = _transform("rfft", "np.float32([1, 2, 3, 4])).tolist()", "[(10+0j), (-2+2j), (-2+0j)]")
-irfft: Operation = _transform("irfft", "np.complex64([10, -2 + 2j, -2])).tolist()", "[1.0, 2.0, 3.0, 4.0]")
-fft2: Operation = _transform(
+rfft: Function = _transform("rfft", "np.float32([1, 2, 3, 4])).tolist()", "[(10+0j), (-2+2j), (-2+0j)]")
+irfft: Function = _transform("irfft", "np.complex64([10, -2 + 2j, -2])).tolist()", "[1.0, 2.0, 3.0, 4.0]")
+fft2: Function = _transform(
     "fft2", "np.complex64([[1, 2], [3, 4]])).tolist()", "[[(10+0j), (-2+0j)], [(-4+0j), 0j]]"
 )
-ifft2: Operation = _transform(
+ifft2: Function = _transform(
     "ifft2", "np.complex64([[10, -2], [-4, 0]])).tolist()", "[[(1+0j), (2+0j)], [(3+0j), (4+0j)]]"
 )
-rfft2: Operation = _transform("rfft2", "np.ones((4, 6), np.float32)).shape", "(4, 4)")
-irfft2: Operation = _transform("irfft2", "np.ones((4, 4), np.complex64)).shape", "(4, 6)")
-fftn: Operation = _transform("fftn", "np.ones((2, 4, 8), np.complex64))[0, 0, 0].item()", "(64+0j)")
-ifftn: Operation = _transform("ifftn", "np.ones((2, 4, 8), np.complex64))[0, 0, 0].item()", "(1+0j)")
-rfftn: Operation = _transform("rfftn", "np.ones((2, 4, 8), np.float32)).shape", "(2, 4, 5)")
-irfftn: Operation = _transform("irfftn", "np.ones((2, 4, 5), np.complex64)).shape", "(2, 4, 8)")
-fftshift: Operation = CustomOp.register(_Fftshift)
-ifftshift: Operation = CustomOp.register(_Ifftshift)
-fftfreq: Operation = CustomOp.register(_Fftfreq)
-rfftfreq: Operation = CustomOp.register(_Rfftfreq)
-fftconvolve: Operation = CustomOp.register(_Fftconvolve)
+rfft2: Function = _transform("rfft2", "np.ones((4, 6), np.float32)).shape", "(4, 4)")
+irfft2: Function = _transform("irfft2", "np.ones((4, 4), np.complex64)).shape", "(4, 6)")
+fftn: Function = _transform("fftn", "np.ones((2, 4, 8), np.complex64))[0, 0, 0].item()", "(64+0j)")
+ifftn: Function = _transform("ifftn", "np.ones((2, 4, 8), np.complex64))[0, 0, 0].item()", "(1+0j)")
+rfftn: Function = _transform("rfftn", "np.ones((2, 4, 8), np.float32)).shape", "(2, 4, 5)")
+irfftn: Function = _transform("irfftn", "np.ones((2, 4, 5), np.complex64)).shape", "(2, 4, 8)")
+fftshift: Function = CustomOp.register(_Fftshift)
+ifftshift: Function = CustomOp.register(_Ifftshift)
+fftfreq: Function = CustomOp.register(_Fftfreq)
+rfftfreq: Function = CustomOp.register(_Rfftfreq)
+fftconvolve: Function = CustomOp.register(_Fftconvolve)

@@ -12,7 +12,8 @@ from ..._builders.elementwise import elementwise
 from ..._builders.walks import check_sizes, named, one_each
 from ..._custom.selection import FunctionSelection
 from ..._formulas.glsl_elements import element_of
-from ..._functions.custom_op import CustomOp, Operation
+from ..._functions.custom_op import CustomOp
+from ..._functions.function import Function
 
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder
@@ -298,11 +299,11 @@ class _PremultiplyAlpha(PixelOp):
         kb.emit("c *= alpha;")
 
 
-rgb_to_gray: Operation = CustomOp.register(_RgbToGray)
-rgb_to_hsv: Operation = CustomOp.register(_RgbToHsv)
-hsv_to_rgb: Operation = CustomOp.register(_HsvToRgb)
-srgb_to_linear: Operation = CustomOp.register(_SrgbToLinear)
-linear_to_srgb: Operation = CustomOp.register(_LinearToSrgb)
-rgb_to_ycbcr: Operation = CustomOp.register(_RgbToYcbcr)
-ycbcr_to_rgb: Operation = CustomOp.register(_YcbcrToRgb)
-premultiply_alpha: Operation = CustomOp.register(_PremultiplyAlpha)
+rgb_to_gray: Function = CustomOp.register(_RgbToGray)
+rgb_to_hsv: Function = CustomOp.register(_RgbToHsv)
+hsv_to_rgb: Function = CustomOp.register(_HsvToRgb)
+srgb_to_linear: Function = CustomOp.register(_SrgbToLinear)
+linear_to_srgb: Function = CustomOp.register(_LinearToSrgb)
+rgb_to_ycbcr: Function = CustomOp.register(_RgbToYcbcr)
+ycbcr_to_rgb: Function = CustomOp.register(_YcbcrToRgb)
+premultiply_alpha: Function = CustomOp.register(_PremultiplyAlpha)

@@ -19,7 +19,7 @@ from ..._functions.custom_op import CustomOp
 
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder
-    from ..._functions.custom_op import Operation
+    from ..._functions.function import Function
 
 _METHODS = ("nearest", "linear", "area")
 _MOST_SHRINK = 2**15
@@ -150,4 +150,4 @@ class _Resize(CustomOp):
             source = target
 
 
-resize: Operation = CustomOp.register(_Resize)
+resize: Function = CustomOp.register(_Resize)

@@ -15,7 +15,8 @@ from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from ..._formulas.glsl import functions_in
 from ..._formulas.glsl_elements import element_of
-from ..._functions.custom_op import CustomOp, Operation
+from ..._functions.custom_op import CustomOp
+from ..._functions.function import Function
 from .._orders.keys import key_of
 from .borders import (
     MODES,
@@ -619,11 +620,11 @@ class _RankFilter(RankOp):
         return given % count
 
 
-uniform_filter: Operation = CustomOp.register(_UniformFilter)
-gaussian_filter: Operation = CustomOp.register(_GaussianFilter)
-sobel: Operation = CustomOp.register(_Sobel)
-prewitt: Operation = CustomOp.register(_Prewitt)
-minimum_filter: Operation = CustomOp.register(_MinimumFilter)
-maximum_filter: Operation = CustomOp.register(_MaximumFilter)
-median_filter: Operation = CustomOp.register(_MedianFilter)
-rank_filter: Operation = CustomOp.register(_RankFilter)
+uniform_filter: Function = CustomOp.register(_UniformFilter)
+gaussian_filter: Function = CustomOp.register(_GaussianFilter)
+sobel: Function = CustomOp.register(_Sobel)
+prewitt: Function = CustomOp.register(_Prewitt)
+minimum_filter: Function = CustomOp.register(_MinimumFilter)
+maximum_filter: Function = CustomOp.register(_MaximumFilter)
+median_filter: Function = CustomOp.register(_MedianFilter)
+rank_filter: Function = CustomOp.register(_RankFilter)

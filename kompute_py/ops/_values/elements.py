@@ -16,7 +16,7 @@ from ..._custom.declaration import parse
 from ..._formulas.conversions import conversion
 from ..._formulas.formula import Formula
 from ..._formulas.typed import Typed
-from ..._functions.custom_op import Operation
+from ..._functions.function import Function
 
 if TYPE_CHECKING:
     from ..._custom.selection import FunctionSelection
@@ -570,7 +570,7 @@ class RoundOp(ElementwiseOp):
         return Formula("positive(a)" if whole else text).typed(types, ksel.features)
 
 
-def _operation(kind: type[ElementwiseOp], doc: str) -> Operation:
+def _operation(kind: type[ElementwiseOp], doc: str) -> Function:
     members = {"__doc__": doc}
     declaration = parse(kind.signature)
     return ElementsInParts(type(declaration.name, (kind,), members)(), declaration)
@@ -601,7 +601,7 @@ clip: Elementwise = _fused(
     """,
 )
 
-astype: Operation = _operation(
+astype: Function = _operation(
     AsTypeOp,
     """`x` converted to `dtype`, the name of one: ``"int8"``.
 
@@ -619,7 +619,7 @@ astype: Operation = _operation(
     :error: exact
     """,
 )
-round: Operation = _operation(
+round: Function = _operation(
     RoundOp,
     """`a` rounded to `decimals`, from -10 to 10; of two nearest numbers the even one.
 

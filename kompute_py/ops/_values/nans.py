@@ -15,7 +15,7 @@ from ..._builders.elementwise import formula
 from ..._builders.reduction import reduction
 from ..._custom.arguments import dtype_named
 from ..._formulas.dtypes import PART_OF
-from ..._functions.custom_op import Operation
+from ..._functions.function import Function
 from .._places.composed import Composed, Run, records
 from .._places.given import given, known
 from .reductions import (
@@ -47,7 +47,7 @@ def has_nan(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "fc" or is_small_float(dtype)
 
 
-def _sum(name: str, of: str, none: str, example: str, dtypes: str, error: str) -> Operation:
+def _sum(name: str, of: str, none: str, example: str, dtypes: str, error: str) -> Function:
     return _reduced(
         f"nan{name}",
         f"where(isnan(a), {bool(int(none))}, a)",  # a bool keeps the dtype, also that of bools
@@ -66,7 +66,7 @@ def _sum(name: str, of: str, none: str, example: str, dtypes: str, error: str) -
     )
 
 
-def _extreme(name: str, which: str, example: str) -> Operation:
+def _extreme(name: str, which: str, example: str) -> Function:
     return _reduced(
         f"nan{name}",
         "a",
@@ -83,10 +83,10 @@ def _extreme(name: str, which: str, example: str) -> Operation:
     )
 
 
-nansum: Operation = _sum("sum", "sum", "0", "5.0", "all", f"{_SUM_ERROR}; exact for ints")
-nanprod: Operation = _sum("prod", "product", "1", "6.0", "all", "a rounding for each element; exact for ints")
-nanmin: Operation = _extreme("min", "least", "2.0")
-nanmax: Operation = _extreme("max", "greatest", "3.0")
+nansum: Function = _sum("sum", "sum", "0", "5.0", "all", f"{_SUM_ERROR}; exact for ints")
+nanprod: Function = _sum("prod", "product", "1", "6.0", "all", "a rounding for each element; exact for ints")
+nanmin: Function = _extreme("min", "least", "2.0")
+nanmax: Function = _extreme("max", "greatest", "3.0")
 
 
 def _quotient(
@@ -182,7 +182,7 @@ class _NumbersFirst(_Pair):
     nan = "!p || (q && first)"
 
 
-def _place(name: str, better: str, best: Operation) -> Operation:
+def _place(name: str, better: str, best: Function) -> Function:
     tail = "Tensor a, int[]? axis=None, *, bool keepdims=False"
     doc = _doc("", "", "", _MANY, "exact", _AXES)
     return operation_of(ArgOp, name, doc, tail, better=better, best=best, pair=_NumbersFirst)
@@ -192,7 +192,7 @@ _nanargmin = _place("nanargmin", "<", nanmin)
 _nanargmax = _place("nanargmax", ">", nanmax)
 
 
-def _placed(run: Run, operation: Operation, a: Array, axis: Any, keepdims: bool) -> Array:
+def _placed(run: Run, operation: Function, a: Array, axis: Any, keepdims: bool) -> Array:
     if (
         has_nan(np.dtype(given(a).dtype))
         and not records(run)
@@ -241,7 +241,7 @@ def nanargmax(run: Run, a: Array, axis: Any = None, *, keepdims: bool = False) -
     return _placed(run, _nanargmax, a, axis, keepdims)
 
 
-nancumsum: Operation = _running(
+nancumsum: Function = _running(
     "nancumsum",
     "sum",
     """The sums of each element and all before it along `axis`, with 0 for NaN, as ``np.nancumsum``.
@@ -258,7 +258,7 @@ nancumsum: Operation = _running(
     True,
     "where(isnan(x), False, x)",
 )
-nancumprod: Operation = _running(
+nancumprod: Function = _running(
     "nancumprod",
     "prod",
     """The products of each element and all before it along `axis`, with 1 for NaN, as ``np.nancumprod``.

@@ -23,7 +23,7 @@ from ..._formulas.conversions import conversion
 from ..._formulas.dtypes import PART_OF
 from ..._formulas.formula import Formula
 from ..._formulas.glsl_elements import element_of
-from ..._functions.custom_op import Operation
+from ..._functions.function import Function
 
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder
@@ -57,14 +57,12 @@ def _reduced(
     *,
     kind: type[ReductionOp] = ReductionOp,
     tail: str = _TAIL,
-) -> Operation:
+) -> Function:
     attributes = combination(f"kp.ops.{name}", map_, reduce, neutral, None, "", finish)
     return made(kind, name, doc, tail, {**attributes, "empty": empty}, f"kp.ops.{name}")
 
 
-def operation_of(
-    kind: type[ReductionOp], name: str, doc: str, signature: str, **attributes: Any
-) -> Operation:
+def operation_of(kind: type[ReductionOp], name: str, doc: str, signature: str, **attributes: Any) -> Function:
     """The operation of a class of reductions."""
     text = f"{name}({signature}) -> Tensor"
     members = {**attributes, "signature": text, "__doc__": doc, "__qualname__": f"kp.ops.{name}"}
@@ -153,7 +151,7 @@ class ArgOp(ReductionOp):
 
     better: ClassVar[str]
     pair: ClassVar[type[_Pair]] = _Pair
-    best: ClassVar[Operation]
+    best: ClassVar[Function]
     """Gives the values themselves."""
     formula = Formula("a")
     reduce = Formula("maximum(a, b)")
@@ -361,7 +359,7 @@ class DotOp(ReductionOp):
 _MANY = "all; complex numbers by real parts, then by imaginary ones"
 _FLOATS = "all; ints and bools give float64, float32 on devices without it"
 
-sum: Operation = _reduced(
+sum: Function = _reduced(
     "sum",
     "a",
     "sum",
@@ -383,7 +381,7 @@ sum: Operation = _reduced(
     kind=_Typed,
     tail=_TYPED_TAIL,
 )
-prod: Operation = _reduced(
+prod: Function = _reduced(
     "prod",
     "a",
     "prod",
@@ -400,7 +398,7 @@ prod: Operation = _reduced(
     kind=_Typed,
     tail=_TYPED_TAIL,
 )
-min: Operation = _reduced(
+min: Function = _reduced(
     "min",
     "a",
     "min",
@@ -414,7 +412,7 @@ min: Operation = _reduced(
         "exact",
     ),
 )
-max: Operation = _reduced(
+max: Function = _reduced(
     "max",
     "a",
     "max",
@@ -428,7 +426,7 @@ max: Operation = _reduced(
         "exact",
     ),
 )
-any: Operation = _reduced(
+any: Function = _reduced(
     "any",
     "a",
     "any",
@@ -442,7 +440,7 @@ any: Operation = _reduced(
         "exact",
     ),
 )
-all: Operation = _reduced(
+all: Function = _reduced(
     "all",
     "a",
     "all",
@@ -456,7 +454,7 @@ all: Operation = _reduced(
         "exact",
     ),
 )
-count_nonzero: Operation = _reduced(
+count_nonzero: Function = _reduced(
     "count_nonzero",
     "bool_(a)",
     "sum",
@@ -470,7 +468,7 @@ count_nonzero: Operation = _reduced(
         "exact",
     ),
 )
-mean: Operation = _reduced(
+mean: Function = _reduced(
     "mean",
     _REAL,
     "sum",
@@ -491,7 +489,7 @@ mean: Operation = _reduced(
 )
 
 
-def _moment(name: str, summary: str, root: bool, error: str) -> Operation:
+def _moment(name: str, summary: str, root: bool, error: str) -> Function:
     doc = _doc(
         f"{summary} over axes; NaN of no elements.",
         """Two passes: the mean, then the mean of squared distances from it. They are divided by the number of
@@ -513,15 +511,15 @@ def _moment(name: str, summary: str, root: bool, error: str) -> Operation:
 
 
 _distances = _reduced("distances", "_d = absolute(a - m); _d * _d", "sum", None, "")
-var: Operation = _moment(
+var: Function = _moment(
     "var", "The variance of elements", False, "2,000 roundings of the variance and of the mean's square"
 )
-std: Operation = _moment(
+std: Function = _moment(
     "std", "The standard deviation of elements", True, "half of the relative error of `var`"
 )
 
 
-def _place(name: str, which: str, better: str, best: Operation, shown: str) -> Operation:
+def _place(name: str, which: str, better: str, best: Function, shown: str) -> Function:
     doc = _doc(
         f"The position of the {which} element along an axis, or among all elements.",
         """The first of equal ones; the first NaN if there is one. Complex numbers are ordered by real parts,
@@ -536,9 +534,9 @@ def _place(name: str, which: str, better: str, best: Operation, shown: str) -> O
     return operation_of(ArgOp, name, doc, tail, better=better, best=best)
 
 
-argmin: Operation = _place("argmin", "least", "<", min, "1")
-argmax: Operation = _place("argmax", "greatest", ">", max, "2")
-vector_norm: Operation = operation_of(
+argmin: Function = _place("argmin", "least", "<", min, "1")
+argmax: Function = _place("argmax", "greatest", ">", max, "2")
+vector_norm: Function = operation_of(
     NormOp,
     "vector_norm",
     _doc(
@@ -554,7 +552,7 @@ vector_norm: Operation = operation_of(
     ),
     "Tensor|Scalar a, float ord=2.0, int[]? axis=None, *, bool keepdims=False",
 )
-dot: Operation = operation_of(
+dot: Function = operation_of(
     DotOp,
     "dot",
     _doc(

@@ -6,7 +6,7 @@ from ..._base.errors import InvalidArgumentError
 from ..._builders.reduction import TakesDtype, combination, made
 from ..._builders.scan import ScanOp
 from ..._custom.selection import FunctionSelection
-from ..._functions.custom_op import Operation
+from ..._functions.function import Function
 
 
 class _AxisOrAll(ScanOp):
@@ -23,7 +23,7 @@ class _Typed(TakesDtype, _AxisOrAll):
     """A scan that takes a dtype."""
 
 
-def _running(name: str, reduce: str, doc: str, typed: bool = False, map_: str = "x") -> Operation:
+def _running(name: str, reduce: str, doc: str, typed: bool = False, map_: str = "x") -> Function:
     attributes = combination(name, map_, reduce, None, None, "")
     attributes |= {"exclusive": False, "reverse": False, "segments": ""}
     kind, tail = (
@@ -32,7 +32,7 @@ def _running(name: str, reduce: str, doc: str, typed: bool = False, map_: str = 
     return made(kind, name, doc, tail, attributes, name)
 
 
-cumsum: Operation = _running(
+cumsum: Function = _running(
     "cumsum",
     "sum",
     """The sums of each element and all before it along `axis`, as ``np.cumsum``; None goes through all
@@ -56,7 +56,7 @@ cumsum: Operation = _running(
     """,
     True,
 )
-cumprod: Operation = _running(
+cumprod: Function = _running(
     "cumprod",
     "prod",
     """The products of each element and all before it along `axis`, as ``np.cumprod``; None goes through all
@@ -75,7 +75,7 @@ cumprod: Operation = _running(
     """,
     True,
 )
-cummax: Operation = _running(
+cummax: Function = _running(
     "cummax",
     "max",
     """The highest of each element and all before it along `axis`, as ``np.maximum.accumulate``; None goes
@@ -91,7 +91,7 @@ cummax: Operation = _running(
     :error: exact
     """,
 )
-cummin: Operation = _running(
+cummin: Function = _running(
     "cummin",
     "min",
     """The lowest of each element and all before it along `axis`, as ``np.minimum.accumulate``; None goes
