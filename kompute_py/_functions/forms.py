@@ -32,8 +32,8 @@ from .given import facts, places_of
 
 if TYPE_CHECKING:
     from .._custom.declaration import Declaration
+    from .._kernels.donation import Donated
     from .._manager.manager import Manager
-    from .._memory.donation import Donated
 
 _BYTES: np.dtype[Any] = np.dtype(np.uint8)
 _MOST_REPEATED = 512

@@ -32,9 +32,9 @@ from .._custom.declaration import Declaration
 from .._custom.names import text_of
 from .._custom.program import written
 from .._custom.selection import FunctionSelection
+from .._kernels.donation import Donated, donating, require_apart, with_taken
 from .._kernels.specializations import Specializations
 from .._manager.default import manager as default_manager
-from .._memory.donation import Donated, chosen, donating, require_apart, with_taken
 from .._memory.image import Image
 from .._memory.needs import current as planning
 from .._memory.needs import planned
@@ -188,15 +188,14 @@ class Function(Routine):
     def _donating(
         self, values: list[Any], outs: tuple[Any, ...], donate: Any
     ) -> AbstractContextManager[tuple[list[Donated], list[Tensor]]]:
-        """`donating` for a call; what cannot be donated is refused before anything runs."""
+        """`donating` for a call."""
         may_give = {
             parameter.name: value
             for parameter, value in zip(self._declaration.parameters, values, strict=True)
             if isinstance(value, Tensor) and not parameter.alias
         }
-        given_away = chosen(self.__name__, self._names, may_give, donate)
-        require_apart(self.__name__, given_away, (*outs, *(values[n] for n in self._prepared.written)))
-        return donating(given_away, self.__name__)
+        written = *outs, *(values[place] for place in self._prepared.written)
+        return donating(self.__name__, self._names, may_give, donate, written)
 
     def _evaluated(
         self,

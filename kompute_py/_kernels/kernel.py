@@ -30,7 +30,6 @@ from .._base.public import Routine
 from .._device.device import Device, require_manager
 from .._device.owner import owner
 from .._launches.grid import Spelling
-from .._memory.donation import chosen, donating, require_apart, with_taken
 from .._memory.lending import Lending
 from .._memory.memory import Memory
 from .._memory.needs import current as planning
@@ -44,6 +43,7 @@ from .._sync.fence import Fence
 from .._sync.ordered import Order, called_in_order, fence_of, order_of, stream_of, submit_stream
 from .call import Call
 from .call_signature import CallSignature, CallText
+from .donation import donating, with_taken
 from .needs import plan_call
 from .operation import OpKernel, OpReloadableKernel, OpWatchedKernel
 from .prepared import sources, table_for, teach
@@ -313,9 +313,9 @@ class Kernel(Routine, Generic[Results]):
         given = sources(signature, args, keywords)
         parameters = [(each, values[given[i]]) for i, each in enumerate(signature.parameters) if i in given]
         tensors = {each.name: t for each, t in parameters if isinstance(t, Tensor) and not each.written}
-        given_away = chosen(self.name, [each.name for each in signature.parameters], tensors, donate)
-        require_apart(self.name, given_away, [each for parameter, each in parameters if parameter.written])
-        with donating(given_away, self.name) as (taken, _):
+        names = [each.name for each in signature.parameters]
+        written = [each for parameter, each in parameters if parameter.written]
+        with donating(self.name, names, tensors, donate, written) as (taken, _):
             values = with_taken(values, taken)
             return call(*values[: len(args)], **dict(zip(keywords, values[len(args) :], strict=True)))
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import _native
 from .._base.arrays import (
     as_float32,
     as_index,
     as_typed,
     check_out,
-    element_bytes,
     matching,
-    packed,
     to_array,
     to_flag,
 )
@@ -37,7 +34,7 @@ from .._base.types import to_memory_type
 from .._base.warn import warn
 from .._device.device import require_manager
 from .array_habits import OnlyOfArrays
-from .memory import SINGLE, Memory, memory_list, submitted
+from .memory import SINGLE, Memory
 from .sampler import Bindable, Sampler
 
 if TYPE_CHECKING:
@@ -49,8 +46,6 @@ if TYPE_CHECKING:
     from .._base.annotations import AddressMode, FilterName, FormatName, MemoryTypeLike, SamplerOptions
     from .._base.types import MemoryTypes
     from .._device.device import Device
-    from .._sync.fence import Fence
-    from .._sync.semaphore import Semaphore, Waitable
 
 
 class Image(Memory[Any]):
@@ -320,22 +315,11 @@ class Image(Memory[Any]):
         channels = self._shape[len(self._size.axes) :]
         return box, (*axes, *channels)
 
-    def fill(
-        self,
-        value: Any = 0,
-        *,
-        wait: Waitable | Iterable[Waitable] = (),
-        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
-    ) -> Fence:
-        """Fills the image with `value` (see OpFill), as ``Tensor.fill``: a number for all channels, or one
-        for each.
-
-        >>> image = mgr.image_empty((2, 3), "rgba8")
-        >>> fence = image.fill([255, 128, 0, 255])
-        >>> image.read()[1, 2].tolist()
-        [255, 128, 0, 255]
-        """
-        return submitted(fill_of([self], value), self._manager, wait, signal)
+    def _pattern(self, value: Any) -> bytes:
+        if isinstance(value, (bytes, bytearray, memoryview, int, float)) or to_array(value).ndim != 1:
+            return super()._pattern(value)
+        what = f"OpFill of {self._describe()}"
+        return matching(self._texels(value, ()), self._dtype, self._channels, what).tobytes()
 
     def to_pil(self) -> PillowImage:
         """The device's contents as a Pillow image.
@@ -480,38 +464,3 @@ class SampledImage(Bindable):
 
     def __repr__(self) -> str:
         return f"<kp.SampledImage {self._image!r} {self._sampler._text}>"
-
-
-PATTERNS = (1, 2, 4, 8)
-"""The lengths of patterns for OpFill, in bytes."""
-
-
-def fill_of(memories: Iterable[Memory], value: Any) -> _native.Operation:
-    """The native operation that fills tensors and images with `value`. Raises the errors of OpFill."""
-    filled = memory_list(memories, "OpFill")
-    return _native.op_fill([each._native for each in filled], [_pattern(each, value) for each in filled])
-
-
-def _pattern(memory: Memory, value: Any) -> bytes:
-    """The bytes that OpFill repeats over `memory` for `value`."""
-    plain = packed(value, memory._dtype)
-    if plain is not None:
-        return plain
-
-    def what() -> str:
-        return f"OpFill of {memory._describe()}"
-
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        try:
-            pattern = bytes(value)
-        except (ValueError, BufferError) as error:  # a released memoryview
-            raise ArgumentTypeError(f"{what()}: the pattern has no bytes: {error}") from None
-        if len(pattern) not in PATTERNS:
-            raise InvalidArgumentError(
-                f"{what()}: the pattern has {len(pattern)} bytes; "
-                f"give {', '.join(map(str, PATTERNS))} bytes, or a scalar"
-            )
-        return pattern
-    if isinstance(memory, Image) and to_array(value).ndim == 1:
-        return matching(memory._texels(value, ()), memory._dtype, memory._channels, what).tobytes()
-    return element_bytes(value, memory._dtype, what)

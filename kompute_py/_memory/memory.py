@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from .. import _native
-from .._base.arrays import as_name, check_out, converted, counted, fitted, to_copy
+from .._base.arrays import as_name, check_out, converted, counted, element_bytes, fitted, packed, to_copy
 from .._base.errors import (
     ArgumentTypeError,
     DonatedTensorError,
@@ -57,6 +57,8 @@ else:
     Scalar = TypeVar("Scalar")
 
 _Kind = TypeVar("_Kind", bound="Memory[Any]")
+PATTERNS = (1, 2, 4, 8)
+"""The lengths of patterns for OpFill, in bytes."""
 SINGLE = (MemoryTypes.host, MemoryTypes.deviceAndHost)
 _SHOWN = 6
 # From this many bytes on, data is converted while it is written, not before.
@@ -338,6 +340,42 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
             return Fence.join()
         return submitted(copy_of((self, target)), self._manager, wait, signal)
 
+    def fill(
+        self,
+        value: Any = 0,
+        *,
+        wait: Waitable | Iterable[Waitable] = (),
+        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+    ) -> Fence:
+        """Fills the device's memory with `value`: see `OpFill`. Does not wait. `wait` and `signal` are as in
+        `copy_from`. Raises the errors of OpFill and `Manager.submit`.
+
+        >>> x, image = mgr.zeros(3), mgr.image_empty((2, 3), "rgba8")
+        >>> fences = x.fill(5.0), image.fill([255, 128, 0, 255])
+        >>> x.tolist(), image.read()[1, 2].tolist()
+        ([5.0, 5.0, 5.0], [255, 128, 0, 255])
+        """
+        return submitted(fill_of([self], value), self._manager, wait, signal)
+
+    def _pattern(self, value: Any) -> bytes:
+        """The bytes that OpFill repeats for `value`."""
+
+        def what() -> str:
+            return f"OpFill of {self._describe()}"
+
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            try:
+                pattern = bytes(value)
+            except (ValueError, BufferError) as error:  # a released memoryview
+                raise ArgumentTypeError(f"{what()}: the pattern has no bytes: {error}") from None
+            if len(pattern) not in PATTERNS:
+                raise InvalidArgumentError(
+                    f"{what()}: the pattern has {len(pattern)} bytes; "
+                    f"give {', '.join(map(str, PATTERNS))} bytes, or a scalar"
+                )
+            return pattern
+        return element_bytes(value, self._dtype, what)
+
     def to(
         self: _Kind, manager: Device, memory_type: MemoryTypeLike | None = None, *, copy: bool = False
     ) -> _Kind:
@@ -414,9 +452,7 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
         return made if dtype is None else made.astype(wanted, copy=False)
 
     def _is_single(self) -> bool:
-        """True if the host and the device use the same memory (an image on a device that pads its rows has
-        two).
-        """
+        """True if the host and the device use the same memory. Images of devices that pad rows have two."""
         return self._memory_type in SINGLE and self._native.host_visible
 
     def _report(self) -> None:
@@ -662,8 +698,7 @@ def memory_list(
     also: tuple[type, ...] = (),
     takes: str = "Tensor or Image",
 ) -> list[Any]:
-    """Checks `given`, tensors and images, and returns it as a list. All calls that take such a list use this
-    check.
+    """Checks `given`, tensors and images, and returns it as a list.
 
     `given` is any iterable except text, bytes, a dict and an array; a generator is consumed once. `call` is
     the name of the call and its argument, for errors. If `one` is True, a single object is accepted as a list
@@ -733,34 +768,15 @@ def _element(call: str, position: int) -> str:
     return f"element {position}" if argument == call else f"{argument}[{position}]"
 
 
-def natives(memories: Iterable[Memory], call: str) -> list[Any]:
-    """The native objects of `memories`. Raises the errors of `memory_list`."""
-    return [memory._native for memory in memory_list(memories, call)]
-
-
-def operate(make: Callable[[list[Any]], Any], memories: Iterable[Memory], call: str) -> Any:
-    """Calls `make` with the native objects of `memories`. Raises the errors of `memory_list`.
-
-    The native side refuses other types and destroyed objects too. The checks here cost more than the call, so
-    they run only after a refusal, to explain it.
-    """
-    if type(memories) is not list and type(memories) is not tuple:
-        memories = memory_list(memories, call)
-    try:
-        found = [memory._native for memory in memories]
-        if found:
-            return make(found)
-    except (AttributeError, TypeError, ValueError, FailedPreconditionError):
-        natives(memories, call)
-        raise
-    return make(natives(memories, call))
+def fill_of(memories: Iterable[Memory], value: Any) -> _native.Operation:
+    """The native operation that fills tensors and images with `value`. Raises the errors of OpFill."""
+    filled = memory_list(memories, "OpFill")
+    patterns = [packed(value, each._dtype) or each._pattern(value) for each in filled]
+    return _native.op_fill([each._native for each in filled], patterns)
 
 
 def copy_of(tensors: Iterable[Memory]) -> Any:
-    """The native operation that copies the first of `tensors` to the others.
-
-    Returns PeerCopies for objects of several Managers.
-
+    """The native operation that copies the first of `tensors` to the others, PeerCopies for several Managers.
     Raises the errors of OpCopy.
     """
     memories = memory_list(tensors, "OpCopy", across=True)

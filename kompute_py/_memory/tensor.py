@@ -25,22 +25,18 @@ from .._base.types import DEVICE, DataTypes, is_small_float, to_memory_type
 from .._device.device import require_manager
 from .array_habits import OnlyOfArrays, answer_for
 from .dlpack import CPU, VULKAN, code_of
-from .image import PATTERNS, Image, fill_of
-from .memory import Memory, Scalar, seen_by_others, submitted
+from .image import Image
+from .memory import PATTERNS, Memory, Scalar, seen_by_others
 from .regions import Field, field_of, is_advanced, locate, reshaped, retyped, transposed
 from .strided import StridedView, indexing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import ArrayLike, DTypeLike
 
     from .. import _native as core
     from .._base.annotations import MemoryTypeLike
     from .._base.types import MemoryTypes
     from .._device.device import Device
-    from .._sync.fence import Fence
-    from .._sync.semaphore import Semaphore, Waitable
     from .mapping import Mapping
     from .memory_handle import MemoryHandle
 
@@ -325,25 +321,6 @@ class Tensor(Memory[Scalar], _native.BufferExporter):
         from .mapping import Mapping
 
         return Mapping(self, read, write, discard, staging)
-
-    def fill(
-        self,
-        value: Any = 0,
-        *,
-        wait: Waitable | Iterable[Waitable] = (),
-        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
-    ) -> Fence:
-        """Fills the tensor with `value` (see OpFill) on the device, without waiting.
-
-        Later work on the tensor is ordered after it. `wait` and `signal` are as in `Sequence.eval_async`.
-        Raises the errors of OpFill and `Manager.submit`.
-
-        >>> x = mgr.zeros(3)
-        >>> fence = x.fill(5.0)
-        >>> x.tolist()
-        [5.0, 5.0, 5.0]
-        """
-        return submitted(fill_of([self], value), self._manager, wait, signal)
 
     # -- sharing ---------------------------------------------------------------------------------------------
 

@@ -22,8 +22,8 @@ from .._base.errors import (
     refuse_copy,
 )
 from .._device.owner import owner
-from .._memory.image import Image, SampledImage, fill_of
-from .._memory.memory import Memory, copy_of, memory_list, operate
+from .._memory.image import Image, SampledImage
+from .._memory.memory import Memory, copy_of, fill_of, memory_list
 from .._memory.sampler import Bindable, Sampler
 from .._memory.tensor import Tensor
 from .._shaders.constants import is_given
@@ -198,6 +198,10 @@ class OpBase:
         return f"<kp.{type(self).__name__}>"
 
 
+def _natives(memories: Iterable[Memory], call: str) -> list[Any]:
+    return [memory._native for memory in memory_list(memories, call)]
+
+
 class OpSyncDevice(OpBase):
     """Uploads the host copies of tensors and images to the device, in GPU order.
 
@@ -219,7 +223,7 @@ class OpSyncDevice(OpBase):
     __slots__ = ("_native",)
 
     def __init__(self, tensors: Iterable[Memory]) -> None:
-        self._native = _sync_device(tensors) or operate(_native.op_sync_device, tensors, "OpSyncDevice")
+        self._native = _sync_device(tensors) or _native.op_sync_device(_natives(tensors, "OpSyncDevice"))
 
 
 class OpSyncLocal(OpBase):
@@ -241,7 +245,7 @@ class OpSyncLocal(OpBase):
     __slots__ = ("_native",)
 
     def __init__(self, tensors: Iterable[Memory]) -> None:
-        self._native = _sync_local(tensors) or operate(_native.op_sync_local, tensors, "OpSyncLocal")
+        self._native = _sync_local(tensors) or _native.op_sync_local(_natives(tensors, "OpSyncLocal"))
 
 
 class OpCopy(OpBase):

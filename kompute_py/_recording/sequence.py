@@ -246,9 +246,9 @@ class Sequence:
 
     def clear(self) -> None:
         """Drops all operations. Raises FailedPreconditionError if the sequence is running."""
-        self._native.clear()
-        if is_split(self._native):
-            self._use(self._native.whole)
+        whole = self._native.clear()
+        if whole is not None:  # it was split
+            self._use(whole)
         if self._slow_record:
             self._hooked, self._kept = [], []
             self._update_slow()

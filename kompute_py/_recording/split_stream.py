@@ -132,11 +132,12 @@ class SplitStream:
         self._drop()
         self._recording = True
 
-    def clear(self) -> None:
-        """Drops all parts."""
+    def clear(self) -> _native.Stream:
+        """Drops all parts. Returns the stream for what is recorded then."""
         with self._drive("cleared"):
             self._recording = False
             self._drop()
+        return self.whole
 
     def _drop(self) -> None:
         self.whole.clear()

@@ -11,7 +11,7 @@ import numpy as np
 import kompute_py as kp
 from kompute_py import _native
 from kompute_py._custom import selection
-from kompute_py._memory import donation
+from kompute_py._kernels import donation
 
 from .program import Array, Program
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
-from .memory import seen_by_others
-from .reach import meet
-from .strided import StridedView
-from .tensor import Tensor, buffer_tensor
+from .._memory.memory import seen_by_others
+from .._memory.reach import meet
+from .._memory.strided import StridedView
+from .._memory.tensor import Tensor, buffer_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ class Donated(NamedTuple):
     """Whether nothing else refers to the memory, so that a result may have it."""
 
 
-def chosen(who: str, names: Sequence[str], tensors: Mapping[str, Tensor], donate: Any) -> list[Tensor]:
+def _chosen(who: str, names: Sequence[str], tensors: Mapping[str, Tensor], donate: Any) -> list[Tensor]:
     """The tensors that ``donate=`` names, of those that a call with parameters of these `names` may take.
 
     Raises InvalidArgumentError for others, and for tensors with memory that is shared or frozen;
@@ -87,11 +87,18 @@ def require_apart(who: str, tensors: Iterable[Tensor], written: Iterable[Any]) -
 
 
 @contextmanager
-def donating(tensors: Iterable[Tensor], taker: str) -> Iterator[tuple[list[Donated], list[Tensor]]]:
-    """Takes tensors for a call of `taker`: they end with it, and the caller has them again if it raises. The
-    second list is for those that give their memory to a result.
+def donating(
+    taker: str, names: Sequence[str], tensors: Mapping[str, Tensor], donate: Any, written: Iterable[Any]
+) -> Iterator[tuple[list[Donated], list[Tensor]]]:
+    """Takes the tensors that ``donate=`` names for a call of `taker`: they end with it, and the caller has
+    them again if it raises. The second list is for those that give their memory to a result.
+
+    `names` are those of the parameters, `tensors` what may be donated, `written` what the call writes. What
+    cannot be donated is refused before anything is taken: see `_chosen` and `require_apart`.
     """
-    taken = take(tensors, taker)
+    wanted = _chosen(taker, names, tensors, donate)
+    require_apart(taker, wanted, written)
+    taken = take(wanted, taker)
     reused: list[Tensor] = []
     try:
         yield taken, reused
