@@ -581,7 +581,6 @@ class MappedMemory(_Object):
         """Copies all bytes to `out`, if `array` returned None."""
 
     def write(self, data: np.ndarray) -> None: ...
-    def is_open(self) -> bool: ...
     def close(self) -> None:
         """Makes the host's writes visible to the device. A second call does nothing."""
 
@@ -793,11 +792,12 @@ class Shader(_Object):
         "array_strides" [int], "offset", "size", "members" [layout]}.
         """
 
-    def made_of(self) -> tuple[bytes, str, bytes, int, bool]:
-        """(spirv, entry, declared, subgroup_size, full_subgroups), as `Context.shader` takes them."""
+    generated: bool
+    """Whether a function wrote it, for what records it."""
 
-    @property
-    def vk_shader_module(self) -> int: ...
+    def made_of(self) -> tuple[bytes, str, bytes, int, bool, bool]:
+        """(spirv, entry, declared, subgroup_size, full_subgroups, generated)."""
+
     def refuses(self, groups: _Groups, spec: bytes, spec_map: _SpecMap) -> str:
         """A clause that says why so many workgroups cannot run, and the remedy; "" if they can run."""
 

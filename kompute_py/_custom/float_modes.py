@@ -8,18 +8,14 @@ generated elsewhere, and comes in a program, runs there without the modes, too.
 from __future__ import annotations
 
 import array
-import hashlib
 from collections.abc import Mapping
 
 from .._compilers.spirv_words import CAPABILITY, EXTENSION, FUNCTION, HEADER
-from .._shaders.module import ShaderModule
 
 _EXTENSION = "SPV_KHR_float_controls"
 _MODES = {"SignedZeroInfNanPreserve": (4466, 4461), "DenormPreserve": (4464, 4459)}
 """Capability and execution mode."""
 _EXECUTION_MODE = 16
-_asking: set[str] = set()
-"""The digests of generated modules."""
 
 
 def lines_of(controls: Mapping[str, object], width: int) -> list[str]:
@@ -30,16 +26,6 @@ def lines_of(controls: Mapping[str, object], width: int) -> list[str]:
         for name, (capability, mode) in _MODES.items()
         if controls.get(f"shader{name}Float{width}")
     ]
-
-
-def note(module: ShaderModule) -> None:
-    """Tells that a module is of a generated kernel."""
-    _asking.add(hashlib.sha256(module.to_spirv()).hexdigest())
-
-
-def is_generated(digest: str) -> bool:
-    """Whether the module with this digest was told."""
-    return digest in _asking
 
 
 def adapted(spirv: bytes, controls: Mapping[str, object]) -> bytes:

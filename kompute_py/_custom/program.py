@@ -22,7 +22,6 @@ from .._shaders.module import ShaderModule
 from .arg_descs import TensorListArg, ValueArg
 from .builder import Dispatch, FunctionBuilder, Indirect
 from .expressions import IntOrSize, Size, evaluate
-from .float_modes import note
 from .selection import FunctionSelection
 from .source import VALUES, Source, alike, source_of
 from .special import unchanged
@@ -175,7 +174,6 @@ def _compiled(builder: FunctionBuilder, dispatch: Dispatch, title: str, setting:
             module = ShaderModule._of_generated(source.text, title, subgroups, setting)
         except ShaderCompileError as error:
             raise _at_the_generator(error, source, title) from None
-    note(module)
     source = source._replace(text="", origins=[])  # hundreds of programs are kept, none for its text
     return Step(module, source, dispatch.grid, dispatch.local_size, dispatch.indirect)
 

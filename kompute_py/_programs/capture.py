@@ -21,11 +21,10 @@ import numpy as np
 from .. import _native
 from .._base.errors import FailedPreconditionError, InvalidArgumentError, KomputeError, UnimplementedError
 from .._base.text import binary_size
-from .._base.types import MemoryTypes
 from .._base.warn import warn
 from . import content as c
 from .program import Program
-from .recorder import Made, Recorder
+from .recorder import Made, Recorder, made_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,7 +107,7 @@ class Capture(Recorder):
         """Bytes of a block."""
         return c.Range(self._held(memory).number, offset, nbytes)
 
-    def shader(self, made_of: tuple[bytes, str, bytes, int, bool], name: str, key: Any) -> int:
+    def shader(self, made_of: tuple[Any, ...], name: str, key: Any) -> int:
         """The number of a shader. A capture keeps no object of the script alive."""
         return super().shader(made_of, name, made_of)
 
@@ -118,11 +117,7 @@ class Capture(Recorder):
         found = self._memories.get(key)
         if found is None:
             begins = np.zeros(memory.nbytes, np.uint8)
-            kind, image = MemoryTypes(memory.memory_type).name, None
-            if isinstance(memory, _native.Image):
-                dims, arrayed, size, format = memory.shape
-                image = c.ImageForm(dims, arrayed, size, format)
-            number = self.own(Made(memory.nbytes, begins, kind, image)).block
+            number = self.own(made_of(memory, begins)).block
             known = np.zeros(memory.nbytes, np.bool_)
             found = self._memories[key] = _Held(number, begins, np.zeros_like(begins), known, {})
         return found

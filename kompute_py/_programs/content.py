@@ -5,18 +5,19 @@ tensors and images that lie in blocks) and *entries*. An entry is a kernel, whic
 of *recordings*: steps over the part's blocks, with the values that a call gives and gets. A block begins with
 `contents`, by name, or with zeros.
 
-Files come from anywhere. `decoded` accepts only JSON of exactly these types, and `check` refuses whatever
-refers to something that is not there. Facts of a device (sizes of push constants, alignments, limits)
-are checked when the steps are made, by the same code that checks what scripts make.
+Files come from anywhere. `decoded` accepts only JSON of exactly these types, of which `Annotated` ones have a
+test and its text for errors; `check` refuses whatever refers to something that is not there. Facts of a
+device (sizes of push constants, alignments, limits) are checked when the steps are made, by the same code
+that checks what scripts make.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from importlib import import_module
-from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -28,21 +29,48 @@ from .._base.types import MemoryTypes
 FORMAT = "kompute_py program"
 VERSION = 1
 INPUT, OUTPUT, STATE, PARAMETER = "input", "output", "state", "parameter"
-_ROLES = (INPUT, OUTPUT, STATE, PARAMETER)
 OPTIONS = ("out", "donate", "wait", "signal")
+_INNER = ("dispatch", "copy", "copy region", "fill")
+"""The kinds of steps that may be repeated."""
+_KINDS = (*_INNER, "sync device", "sync local", "repeat", "host")
 _MOST = 2**63 - 1
-_MOST_COUNT = 2**32 - 1
 _Made = TypeVar("_Made")
 
 
-class Shader(NamedTuple):
-    """A module and its entry point. `file` and `declared` (the module before it was optimized) are
-    digests."""
+def identifiers(name: str) -> bool:
+    """Whether a name is one that Python code can write, with dots between parts."""
+    return all(part.isidentifier() for part in name.split("."))
 
-    file: str
+
+def _is_module(name: str) -> bool:
+    return not name or identifiers(name)
+
+
+def _one_of(names: Collection[str]) -> Callable[[str], bool]:
+    return lambda name: name in names
+
+
+def _is_digest(text: str) -> bool:
+    return len(text) == 64 and set(text) <= set("0123456789abcdef")
+
+
+Count = Annotated[int, lambda number: number < 2**32, "a number of 32 bits"]
+Digest = Annotated[str, _is_digest, "a digest"]
+Dotted = Annotated[str, identifiers, "an identifier, or several with dots between them"]
+Kind = Annotated[str, _one_of(_KINDS), f"one of {', '.join(_KINDS)}"]
+Role = Annotated[str, _one_of((INPUT, OUTPUT, STATE, PARAMETER)), "a role"]
+Place = Annotated[str, _one_of(MemoryTypes.__members__), "a memory type"]
+Size = tuple[Count, Count, Count, Count]
+Region = tuple[Count, Count, Count, Count, Count, Count, Count, Count]
+
+
+class Shader(NamedTuple):
+    """A module and its entry point. `declared` is the module before it was optimized, if that differs."""
+
+    file: Digest
     entry: str
     name: str
-    declared: str = ""
+    declared: Digest | None = None
     subgroup_size: int = 0
     full_subgroups: bool = False
     generated: bool = False
@@ -53,7 +81,7 @@ class Constants(NamedTuple):
     """Specialization constants: bytes, and (id, offset, size) of each."""
 
     data: bytes = b""
-    places: tuple[tuple[int, int, int], ...] = ()
+    places: tuple[tuple[Count, int, int], ...] = ()
 
 
 class ImageForm(NamedTuple):
@@ -61,7 +89,7 @@ class ImageForm(NamedTuple):
 
     dims: int
     arrayed: bool
-    size: tuple[int, int, int, int]
+    size: Size
     format: str
 
 
@@ -69,7 +97,7 @@ class Block(NamedTuple):
     """A piece of memory: a buffer, or an image."""
 
     nbytes: int
-    memory_type: str
+    memory_type: Place
     image: ImageForm | None = None
     contents: str = ""
     """The name of what it begins with; "" for zeros."""
@@ -81,7 +109,7 @@ class Value(NamedTuple):
     """A named tensor or image in a block."""
 
     name: str
-    role: str
+    role: Role
     block: int
     offset: int
     shape: tuple[int, ...]
@@ -114,9 +142,9 @@ class SamplerForm(NamedTuple):
 class Argument(NamedTuple):
     """The memory or the sampler for a descriptor of a dispatch."""
 
-    set: int
-    binding: int
-    element: int
+    set: Count
+    binding: Count
+    element: Count
     range: Range | None = None
     sampler: SamplerForm | None = None
     texels: str | None = None
@@ -125,19 +153,19 @@ class Argument(NamedTuple):
 class Step(NamedTuple):
     """An operation of a recording. `kind` is that of `_native.recorded`, or "host"."""
 
-    kind: str
+    kind: Kind
     name: str
     ranges: tuple[Range, ...] = ()
     patterns: tuple[bytes, ...] = ()
-    regions: tuple[tuple[int, ...], ...] = ()
+    regions: tuple[Region, ...] = ()
     shader: int | None = None
     constants: Constants = Constants()
     arguments: tuple[Argument, ...] = ()
-    groups: tuple[int, int, int] = (0, 0, 0)
+    groups: tuple[Count, Count, Count] = (0, 0, 0)
     push: bytes = b""
     indirect: Range | None = None
     steps: tuple[Step, ...] = ()
-    times: int = 0
+    times: Count = 0
     swaps: tuple[tuple[Range, Range], ...] = ()
     reads: tuple[Value, ...] = ()
     writes: tuple[Value, ...] = ()
@@ -174,7 +202,7 @@ class Entry(NamedTuple):
 class Part(NamedTuple):
     """A module: entries that share memory."""
 
-    name: str
+    name: Annotated[str, _is_module, "an identifier"]
     entries: tuple[Entry, ...]
     shaders: tuple[Shader, ...] = ()
     blocks: tuple[Block, ...] = ()
@@ -185,20 +213,24 @@ class Part(NamedTuple):
         """The name of the first value in a block; "" if it has none."""
         return next((value.name for value in self.values if value.block == block), "")
 
+    @property
+    def steps(self) -> Iterator[Step]:
+        """All steps of its entries, and those in them."""
+        return every(step for entry in self.entries for each in entry.recordings for step in each.steps)
+
     def special(self) -> set[tuple[int, Constants]]:
         """The shaders that its entries run, by number, with their constants."""
         found = {(each.kernel.shader, each.kernel.constants) for each in self.entries if each.kernel}
-        steps = [step for entry in self.entries for recording in entry.recordings for step in recording.steps]
-        return found | {(each.shader, each.constants) for each in every(steps) if each.shader is not None}
+        return found | {(each.shader, each.constants) for each in self.steps if each.shader is not None}
 
 
 class Needed(NamedTuple):
     """A part of another program, which is given when the program is loaded."""
 
-    name: str
+    name: Dotted
     version: int
     """The least one."""
-    entries: tuple[str, ...]
+    entries: tuple[Dotted, ...]
 
 
 class Content(NamedTuple):
@@ -240,6 +272,12 @@ _hints: dict[type, dict[str, Any]] = {}
 
 def _decoded(kind: Any, value: Any, where: str) -> Any:
     options = get_args(kind)
+    if get_origin(kind) is Annotated:
+        base, test, wanted = options
+        made = _decoded(base, value, where)
+        if not test(made):
+            raise _wrong(where, value, wanted)
+        return made
     if get_origin(kind) is tuple:
         if type(value) is not list or (options[-1] is not ... and len(value) != len(options)):
             raise _wrong(where, value, "a list" if options[-1] is ... else f"a list of {len(options)}")
@@ -253,7 +291,7 @@ def _decoded(kind: Any, value: Any, where: str) -> Any:
         if type(value) is not dict:
             raise _wrong(where, value, "an object")
         if kind not in _hints:
-            _hints[kind] = get_type_hints(kind)
+            _hints[kind] = get_type_hints(kind, include_extras=True)
         for name in value:
             if name not in kind._fields:
                 raise InvalidArgumentError(f"{where} has an unknown field {shown(name)}")
@@ -308,14 +346,9 @@ def image_bytes(form: ImageForm, where: str) -> int:
         raise InvalidArgumentError(f"{where}: {error}") from None
     _, height, depth, layers = form.size
     flat = (form.dims > 1 or height == 1) and (form.dims == 3 or depth == 1) and (form.arrayed or layers == 1)
-    if not 1 <= form.dims <= 3 or not flat or not all(1 <= each <= _MOST_COUNT for each in form.size):
+    if not 1 <= form.dims <= 3 or not flat or not all(form.size):
         raise InvalidArgumentError(f"{where} has {form.dims} dimensions and the size {form.size}")
     return math.prod(form.size) * format.channels * np.dtype(format.component).itemsize
-
-
-def identifiers(name: str) -> bool:
-    """Whether a name is one that Python code can write, with dots between parts."""
-    return all(part.isidentifier() for part in name.split("."))
 
 
 def check(content: Content) -> None:
@@ -327,12 +360,7 @@ def check(content: Content) -> None:
     if content.version != VERSION:
         raise UnimplementedError(f"It has version {content.version}; this kompute_py reads version {VERSION}")
     _unique([*(part.name for part in content.parts), *(each.name for each in content.needs)], "parts")
-    for needed in content.needs:
-        if not identifiers(needed.name) or not all(map(identifiers, needed.entries)):
-            raise InvalidArgumentError(f"It needs {shown(needed.name)}; the names are identifiers")
     for part in content.parts:
-        if part.name and not identifiers(part.name):
-            raise InvalidArgumentError(f"A module's name is {shown(part.name)}; give an identifier")
         try:
             _check_part(part)
         except KomputeError as error:
@@ -343,14 +371,8 @@ def check(content: Content) -> None:
 def _check_part(part: Part) -> None:
     _unique([entry.name for entry in part.entries], "entries")
     _unique([value.name for value in part.values if value.role in (STATE, PARAMETER)], "values")
-    for number, shader in enumerate(part.shaders):
-        for digest in (shader.file, shader.declared) if shader.declared else (shader.file,):
-            if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
-                raise InvalidArgumentError(f"shaders[{number}] has {shown(digest)} where a digest belongs")
     for number, block in enumerate(part.blocks):
         where = f"blocks[{number}]"
-        if block.memory_type not in MemoryTypes.__members__:
-            raise InvalidArgumentError(f"{where} has the memory type {shown(block.memory_type)}")
         if block.image is not None and block.nbytes != image_bytes(block.image, where):
             raise InvalidArgumentError(f"{where} is an image of another size than {block.nbytes} bytes")
     for value in part.values:
@@ -391,8 +413,6 @@ def _unique(names: list[str], where: str) -> None:
 
 
 def _check_value(part: Part, value: Value, where: str) -> None:
-    if value.role not in _ROLES:
-        raise InvalidArgumentError(f"{where} has the role {shown(value.role)}")
     dtype_of(value.dtype, where)
     if len(value.shape) > 32 or math.prod(each for each in value.shape if each) > _MOST:
         raise InvalidArgumentError(f"{where} has the shape {shown(value.shape)}")
@@ -414,43 +434,29 @@ def _check_range(part: Part, range: Range, where: str) -> None:
 def _check_shader(part: Part, number: int | None, constants: Constants, where: str) -> None:
     if number is None or number >= len(part.shaders):
         raise InvalidArgumentError(f"{where} has the shader {number}; there are {len(part.shaders)}")
-    for identity, offset, size in constants.places:
-        if identity > _MOST_COUNT or size not in (1, 2, 4, 8) or offset + size > len(constants.data):
+    for _, offset, size in constants.places:
+        if size not in (1, 2, 4, 8) or offset + size > len(constants.data):
             raise InvalidArgumentError(f"{where}: a constant lies at byte {offset} of {len(constants.data)}")
     _unique([str(identity) for identity, _, _ in constants.places], f"{where}: constants")
 
 
-_KINDS = ("dispatch", "copy", "copy region", "fill", "sync device", "sync local", "repeat", "host")
-
-
 def _check_step(part: Part, step: Step, where: str, outer: bool) -> None:
     where = f"{where}: {step.name}"
-    if step.kind not in (_KINDS if outer else _KINDS[:4]):
-        raise InvalidArgumentError(f"{where} is a step {shown(step.kind)}")
+    if step.kind not in _INNER and not outer:
+        raise InvalidArgumentError(f"{where} repeats a step {shown(step.kind)}")
     for value in (*step.reads, *step.writes):
         _check_value(part, value, where)
     for range in ranges_of(step):
         _check_range(part, range, where)
     if step.kind == "dispatch":
         _check_shader(part, step.shader, step.constants, where)
-        numbers = [
-            *step.groups,
-            *(n for each in step.arguments for n in (each.set, each.binding, each.element)),
-        ]
-        if max(numbers) > _MOST_COUNT:
-            raise InvalidArgumentError(f"{where} has a number of more than 32 bits")
     least = {"copy": 2, "copy region": 2, "fill": 1, "sync device": 1, "sync local": 1}.get(step.kind, 0)
     if len(step.ranges) < least or (step.kind == "fill" and len(step.patterns) != len(step.ranges)):
         raise InvalidArgumentError(f"{where} has {len(step.ranges)} ranges and {len(step.patterns)} patterns")
-    if step.kind == "copy region" and (
-        [len(each) for each in step.regions] != [8, 8] or len(step.ranges) != 2
-    ):
+    if step.kind == "copy region" and not len(step.regions) == len(step.ranges) == 2:
         raise InvalidArgumentError(f"{where} does not have two regions")
-    for region in step.regions:
-        if max(region, default=0) > _MOST_COUNT:
-            raise InvalidArgumentError(f"{where} has the region {region}")
-    if step.kind == "repeat" and (not step.steps or step.times > _MOST_COUNT):
-        raise InvalidArgumentError(f"{where} repeats {len(step.steps)} steps {step.times} times")
+    if step.kind == "repeat" and not step.steps:
+        raise InvalidArgumentError(f"{where} repeats 0 steps {step.times} times")
     for inner in step.steps:
         _check_step(part, inner, where, False)
 

@@ -51,7 +51,8 @@ _DAMAGED = (
     LookupError,
 )
 """The standard library's errors for damaged files; RecursionError is a RuntimeError."""
-_HEADER = struct.Struct("<4s22xHH")
+_HEADER = struct.Struct("<26xHH")
+"""Of a member: the sizes of the name and of the other fields that follow it."""
 _PLAIN_DATE = (1980, 1, 1, 0, 0, 0)
 
 
@@ -144,7 +145,7 @@ def _read(
         if hashlib.sha256(data).hexdigest() != digest or not data.startswith(_SPIRV):
             raise InvalidArgumentError(f"{_spirv(digest)} is not the code that its name says")
         files[digest] = data
-    index = _data(file, infos[DATA], place) if DATA in infos else TensorIndex()
+    index = _data(file, members, infos[DATA], place) if DATA in infos else TensorIndex()
     contents = {}
     for part in content.parts:
         contents[part.name] = part_of(index, part.name)
@@ -207,30 +208,22 @@ def _member(members: zipfile.ZipFile, infos: Mapping[str, zipfile.ZipInfo], name
     return data
 
 
-def _data(file: Any, info: zipfile.ZipInfo, place: Any) -> TensorIndex:
+def _data(file: Any, members: zipfile.ZipFile, info: zipfile.ZipInfo, place: Any) -> TensorIndex:
     """The tensors of the data, at their places in the file."""
-    file.seek(0, os.SEEK_END)
-    whole = file.tell()
-
-    def read(offset: int, size: int) -> bytes:
-        file.seek(offset)
-        data: bytes = file.read(size)
-        if len(data) != size:
-            raise InvalidArgumentError(f"{DATA} is cut off")
-        return data
-
-    mark, name_bytes, extra_bytes = _HEADER.unpack(read(info.header_offset, _HEADER.size))
-    begin = info.header_offset + _HEADER.size + name_bytes + extra_bytes
-    if mark != b"PK\3\4" or info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
+    if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
         raise InvalidArgumentError(f"{DATA} is compressed, or damaged")
-    if begin + info.file_size > whole:
-        raise InvalidArgumentError(f"{DATA} is cut off")
-    checksum = 0
-    for at in range(0, info.file_size, PIECE):
-        checksum = zlib.crc32(read(begin + at, min(PIECE, info.file_size - at)), checksum)
-    if checksum != info.CRC:
-        raise InvalidArgumentError(f"{DATA} is damaged: its checksum is another one")
-    header = safetensors.read_header(lambda offset, size: read(begin + offset, size), info.file_size)
+    with members.open(info) as member:
+        while member.read(PIECE):  # which raises an error at the end if the checksum is another one
+            pass
+    with members.open(info) as member:
+
+        def read(offset: int, size: int) -> bytes:
+            member.seek(offset)
+            return member.read(size)
+
+        header = safetensors.read_header(read, info.file_size)
+    file.seek(info.header_offset)
+    begin = info.header_offset + _HEADER.size + sum(_HEADER.unpack(file.read(_HEADER.size)))
     index = TensorIndex()
     for entry in header.entries.values():
         index.add_range(entry.name, place, begin + entry.offset, entry.shape, entry.numpy_dtype)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._base.errors import InvalidArgumentError
-from .._custom.float_modes import adapted, note
+from .._custom.float_modes import adapted
 from .._shaders.constants import Specialization
 from .._shaders.module import ShaderModule
 from .._shaders.scalars import constant_scalar
@@ -43,8 +43,7 @@ def module_of(
     if shader.generated:
         codes = module._spirv, module._declared
         module._spirv, module._declared = (adapted(each, controls) for each in codes)
-        module._reflection = None
-        note(module)  # it may be recorded again
+        module._reflection, module._generated = None, True
     return module
 
 

@@ -265,7 +265,7 @@ class ProgramEntry:
             raise ArgumentTypeError(
                 f"{self._name}: a recording needs the same memory for all arguments: give none"
             )
-        return needs_of(self._core.files, [(self._part, self._entry)])
+        return needs_of(self._core.files, [self._part._replace(entries=(self._entry,))])
 
     def __repr__(self) -> str:
         return f"<kp.ProgramEntry {'; '.join(self.signatures)}>"
@@ -569,9 +569,7 @@ class Program(Mapping[str, ProgramEntry]):
         `ProgramEntry.memory_needs`, which tells that of its kernels. The Manager's own memory for transfers
         (4 MiB for images and memory that the host does not see) does not count.
         """
-        return needs_of(
-            self._core.files, [(part, entry) for part in self._parts().values() for entry in part.entries]
-        )
+        return needs_of(self._core.files, self._parts().values())
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -23,7 +23,6 @@ from .._base.warn import warn
 from .._compilers.limits import read_file
 from .._compilers.settings import of_process
 from .._compilers.sources import functions_in
-from .._custom.float_modes import is_generated
 from .._custom.program import Block, check_numbers, compile_program, groups_of, numbers_of
 from .._custom.specs import TensorSpec
 from .._functions.function import Function
@@ -63,6 +62,12 @@ class Made(NamedTuple):
     contents: np.ndarray[Any, Any] | None = None
     memory_type: str = "storage"
     image: c.ImageForm | None = None
+
+
+def made_of(native: Any, contents: np.ndarray[Any, Any] | None = None) -> Made:
+    """The same kind of memory as a script's."""
+    image = c.ImageForm(*native.shape) if isinstance(native, _native.Image) else None
+    return Made(native.nbytes, contents, MemoryTypes(native.memory_type).name, image)
 
 
 class _Root:
@@ -284,12 +289,6 @@ class Recorder:
                 f"{entry}: {name} records Vulkan commands by code of its own, which a program cannot hold. "
                 "Use a kernel, or an OpHostCall between two recordings"
             )
-        common = {
-            "ranges": tuple(self.range(*each) for each in found["ranges"]),
-            "patterns": tuple(found["patterns"]),
-            "regions": tuple(found["regions"]),
-            "times": found["times"],
-        }
         if kind == "dispatch":
             if found["by_address"]:
                 raise UnimplementedError(
@@ -302,17 +301,23 @@ class Recorder:
                 name,
                 shader=self.shader(found["shader"].made_of(), name, found["shader"]),
                 constants=c.Constants(data, tuple(places)),
-                arguments=tuple(self.argument(*each) for each in found["arguments"]),
+                arguments=tuple(
+                    c.Argument(*at, place and self.range(*place), sampler and c.SamplerForm(*sampler), texels)
+                    for *at, place, sampler, texels in found["arguments"]
+                ),
                 groups=found["groups"],
                 push=found["push"],
-                indirect=None if found["indirect"] is None else self.range(*found["indirect"]),
+                indirect=found["indirect"] and self.range(*found["indirect"]),
             )
         return c.Step(
             kind,
             name,
+            ranges=tuple(self.range(*each) for each in found["ranges"]),
+            patterns=tuple(found["patterns"]),
+            regions=tuple(found["regions"]),
             steps=tuple(self.step(entry, each) for each in found["operations"]),
+            times=found["times"],
             swaps=tuple((self.range(*one), self.range(*other)) for one, other in found["swaps"]),
-            **common,
         )
 
     def host_step(self, call: HostCall) -> c.Step:
@@ -330,34 +335,22 @@ class Recorder:
         name = content.name.removeprefix("OpHostCall ")
         return c.Step("host", name, reads=lists[0], writes=lists[1])
 
-    def argument(
-        self, set: int, binding: int, element: int, place: Any, sampler: Any, texels: Any
-    ) -> c.Argument:
-        """An argument of a dispatch."""
-        range = None if place is None else self.range(*place)
-        return c.Argument(set, binding, element, range, sampler and c.SamplerForm(*sampler), texels)
-
     def shader_of(self, module: ShaderModule, name: str) -> int:
         """The number of a module."""
-        made = module.to_spirv(), module.entry, module._declared, *module._subgroups
+        made = module._spirv, module.entry, module._declared, *module._subgroups, module._generated
         return self.shader(made, name, made)
 
-    def shader(self, made_of: tuple[bytes, str, bytes, int, bool], name: str, key: Any) -> int:
+    def shader(self, made_of: tuple[Any, ...], name: str, key: Any) -> int:
         """The number of a shader that was made of this. `key` is equal for equal ones."""
         found = self.shaders.get(key)
         if found is None:
-            spirv, entry, declared, size, full = made_of
-            digests = [self.file(each) if each else "" for each in (spirv, declared)]
+            spirv, entry, declared, *how = made_of
+            files = [(hashlib.sha256(each).hexdigest(), each) for each in (spirv, declared) if each]
+            self.files.update(files)
             found = self.shaders[key] = len(self.made)
-            generated = is_generated(digests[0])
-            self.made.append(c.Shader(digests[0], entry, name, digests[1], size, full, generated))
+            before = files[1][0] if declared else None
+            self.made.append(c.Shader(files[0][0], entry, name, before, *how))
         return found
-
-    def file(self, data: bytes) -> str:
-        """The digest of bytes that the program keeps."""
-        digest = hashlib.sha256(data).hexdigest()
-        self.files[digest] = data
-        return digest
 
     # -- memory ----------------------------------------------------------------------------------------------
 
@@ -448,45 +441,33 @@ class Recorder:
         self, root: _Root, span: tuple[int, int], synced: bool, contents: dict[str, np.ndarray[Any, Any]]
     ) -> c.Block:
         """A block, and in `contents` what it begins with."""
-        native, (first, last) = root.native, span
+        native, (first, last), name, host = root.native, span, f"block{root.number}", None
+        made = root.made or made_of(native)
+        block = c.Block(last - first, made.memory_type, made.image)
         if root.made is not None:
-            data = root.made.contents
-            name = ""
-            if data is not None and data.any():
-                data = data.reshape(-1).view(np.uint8)[first:last]
-                name = self._keep(f"block{root.number}", data, contents)
-            return c.Block(last - first, root.made.memory_type, root.made.image, name)
-        image = None
-        if isinstance(native, _native.Image):
-            dims, arrayed, size, format = native.shape
-            image = c.ImageForm(dims, arrayed, size, format)
-        block = c.Block(last - first, MemoryTypes(native.memory_type).name, image)
-        covered = any(
-            value.role == c.INPUT and value.block == root.number and _covers(value, span)
-            for value in self.values
-        )
-        if root.temporary or covered or first == last:
-            return block
-        held = np.empty(last - first, np.uint8)
-        native.read(held, first)
-        if synced:
-            host = np.array(native.host_array(None, held.dtype, native.nbytes)[first:last])
-        elif root.uploaded and native.has_host_copy:
-            held = np.array(native.host_array(None, held.dtype, native.nbytes)[first:last])
-        for value in self.values:  # parameters are kept even if they are zeros: others may take their place
-            if value.role == c.PARAMETER and value.block == root.number and _covers(value, span):
-                contents[value.name] = held.view(c.dtype_of(value.dtype)).reshape(value.shape)
-                return block._replace(contents=value.name)
-        name = f"block{root.number}"
-        block = block._replace(contents=self._keep(name, held, contents) if held.any() else "")
-        if synced and np.array_equal(host, held):
-            return block._replace(host=block.contents)
-        return block._replace(host=self._keep(f"{name}.host", host, contents)) if synced else block
-
-    @staticmethod
-    def _keep(name: str, data: np.ndarray[Any, Any], contents: dict[str, np.ndarray[Any, Any]]) -> str:
-        contents[name] = data
-        return name
+            held = made.contents
+            if held is not None:
+                held = held.reshape(-1).view(np.uint8)[first:last]
+        else:
+            whole = [each for each in self.values if each.block == root.number and _covers(each, span)]
+            if root.temporary or first == last or any(each.role == c.INPUT for each in whole):
+                return block
+            held = np.empty(last - first, np.uint8)
+            native.read(held, first)
+            if root.uploaded and native.has_host_copy:
+                host = np.array(native.host_array(None, held.dtype, native.nbytes)[first:last])
+                held, host = (held, host) if synced else (host, None)
+            for each in whole:  # parameters are kept even if they are zeros: others may take their place
+                if each.role == c.PARAMETER:
+                    contents[each.name] = held.view(c.dtype_of(each.dtype)).reshape(each.shape)
+                    return block._replace(contents=each.name)
+        if held is not None and held.any():
+            contents[name] = held
+            block = block._replace(contents=name)
+        if host is None or np.array_equal(host, held):
+            return block if host is None else block._replace(host=block.contents)
+        contents[f"{name}.host"] = host
+        return block._replace(host=f"{name}.host")
 
 
 def _modules_of(what: ShaderModule | os.PathLike[str]) -> list[ShaderModule]:

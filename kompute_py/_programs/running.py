@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,13 +19,13 @@ from .._base.errors import (
     kind_of,
     shown,
 )
-from .._base.texels import ImageFormat, ImageSize, parse_format, with_alpha
+from .._base.texels import ImageSize, parse_format, with_alpha
 from .._base.types import MemoryTypes
 from .._device.transfers import on_host
 from .._files.tensors import load_tensors
 from .._functions.given import require_separate
+from .._kernels.donation import donating, with_taken
 from .._kernels.kernel import Kernel
-from .._memory.donation import chosen, donating, require_apart, with_taken
 from .._memory.image import Image
 from .._memory.making import new_tensor
 from .._memory.memory import Memory
@@ -50,6 +49,9 @@ if TYPE_CHECKING:
     from .._manager.manager import Manager
 
 _BYTES = np.dtype(np.uint8)
+_OF_RANGES: dict[str, Callable[[list[Any]], Any]] = {
+    "copy": _native.op_copy, "sync device": _native.op_sync_device, "sync local": _native.op_sync_local
+}  # fmt: skip
 _MOST_REPEATED = 64
 """Calls of an entry with the same memory that are kept recorded."""
 
@@ -119,16 +121,12 @@ class Loaded:
 
     def entry(self, name: str) -> Kernel | Recorded:
         """The entry, made when it is first asked for."""
-        found = self._entries.get(name)
-        if found is None:
-            with self._lock:
-                if name not in self._entries:
-                    entry = next(each for each in self.part.entries if each.name == name)
-                    self._entries[name] = (
-                        self._kernel(entry, entry.kernel) if entry.kernel else Recorded(self, entry)
-                    )
-                found = self._entries[name]
-        return found  # type: ignore[no-any-return]
+        with self._lock:
+            if name not in self._entries:
+                entry = next(each for each in self.part.entries if each.name == name)
+                made = self._kernel(entry.kernel) if entry.kernel else Recorded(self, entry)
+                self._entries[name] = made
+            return self._entries[name]  # type: ignore[no-any-return]
 
     def bind(self) -> None:
         """Notes that an entry is part of other recordings: these use the memory without the lock."""
@@ -145,12 +143,7 @@ class Loaded:
         controls = self.manager._info["float_controls"]
         return module_of(self.part.shaders[number], self._files, controls)
 
-    def format_of(self, value: c.Value) -> ImageFormat | None:
-        """The format of an Image."""
-        image = self.part.blocks[value.block].image
-        return None if image is None else parse_format(image.format)
-
-    def _kernel(self, entry: c.Entry, form: c.KernelForm) -> Kernel:
+    def _kernel(self, form: c.KernelForm) -> Kernel:
         module = self.module(form.shader)
         kernel = Kernel(self.manager, module, name=module.name, bounds="zero" if form.zero else "check")
         given = values_of(module, form.constants)
@@ -172,13 +165,10 @@ class Loaded:
 
     def block(self, number: int) -> Any:
         """The memory of a block, with what it begins with: a Tensor of bytes, or an Image."""
-        found = self._blocks.get(number)
-        if found is None:
-            with self._lock:
-                if number not in self._blocks:
-                    self._blocks[number] = self._made(self.part.blocks[number], number)
-                found = self._blocks[number]
-        return found
+        with self._lock:
+            if number not in self._blocks:
+                self._blocks[number] = self._made(self.part.blocks[number], number)
+            return self._blocks[number]
 
     def _made(self, block: c.Block, number: int) -> Any:
         if block.contents and block.contents not in self._contents:
@@ -221,8 +211,7 @@ class Loaded:
         block = self.block(value.block)
         if isinstance(block, Image):
             return block
-        dtype = c.dtype_of(value.dtype)
-        return block._part(value.offset, value.shape, dtype)
+        return block._part(value.offset, value.shape, c.dtype_of(value.dtype))
 
     def named(self, role: str) -> dict[str, Any]:
         """The values of a role, by name."""
@@ -253,17 +242,13 @@ class Loaded:
             return [self._host_call(step) if step.kind == "host" else self._operation(step) for step in steps]
 
     def _operation(self, step: c.Step) -> Any:
-        ranges = [self.range(each) for each in step.ranges]
         if step.kind == "dispatch":
             return self._dispatch(step)
-        if step.kind == "copy":
-            return _native.op_copy(ranges)
+        ranges = [self.range(each) for each in step.ranges]
+        if step.kind in _OF_RANGES:
+            return _OF_RANGES[step.kind](ranges)
         if step.kind == "fill":
             return _native.op_fill(ranges, step.patterns)
-        if step.kind == "sync device":
-            return _native.op_sync_device(ranges)
-        if step.kind == "sync local":
-            return _native.op_sync_local(ranges)
         if step.kind == "repeat":
             swaps = [(self.range(one), self.range(other)) for one, other in step.swaps]
             return _native.op_repeat([self._operation(each) for each in step.steps], step.times, swaps)
@@ -280,20 +265,11 @@ class Loaded:
         if algorithm is None:
             module, shader = self._shader(step.shader)
             check_constants(module, step.constants)
-            arguments = [
-                (
-                    each.set,
-                    each.binding,
-                    each.element,
-                    None if each.range is None else self.range(each.range),
-                    each.texels
-                    if each.texels is not None
-                    else None
-                    if each.sampler is None
-                    else self.manager._native.sampler(*each.sampler),
-                )
-                for each in step.arguments
-            ]
+            arguments = []
+            for place, sampler, how in ((each[:4], each.sampler, each.texels) for each in step.arguments):
+                if how is None and sampler is not None:
+                    how = self.manager._native.sampler(*sampler)
+                arguments.append((*place[:3], place[3] and self.range(place[3]), how))
             constants = step.constants.data, step.constants.places
             with naming(module.name):
                 algorithm = self.manager._native.algorithm(shader, arguments, (1, 1, 1), *constants, b"")
@@ -318,14 +294,9 @@ class Loaded:
                 f"The program calls the function {shown(step.name)} between two steps: give it, "
                 f"kp.load_program(path, hosts={{{step.name!r}: function}})"
             )
-        reads, writes = ([self.memory_of(each) for each in values] for values in (step.reads, step.writes))
-        memories = list(
-            {(v.block, v.offset, v.shape): self.memory_of(v) for v in (*step.reads, *step.writes)}.values()
-        )
-
-        def call() -> None:
-            function(*memories)
-
+        used = {each: self.memory_of(each) for each in (*step.reads, *step.writes)}
+        reads, writes = ([used[each] for each in values] for values in (step.reads, step.writes))
+        call = functools.partial(function, *used.values())
         return OpHostCall(call, reads=reads, writes=writes, name=step.name)._native
 
 
@@ -383,10 +354,20 @@ class Recorded:
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         with self.loaded.running:
             result = self.arrays.call(args, named)
-        return self._called(args, **named) if result is NotImplemented else result
+        return self._prepared(RecordedForm.call, args, **named) if result is NotImplemented else result
 
-    def _called(
+    def submit(self, /, *args: Any, wait: Any = (), signal: Any = (), **named: Any) -> Fence:
+        """See `ProgramEntry.submit`."""
+        order = order_of(wait, signal)
+        with self.loaded.running:
+            submitted = self.table.submit(args, named, order)
+            if submitted is NotImplemented:
+                return self._prepared(functools.partial(RecordedForm.submit, order=order), args, **named)  # type: ignore[no-any-return]
+        return fence_of(submitted, self.loaded.manager)
+
+    def _prepared(
         self,
+        run: Callable[..., Any],
         args: tuple[Any, ...],
         /,
         out: Any = None,
@@ -395,43 +376,21 @@ class Recorded:
         signal: Any = (),
         **named: Any,
     ) -> Any:
+        """`run`, a way to run the recording for these arguments, which the tables do not know."""
         form, given = self.form(args, named)
+        names = [value.name for value in form.inputs]
+        tensors = {name: each for name, each in zip(names, given, strict=True) if isinstance(each, Tensor)}
+        written = out if isinstance(out, (tuple, list)) else (out,)
         with (
-            self._taking(form, given, out, donate) as given,
+            donating(self.name, names, tensors, donate, written) as (taken, _),
             ordered(wait, signal),
             self.loaded.running,
         ):
-            result = form.call(given, out)
-            form.remember(self, args, named, given, out)
+            given = with_taken(given, taken)
+            result = run(form, given, out)
+            if not taken:
+                form.remember(self, args, named, given, out)
         return result
-
-    def submit(self, /, *args: Any, wait: Any = (), signal: Any = (), **named: Any) -> Fence:
-        """See `ProgramEntry.submit`."""
-        order = order_of(wait, signal)
-        with self.loaded.running:
-            submitted = self.table.submit(args, named, order)
-            if submitted is NotImplemented:
-                return self._submitted(args, order, **named)
-        return fence_of(submitted, self.loaded.manager)
-
-    def _submitted(
-        self, args: tuple[Any, ...], order: Order | None, /, out: Any = None, donate: Any = (), **named: Any
-    ) -> Fence:
-        form, given = self.form(args, named)
-        with self._taking(form, given, out, donate) as given:
-            fence = form.submit(given, out, order)
-        form.remember(self, args, named, given, out)
-        return fence
-
-    @contextmanager
-    def _taking(self, form: RecordedForm, given: list[Any], out: Any, donate: Any) -> Iterator[list[Any]]:
-        """The arguments of a call, which ends those to donate."""
-        names = [value.name for value in form.inputs]
-        tensors = {name: each for name, each in zip(names, given, strict=True) if isinstance(each, Tensor)}
-        given_away = chosen(self.name, names, tensors, donate)
-        require_apart(self.name, given_away, out if isinstance(out, (tuple, list)) else (out,))
-        with donating(given_away, self.name) as (taken, _):
-            yield with_taken(given, taken)
 
     def bind(self, /, *args: Any, out: Any = None, **named: Any) -> OpProgram:
         """See `ProgramEntry.bind`."""
@@ -471,42 +430,44 @@ class RecordedForm:
             return [given[name] for name in names]
         return None
 
-    def _checked(self, value: c.Value, given: Any) -> Any:
-        """An argument for an input: memory of this Manager, or an array of its dtype and shape."""
-        what = f"{self.name}: {value.name}"
-        if isinstance(given, Memory):
-            return self._fitting(what, value, given)
-        array, listed = _seen(given, what)
-        if isinstance(array, StridedView):
-            array = array.read()
-        if listed and array.shape == value.shape:
-            return matching(array, c.dtype_of(value.dtype), array.size, what).reshape(value.shape)
-        format = self.loaded.format_of(value)
-        if format is not None and format.channels == 4 and array.shape == (*value.shape[:-1], 3):
-            array = with_alpha(array)
-        self._fitting(what, value, array)
-        return np.ascontiguousarray(array, c.dtype_of(value.dtype)).reshape(value.shape)
-
-    def _fitting(self, what: str, value: c.Value, given: Any) -> Any:
-        """`given`, if it has the dtype and shape of the value, and is of this Manager."""
+    def _fitting(self, value: c.Value, given: Any, alone: str = "", is_out: bool = False) -> Any:
+        """An argument for an input or, with `is_out`, of ``out=``: memory of this Manager, or an array of the
+        value's dtype and shape. `alone` is the name of a call that takes memory alone.
+        """
+        what = f"{self.name}: {'out for ' if is_out else ''}{value.name}"
         if isinstance(given, Memory):
             given._require_init(f"be given to {self.name}")
             if given._manager is not self.loaded.manager:
                 raise InvalidArgumentError(f"{what} belongs to another Manager: copy it over with .to(mgr)")
-        if given.shape != value.shape:
-            raise InvalidArgumentError(f"{what} has shape {given.shape}; it was recorded for {value.shape}")
-        if given.dtype.newbyteorder("=") != c.dtype_of(value.dtype):
+            return _same(what, value, given)
+        if alone:
             raise ArgumentTypeError(
-                f"{what} has dtype {given.dtype}; it was recorded for {value.dtype}: convert it with "
-                "astype(...)"
+                f"{what} is {kind_of(given)}; {alone} works on Tensors and Images: make one, "
+                "mgr.tensor_t(array)"
             )
-        return given
+        if is_out:
+            check_out(given, c.dtype_of(value.dtype), value.shape, lambda: what)
+            return self._on_host(what, given)
+        array, listed = _seen(given, what)
+        if isinstance(array, StridedView):
+            array = array.read()
+        if listed and array.shape == value.shape:
+            array = matching(array, c.dtype_of(value.dtype), array.size, what).reshape(value.shape)
+        image = self.loaded.part.blocks[value.block].image
+        if image is not None and parse_format(image.format).channels == 4:
+            array = with_alpha(array) if array.shape == (*value.shape[:-1], 3) else array
+        array = np.ascontiguousarray(_same(what, value, array), c.dtype_of(value.dtype))
+        return self._on_host(what, array.reshape(value.shape))
+
+    def _on_host(self, what: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The array, if the Manager takes arrays."""
+        if self.loaded.manager._guard is not None:
+            on_host(self.loaded.manager._guard, what, array.nbytes)
+        return array
 
     def _ins(self, given: list[Any], alone: str = "") -> list[Any]:
-        """A call's memory or arrays for the inputs. `alone` is the name of a call that takes memory alone."""
-        checked = [self._checked(value, each) for value, each in zip(self.inputs, given, strict=True)]
-        self._arrays(self.inputs, checked, alone)
-        return checked
+        """A call's memory or arrays for the inputs. `alone` is as in `_fitting`."""
+        return [self._fitting(value, each, alone) for value, each in zip(self.inputs, given, strict=True)]
 
     def _outs(self, out: Any, alone: str = "") -> list[Any]:
         """The same for the results."""
@@ -514,28 +475,9 @@ class RecordedForm:
         if len(outs) != len(self.outputs):
             raise InvalidArgumentError(f"{self.name} has {len(self.outputs)} results; out has {len(outs)}")
         for value, each in zip(self.outputs, outs, strict=True):
-            what = f"{self.name}: out for {value.name}"
-            if isinstance(each, Memory):
-                self._fitting(what, value, each)
-            else:
-                check_out(each, c.dtype_of(value.dtype), value.shape, lambda what=what: what)  # type: ignore[misc]
+            self._fitting(value, each, alone, is_out=True)
         require_separate(self.name, outs)
-        self._arrays(self.outputs, outs, alone)
         return outs
-
-    def _arrays(self, values: list[c.Value], given: list[Any], alone: str) -> None:
-        """Raises an error for arrays, if the call or the Manager does not take them."""
-        guard = self.loaded.manager._guard
-        for value, each in zip(values, given, strict=True):
-            if isinstance(each, Memory):
-                continue
-            if alone:
-                raise ArgumentTypeError(
-                    f"{self.name}.{alone} works on Tensors and Images, and {value.name} is {kind_of(each)}: "
-                    "make one, mgr.tensor_t(array)"
-                )
-            if guard is not None:
-                on_host(guard, f"{self.name}: {value.name}", each.nbytes)
 
     # -- memory ----------------------------------------------------------------------------------------------
 
@@ -560,46 +502,41 @@ class RecordedForm:
         """The results, once the work is done. Arrays go through the recording's own memory, or through new
         memory if other recordings use that.
         """
-        ins, outs = self._ins(given), () if out is None else self._outs(out)
+        ins = self._ins(given)
+        if out is not None:
+            outs: Any = self._outs(out)
+        elif any(isinstance(each, (Memory, StridedView)) for each in given):
+            outs = self.new_results()
+        else:
+            makes = ((v.name, host_empty(v.shape, c.dtype_of(v.dtype), self.name)) for v in self.outputs)
+            outs = [self._on_host(f"{self.name}: {name}", array) for name, array in makes]
         ways = self.own
         if self.loaded.is_bound:
             ways = [self._like(each) for each in (*self.inputs, *self.outputs)]
-        first = [self._written(each, way) for each, way in zip(ins, ways, strict=False)]
-        if out is None and any(isinstance(each, (Memory, StridedView)) for each in given):
-            outs = self.new_results()
-        elif out is None:
-            outs = [host_empty(v.shape, c.dtype_of(v.dtype), self.name) for v in self.outputs]
-            self._arrays(self.outputs, outs, "")
-        last = [e if isinstance(e, Memory) else w for e, w in zip(outs, ways[len(ins) :], strict=True)]
-        self._run([*first, *last], None).wait()
-        for each, way in zip(outs, last, strict=True):
+        memories = [
+            each if isinstance(each, Memory) else way for each, way in zip([*ins, *outs], ways, strict=True)
+        ]
+        for each, way in zip(ins, memories, strict=False):
+            if each is not way:
+                way.write(each)
+        self._run(memories, None).wait()
+        for each, way in zip(outs, memories[len(ins) :], strict=True):
             if each is not way:
                 way.read(each)
         return one_of(tuple(outs)) if out is None else out
-
-    @staticmethod
-    def _written(given: Any, way: Any) -> Any:
-        """Memory as it is. An array goes another way."""
-        if isinstance(given, Memory):
-            return given
-        way.write(given)
-        return way
 
     def submit(self, given: list[Any], out: Any, order: Order | None) -> Fence:
         """Runs it without waiting."""
         ins = self._ins(given, "submit")
         fresh = self.new_results() if out is None else ()
-        return self._run([*ins, *(self._outs(out, "submit") if out is not None else fresh)], order, fresh)
+        return self._run([*ins, *(fresh if out is None else self._outs(out, "submit"))], order, fresh)
 
     def _run(self, memories: list[Any], order: Order | None, results: tuple[Any, ...] = ()) -> Fence:
         """Submits the recording over this memory."""
         manager = self.loaded.manager
         before, pairs, after = self._around(memories)
         streams = [stream_of(manager, self._over(pairs)) if pairs else self.free()]
-        if before:
-            streams.insert(0, stream_of(manager, before))
-        if after:
-            streams.append(stream_of(manager, after))
+        streams = [*_recorded(manager, before), *streams, *_recorded(manager, after)]
         native = submit_streams(manager, streams, *(order or NO_ORDER))
         if manager._watch is not None:
             manager._watch()
@@ -719,11 +656,9 @@ class RecordedForm:
 
     def _over(self, pairs: list[Any]) -> list[Any]:
         """The recording with memory in the place of its own."""
-        return (
-            _native.substituted(stream_of(self.loaded.manager, self._parts), pairs, [])
-            if pairs
-            else self._parts
-        )
+        if not pairs:
+            return self._parts
+        return _native.substituted(stream_of(self.loaded.manager, self._parts), pairs, [])
 
     def parts(self, memories: list[Any]) -> list[Any]:
         """The recording over memory for its inputs and outputs."""
@@ -743,6 +678,21 @@ class RecordedForm:
         with self.loaded.running:
             self.loaded.bind()
             return OpProgram(self.name, tuple(self.parts([*ins, *outs])), tuple(outs))
+
+
+def _recorded(manager: Manager, parts: list[Any]) -> list[Any]:
+    return [stream_of(manager, parts)] if parts else []
+
+
+def _same(what: str, value: c.Value, given: Any) -> Any:
+    """`given`, if it has the dtype and shape of the value."""
+    if given.shape != value.shape:
+        raise InvalidArgumentError(f"{what} has shape {given.shape}; it was recorded for {value.shape}")
+    if given.dtype.newbyteorder("=") != c.dtype_of(value.dtype):
+        raise ArgumentTypeError(
+            f"{what} has dtype {given.dtype}; it was recorded for {value.dtype}: convert it with astype(...)"
+        )
+    return given
 
 
 def one_of(results: tuple[Any, ...]) -> Any:

@@ -86,6 +86,7 @@ class ShaderModule:
     __slots__ = {
         "_declared": "",
         "_entry": "",
+        "_generated": "",
         "_reflection": "",
         "_signature": "",
         "_sought": "",
@@ -135,6 +136,7 @@ class ShaderModule:
         size, full = subgroups_of(subgroup_size, full_subgroups)
         self._subgroups: tuple[int, bool] = (size or 0, full)
         self._unchecked = to_flag(unchecked, "unchecked")
+        self._generated = False
         if isinstance(source, str | os.PathLike) and not (isinstance(source, str) and is_assembly(source)):
             path = path_of(source)
             compiled = _compile(
@@ -176,6 +178,7 @@ class ShaderModule:
                 if self._subgroups == _ANY_SUBGROUPS:
                     self._subgroups = module._subgroups
                 self._unchecked = self._unchecked or module._unchecked
+                self._generated = module._generated
                 if entry is None:
                     name = name or module.name
             entry = chosen_entry(source, entry)
@@ -204,6 +207,7 @@ class ShaderModule:
         made.name, made.language, made.compiler = name, "glsl", compiled.compiler
         made.files, made._sought = tuple(compiled.files), compiled.sought
         made._subgroups, made._unchecked = (subgroups[0] or 0, subgroups[1]), False
+        made._generated = True
         made._spirv, made._declared, made._entry = compiled.spirv, compiled.declared, "main"
         made._reflection = made._signature = None
         return made
@@ -214,7 +218,10 @@ class ShaderModule:
 
     def _on(self, context: _native.Context) -> _native.Shader:
         """The module on a device."""
-        return context.shader(self._spirv, self._entry, self._declared, *self._subgroups, self._unchecked)
+        made = context.shader(self._spirv, self._entry, self._declared, *self._subgroups, self._unchecked)
+        if self._generated:
+            made.generated = True
+        return made
 
     @property
     def reflection(self) -> dict[str, Any]:

@@ -55,7 +55,6 @@ void bind_mapping(py::module_& m) {
         .def("array", &array, py::arg("memory"), py::arg("dtype"), py::arg("count"))
         .def("read", &read_mapping, py::arg("out"))
         .def("write", &write_mapping, py::arg("data"))
-        .def("is_open", &Mapping::is_open)
         .def("close", &Mapping::close);
 }
 

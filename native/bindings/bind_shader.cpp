@@ -312,8 +312,9 @@ void bind_shader(py::module_& m) {
                      return py::bytes(reinterpret_cast<const char*>(words.data()), words.size_bytes());
                  };
                  return py::make_tuple(bytes(s.words()), s.info().entry, bytes(s.declared()),
-                                       s.subgroups().size, s.subgroups().full);
+                                       s.subgroups().size, s.subgroups().full, s.generated);
              })
+        .def_readwrite("generated", &Shader::generated)
         .def_property(
             "extra",
             [](const Shader& s) -> py::object {
@@ -325,8 +326,7 @@ void bind_shader(py::module_& m) {
              [](const Shader& s, const std::array<uint32_t, 3>& groups, const py::bytes& spec,
                 const SpecializationMap& map) {
                  return s.refuses(groups, specialization_of(spec, map).values());
-             })
-        .def_property_readonly("vk_shader_module", [](const Shader& s) { return handle_value(s.handle()); });
+             });
 
     py::class_<Algorithm, std::shared_ptr<Algorithm>>(m, "Algorithm")
         .def_property_readonly("shader", [](const Algorithm& a) { return a.shader(); })

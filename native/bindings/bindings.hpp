@@ -201,10 +201,10 @@ inline std::shared_ptr<void> keep_object(const py::object& object) {
 // Devices that lost their Context with work in flight; closed once they are idle.
 void collect_orphans(bool wait);
 
-// Factories for Context's methods; each is defined beside the class that it creates.
 // VkMemoryPropertyFlags that memory must have, and its priority. One argument, because pybind11 allocates
 // memory for calls with more than six.
 using MemoryWishes = std::pair<uint32_t, std::optional<float>>;
+// Factories for Context's methods; each is defined beside the class that it creates.
 [[nodiscard]] std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& data,
                                                   uint64_t nbytes, int type,
                                                   const std::optional<std::string>& fill,

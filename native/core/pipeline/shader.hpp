@@ -64,6 +64,8 @@ public:
 
     // Any object that the bindings keep with it. Dropping it takes no lock.
     std::shared_ptr<void> extra;
+    // Whether a function wrote it, for what records it. It runs no differently.
+    bool generated = false;
 
 private:
     DeviceContext* context_;
