@@ -353,8 +353,12 @@ bool CallTable::memory_of(const CallForm& form, std::span<PyObject* const> given
     static PyObject* const native_name = interned("_native");
     static PyObject* const manager_name = interned("_manager");
     static PyObject* const base_name = interned("_base");
-    // At least 1 by Vulkan.
-    const uint64_t alignment = form.parts->front().base.device->limits().minStorageBufferOffsetAlignment;
+    // Of a function's the facts tell where parts begin; Python finds a kernel other memory, or refuses. A
+    // program's form has no dispatches. The device's number is at least 1.
+    const uint64_t alignment =
+        vocabulary_.function || form.parts->empty()
+            ? 1
+            : form.parts->front().base.device->limits().minStorageBufferOffsetAlignment;
     memory.reserve(form.slots.size());
     for (const auto& slot : form.slots) {
         if (!slot.is_object()) {
@@ -369,8 +373,7 @@ bool CallTable::memory_of(const CallForm& form, std::span<PyObject* const> given
             const auto& view = native.cast<const BufferView&>();
             if (!view.is_init()) return false;
             memory.push_back(view.range("bind"));
-            // Of a function's the facts tell; Python finds a kernel other memory, or refuses.
-            if (!vocabulary_.function && memory.back().offset % alignment != 0) return false;
+            if (memory.back().offset % alignment != 0) return false;
         } else {
             memory.emplace_back(native.cast<std::shared_ptr<Resource>>());
             if (!memory.back().resource->is_init()) return false;
