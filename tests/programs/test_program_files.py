@@ -70,6 +70,25 @@ def test_a_program_is_loaded_from_paths_bytes_and_files(saved, mgr):
     assert made.getvalue() == saved.read_bytes()
 
 
+def test_code_that_uses_more_than_it_declares_does_not_end_the_process(saved, mgr):
+    with zipfile.ZipFile(saved) as file:
+        shader = json.loads(file.read("program.json"))["parts"][0]["shaders"][0]
+        words = np.frombuffer(file.read(f"shaders/{shader['declared']}.spv"), np.uint32).copy()
+    at = 5
+    while at < len(words):
+        length, opcode = divmod(int(words[at]), 1 << 16)
+        if opcode in (57, 61, 62, 65):  # calls, loads, stores and access chains, which are now nothing
+            words[at] = length << 16
+        at += length
+    made, digest = changed(saved, lambda whole: None), hashlib.sha256(words).hexdigest()
+    with zipfile.ZipFile(file := io.BytesIO(made), "a") as zip:
+        zip.writestr(f"shaders/{digest}.spv", words.tobytes())
+    bad = changed(file, lambda whole: whole["parts"][0]["shaders"][0].update(declared=digest))
+    reflected = kp.ShaderModule(words.tobytes()).reflection
+    assert not any(each["used"] for each in reflected["bindings"])
+    np.testing.assert_array_equal(kp.load_program(bad).on(mgr).main(X), X * X)
+
+
 def test_a_file_that_is_not_there_or_cannot_be_read(tmp_path):
     with pytest.raises(kp.NotFoundError, match="no file"):
         kp.load_program(tmp_path / "no.kpp")

@@ -525,6 +525,8 @@ ShaderInfo as_declared(ShaderInfo declared, const ShaderInfo& runs) {
             });
         binding.access = known == runs.bindings.end() ? Access::none : known->access;
         binding.atomic = known != runs.bindings.end() && known->atomic;
+        // A file may declare less: what runs has a place in the layout, or drivers end the process.
+        binding.used = binding.used || (known != runs.bindings.end() && known->used);
     }
     declared.version = runs.version;
     declared.capabilities = runs.capabilities;
