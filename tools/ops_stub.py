@@ -41,9 +41,9 @@ _OF = {
 }
 """The types of parameters that take no tensor."""
 _PLACES = {
-    "array": {"Tensor": "Host", "Scalar": "Host | complex"},
-    "tensor": {"Tensor": "Memory", "Scalar": "Memory | complex"},
-    "any": {"Tensor": "Given", "Scalar": "Given | complex"},
+    "array": {"Tensor": "Host", "Scalar": "Host"},
+    "tensor": {"Tensor": "Memory", "Scalar": "Memory"},
+    "any": {"Tensor": "Given", "Scalar": "Given"},
     "recorded": {"Tensor": "Recorded", "Scalar": "Recorded | complex"},
 }
 """The types of parameters that take tensors, by what all of them are: arrays, no images, anything, or what
@@ -51,7 +51,7 @@ sequences record."""
 _WIDER = {
     ("linspace", "start"): "complex",
     ("linspace", "stop"): "complex",
-    ("repeat", "repeats"): "Int | Sequence[Int] | Given",
+    ("repeat", "repeats"): "Given",
     ("argsort", "axis"): "Int | None",
     ("sort", "axis"): "Int | None",
 }
@@ -226,7 +226,8 @@ Float = float | np.integer[Any] | np.floating[Any]
 Ints = Int | Sequence[Int] | Sequence[Sequence[Int]] | Array
 Floats = Float | Sequence[Float] | Array
 Numbers = complex | Sequence[Any]
-Host = Array | np.generic | Buffer
+Row = Sequence[complex | np.generic]
+Host = Array | np.generic | Buffer | complex | Row | Sequence[Row] | Sequence[Sequence[Row]]
 Memory = Host | Tensor[Any] | StridedView
 Given = Memory | Image
 Recorded = Tensor[Any] | StridedView | Image

@@ -41,6 +41,8 @@ def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
         return None
     kind = "Tensor|Scalar" if kind == "Tensor|Scalar?" else kind
     if kind == "Tensor[]":
+        if isinstance(value, (Tensor, np.ndarray)) and len(value.shape) > 1:
+            value = [value[place] for place in range(value.shape[0])]
         if not isinstance(value, (list, tuple)):
             raise ArgumentTypeError(f"{who} is {kind_of(value)}; give a list of tensors or arrays")
         return [checked_tensor(f"{who}[{number}]", each, meta) for number, each in enumerate(value)]
@@ -49,6 +51,8 @@ def checked(who: str, parameter: Parameter, value: Any, meta: bool) -> Any:
         return value
     if kind == "Tensor|Scalar" and isinstance(value, (bool, int, float, complex)):
         return _plain(value)
+    if parameter.alias and isinstance(value, (np.generic, int, float, complex, list, tuple)):
+        raise ArgumentTypeError(f"{who} is {kind_of(value)}, which is not written; give a Tensor or an array")
     if parameter.is_tensor:
         return checked_tensor(who, value, meta)
     if "[]" in kind and isinstance(value, np.ndarray) and not value.ndim:
@@ -128,15 +132,10 @@ def checked_tensor(who: str, value: Any, meta: bool = False) -> Any:
         if type(value) is not np.ndarray:
             refuse_mask(value, who)
             value = np.asarray(value)
-    elif isinstance(value, np.generic):
-        value = np.asarray(value)
     elif meta and isinstance(value, TensorSpec):
         pass
-    elif isinstance(value, (int, float, complex, list, tuple)):
-        raise ArgumentTypeError(
-            f"{who} is {kind_of(value)}, which has no dtype; give an array or a Tensor: np.float32(...), "
-            "np.array(..., np.float32)"
-        )
+    elif isinstance(value, (np.generic, int, float, complex, list, tuple)):
+        value = _as_numpy(who, value)
     else:
         try:
             value = np.asarray(memoryview(value))
@@ -145,6 +144,22 @@ def checked_tensor(who: str, value: Any, meta: bool = False) -> Any:
             raise ArgumentTypeError(f"{who} is {kind_of(value)}; {instead_of(value, usual)}") from None
     element_of(np.dtype(value.dtype))
     return value
+
+
+def _as_numpy(who: str, value: Any) -> np.ndarray[Any, Any]:
+    """Numbers, or lists of them, as an array of the dtype that NumPy gives them."""
+    if isinstance(value, (list, tuple)) and any(isinstance(each, (Memory, StridedView)) for each in value):
+        raise ArgumentTypeError(
+            f"{who} is {kind_of(value)} of tensors; give one: kp.ops.stack({who.split(': ')[-1]}) makes it"
+        )
+    refuse_mask(value, who)
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(f"{who} is not an array of numbers: {error}") from None
+    if array.dtype.kind in "OSU":
+        raise ArgumentTypeError(f"{who} is {shown(value):.60}, not numbers that a dtype holds")
+    return array
 
 
 def _plain(value: complex) -> Any:

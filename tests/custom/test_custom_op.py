@@ -563,7 +563,9 @@ X = np.zeros(3, np.float32)
         (lambda: softmax(X, x=X), kp.ArgumentTypeError, "'x' is given twice"),
         (lambda: softmax(X, 1.0), kp.ArgumentTypeError, "axis is a float; give an int"),
         (lambda: softmax(X, True), kp.ArgumentTypeError, "axis is a bool; give an int"),
-        (lambda: softmax([1.0]), kp.ArgumentTypeError, "x is a list, which has no dtype"),
+        (lambda: softmax([[1.0], [1.0, 2.0]]), kp.ArgumentTypeError, "x is not an array of numbers"),
+        (lambda: softmax(["1"]), kp.ArgumentTypeError, "x is .'1'., not numbers"),
+        (lambda: softmax([np.ma.ones(2)]), kp.ArgumentTypeError, "masked"),
         (lambda: softmax("x"), kp.ArgumentTypeError, "x is a str; give a Tensor, an Image or an array"),
         (lambda: softmax(X.astype("U")), kp.UnimplementedError, "do not take"),
         (

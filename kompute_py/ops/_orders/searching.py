@@ -16,6 +16,8 @@ from ..._builders.walks import TooLargeError, check_sizes, group_of, named, one_
 from ..._custom.arg_descs import TensorArg
 from ..._custom.declaration import parse
 from ..._custom.selection import FunctionSelection
+from ..._formulas.dtypes import converted, promoted
+from ..._formulas.glsl_elements import element_of
 from ..._functions.custom_op import CustomOp
 from ..._functions.function import Function
 from ..._memory.tensor import Tensor
@@ -46,13 +48,11 @@ def _index(tensor: TensorArg) -> str:
     return "int64_t" if tensor.dtype.itemsize == 8 else "int"
 
 
-def _same_dtypes(ksel: FunctionSelection, a: TensorArg, b: TensorArg) -> None:
-    if a.dtype != b.dtype:
-        raise ArgumentTypeError(
-            f"{ksel.name}: {a.name} is of {a.dtype}, and {b.name} of {b.dtype}; convert one to the "
-            "other's dtype"
-        )
-    key_of(ksel, b.dtype)
+def _require_common(ksel: FunctionSelection, a: TensorArg, b: TensorArg) -> None:
+    """Raises UnimplementedError if the device does not compare elements of NumPy's common dtype."""
+    dtype = promoted([a.dtype, b.dtype])
+    ksel.require(dtype, f"{a.name} of {a.dtype} and {b.name} of {b.dtype} are compared in")
+    key_of(ksel, dtype)
 
 
 def _one_axis(ksel: FunctionSelection, x: TensorArg) -> None:
@@ -60,37 +60,56 @@ def _one_axis(ksel: FunctionSelection, x: TensorArg) -> None:
         raise InvalidArgumentError(f"{ksel.name}: {x.name} has the shape {x.shape}; give one axis")
 
 
-def _bound(sorted_name: str, count: str, above: bool) -> str:
-    """Statements that find the number ``low`` of sorted elements below ``own``, or not above it."""
+class _Keys:
+    """The numbers of elements in the order, in NumPy's common dtype of the arguments."""
+
+    def __init__(self, ksel: FunctionSelection, kb: FunctionBuilder, *names: str) -> None:
+        self._dtypes = {name: kb.arg_value(name).dtype for name in names}
+        self.dtype = promoted(list(self._dtypes.values()))
+        element, key = element_of(self.dtype), key_of(ksel, self.dtype)
+        self.type = key.type
+        for extension in element.extensions:
+            kb.extension(extension)
+        key.declare_bits(kb)
+        key.declare_order(kb)
+        kb.declare(f"{key.type} kp_key({element.type} x) {{ return kp_order({key.to_raw.format('x')}); }}")
+
+    def element(self, name: str, place: str) -> str:
+        """An expression of an element."""
+        return converted(f"{name}_load({place})", self._dtypes[name], self.dtype)
+
+    def of(self, name: str, place: str) -> str:
+        """An expression of the number of an element."""
+        return f"kp_key({self.element(name, place)})"
+
+    def is_number(self, name: str, place: str) -> str:
+        """A condition that it is no NaN, with ``&&`` behind it."""
+        each = f"{name}_load({place})"
+        return f"{each} == {each} && " if element_of(self._dtypes[name]).type in ("float", "double") else ""
+
+
+def _bound(key: str, count: str, above: bool) -> str:
+    """Statements that find the number ``low`` of sorted elements below ``own``, or not above it. `key` is
+    that of the element ``middle``.
+    """
     compare = "<=" if above else "<"
     return f"""
         uint low = 0u, high = {count};
         while (low < high) {{
             uint middle = low + (high - low) / 2u;
-            if (kp_key({sorted_name}_load(middle)) {compare} own) low = middle + 1u; else high = middle;
+            if ({key} {compare} own) low = middle + 1u; else high = middle;
         }}"""
-
-
-def _declare_key(ksel: FunctionSelection, kb: FunctionBuilder, name: str) -> str:
-    """Adds ``kp_key(x)``, the number of an element in the order, and returns its type."""
-    x = kb.arg_value(name)
-    key = key_of(ksel, x.dtype)
-    key.declare_bits(kb)
-    key.declare_order(kb)
-    kb.declare(f"{key.type} kp_key({x.type} x) {{ return kp_order({key.to_raw.format('x')}); }}")
-    return key.type
 
 
 class _Searchsorted(CustomOp):
     """The places at which the elements of `v` go into the sorted `a`, as ``np.searchsorted``.
 
-    `a` has one axis and ascends; `v` has any shape and the dtype of `a`. With the side "left" the place is
-    the number of elements below, with "right" of those not above. The result has the shape of `v` and the
-    dtype int64, or int32 on a device without 64-bit ints. NaN are above all, as in `kp.ops.sort`. Each
-    element takes a binary search.
+    `a` has one axis and ascends; `v` has any shape. They are compared in NumPy's common dtype. With the side
+    "left" the place is the number of elements below, with "right" of those not above. The result has the
+    shape of `v` and the dtype int64, or int32 on a device without 64-bit ints. NaN are above all, as in
+    `kp.ops.sort`. Each element takes a binary search.
 
-    Raises InvalidArgumentError for other shapes or another side, ArgumentTypeError for two dtypes,
-    UnimplementedError for complex numbers.
+    Raises InvalidArgumentError for other shapes or another side, UnimplementedError for complex numbers.
 
     >>> kp.ops.searchsorted(np.array([1, 3, 3, 5]), np.array([3, 0, 9])).tolist()
     [1, 0, 4]
@@ -108,18 +127,18 @@ class _Searchsorted(CustomOp):
         a, v = ksel.arg_tensor("a"), ksel.arg_tensor("v")
         side = ksel.attr_str("side").v
         _one_axis(ksel, a)
-        _same_dtypes(ksel, a, v)
+        _require_common(ksel, a, v)
         if side not in ("left", "right"):
             raise InvalidArgumentError(f"{ksel.name}: side is {side!r}; give 'left' or 'right'")
         ksel.return_new_tensor(v.shape, index_dtype(ksel))
         check_sizes(ksel)
 
     def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
-        kind = _declare_key(ksel, kb, "a")
+        keys = _Keys(ksel, kb, "a", "v")
         above = next(a.v for a in ksel.arg_descs if a is not None and a.name == "side") == "right"
         one_each(kb, kb.arg_value("v").size, "kp_i")
-        kb.emit(f"{kind} own = kp_key(v_load(kp_i));")
-        kb.emit(_bound("a", "a_size", above))
+        kb.emit(f"{keys.type} own = {keys.of('v', 'kp_i')};")
+        kb.emit(_bound(keys.of("a", "middle"), "a_size", above))
         kb.emit(f"result_store(kp_i, {_index(ksel.results[0])}(low));")
 
 
@@ -132,17 +151,17 @@ class _InSorted(CustomOp):
         a, v = ksel.arg_tensor("a"), ksel.arg_tensor("v")
         ksel.attr_bool("wanted")
         _one_axis(ksel, a)
-        _same_dtypes(ksel, a, v)
+        _require_common(ksel, a, v)
         ksel.return_new_tensor(v.shape, "bool")
         check_sizes(ksel)
 
     def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
-        kind = _declare_key(ksel, kb, "a")
+        keys = _Keys(ksel, kb, "a", "v")
         one_each(kb, kb.arg_value("v").size, "kp_i")
-        number = "v_load(kp_i) == v_load(kp_i) && " if kb.arg_value("v").type in ("float", "double") else ""
-        kb.emit(f"{kind} own = kp_key(v_load(kp_i));")
-        kb.emit(_bound("a", "a_size", False))
-        kb.emit(f"bool found = {number}low < a_size && kp_key(a_load(min(low, a_size - 1u))) == own;")
+        kb.emit(f"{keys.type} own = {keys.of('v', 'kp_i')};")
+        kb.emit(_bound(keys.of("a", "middle"), "a_size", False))
+        there = f"low < a_size && {keys.of('a', 'min(low, a_size - 1u)')} == own"
+        kb.emit(f"bool found = {keys.is_number('v', 'kp_i')}{there};")
         wanted = next(each.v for each in ksel.arg_descs if each is not None and each.name == "wanted")
         kb.emit(f"result_store(kp_i, {'' if wanted else '!'}found);")
 
@@ -312,14 +331,14 @@ class _BinCounts(_Counts):
     __doc__ = f"""How many elements of `x` are in each bin: `kp.ops.histogram` with edges that the device has,
     which can be recorded.
 
-    `edges` has one axis, ascends, and has the dtype of `x`, which has any shape. Bin `i` has the elements
-    from ``edges[i]`` to below ``edges[i + 1]``, and the last bin ``edges[-1]``, too. Others and NaN are not
-    counted. The result has the dtype int64, or int32 on a device without 64-bit ints.
+    `edges` has one axis and ascends; `x` has any shape. They are compared in NumPy's common dtype. Bin `i`
+    has the elements from ``edges[i]`` to below ``edges[i + 1]``, and the last bin ``edges[-1]``, too. Others
+    and NaN are not counted. The result has the dtype int64, or int32 on a device without 64-bit ints.
 
     {_WEIGHED} They have the dtype of the weights; ints wrap.
 
-    Raises InvalidArgumentError for fewer than two edges or another shape, ArgumentTypeError for two dtypes,
-    complex or bool weights, UnimplementedError for complex numbers.
+    Raises InvalidArgumentError for fewer than two edges or another shape, ArgumentTypeError for complex or
+    bool weights, UnimplementedError for complex numbers.
 
     >>> kp.ops.bin_counts(np.float32([0, 1, 2, 2.5, 4]), np.float32([0, 2, 4])).tolist()
     [2, 3]
@@ -334,7 +353,7 @@ class _BinCounts(_Counts):
     def select(self, ksel: FunctionSelection) -> None:
         x, edges = ksel.arg_tensor("x"), ksel.arg_tensor("edges")
         _one_axis(ksel, edges)
-        _same_dtypes(ksel, x, edges)
+        _require_common(ksel, x, edges)
         if edges.size < 2:
             raise InvalidArgumentError(f"{ksel.name}: edges has {edges.size} elements; give two or more")
         self.finish(ksel, edges.size - 1)
@@ -344,13 +363,12 @@ class _BinCounts(_Counts):
 
     def bin(self, ksel: FunctionSelection, kb: FunctionBuilder) -> str:
         """By a binary search."""
-        kind = _declare_key(ksel, kb, "x")
-        real = kb.arg_value("x").type in ("float", "double")
-        number = "x_load(kp_i) == x_load(kp_i) && " if real else ""
+        keys = _Keys(ksel, kb, "x", "edges")
+        in_bins = f"low > 0u && own <= {keys.of('edges', 'result_size')}"
         return f"""
-            {kind} own = kp_key(x_load(kp_i));
-            {_bound("edges", "result_size", True)}
-            if ({number}low > 0u && own <= kp_key(edges_load(result_size))) kp_count(low - 1u, kp_i);
+            {keys.type} own = {keys.of("x", "kp_i")};
+            {_bound(keys.of("edges", "middle"), "result_size", True)}
+            if ({keys.is_number("x", "kp_i")}{in_bins}) kp_count(low - 1u, kp_i);
         """
 
 
@@ -578,9 +596,10 @@ class _RunStarts(CustomOp):
         check_sizes(ksel)
 
     def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
-        _declare_key(ksel, kb, "x")
+        keys = _Keys(ksel, kb, "x")
         one_each(kb, kb.arg_value("x").size, "kp_i")
-        kb.emit("bool first = kp_i == 0u || kp_key(x_load(kp_i)) != kp_key(x_load(max(kp_i, 1u) - 1u));")
+        before = keys.of("x", "max(kp_i, 1u) - 1u")
+        kb.emit(f"bool first = kp_i == 0u || {keys.of('x', 'kp_i')} != {before};")
         kb.emit("result_store(kp_i, first);")
 
 

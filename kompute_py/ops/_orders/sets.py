@@ -8,7 +8,6 @@ import numpy as np
 
 from ..._base.arrays import to_flag
 from ..._base.errors import ArgumentTypeError
-from ..._builders.elementwise import formula
 from ..._formulas.dtypes import promoted
 from ..._formulas.glsl_elements import element_of
 from ..._memory.strided import StridedView
@@ -57,8 +56,4 @@ def isin(
         made = np.full(shape, not wanted)
         owner = next((each for each in (element, tests) if isinstance(each, (Tensor, StridedView))), None)
         return made if owner is None else owner.manager.tensor_t(made)
-    element, tests = (
-        each if np.dtype(each.dtype) == dtype else run(formula("x", dtype.name), each)
-        for each in (element, tests)
-    )
     return run(in_sorted, run(sort, tests.reshape(-1), -1), element, wanted)

@@ -59,10 +59,13 @@ assert_type(kp.ops.matmul.bind(t, t).results, tuple[kp.Tensor, ...])
 assert_type(kp.ops.matmul.submit(t, t, out=t), kp.Fence)
 assert_type(kp.ops.sum.specialize(axis=0), kp.Function)
 
+kp.ops.matmul(t, [[1.0], [2.0]]).read()
+assert_type(kp.ops.exp([1, 2.0]), Array)
+
 kp.ops.exp()  # error
+kp.ops.exp([["1"]])  # error
 kp.ops.exp(t, t)  # error
 kp.ops.exp("t")  # error
-kp.ops.exp([1.0, 2.0])  # error
 kp.ops.exp(t, outt=t)  # error
 kp.ops.exp(t, out="t")  # error
 kp.ops.add(t)  # error
@@ -75,7 +78,6 @@ kp.ops.max(t, axis=1.5)  # error
 kp.ops.concatenate(t, t)  # error
 kp.ops.concatenate([t, "x"])  # error
 kp.ops.matmul(t)  # error
-kp.ops.matmul(t, [[1.0]])  # error
 kp.ops.topk(t, 2.5)  # error
 kp.ops.take(t)  # error
 kp.ops.pad(t, mode="wrap")  # error
