@@ -242,20 +242,25 @@ def outs_of(declaration: Declaration, out: Any) -> tuple[Any, ...]:
     return outs
 
 
-def _other_dtype(who: str, result: Any, given: Any) -> str:
+def _other_dtype(declaration: Declaration, result: Any, given: Any) -> str:
     """Advice for memory of another dtype than the result's."""
     if given.dtype == result.dtype:
         return ""
-    return f": give memory of {result.dtype}, or ask for another dtype if {who} has the parameter dtype="
+    if any(each.name == "dtype" for each in declaration.parameters):
+        return f": give dtype={str(given.dtype)!r}, too"
+    call = f"kp.ops.astype({declaration.name}(...), {str(given.dtype)!r}, out=out)"
+    return f": give memory of {result.dtype}, or convert the result: {call}"
 
 
-def check_outs(who: str, results: Sequence[Any], outs: Sequence[Any]) -> None:
-    """Raises InvalidArgumentError, beginning with `who`, for memory that does not fit its result."""
+def check_outs(declaration: Declaration, results: Sequence[Any], outs: Sequence[Any]) -> None:
+    """Raises InvalidArgumentError for memory that does not fit its result."""
+    who = declaration.name
     for result, given in zip(results, outs, strict=False):
         if tuple(given.shape) != result.shape or given.dtype != result.dtype:
+            advice = _other_dtype(declaration, result, given)
             raise InvalidArgumentError(
                 f"{who}: the result {result.name!r} has shape {result.shape} and dtype {result.dtype}; out "
-                f"has shape {tuple(given.shape)} and dtype {given.dtype}{_other_dtype(who, result, given)}"
+                f"has shape {tuple(given.shape)} and dtype {given.dtype}{advice}"
             )
         if isinstance(given, np.ndarray) and not given.flags.writeable:
             raise InvalidArgumentError(f"{who}: out for {result.name!r} is a read-only array")

@@ -191,8 +191,9 @@ def save_tensors(
     format: str | None = None,
     progress: Progress | bool | None = None,
 ) -> None:
-    """Saves `tensors`, by name, to a parameter file: Tensors (the device's contents, after pending work on
-    them), arrays, or a `TensorIndex` with tensors of other files.
+    """Saves `tensors`, by name, to a parameter file: Tensors, any views of them and Images (the device's
+    contents, after pending work on them), arrays, lists, numbers, or a `TensorIndex` with tensors of other
+    files.
 
     The format follows from the suffix of `target`, ".safetensors" or ".irpa", or from `format`, which a file
     that is open for writing bytes needs. `metadata` is a mapping of str to str, for safetensors files; None
@@ -204,7 +205,7 @@ def save_tensors(
     Temporary files left by killed processes are deleted. The host never holds a whole tensor. `progress` is
     as in `load_tensors`.
 
-    Raises ArgumentTypeError if a value is not an array or a Tensor, the format lacks a dtype, or a name or
+    Raises ArgumentTypeError if a value is none of these, the format lacks a dtype, or a name or
     metadata is not a str; InvalidArgumentError if the format does not follow from the suffix or cannot hold a
     name or metadata, or the path is that of a folder, a device, a pipe or a socket; UnimplementedError for
     GGUF files; FailedPreconditionError if a tensor is destroyed; NotFoundError if the folder does not exist;

@@ -137,7 +137,7 @@ class Preparing:
             if isinstance(value, (Tensor, np.ndarray)):  # `_bind` did not check its dtype
                 checked(f"{self.name}: {parameter.name}", parameter, value, False)
         selection = self.select(values, calls.facts)
-        check_outs(self.name, selection.results, outs)
+        check_outs(self.declaration, selection.results, outs)
         if self.has_variants:
             selection._variant = self._choice(selection, values, manager, calls, may_measure)
         if selection._writes_nothing():  # nothing to compute, so generators need not think of it

@@ -214,9 +214,9 @@ def _binary(symbol: str, reflected: bool) -> Callable[[Any, Any], Any]:
     return operate
 
 
-def _unary(code: str, doing: str, operation: str) -> Callable[[Any], Any]:
-    def operate(self: Any) -> Any:
-        raise _refuse(self, doing, code, f"kp.ops.{operation}(t)")
+def _unary(code: str, doing: str, operation: str = "") -> Callable[..., Any]:
+    def operate(self: Any, *rest: Any) -> Any:
+        raise _refuse(self, doing, code, operation and f"kp.ops.{operation}(t)")
 
     return operate
 
@@ -396,6 +396,8 @@ class ArrayHabits(WithAnswers):
 
         def __hash__(self) -> int: ...
 
+        __iter__ = __reversed__ = None
+
     else:  # for checkers of types, tensors lack the operators: they find `t + 1`
         __hash__ = object.__hash__
 
@@ -418,6 +420,10 @@ class ArrayHabits(WithAnswers):
         __pos__ = _unary("+t.read()", "operator +", "positive")
         __invert__ = _unary("~t.read()", "operator ~", "invert")
         __abs__ = _unary("abs(t.read())", "abs()", "absolute")
+        __round__ = _unary("t.read().round()", "round()", "round")
+        # Without these, Python would iterate through __getitem__, with one device view per element.
+        __iter__ = _unary("for x in t.read()", "iteration")
+        __reversed__ = _unary("reversed(t.read())", "iteration")
 
     def __contains__(self, value: object) -> bool:
         """Raises ArgumentTypeError with code that looks for a value."""
@@ -447,7 +453,7 @@ class OnlyOfArrays:
         elif name == "copy":
             self._advice = "t.read(); on the device: t.to(t.manager, copy=True)"
         elif self._answer:
-            self._advice = self._answer.partition("; ")[2]
+            self._advice = self._answer.partition("; ")[2] or self._answer
         elif not hasattr(np.ndarray, name):
             self._advice = f"kp.ops.{_METHODS_ELSEWHERE[name] or name}(t, ...)"
         self.__doc__ = f"Only arrays have this attribute: {self._advice}."

@@ -335,9 +335,6 @@ class StridedView(ArrayHabits):
         else:
             self[key]._assign(value)
 
-    # Without this, Python would iterate through __getitem__.
-    __iter__ = __reversed__ = None
-
     def __repr__(self) -> str:
         state = "" if self._base.is_init() else " destroyed"
         return (

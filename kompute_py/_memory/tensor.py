@@ -174,9 +174,6 @@ class Tensor(Memory[Scalar], _native.BufferExporter):
         else:
             self.write(np.ascontiguousarray(array))
 
-    # Without this, Python would iterate through __getitem__, with one device view per element.
-    __iter__ = __reversed__ = None
-
     def view(self, *key: Any, dtype: DTypeLike | None = None) -> Tensor | Any:
         """A view that shares this one's memory: over a part, with another dtype, or both.
 

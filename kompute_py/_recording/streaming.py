@@ -88,7 +88,7 @@ _Result = TypeVar("_Result", covariant=True)
 class FrameStream(Generic[_Result]):
     """The results of a sequence that runs over many frames. Created by `Sequence.stream`.
 
-    Can be iterated once, with ``for`` or ``async for``; ``results = iter(stream)`` is for ``next(results)``.
+    Can be iterated once, with ``for``, ``next(stream)`` or ``async for``.
 
     >>> a, b = mgr.zeros(2), mgr.zeros(2)
     >>> seq = mgr.sequence().record(kp.OpMult([a, a, b]))
@@ -99,7 +99,7 @@ class FrameStream(Generic[_Result]):
 
     __module__ = "kompute_py"  # public; imported when first used
 
-    __slots__ = ("_items", "_pipeline")
+    __slots__ = ("_items", "_pipeline", "_results")
 
     def __init__(
         self,
@@ -112,6 +112,7 @@ class FrameStream(Generic[_Result]):
         transfer_queue: int | None,
     ) -> None:
         self._items = items
+        self._results: Iterator[_Result] | None = None
         self._pipeline: _Pipeline | None = _Pipeline(sequence, inputs, outputs, depth, shared, transfer_queue)
 
     def _take(self) -> _Pipeline:
@@ -134,7 +135,12 @@ class FrameStream(Generic[_Result]):
             raise ArgumentTypeError(
                 f"items is {kind_of(self._items)}, which cannot be iterated{hint}"
             ) from None
-        return _run(self._take(), source)
+        self._results = _run(self._take(), source)
+        return self._results
+
+    def __next__(self) -> _Result:
+        """The next result. Raises StopIteration after the last one, and what iterating raises."""
+        return next(iter(self) if self._results is None else self._results)
 
     def __aiter__(self) -> AsyncIterator[_Result]:
         """Iterates over the results in order, without blocking the event loop while the device works.

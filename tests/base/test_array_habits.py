@@ -25,6 +25,28 @@ def advice(text, pattern=r"(?:with a copy|elements|has it): (.*)$"):
     return found[1]
 
 
+def test_iterating_names_the_copy(mgr):
+    t, image = mgr.tensor([1, 2, 3]), mgr.image(np.ones((2, 2)))
+    for thing in (t, t[::2], image):
+        for call in (
+            list,
+            iter,
+            sum,
+            max,
+            sorted,
+            enumerate,
+            lambda each: [*each],
+            lambda each: zip(each, each),
+        ):
+            with pytest.raises(kp.ArgumentTypeError, match=r"iteration.*for x in t\.read\(\)"):
+                call(thing)
+        with pytest.raises(kp.ArgumentTypeError, match=r"kp\.ops\.round\(t\)"):
+            round(thing, 2)
+        assert np.sum(thing) == thing.read().sum()
+    with pytest.raises(kp.ArgumentTypeError, match=r"reversed\(t\.read\(\)\)"):
+        reversed(t)
+
+
 # -- operators -----------------------------------------------------------------------------------------------
 
 BINARY = ["+", "-", "*", "/", "//", "%", "**", "<", "<=", ">", ">="]
