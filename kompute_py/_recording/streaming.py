@@ -122,11 +122,14 @@ class FrameStream(Generic[_Result]):
         return pipeline
 
     def __iter__(self) -> Iterator[_Result]:
-        """Iterates over the results in order.
+        """Iterates over the results in order, from the next one on.
 
         Raises FailedPreconditionError if it was iterated before, ArgumentTypeError if `items` cannot be
         iterated.
         """
+        if self._results is not None:
+            results, self._results = self._results, None
+            return results
         refuse_unordered(self._items, "items", "an iterable of frames")
         try:
             source = iter(self._items)
@@ -135,12 +138,13 @@ class FrameStream(Generic[_Result]):
             raise ArgumentTypeError(
                 f"items is {kind_of(self._items)}, which cannot be iterated{hint}"
             ) from None
-        self._results = _run(self._take(), source)
-        return self._results
+        return _run(self._take(), source)
 
     def __next__(self) -> _Result:
         """The next result. Raises StopIteration after the last one, and what iterating raises."""
-        return next(iter(self) if self._results is None else self._results)
+        if self._results is None:
+            self._results = iter(self)
+        return next(self._results)
 
     def __aiter__(self) -> AsyncIterator[_Result]:
         """Iterates over the results in order, without blocking the event loop while the device works.

@@ -36,7 +36,6 @@ def test_iterating_names_the_copy(mgr):
             sorted,
             enumerate,
             lambda each: [*each],
-            lambda each: zip(each, each),
         ):
             with pytest.raises(kp.ArgumentTypeError, match=r"iteration.*for x in t\.read\(\)"):
                 call(thing)

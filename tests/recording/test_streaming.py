@@ -274,6 +274,17 @@ def test_the_manager_is_destroyed_meanwhile(make_manager, needs):
     np.testing.assert_array_equal(first, before)
 
 
+def test_next_takes_one_result(device):
+    seq, src, dst = doubling(device)
+    results = seq.stream(frames(5), inputs=src, outputs=dst)
+    firsts = [next(results).copy(), next(results).copy()]
+    found = [*firsts, *(each.copy() for each in results)]
+    for each, frame in zip(found, frames(5), strict=True):
+        np.testing.assert_array_equal(each, 2 * frame)
+    with pytest.raises(kp.FailedPreconditionError, match="once"):
+        next(results)
+
+
 def test_short_last_item(device):
     mgr = device
     src, dst, total = mgr.zeros((10, 3)), mgr.zeros((10, 3)), mgr.zeros(30)
