@@ -6,7 +6,7 @@ import copy
 import functools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -134,16 +134,21 @@ def tried_out(
     return Tuning(best, seconds)
 
 
-def made_of_specs(values: Sequence[Any]) -> list[Any]:
-    """The values with new tensors instead of specs, of the Manager that the other tensors have."""
+def made_of_specs(
+    values: Iterable[Any],
+    kinds: tuple[Any, ...] = (TensorSpec,),
+    otherwise: Callable[[], Manager] = default_manager,
+) -> list[Any]:
+    """The values with new tensors instead of specs, or of what is of other `kinds`: of the Manager that the
+    tensors have, `otherwise` of another.
+    """
+    values = [list(each) if isinstance(each, tuple) else each for each in values]
     manager = next((each.manager for each in flat(values) if isinstance(each, (Tensor, Image))), None)
 
     def made(value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
+        if isinstance(value, list):
             return [made(each) for each in value]
-        if not isinstance(value, TensorSpec):
-            return value
-        return (manager or default_manager()).empty(value.shape, value.dtype)
+        return (manager or otherwise()).empty(value.shape, value.dtype) if isinstance(value, kinds) else value
 
     return [made(value) for value in values]
 

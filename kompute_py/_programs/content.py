@@ -17,7 +17,7 @@ import functools
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator
 from importlib import import_module
-from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -34,7 +34,6 @@ _INNER = ("dispatch", "copy", "copy region", "fill")
 """The kinds of steps that may be repeated."""
 _KINDS = (*_INNER, "sync device", "sync local", "repeat", "host")
 _MOST = 2**63 - 1
-_Made = TypeVar("_Made")
 
 
 def identifiers(name: str) -> bool:
@@ -259,22 +258,18 @@ def encoded(value: Any) -> Any:
     return [encoded(each) for each in value] if isinstance(value, tuple) else value
 
 
-def decoded(kind: type[_Made], value: Any, where: str) -> _Made:
+_hints: dict[type, dict[str, Any]] = {}
+
+
+def decoded(kind: Any, value: Any, where: str) -> Any:
     """The value of a type, of its JSON. `where` names the place in errors.
 
     Raises InvalidArgumentError if the JSON is of other types.
     """
-    return _decoded(kind, value, where)  # type: ignore[no-any-return]
-
-
-_hints: dict[type, dict[str, Any]] = {}
-
-
-def _decoded(kind: Any, value: Any, where: str) -> Any:
     options = get_args(kind)
     if get_origin(kind) is Annotated:
         base, test, wanted = options
-        made = _decoded(base, value, where)
+        made = decoded(base, value, where)
         if not test(made):
             raise _wrong(where, value, wanted)
         return made
@@ -283,10 +278,10 @@ def _decoded(kind: Any, value: Any, where: str) -> Any:
             raise _wrong(where, value, "a list" if options[-1] is ... else f"a list of {len(options)}")
         kinds = [options[0]] * len(value) if options[-1] is ... else options
         return tuple(
-            _decoded(k, v, f"{where}[{i}]") for i, (k, v) in enumerate(zip(kinds, value, strict=True))
+            decoded(k, v, f"{where}[{i}]") for i, (k, v) in enumerate(zip(kinds, value, strict=True))
         )
     if options:  # X | None
-        return None if value is None else _decoded(options[0], value, where)
+        return None if value is None else decoded(options[0], value, where)
     if hasattr(kind, "_fields"):
         if type(value) is not dict:
             raise _wrong(where, value, "an object")
@@ -298,7 +293,7 @@ def _decoded(kind: Any, value: Any, where: str) -> Any:
         for name in kind._fields:
             if name not in value and name not in kind._field_defaults:
                 raise InvalidArgumentError(f"{where} lacks the field {name!r}")
-        return kind(**{n: _decoded(_hints[kind][n], v, f"{where}.{n}") for n, v in value.items()})
+        return kind(**{n: decoded(_hints[kind][n], v, f"{where}.{n}") for n, v in value.items()})
     if kind is bytes:
         try:
             return bytes.fromhex(value)

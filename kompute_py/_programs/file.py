@@ -133,7 +133,7 @@ def _read(
     infos = {info.filename: info for info in listed}
     if len(infos) != len(listed) or len(listed) > _MOST_MEMBERS:
         raise InvalidArgumentError(f"it has {len(listed)} members with {len(infos)} names")
-    content = c.decoded(c.Content, json.loads(_member(members, infos, DESCRIPTION)), "program")
+    content: c.Content = c.decoded(c.Content, json.loads(_member(members, infos, DESCRIPTION)), "program")
     c.check(content)
     files = {}
     size = 0

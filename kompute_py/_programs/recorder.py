@@ -25,7 +25,9 @@ from .._compilers.settings import of_process
 from .._compilers.sources import functions_in
 from .._custom.program import Block, check_numbers, compile_program, groups_of, numbers_of
 from .._custom.specs import TensorSpec
+from .._functions.forming import made_of_specs
 from .._functions.function import Function
+from .._functions.given import flat
 from .._kernels.kernel import Kernel
 from .._kernels.operation import OpWatchedKernel
 from .._manager.default import manager as default_manager
@@ -134,17 +136,10 @@ class Recorder:
 
     def function(self, function: Function, args: tuple[Any, ...]) -> c.Recording:
         """A function over memory of its own: `args` are specs, or what stands for them, and values."""
-        manager = (
-            next((each.manager for each in _flat(args) if isinstance(each, Memory)), None) or self.manager()
-        )
-
-        def own(value: Any) -> Any:
-            if isinstance(value, (TensorSpec, Tensor, np.ndarray)):
-                return manager.empty(value.shape, value.dtype)
-            return [own(each) for each in value] if isinstance(value, (list, tuple)) else value
-
-        given = [own(each) for each in args]
+        given = made_of_specs(args, (TensorSpec, Tensor, np.ndarray), self.manager)
         operation = function.bind(*given)
+        tensors = [each for each in flat(given) if isinstance(each, Memory)]
+        manager = tensors[0].manager if tensors else self.manager()
         inputs: list[Named] = []
         for parameter, value in zip(function.__signature__.parameters, given, strict=False):
             several = isinstance(value, list)
@@ -258,7 +253,7 @@ class Recorder:
                 )
         for key in writes:
             self.roots[key].written = True
-        inputs, outputs = [], []
+        numbers: dict[str, list[int]] = {c.INPUT: [], c.OUTPUT: [], c.STATE: [], c.PARAMETER: []}
         for each in named:
             root = _root_of(each.memory)
             key = id(root._native)
@@ -267,17 +262,13 @@ class Recorder:
                 whole or any(_meet(place, other) for step in c.every(steps) for other in c.ranges_of(step))
             ):
                 continue
-            if each.role == c.INPUT and (whole or key in reads):
-                inputs.append(self.value(each))
-            elif each.role == c.OUTPUT and (whole or key in writes):
-                outputs.append(self.value(each))
-            elif each.role in (c.STATE, c.PARAMETER):
-                self.value(each)
+            if whole or key in {c.INPUT: reads, c.OUTPUT: writes}.get(each.role, {key}):
+                numbers[each.role].append(self.value(each))
             if each.role == c.PARAMETER and key in writes:
                 raise InvalidArgumentError(
                     f"{name} writes the parameter {each.name!r}: parameters are only read; name it in state="
                 )
-        return c.Recording(tuple(inputs), tuple(outputs), tuple(steps))
+        return c.Recording(tuple(numbers[c.INPUT]), tuple(numbers[c.OUTPUT]), tuple(steps))
 
     # -- steps -----------------------------------------------------------------------------------------------
 
@@ -302,8 +293,15 @@ class Recorder:
                 shader=self.shader(found["shader"].made_of(), name, found["shader"]),
                 constants=c.Constants(data, tuple(places)),
                 arguments=tuple(
-                    c.Argument(*at, place and self.range(*place), sampler and c.SamplerForm(*sampler), texels)
-                    for *at, place, sampler, texels in found["arguments"]
+                    c.Argument(
+                        at,
+                        binding,
+                        element,
+                        place and self.range(*place),
+                        how and c.SamplerForm(*how),
+                        texels,
+                    )
+                    for at, binding, element, place, how, texels in found["arguments"]
                 ),
                 groups=found["groups"],
                 push=found["push"],
@@ -464,8 +462,10 @@ class Recorder:
         if held is not None and held.any():
             contents[name] = held
             block = block._replace(contents=name)
-        if host is None or np.array_equal(host, held):
-            return block if host is None else block._replace(host=block.contents)
+        if host is None:
+            return block
+        if held is not None and np.array_equal(host, held):
+            return block._replace(host=block.contents)
         contents[f"{name}.host"] = host
         return block._replace(host=f"{name}.host")
 
@@ -557,14 +557,6 @@ def _require_apart(places: list[c.Range]) -> None:
 def _root_of(memory: Any) -> Any:
     """The tensor that has the memory of a view, or the image."""
     return memory if isinstance(memory, Image) else root_of(memory)
-
-
-def _flat(args: Iterable[Any]) -> Iterable[Any]:
-    for each in args:
-        if isinstance(each, (list, tuple)):
-            yield from _flat(each)
-        else:
-            yield each
 
 
 def warn_without_results(part: c.Part) -> None:

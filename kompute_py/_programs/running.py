@@ -266,10 +266,12 @@ class Loaded:
             module, shader = self._shader(step.shader)
             check_constants(module, step.constants)
             arguments = []
-            for place, sampler, how in ((each[:4], each.sampler, each.texels) for each in step.arguments):
-                if how is None and sampler is not None:
-                    how = self.manager._native.sampler(*sampler)
-                arguments.append((*place[:3], place[3] and self.range(place[3]), how))
+            for each in step.arguments:
+                how: Any = each.texels
+                if how is None and each.sampler is not None:
+                    how = self.manager._native.sampler(*each.sampler)
+                memory = each.range and self.range(each.range)
+                arguments.append((each.set, each.binding, each.element, memory, how))
             constants = step.constants.data, step.constants.places
             with naming(module.name):
                 algorithm = self.manager._native.algorithm(shader, arguments, (1, 1, 1), *constants, b"")
