@@ -258,7 +258,9 @@ def encoded(value: Any) -> Any:
     return [encoded(each) for each in value] if isinstance(value, tuple) else value
 
 
-_hints: dict[type, dict[str, Any]] = {}
+@functools.cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind, include_extras=True)
 
 
 def decoded(kind: Any, value: Any, where: str) -> Any:
@@ -266,14 +268,15 @@ def decoded(kind: Any, value: Any, where: str) -> Any:
 
     Raises InvalidArgumentError if the JSON is of other types.
     """
-    options = get_args(kind)
-    if get_origin(kind) is Annotated:
+    options = () if type(kind) is type else get_args(kind)
+    origin = options and get_origin(kind)
+    if origin is Annotated:
         base, test, wanted = options
         made = decoded(base, value, where)
         if not test(made):
             raise _wrong(where, value, wanted)
         return made
-    if get_origin(kind) is tuple:
+    if origin is tuple:
         if type(value) is not list or (options[-1] is not ... and len(value) != len(options)):
             raise _wrong(where, value, "a list" if options[-1] is ... else f"a list of {len(options)}")
         kinds = [options[0]] * len(value) if options[-1] is ... else options
@@ -285,15 +288,14 @@ def decoded(kind: Any, value: Any, where: str) -> Any:
     if hasattr(kind, "_fields"):
         if type(value) is not dict:
             raise _wrong(where, value, "an object")
-        if kind not in _hints:
-            _hints[kind] = get_type_hints(kind, include_extras=True)
         for name in value:
             if name not in kind._fields:
                 raise InvalidArgumentError(f"{where} has an unknown field {shown(name)}")
         for name in kind._fields:
             if name not in value and name not in kind._field_defaults:
                 raise InvalidArgumentError(f"{where} lacks the field {name!r}")
-        return kind(**{n: decoded(_hints[kind][n], v, f"{where}.{n}") for n, v in value.items()})
+        hints = _hints(kind)
+        return kind(**{n: decoded(hints[n], v, f"{where}.{n}") for n, v in value.items()})
     if kind is bytes:
         try:
             return bytes.fromhex(value)

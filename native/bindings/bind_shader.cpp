@@ -322,11 +322,10 @@ void bind_shader(py::module_& m) {
                 return py::reinterpret_borrow<py::object>(static_cast<PyObject*>(s.extra.get()));
             },
             [](Shader& s, const py::object& value) { s.extra = keep_object(value); })
-        .def("refuses",
-             [](const Shader& s, const std::array<uint32_t, 3>& groups, const py::bytes& spec,
-                const SpecializationMap& map) {
-                 return s.refuses(groups, specialization_of(spec, map).values());
-             });
+        .def("refuses", [](const Shader& s, const std::array<uint32_t, 3>& groups, const py::bytes& spec,
+                           const SpecializationMap& map) {
+            return s.refuses(groups, specialization_of(spec, map).values());
+        });
 
     py::class_<Algorithm, std::shared_ptr<Algorithm>>(m, "Algorithm")
         .def_property_readonly("shader", [](const Algorithm& a) { return a.shader(); })
