@@ -19,7 +19,6 @@ from .._base.errors import (
     kind_of,
     shown,
 )
-from .._base.plain_arguments import as_list
 from .._base.text import nearest
 from .._device.names import DeviceInfo, is_number, one_or_several
 from .._device.options import string_tuple
@@ -32,7 +31,7 @@ from .._kernels.kernel import Kernel
 from .._manager.default import manager as default_manager
 from .._manager.manager import Manager
 from .._memory.making import new_tensor
-from .._memory.memory import Memory
+from .._memory.memory import Memory, memory_list
 from . import content as c
 from . import file
 from .modules import module_of, values_of
@@ -426,8 +425,7 @@ class Program(Mapping[str, ProgramEntry]):
             )
             for name, memory in _checked(role, given)
         ]
-        listed = as_list(temporary, "temporary", "a list of Tensors and Images")
-        memories = [memory for _, memory in _checked("temporary", dict(enumerate(listed)))]
+        memories = memory_list(temporary, "record(temporary=...)", one=True, empty=True, across=True)
         recorder = Recorder(named, memories, to_flag(portable, "portable"))
         for name, each in entries.items():
             if not isinstance(name, str) or not c.identifiers(name):
@@ -761,11 +759,12 @@ def _checked(what: str, given: Any) -> list[tuple[str, Any]]:
     if given is None:
         return []
     if not isinstance(given, Mapping):
-        raise ArgumentTypeError(f"{what}s is {kind_of(given)}; give a dict of Tensors and Images by name")
+        argument = what if what == c.STATE else f"{what}s"
+        raise ArgumentTypeError(f"{argument} is {kind_of(given)}; give a dict of Tensors and Images by name")
     for name, memory in given.items():
         if not isinstance(memory, Memory):
             raise ArgumentTypeError(f"{what} {shown(name)} is {kind_of(memory)}; give a Tensor or an Image")
         memory._require_init("be in a program")
-        if what != "temporary" and (not isinstance(name, str) or not name.isidentifier()):
-            raise InvalidArgumentError(f"The name of an {what} is an identifier, not {shown(name)}")
+        if not isinstance(name, str) or not name.isidentifier():
+            raise InvalidArgumentError(f"The name of {what} memory is an identifier, not {shown(name)}")
     return list(given.items())

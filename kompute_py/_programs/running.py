@@ -177,31 +177,25 @@ class Loaded:
                 "kp.load_program(path, parameters=...)"
             )
         where = MemoryTypes.__members__[block.memory_type]
+        name = self.part.name_of(number) or block.contents
         if block.image is not None:
             width, height, depth, layers = block.image.size
             form = ImageSize(block.image.dims, width, height, depth, layers if block.image.arrayed else None)
-            image = Image._empty(self.manager, form, parse_format(block.image.format), where)
-            texels = np.zeros(image.shape, image.dtype)
+            made: Any = Image._empty(self.manager, form, parse_format(block.image.format), where)
+            texels = np.zeros(made.shape, made.dtype)
             if block.contents:
-                texels = self._contents.read(block.contents).view(image.dtype).reshape(image.shape)
-            image.write(texels)
-            if block.host:
-                image.data().reshape(-1)[:] = self._contents.read(block.host).view(image.dtype).reshape(-1)
-            return image
-        name = self.part.name_of(number) or block.contents
-        if block.contents:
-            named = load_tensors(
-                self._contents,
-                self.manager,
-                names={name: block.contents},
-                memory_type=where,
-                progress=False,
-            )[name]
-            made = named if not named.nbytes else named.reshape(-1).view(_BYTES)
+                texels = self._contents.read(block.contents).view(made.dtype).reshape(made.shape)
+            made.write(texels)
+        elif block.contents:
+            names = {name: block.contents}
+            loaded = load_tensors(
+                self._contents, self.manager, names=names, memory_type=where, progress=False
+            )
+            made = loaded[name].reshape(-1).view(_BYTES) if block.nbytes else loaded[name]
         else:
             made = new_tensor(self.manager, (block.nbytes,), _BYTES, where, b"\0")
         if block.host:
-            made.data()[:] = self._contents.read(block.host).reshape(-1).view(_BYTES)
+            made.data()[:] = self._contents.read(block.host).reshape(-1).view(made.dtype)
             made._native.note_match()  # that they differ, if they do, was the script's will
         made.name = name
         return made

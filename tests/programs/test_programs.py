@@ -569,7 +569,17 @@ def test_shaders_of_recordings_have_run_when_they_are_preloaded(mgr, pipeline):
             kp.ArgumentTypeError,
             "'x' is an int",
         ),
-        (lambda m, t: kp.Program.record(kp.OpFill([t]), outputs=[t]), kp.ArgumentTypeError, "dict"),
+        (
+            lambda m, t: kp.Program.record(kp.OpFill([t]), outputs=[t]),
+            kp.ArgumentTypeError,
+            "outputs is.* dict",
+        ),
+        (lambda m, t: kp.Program.record(kp.OpFill([t]), state=[t]), kp.ArgumentTypeError, "state is.* dict"),
+        (
+            lambda m, t: kp.Program.record(kp.OpFill([t]), temporary=[3]),
+            kp.ArgumentTypeError,
+            r"temporary\[0\]",
+        ),
         (
             lambda m, t: kp.Program.record(kp.OpFill([t]), parameters={"x": t}),
             kp.InvalidArgumentError,
