@@ -67,6 +67,8 @@ _OPEN = {
 """The types of parameters that the code of several operations takes as Any, by their names."""
 _FLAGS = {"average": ("returned",), "unique": ("return_index", "return_inverse", "return_counts")}
 """Parameters that each add a result."""
+_SEVERAL = ("gradient",)
+"""Functions that give one result or several, as the arguments say."""
 _NAMES = {"absolute": "Unary", "add": "Binary", "ascontiguousarray": "OfTensor", "all": "Reduction"}
 """Names of types that many functions have; others are named after the first function."""
 
@@ -143,6 +145,10 @@ def _python_parameters(signature: inspect.Signature, where: str) -> str:
             by_name = True
         text = re.sub(r"\bArray\b", f"{_PLACES[where]['Tensor']} | Numbers", str(each.annotation))
         text = _OPEN[each.name] if text == "Any" else text
+        if each.kind is each.VAR_POSITIONAL:
+            parts.append(f"*{each.name}: {text}")
+            by_name = True
+            continue
         parts.append(f"{each.name}: {text}" + ("" if each.default is each.empty else " = ..."))
     return ", ".join(parts) + ("" if by_name else ", *")
 
@@ -171,7 +177,8 @@ def class_of_composed(name: str, function: Composed) -> str:
     options = "**options: Unpack[Order]"
     arrays, given = (_python_parameters(signature, where) for where in ("array", "any"))
     calls = [f"def __call__(self, {given}, out: _Out, {options}) -> _Out: ..."]
-    for parameters, one in ((arrays, "Array"), (given, "Tensor")):
+    several = name in _SEVERAL
+    for parameters, one in ((given, "Any"),) if several else ((arrays, "Array"), (given, "Tensor")):
         for text, result in _calls(name, parameters, one):
             calls.append(f"def __call__(self, {text}, out: None = ..., {options}) -> {result}: ...")
     recorded = _python_parameters(signature, "recorded")

@@ -18,6 +18,11 @@ Made = tuple[tuple[Any, ...], dict[str, Any]]
 _TABLE = """
 sum prod mean var std min max argmin argmax any all count_nonzero median nanargmax nanargmin nancumprod
 nancumsum nanmax nanmean nanmedian nanmin nanprod nanstd nansum nanvar ptp diff vector_norm: x
+gradient trapezoid: x
+cov corrcoef: x.reshape(4, -1)
+interp: x, np.linspace(-3, 3, 1000, dtype=np.float32), x[:1000]
+digitize: x, np.linspace(-3, 3, 1000, dtype=np.float32)
+cross: x[: n // 3 * 3].reshape(-1, 3), x[: n // 3 * 3].reshape(-1, 3)
 quantile nanquantile: x, 0.3
 percentile nanpercentile: x, 30
 isin: below(1000), np.arange(0, 1000, 7, np.int32)

@@ -256,8 +256,12 @@ average: _types.Average
 """The weighted mean over axes, as ``np.average``: the sum of `a` times `weights`, by that of `weights`."""
 diff: _types.Diff
 """The differences of neighbours along `axis`, `n` times over, as ``np.diff``."""
+gradient: _types.Gradient
+"""The slopes of `f` along axes by the differences of neighbours, as ``np.gradient``."""
 ptp: _types.Nanargmax
 """The greatest element less the least over axes, as ``np.ptp``; NaN if there is one."""
+trapezoid: _types.Trapezoid
+"""The area below `y` along `axis`, by trapezoids, as ``np.trapezoid``."""
 
 # ._values.scans
 cummax: _types.Cummax
@@ -358,6 +362,12 @@ percentile: _types.Nanpercentile
 """The element below which `q` of a hundred elements over axes lie, as ``np.percentile``."""
 quantile: _types.Nanpercentile
 """The element below which the fraction `q` of the elements over axes lies, as ``np.quantile``."""
+
+# ._orders.interpolating
+digitize: _types.Digitize
+"""The numbers of the bins that the elements of `x` lie in, as ``np.digitize``."""
+interp: _types.Interp
+"""The piecewise linear function through the points (`xp`, `fp`) at `x`, as ``np.interp``."""
 
 # ._orders.sets
 isin: _types.Isin
@@ -464,6 +474,12 @@ trace: _types.Trace
 """The sum of a diagonal of `a`, as ``np.trace``: of each matrix along `axis1` and `axis2`."""
 
 # ._linear.products
+corrcoef: _types.Corrcoef
+"""The correlations of variables, as ``np.corrcoef``: `cov`, by the roots of the variances."""
+cov: _types.Cov
+"""The covariances of variables, as ``np.cov``: rows of `m` and of `y`, or columns without `rowvar`."""
+cross: _types.Cross
+"""The cross products of vectors of three elements, as ``np.cross``."""
 kron: _types.Kron
 """Blocks of `b`, each times an element of `a`, as ``np.kron``."""
 matrix_norm: _types.MatrixNorm

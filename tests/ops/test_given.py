@@ -7,6 +7,8 @@ import pytest
 
 import kompute_py as kp
 
+pytestmark = pytest.mark.usefixtures("current")
+
 LIST, REALS, ROWS, NUMBER = [2, 0, 1], [3.0, 1.0, 2.0], [[1, 2, 3], [4, 5, 6]], 2
 SMALL = np.array([3, 1, 2], np.float32)
 BYTES = np.array([2, 0, 1], np.uint8)

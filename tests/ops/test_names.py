@@ -57,6 +57,7 @@ def candidates(mgr):
     yield ["ij,jk->ik", s, s]
     yield [s, m, s, 0]
     yield [v, i, few, 0]
+    yield [mgr.tensor_t(VECTOR[:3]), mgr.tensor_t(VECTOR[1:4])]
     yield [mgr.tensor_t(INTS.astype(np.uint8)), 4, 1]
     for first in (s, v, p, i, [v, other], 4, mgr.tensor_t(SQUARE.astype(np.complex64))):
         for rest in (s, v, p, i, 1, 2, (0, 1), (2, 2), (16,), np.float32, 0.5, [0], [v, other]):

@@ -1,19 +1,23 @@
-"""Products of arrays as vectors and as blocks, and norms of matrices."""
+"""Products of arrays as vectors and as blocks, covariances, and norms of matrices."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from ..._base.arrays import as_index
+from ..._base.arrays import as_index, to_flag
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError, shown
+from ..._builders.elementwise import elementwise
 from ..._builders.reduction import combination
 from .._places.composed import Composed, Run, dense
 from .._places.given import given, shape_of
-from .._values.elements import multiply
-from .._values.reductions import DotOp, operation_of, vector_norm
+from .._places.joining import concatenate, stack
+from .._places.moving import diagonal, transpose
+from .._values.elements import conjugate, divide, multiply, subtract
+from .._values.reductions import DotOp, mean, operation_of, vector_norm
 from .._values.reductions import max as max_of
 from .._values.reductions import min as min_of
+from .matrices import matmul
 
 Array = Any
 
@@ -65,6 +69,109 @@ def vdot(run: Run, a: Array, b: Array) -> Array:
     :error: 800 roundings of the sum of absolute products; exact for ints
     """
     return run(_vdot, dense(run, a).reshape(-1), dense(run, b).reshape(-1))
+
+
+_minor = elementwise("a * d - b * c", name="cross")
+_scaled = elementwise("clip(c / sqrt(a) / sqrt(b), -1, 1)", name="corrcoef")
+
+
+@Composed
+def cross(
+    run: Run, a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Array:
+    """The cross products of vectors of three elements, as ``np.cross``.
+
+    They lie along `axisa` of `a` and `axisb` of `b`, those of the result along `axisc`; `axis` stands for all
+    three. The other axes broadcast. Raises InvalidArgumentError for vectors of another length and for axes
+    that are not there.
+
+    >>> kp.ops.cross(np.array([1, 0, 0]), np.array([0, 1, 0])).tolist()
+    [0, 0, 1]
+
+    :dtypes: all but bool
+    :axes: one
+    :error: 2 roundings of the products; ints exact
+    """
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    first = _components(a, axisa, "a")
+    second = _components(b, axisb, "b")
+    made = [
+        run(_minor, a=first[i], d=second[j], b=first[j], c=second[i]) for i, j in ((1, 2), (2, 0), (0, 1))
+    ]
+    return run(stack, made, as_index(axisc, "cross: axisc"))
+
+
+def _components(x: Array, axis: int, name: str) -> list[Array]:
+    x = given(x)
+    shape, place = shape_of(x), as_index(axis, f"cross: axis{name}")
+    if not -len(shape) <= place < len(shape) or shape[place] != 3:
+        raise InvalidArgumentError(f"cross: {name} has the shape {shape}; give 3 elements on axis {place}")
+    return [x[(*(slice(None),) * (place % len(shape)), n)] for n in range(3)]
+
+
+@Composed
+def cov(
+    run: Run,
+    m: Array,
+    y: Array | None = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+) -> Array:
+    """The covariances of variables, as ``np.cov``: rows of `m` and of `y`, or columns without `rowvar`.
+
+    Sums are divided by the number of observations less `ddof`, which is 1, or 0 with `bias`. Unlike NumPy's,
+    the result of float32 is of float32. It runs `mean`, `subtract` and `matmul`. Raises InvalidArgumentError
+    for more than two axes and for variables with other numbers of observations.
+
+    >>> kp.ops.cov(np.float32([[0, 1, 2], [2, 1, 0]])).tolist()
+    [[1.0, -1.0], [-1.0, 1.0]]
+
+    :dtypes: all; ints and bools give float64, float32 on devices without it
+    :axes: one or two
+    :error: 1,600 roundings of the product of two variables' norms
+    """
+    rows, biased = to_flag(rowvar, "cov: rowvar"), to_flag(bias, "cov: bias")
+    x = _variables(run, m, rows)
+    if y is not None:
+        x = run(concatenate, [x, _variables(run, y, rows)])
+    if x.dtype.kind in "biu":
+        x = run(divide, x, 1)
+    less = as_index(ddof, "cov: ddof") if ddof is not None else int(not biased)
+    x = run(subtract, x, run(mean, x, axis=1, keepdims=True))
+    other = run(conjugate, x) if x.dtype.kind == "c" else x
+    found = run(divide, run(matmul, x, other.T), max(shape_of(x)[1] - less, 0))
+    return found.reshape(()) if shape_of(found) == (1, 1) else found
+
+
+def _variables(run: Run, x: Array, rows: bool) -> Array:
+    x = dense(run, x)
+    if len(shape_of(x)) > 2:
+        raise InvalidArgumentError(f"cov: an argument has the shape {shape_of(x)}; give one axis or two")
+    if len(shape_of(x)) < 2:
+        return x.reshape((1, -1))
+    return x if rows else run(transpose, x)
+
+
+@Composed
+def corrcoef(run: Run, x: Array, y: Array | None = None, rowvar: bool = True) -> Array:
+    """The correlations of variables, as ``np.corrcoef``: `cov`, by the roots of the variances.
+
+    Unlike NumPy's, the result of float32 is of float32. Raises the errors of `cov`.
+
+    >>> kp.ops.corrcoef(np.float32([[0, 1, 2], [4, 2, 0]])).tolist()
+    [[1.0, -1.0], [-1.0, 1.0]]
+
+    :dtypes: all but complex; ints and bools give float64, float32 on devices without it
+    :axes: one or two
+    :error: 3,200 roundings of 1, if no variance is small beside the square of the mean
+    """
+    found = run(cov, x, y, rowvar)
+    if not shape_of(found):
+        return run(divide, found, found)
+    variances = run(diagonal, found)
+    return run(_scaled, c=found, a=variances.reshape((-1, 1)), b=variances)
 
 
 @Composed

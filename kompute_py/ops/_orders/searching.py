@@ -48,7 +48,7 @@ def _index(tensor: TensorArg) -> str:
     return "int64_t" if tensor.dtype.itemsize == 8 else "int"
 
 
-def _require_common(ksel: FunctionSelection, a: TensorArg, b: TensorArg) -> None:
+def require_common(ksel: FunctionSelection, a: TensorArg, b: TensorArg) -> None:
     """Raises UnimplementedError if the device does not compare elements of NumPy's common dtype."""
     dtype = promoted([a.dtype, b.dtype])
     ksel.require(dtype, f"{a.name} of {a.dtype} and {b.name} of {b.dtype} are compared in")
@@ -60,7 +60,7 @@ def _one_axis(ksel: FunctionSelection, x: TensorArg) -> None:
         raise InvalidArgumentError(f"{ksel.name}: {x.name} has the shape {x.shape}; give one axis")
 
 
-class _Keys:
+class Keys:
     """The numbers of elements in the order, in NumPy's common dtype of the arguments."""
 
     def __init__(self, ksel: FunctionSelection, kb: FunctionBuilder, *names: str) -> None:
@@ -88,7 +88,7 @@ class _Keys:
         return f"{each} == {each} && " if element_of(self._dtypes[name]).type in ("float", "double") else ""
 
 
-def _bound(key: str, count: str, above: bool) -> str:
+def bound(key: str, count: str, above: bool) -> str:
     """Statements that find the number ``low`` of sorted elements below ``own``, or not above it. `key` is
     that of the element ``middle``.
     """
@@ -127,18 +127,18 @@ class _Searchsorted(CustomOp):
         a, v = ksel.arg_tensor("a"), ksel.arg_tensor("v")
         side = ksel.attr_str("side").v
         _one_axis(ksel, a)
-        _require_common(ksel, a, v)
+        require_common(ksel, a, v)
         if side not in ("left", "right"):
             raise InvalidArgumentError(f"{ksel.name}: side is {side!r}; give 'left' or 'right'")
         ksel.return_new_tensor(v.shape, index_dtype(ksel))
         check_sizes(ksel)
 
     def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
-        keys = _Keys(ksel, kb, "a", "v")
+        keys = Keys(ksel, kb, "a", "v")
         above = next(a.v for a in ksel.arg_descs if a is not None and a.name == "side") == "right"
         one_each(kb, kb.arg_value("v").size, "kp_i")
         kb.emit(f"{keys.type} own = {keys.of('v', 'kp_i')};")
-        kb.emit(_bound(keys.of("a", "middle"), "a_size", above))
+        kb.emit(bound(keys.of("a", "middle"), "a_size", above))
         kb.emit(f"result_store(kp_i, {_index(ksel.results[0])}(low));")
 
 
@@ -151,15 +151,15 @@ class _InSorted(CustomOp):
         a, v = ksel.arg_tensor("a"), ksel.arg_tensor("v")
         ksel.attr_bool("wanted")
         _one_axis(ksel, a)
-        _require_common(ksel, a, v)
+        require_common(ksel, a, v)
         ksel.return_new_tensor(v.shape, "bool")
         check_sizes(ksel)
 
     def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
-        keys = _Keys(ksel, kb, "a", "v")
+        keys = Keys(ksel, kb, "a", "v")
         one_each(kb, kb.arg_value("v").size, "kp_i")
         kb.emit(f"{keys.type} own = {keys.of('v', 'kp_i')};")
-        kb.emit(_bound(keys.of("a", "middle"), "a_size", False))
+        kb.emit(bound(keys.of("a", "middle"), "a_size", False))
         there = f"low < a_size && {keys.of('a', 'min(low, a_size - 1u)')} == own"
         kb.emit(f"bool found = {keys.is_number('v', 'kp_i')}{there};")
         wanted = next(each.v for each in ksel.arg_descs if each is not None and each.name == "wanted")
@@ -353,7 +353,7 @@ class _BinCounts(_Counts):
     def select(self, ksel: FunctionSelection) -> None:
         x, edges = ksel.arg_tensor("x"), ksel.arg_tensor("edges")
         _one_axis(ksel, edges)
-        _require_common(ksel, x, edges)
+        require_common(ksel, x, edges)
         if edges.size < 2:
             raise InvalidArgumentError(f"{ksel.name}: edges has {edges.size} elements; give two or more")
         self.finish(ksel, edges.size - 1)
@@ -363,11 +363,11 @@ class _BinCounts(_Counts):
 
     def bin(self, ksel: FunctionSelection, kb: FunctionBuilder) -> str:
         """By a binary search."""
-        keys = _Keys(ksel, kb, "x", "edges")
+        keys = Keys(ksel, kb, "x", "edges")
         in_bins = f"low > 0u && own <= {keys.of('edges', 'result_size')}"
         return f"""
             {keys.type} own = {keys.of("x", "kp_i")};
-            {_bound(keys.of("edges", "middle"), "result_size", True)}
+            {bound(keys.of("edges", "middle"), "result_size", True)}
             if ({keys.is_number("x", "kp_i")}{in_bins}) kp_count(low - 1u, kp_i);
         """
 
@@ -596,7 +596,7 @@ class _RunStarts(CustomOp):
         check_sizes(ksel)
 
     def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
-        keys = _Keys(ksel, kb, "x")
+        keys = Keys(ksel, kb, "x")
         one_each(kb, kb.arg_value("x").size, "kp_i")
         before = keys.of("x", "max(kp_i, 1u) - 1u")
         kb.emit(f"bool first = kp_i == 0u || {keys.of('x', 'kp_i')} != {before};")

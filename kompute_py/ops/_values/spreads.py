@@ -1,4 +1,4 @@
-"""Ranges, weighted means and differences.
+"""Ranges, weighted means, differences, slopes and areas.
 
 They run several operations, and record them as one.
 """
@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..._base.arrays import as_index, to_flag
-from ..._base.errors import InvalidArgumentError
+from ..._base.errors import InvalidArgumentError, shown
+from ..._builders.elementwise import elementwise
 from ..._memory.tensor import Tensor
 from .._places.composed import Composed, Run, dense, records
 from .._places.given import given, known, shape_of
@@ -160,3 +161,143 @@ def _beside(run: Run, x: Array, a: Array, axis: int) -> Array:
         wanted = tuple(1 if n == axis else length for n, length in enumerate(shape_of(a)))
         x = np.broadcast_to(x, wanted) if isinstance(x, np.ndarray) else run(broadcast_to, x, wanted)
     return a.manager.tensor_t(x) if records(run) and isinstance(x, np.ndarray) else x
+
+
+_central = elementwise("(b - a) / (2 * h)", name="gradient")
+_edge = elementwise("(b - a) / h", name="gradient")
+_uneven = elementwise(
+    "b * (v - u) / (u * v) - a * v / (u * (u + v)) + c * u / (v * (u + v))", name="gradient"
+)
+_curved = elementwise(
+    "s * ((u + v) / (u * v) * b - (2 * u + v) / (u * (u + v)) * a - u / (v * (u + v)) * c)", name="gradient"
+)
+_area = elementwise("d * (a + b) / 2", name="trapezoid")
+
+
+@Composed
+def gradient(run: Run, f: Array, *spacing: Array, axis: Any = None, edge_order: int = 1) -> Any:
+    """The slopes of `f` along axes by the differences of neighbours, as ``np.gradient``.
+
+    Inside they are of the second order, at the ends of the first, or of the second with ``edge_order=2``.
+    `spacing` is nothing, one number for all axes, or for each axis a number or the places of its elements.
+    One axis gives an array of the shape of `f`, several a tuple of them.
+
+    Raises InvalidArgumentError for an axis with fewer than ``edge_order + 1`` elements or that `f` does not
+    have, another number of spacings, or places of another length.
+
+    >>> kp.ops.gradient(np.float32([1, 2, 4, 7])).tolist()
+    [1.0, 1.5, 2.5, 3.0]
+    >>> kp.ops.gradient(np.float32([1, 2, 4]), np.float32([0, 1, 3])).tolist()
+    [1.0, 1.0, 1.0]
+
+    :dtypes: all; ints and bools give float64, float32 on devices without it
+    :axes: any, several, None for all
+    :error: 8 roundings of the greatest slope between neighbours
+    """
+    f = given(f)
+    shape = shape_of(f)
+    axes = range(len(shape)) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    places = [as_index(each, "gradient: axis") for each in axes]
+    for place in places:
+        if not -len(shape) <= place < len(shape):
+            raise InvalidArgumentError(f"gradient: axis is {place}, and f has {len(shape)} axes")
+    if edge_order not in (1, 2):
+        raise InvalidArgumentError(f"gradient: edge_order is {shown(edge_order)}; give 1 or 2")
+    steps = spacing or (1.0,)
+    if len(steps) == 1 and not shape_of(steps[0]):
+        steps *= len(places)
+    if len(steps) != len(places):
+        raise InvalidArgumentError(
+            f"gradient: {len(steps)} spacings for {len(places)} axes; give one number, or one for each axis"
+        )
+    if f.dtype.kind in "biu":
+        f = run(divide, f, 1)
+    found = [
+        _slopes(run, f, place % len(shape), step, edge_order)
+        for place, step in zip(places, steps, strict=True)
+    ]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _slopes(run: Run, f: Array, axis: int, step: Any, order: int) -> Array:
+    """The slopes along one axis."""
+    length = shape_of(f)[axis]
+    if length <= order:
+        raise InvalidArgumentError(
+            f"gradient: axis {axis} has {length} elements; edge_order={order} takes {order + 1} or more"
+        )
+
+    def part(x: Array, first: int, last: int | None = None) -> Array:
+        return x[(*(slice(None),) * axis, slice(first, last))]
+
+    uneven = bool(shape_of(step))
+    widths = _widths(run, f, step, axis) if uneven else None
+
+    def width(place: int) -> Any:
+        return part(widths, place, place + 1 or None) if uneven else step
+
+    parts = []
+    if order == 1:
+        parts.append(run(_edge, b=part(f, 1, 2), a=part(f, 0, 1), h=width(0)))
+        end = run(_edge, b=part(f, -1), a=part(f, -2, -1), h=width(-1))
+    else:
+        first, second, third = (part(f, n, n + 1) for n in range(3))
+        parts.append(run(_curved, s=1, a=first, b=second, c=third, u=width(0), v=width(1)))
+        third, second, first = part(f, -3, -2), part(f, -2, -1), part(f, -1)
+        end = run(_curved, s=-1, a=first, b=second, c=third, u=width(-1), v=width(-2))
+    if length > 2:
+        a, b, c = part(f, 0, -2), part(f, 1, -1), part(f, 2)
+        if uneven:
+            parts.append(run(_uneven, a=a, b=b, c=c, u=part(widths, 0, -1), v=part(widths, 1)))
+        else:
+            parts.append(run(_central, b=c, a=a, h=step))
+    return run(concatenate, [*parts, end], axis)
+
+
+def _widths(run: Run, f: Array, places: Any, axis: int) -> Array:
+    """The differences of places along an axis, to broadcast to those of `f`."""
+    shape = shape_of(f)
+    if shape_of(places) != (shape[axis],):
+        raise InvalidArgumentError(
+            f"places of the shape {shape_of(places)} for axis {axis} of {shape[axis]} elements; give one for "
+            "each"
+        )
+    places = given(places)
+    if isinstance(places, np.ndarray):
+        made = np.diff(places)
+        places = made if isinstance(f, np.ndarray) else f.manager.tensor_t(made)
+    else:
+        places = run(diff, places)
+    return places.reshape((shape[axis] - 1, *(1,) * (len(shape) - 1 - axis)))
+
+
+@Composed
+def trapezoid(run: Run, y: Array, x: Array | None = None, dx: float = 1.0, axis: int = -1) -> Array:
+    """The area below `y` along `axis`, by trapezoids, as ``np.trapezoid``.
+
+    `x` has the places of the elements: one axis, or the shape of `y`. If it is None, they lie `dx` apart.
+    Raises InvalidArgumentError for an axis that `y` does not have, and places of another shape.
+
+    >>> kp.ops.trapezoid(np.float32([1, 2, 4])).item()
+    4.5
+    >>> kp.ops.trapezoid(np.float32([1, 2, 4]), np.float32([0, 1, 3])).item()
+    7.5
+
+    :dtypes: all; ints and bools give float64, float32 on devices without it
+    :axes: one
+    :error: 1,600 roundings of the sum of absolute areas
+    """
+    y = given(y)
+    shape, place = shape_of(y), as_index(axis, "trapezoid: axis")
+    if not -len(shape) <= place < len(shape):
+        raise InvalidArgumentError(f"trapezoid: axis is {place}, and y has {len(shape)} axes")
+    place %= len(shape)
+    if x is None:
+        widths = dx
+    elif shape_of(x) == shape and len(shape) > 1:
+        widths = run(diff, x, 1, place)
+    else:
+        widths = _widths(run, y, x, place)
+    before = (slice(None),) * place
+    first, second = y[(*before, slice(None, -1))], y[(*before, slice(1, None))]
+    return run(sum_of, run(_area, d=widths, a=first, b=second), axis=place)
