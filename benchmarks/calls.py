@@ -187,6 +187,13 @@ kernel-submit: submit a kernel and wait <= 18_000
 program-kernel: call a kernel of a program <= 16_000
     entry, (x, y) = kp.Program.record(mgr.kernel(SCALE)).main, bench.tensors[:2]
     entry(x, y, factor=2.0, offset=1.0, count=4)
+program-arrays: the same with arrays, on the current Manager <= 26_500
+    entry, (x, y) = kp.Program.record(mgr.kernel(SCALE)).main, np.ones((2, 16), np.float32)
+    entry(x, y, factor=2.0, offset=1.0, count=4)
+program-nothing: call a recording of a program without arguments, on the current Manager <= 8_500
+    filled = mgr.zeros(16)
+    entry = kp.Program.record(mgr.sequence().record(kp.OpFill([filled], 1.0)), state={"filled": filled}).main
+    entry()
 program-recording: call a recording of a program over its tensors <= 8_800
     entry, x, y = _recording(bench)
     entry(x, out=y)

@@ -37,13 +37,18 @@ class ProcessManagers:
 process = ProcessManagers()
 
 
-def entered() -> Device | None:
-    """The Manager of the innermost enclosing ``with`` block that is not destroyed; None outside of blocks."""
-    for reference in reversed(_entered.get()):
-        found = reference()
-        if found is not None and found.is_init():
-            return found
-    return None
+def present() -> Device | None:
+    """The Manager of the innermost enclosing ``with`` block, else the process's default one, that is not
+    destroyed; None if there is none.
+    """
+    around = _entered.get()
+    if around:
+        for reference in reversed(around):
+            found = reference()
+            if found is not None and found.is_init():
+                return found
+    found = process.default  # without the lock, which takes as long as the rest
+    return found if found is not None and found._native.is_init() else None
 
 
 def enter(manager: Device) -> None:

@@ -8,7 +8,7 @@ from .._base.errors import ArgumentTypeError, FailedPreconditionError, kind_of
 from .._device.devices import found_device
 from .._device.owner import owner
 from .._device.uri import is_uri, split_uri
-from .current import entered, lock, process
+from .current import lock, present, process
 from .manager import Manager
 
 if TYPE_CHECKING:
@@ -37,10 +37,8 @@ def manager(device: DeviceLike | Iterable[DeviceLike] | None = None) -> Manager:
     True
     """
     if device is None:
-        here = entered()
-        if here is None:
-            here = process.default  # without the lock, which takes as long as the rest
-        if here is not None and here.is_init():
+        here = present()
+        if here is not None:
             return owner(here)
     with lock:
         if device is None:

@@ -28,6 +28,7 @@ from .._files.reading import Readable
 from .._files.tensors import tensor_file_info
 from .._functions.function import Function
 from .._kernels.kernel import Kernel
+from .._manager.current import present
 from .._manager.default import manager as default_manager
 from .._manager.manager import Manager
 from .._memory.making import new_tensor
@@ -54,6 +55,8 @@ Parameters = Readable | TensorIndex | Mapping[str, Any] | None
 Hosts = Mapping[str, Callable[..., object]] | None
 _BYTES = np.dtype(np.uint8)
 _LISTS = (tuple, list)
+_NO_MEMORY = frozenset((np.ndarray, float, int, bool))
+"""Types of arguments that are of no Manager, of which most calls have some."""
 
 
 class _Core:
@@ -87,6 +90,11 @@ class _Core:
             made = Loaded(part, self.files, self.contents[part.name], self.hosts, manager)
             found = self._loaded.setdefault((id(manager), part.name), made)
         return found
+
+
+def _owner_of(given: Any) -> Any:
+    """The Manager of an argument; None if it has none."""
+    return getattr(given[0] if type(given) in _LISTS and given else given, "_manager", None)
 
 
 class ProgramEntry:
@@ -142,20 +150,26 @@ class ProgramEntry:
     def _target(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         """The kernel or recording on the Manager of these arguments."""
         manager, found = self._last
-        if (args and getattr(args[0], "_manager", None) is manager) or (self._managers and found is not None):
+        wanted = getattr(args[0], "_manager", None) if args else None
+        if wanted is manager:
             return found
-        if len(self._managers) > 1:
-            if self._spread is None:
-                here = [self._core.loaded(self._part, each) for each in self._managers]
-                self._spread = Spread(self._name, [each.entry(self._entry.name) for each in here])
-            return self._spread
-        of_arguments = None
-        for each in () if self._managers else (*args, *named.values()):
-            one = each[0] if type(each) in _LISTS and each else each
-            of_arguments = getattr(one, "_manager", None)
-            if of_arguments is not None:
-                break
-        wanted = self._managers[0] if self._managers else of_arguments or default_manager()
+        if self._managers:
+            if found is not None:
+                return found
+            if len(self._managers) > 1:
+                if self._spread is None:
+                    here = [self._core.loaded(self._part, each) for each in self._managers]
+                    self._spread = Spread(self._name, [each.entry(self._entry.name) for each in here])
+                return self._spread
+            wanted = self._managers[0]
+        elif wanted is None:
+            for each in args:
+                if type(each) not in _NO_MEMORY:
+                    wanted = wanted or _owner_of(each)
+            for name in named:
+                if type(named[name]) not in _NO_MEMORY:
+                    wanted = wanted or _owner_of(named[name])
+            wanted = wanted or present() or default_manager()
         if wanted is not manager:
             loaded = self._core.loaded(self._part, wanted)
             found = loaded.entry(self._entry.name)
@@ -166,7 +180,7 @@ class ProgramEntry:
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Runs it and waits until it is done: see `ProgramEntry`."""
-        if self._table is not None and (args or named):
+        if self._table is not None and (args or named or self._managers or present() is self._last[0]):
             take, call, give_back = self._table
             take()  # `with` takes three times as long
             try:
