@@ -100,7 +100,6 @@ class Recorder:
         self.numbers: dict[Named, int] = {}
         self.entries: list[c.Entry] = []
         self.temporary = {id(_root_of(each)._native) for each in temporary}
-        self.used: set[Named] = set()
         self.scratch: Any = None
 
     def manager(self) -> Manager:
@@ -382,7 +381,6 @@ class Recorder:
 
     def value(self, named: Named) -> int:
         """The number of a value."""
-        self.used.add(named)
         found = self.numbers.get(named)
         if found is None:
             found = self.numbers[named] = len(self.values)
@@ -394,22 +392,20 @@ class Recorder:
     def part(self) -> tuple[c.Part, dict[str, np.ndarray[Any, Any]]]:
         """The part, and what its blocks begin with."""
         for each in self.named:
-            if each not in self.used:
+            if each not in self.numbers:
                 verb = {c.OUTPUT: "writes", c.INPUT: "reads"}.get(each.role, "uses")
                 raise InvalidArgumentError(f"{each.role} {each.name!r}: no recorded operation {verb} it")
         _require_apart([self.range_of(each.memory) for each in self.named if each.role == c.INPUT])
-        by_number = sorted(self.roots.values(), key=lambda root: root.number)
-        spans = self._spans(by_number)
+        roots = list(self.roots.values())
+        spans = self._spans(roots)
         contents: dict[str, np.ndarray[Any, Any]] = {}
         given = {value.block for value in self.values if value.role == c.INPUT}
         synced = {
             root.number
-            for root in by_number
+            for root in roots
             if root.uploaded and root.written and root.native.has_host_copy and root.number not in given
         }
-        blocks = [
-            self._block(root, spans[root.number], root.number in synced, contents) for root in by_number
-        ]
+        blocks = [self._block(root, spans[root.number], root.number in synced, contents) for root in roots]
         entries = tuple(
             entry._replace(
                 recordings=tuple(r._replace(steps=_trimmed(r.steps, synced)) for r in entry.recordings)
