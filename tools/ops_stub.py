@@ -68,7 +68,8 @@ _OPEN = {
 _FLAGS = {"average": ("returned",), "unique": ("return_index", "return_inverse", "return_counts")}
 """Parameters that each add a result."""
 _SEVERAL = ("gradient",)
-"""Functions that give one result or several, as the arguments say."""
+"""Functions that give a result for each axis, and for one axis one."""
+_ANY_AXIS = "axis: Ints | None = ..."
 _NAMES = {"absolute": "Unary", "add": "Binary", "ascontiguousarray": "OfTensor", "all": "Reduction"}
 """Names of types that many functions have; others are named after the first function."""
 
@@ -177,10 +178,12 @@ def class_of_composed(name: str, function: Composed) -> str:
     options = "**options: Unpack[Order]"
     arrays, given = (_python_parameters(signature, where) for where in ("array", "any"))
     calls = [f"def __call__(self, {given}, out: _Out, {options}) -> _Out: ..."]
-    several = name in _SEVERAL
-    for parameters, one in ((given, "Any"),) if several else ((arrays, "Array"), (given, "Tensor")):
+    for parameters, one in ((arrays, "Array"), (given, "Tensor")):
+        parameters = parameters.replace(_ANY_AXIS, "axis: Int") if name in _SEVERAL else parameters
         for text, result in _calls(name, parameters, one):
             calls.append(f"def __call__(self, {text}, out: None = ..., {options}) -> {result}: ...")
+    if name in _SEVERAL:
+        calls.append(f"def __call__(self, {given}, out: None = ..., {options}) -> Any: ...")
     recorded = _python_parameters(signature, "recorded")
     return "\n".join([*_overloads(calls), f"    def bind(self, {recorded}, out: Any = ...) -> OpCustom: ..."])
 

@@ -185,9 +185,9 @@ def gradient(run: Run, f: Array, *spacing: Array, axis: Any = None, edge_order: 
     Raises InvalidArgumentError for an axis with fewer than ``edge_order + 1`` elements or that `f` does not
     have, another number of spacings, or places of another length.
 
-    >>> kp.ops.gradient(np.float32([1, 2, 4, 7])).tolist()
+    >>> kp.ops.gradient(np.float32([1, 2, 4, 7]), axis=0).tolist()
     [1.0, 1.5, 2.5, 3.0]
-    >>> kp.ops.gradient(np.float32([1, 2, 4]), np.float32([0, 1, 3])).tolist()
+    >>> kp.ops.gradient(np.float32([1, 2, 4]), np.float32([0, 1, 3]), axis=0).tolist()
     [1.0, 1.0, 1.0]
 
     :dtypes: all; ints and bools give float64, float32 on devices without it
