@@ -46,7 +46,7 @@ from .call_signature import CallSignature, CallText
 from .donation import donating, with_taken
 from .needs import plan_call
 from .operation import OpKernel, OpReloadableKernel, OpWatchedKernel
-from .prepared import sources, table_for, teach
+from .prepared import sources, table_for, teach, teach_ahead
 from .specializations import Specializations
 from .version import Version
 
@@ -480,8 +480,11 @@ class Kernel(Routine, Generic[Results]):
         return Ahead(version.native, version.special, version.signature)
 
     def _keep(self, built: _native.Algorithm | None) -> None:
-        """Keeps the pipeline that was built ahead."""
+        """Keeps the pipeline that was built ahead, and prepares calls with Tensors."""
         self._built = built
+        if built is not None:
+            with self._lock:
+                teach_ahead(self._table, self._version)
 
     def _check_default(self, bound: tuple[Any, ...], members: Mapping[str, Any], spell: Spelling) -> None:
         """Raises if the default grid is not certain; `spell` says how the error writes the choices."""

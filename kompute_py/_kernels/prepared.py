@@ -7,6 +7,7 @@ push constants are not; if a check depends on them, the table asks a `PushCheck`
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from .. import _native
 from .._base.errors import KomputeError
+from .._memory.making import new_tensor
 from .._memory.memory import Memory
 from .._memory.sampler import Bindable
 from .._memory.stand_ins import Fresh, made_natively
@@ -185,6 +187,20 @@ def teach(table: _native.CallTable, call: Call, dispatch: _native.BoundDispatch)
         table.learn(call.args, call.keywords, form, family)
     else:
         table.remember(call.args, call.keywords, form, values, (), dispatch)
+
+
+def teach_ahead(table: _native.CallTable, version: Version) -> None:
+    """Tells `table` of calls with a Tensor for each binding, by position, and each push constant, by name,
+    whatever their sizes and values; of none if more than that decides about them.
+    """
+    signature = version.signature
+    if None in signature.plain or not all(p.used and p.descriptors == 1 for p in signature.parameters):
+        return
+    numbers = {} if signature.push is None else dict.fromkeys(signature.push.names, 0)
+    with contextlib.suppress(KomputeError):  # a call says it, of its own arguments
+        tensors = [new_tensor(version.manager, (64,), dtype, "storage") for dtype in signature.plain]
+        call = Call(version, tuple(tensors), numbers)
+        teach(table, call, version.operation(call.bound, call.launch))
 
 
 def _family(call: Call) -> tuple[int, int, int, int, list[list[tuple[int, int, int]]]] | None:

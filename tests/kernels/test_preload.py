@@ -128,6 +128,30 @@ def test_nothing_is_built_after_preload(own, said):
     assert not said()
 
 
+PLAIN = """
+layout(local_size_x = 8) in;
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) buffer Y { float y[]; };
+layout(push_constant) uniform P { float factor; uint shift; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = factor * x[i] + float(shift); }
+"""
+
+
+def test_calls_with_tensors_are_prepared_too(own, monkeypatch):
+    kernel = own.kernel(PLAIN)
+    kernel.preload()
+    alive = kp.alive(manager=own)
+    kernel.preload()
+    assert kp.alive(manager=own) == alive  # no memory is left
+    monkeypatch.setattr("kompute_py._kernels.kernel.Call", None)  # what the first call goes through else
+    for count in (3, 64, 100):
+        x, y = own.tensor(np.arange(count)), own.zeros(count)
+        assert kernel(x, y, factor=2.0, shift=1) is None
+        assert y.tolist() == [2 * i + 1 for i in range(count)]
+    with pytest.raises(TypeError):
+        kernel(x, own.zeros(3), factor=2.0, shift=1)  # of other sizes: not prepared
+
+
 def test_kinds_of_shaders(own, said):
     several, image = own.kernel(SEVERAL), own.kernel(IMAGE)
     own.preload([several, image])
