@@ -232,7 +232,7 @@ def _index(place: int, name: str, layout: Layout) -> str:
     return " + ".join(parts) or "0u"
 
 
-class Elementwise(ElementsInParts):
+class Elementwise(ElementsInParts, named=True):
     """An elementwise operation, made by `kp.ops.elementwise`: a `Function` that others can be fused into.
 
     Called with tensors, arrays and numbers, it computes. Called with other elementwise operations, it gives a

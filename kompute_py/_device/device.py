@@ -116,7 +116,7 @@ class Device:
         handles: VkHandles | None = None,
         owner: Any = None,
     ) -> None:
-        """Opens the device, or takes that of `handles`. `prefix` is the prefix of environment variables.
+        """Opens the device, or takes that of `handles`. `env_prefix` begins the environment variables.
 
         For arguments and errors, see `Manager`.
         """

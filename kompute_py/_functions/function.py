@@ -104,6 +104,12 @@ class Function(Routine):
 
     __module__ = "kompute_py"
 
+    def __init_subclass__(cls, named: bool = False) -> None:
+        """For help() and messages, classes that only add a way to run have this one's name."""
+        if not named:
+            cls.__name__ = cls.__qualname__ = "Function"
+            cls.__module__ = "kompute_py"
+
     def __init__(self, op: CustomOp, declaration: Declaration, forced: str = "") -> None:
         if not hasattr(op, "_has_variants") or not isinstance(declaration, Declaration):
             raise ArgumentTypeError("A Function is made by kp.CustomOp.register")

@@ -163,8 +163,7 @@ class Call:
         if lending is None:
             raise ArgumentTypeError(
                 f"{self.version.name}: {parameter.name!r} is {kind_of(value)}; give a Tensor or Image: bind "
-                "and submit copy nothing in or back"
-                + ("; kp.ops.ascontiguousarray(view) makes one" if isinstance(value, StridedView) else "")
+                f"and submit copy nothing in or back{self._made_of(parameter, value)}"
             )
         if parameter.written:
             self.results[place] = value
@@ -194,6 +193,15 @@ class Call:
         made = Lent(place, array.shape, memory._dtype, memory.nbytes, True, place in self.results)
         self.stand_ins.append((made, memory))  # read: a shader that only writes may leave parts of it
         return memory
+
+    def _made_of(self, parameter: Parameter, value: Any) -> str:
+        """How a Tensor is made of `value`, for an error's text."""
+        if isinstance(value, StridedView):
+            return "; kp.ops.ascontiguousarray(view) makes one"
+        if not isinstance(value, Mapping):
+            return ""
+        dtype = f"kp.struct_dtype({self.version.name}, {parameter.name!r})"
+        return f"; u = np.zeros(1, {dtype}), filled by field, u['name'] = value, makes one: mgr.tensor_t(u)"
 
     def _begins_odd(self, place: int, parameter: Parameter, value: Tensor) -> bool:
         """Whether `value` begins where no shader can bind it, and a copy can stand for it: not if the shader

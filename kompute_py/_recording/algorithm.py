@@ -505,9 +505,8 @@ def _bind(tensors: Iterable[Any], signature: Signature, manager: Device) -> tupl
         missing = next(p for position, _, p in signature.required if position >= len(bound))
         raise InvalidArgumentError(
             f"The shader uses {len(signature.required)} bindings up to number {signature.slots - 1}, so it "
-            f"needs {signature.slots} "
-            f"tensors; {len(bound)} were given (binding {missing.binding}, {missing.kind} {missing.name!r}, "
-            "has none)"
+            f"needs {signature.slots} tensors; {len(bound)} {'was' if len(bound) == 1 else 'were'} given "
+            f"(binding {missing.binding}, {missing.kind} {missing.name!r}, has none)"
         )
     for position, dtype, parameter in signature.required:
         memory = bound[position]

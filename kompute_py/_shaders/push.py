@@ -130,11 +130,14 @@ def _of_members(value: Any, members: tuple[Mapping[str, Any], ...], what: str) -
     names = [member["name"] for member in members]
     if not isinstance(value, Mapping):
         return _parts(value, len(members), what, f"a struct of {', '.join(names)}", "values")
-    # A name that is wrong before one that is missing: the one is mostly meant to be the other.
-    wrong = sorted(map(str, value.keys() - set(names))) or sorted(set(names) - value.keys())
-    if wrong:
-        says = " is missing" if wrong[0] in names else f" is none of them{nearest(wrong[0], names)}"
-        raise InvalidArgumentError(f"{what} is a struct of {', '.join(names)}; {wrong[0]!r}{says}")
+    # A name that is wrong before those that are missing: the one is mostly meant to be one of the others.
+    says = ""
+    if wrong := sorted(map(str, value.keys() - set(names))):
+        says = f"{wrong[0]!r} is none of them{nearest(wrong[0], names)}"
+    elif missing := [name for name in names if name not in value]:
+        says = f"{', '.join(map(repr, missing))} {'is' if len(missing) == 1 else 'are'} missing"
+    if says:
+        raise InvalidArgumentError(f"{what} is a struct of {', '.join(names)}; {says}")
     return [value[name] for name in names]
 
 

@@ -164,7 +164,7 @@ def validation_advice(version: tuple[int, int, int]) -> str:
     return (
         f"the validation layer {_dotted(version)} has a fault that stops programs for 10 s if one thread "
         "raises a timeline semaphore while another one waits for it, and reports VkSemaphore-state-timeout: "
-        "results are right. Most waits avoid it (docs/guides/asynchronous.md). "
+        "results are right. Most waits avoid it (docs/reference/ends_and_waits.md). "
         f"Layers from {_dotted(_SOUND_VALIDATION)} on are free of it; "
         "give the folder of a newer one's manifest in VK_LAYER_PATH"
     )

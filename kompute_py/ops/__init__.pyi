@@ -281,7 +281,7 @@ int_counts: _types.IntCounts
 nonzero_places: _types.NonzeroPlaces
 """The places of the elements of `x` that are not zero, and their number: `kp.ops.flatnonzero` with results of a fixed size, which can be recorded."""
 run_starts: _types.RunStarts
-"""Whether each element of the sorted `x` is not equal to the one before it; NaN count as equal."""
+"""Whether each element of `x` differs from its neighbour before; NaN count as equal."""
 searchsorted: _types.Searchsorted
 """The places at which the elements of `v` go into the sorted `a`, as ``np.searchsorted``."""
 selected: _types.Selected
@@ -539,7 +539,7 @@ correlate: _types.Convolve
 correlate1d: _types.Convolve1d
 """The sums of the elements of `x` along `axis` times `weights`, as ``scipy.ndimage.correlate1d``: element i is the sum of ``weights[j] * x[i + j - len(weights) // 2]``."""
 gaussian_filter1d: _types.GaussianFilter1d
-"""The mean of the elements of `x` near each along `axis`, weighted by a normal curve with the standard deviation `sigma`, as ``scipy.ndimage.gaussian_filter1d``. Elements count up to a distance of ``truncate * sigma``, rounded."""
+"""The mean of the elements of `x` near each along `axis`, weighted by a normal curve with the standard deviation `sigma`, as ``scipy.ndimage.gaussian_filter1d`` without its `order`. Elements count up to a distance of ``truncate * sigma``, rounded."""
 uniform_filter1d: _types.UniformFilter1d
 """The mean of `size` elements of `x` along `axis`, as ``scipy.ndimage.uniform_filter1d``: element i is that of ``x[i - size // 2]`` and those after it."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import gc
 import inspect
+import pydoc
 import random
 import threading
 
@@ -354,6 +355,12 @@ def test_it_looks_like_a_function():
     assert list(signature.parameters) == ["x", "axis", "out", "donate", "wait", "signal"]
     assert signature.parameters["axis"].default == -1
     assert repr(softmax) == "<kp.Function softmax(Tensor x, int axis=-1) -> Tensor>"
+    for each in (softmax, kp.ops.sum, kp.ops.sort, kp.ops.unique, kp.ops.isin, kp.ops.take):
+        assert pydoc.plain(pydoc.render_doc(each)).startswith(
+            "Python Library Documentation: Function in module"
+        )
+    with pytest.raises(kp.ArgumentTypeError, match="A formula is a str, not a Function"):
+        kp.ops.elementwise(kp.ops.sum)
 
 
 @pytest.mark.capability(

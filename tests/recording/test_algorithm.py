@@ -284,7 +284,7 @@ def test_the_default_workgroup_says_so_in_errors(mgr):
 
 
 def test_too_few_tensors(mgr, abc):
-    with pytest.raises(kp.InvalidArgumentError, match=r"needs 3 tensors; 1 were given \(binding 1"):
+    with pytest.raises(kp.InvalidArgumentError, match=r"needs 3 tensors; 1 was given \(binding 1"):
         mgr.algorithm(abc[:1], spirv(MULTIPLY))
 
 

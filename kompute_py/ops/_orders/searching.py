@@ -572,9 +572,11 @@ class _Selected(_Selection):
 
 
 class _RunStarts(CustomOp):
-    """Whether each element of the sorted `x` is not equal to the one before it; NaN count as equal.
+    """Whether each element of `x` differs from its neighbour before; NaN count as equal.
 
-    `x` has one axis; the result is of bools. The first element begins a run.
+    `x` has one axis, in any order; the result is of bools. The first element begins a run. Of a run-length
+    encoding, ``at = kp.ops.flatnonzero(kp.ops.run_starts(x))`` has the places, ``kp.ops.take(x, at)`` the
+    values, and ``kp.ops.diff(at, append=len(x))`` the lengths.
 
     Raises InvalidArgumentError for other shapes, UnimplementedError for complex numbers.
 

@@ -115,6 +115,9 @@ class Composed(Routine):
         return OpCustom._joined(self.__name__, recorder.operations, results)
 
 
+Composed.__name__ = Composed.__qualname__ = "Function"  # for help() and messages
+
+
 def called_only(instead: str) -> Callable[[Callable[..., Any]], CalledOnly]:
     """A decorator of functions that are called and not recorded; `instead` says what is."""
     return lambda body: CalledOnly(body, instead)
@@ -150,6 +153,9 @@ class CalledOnly(Routine):
     def __reduce_ex__(self, protocol: object) -> Any:
         """It is pickled by its name."""
         return recalled(self, self.__module__)
+
+
+CalledOnly.__name__ = CalledOnly.__qualname__ = "Function"
 
 
 class Widened(Function):

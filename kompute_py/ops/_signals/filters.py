@@ -257,8 +257,8 @@ class _UniformFilter1d(FilterOp):
 
 class _GaussianFilter1d(FilterOp):
     __doc__ = f"""The mean of the elements of `x` near each along `axis`, weighted by a normal curve with the
-    standard deviation `sigma`, as ``scipy.ndimage.gaussian_filter1d``. Elements count up to a distance of
-    ``truncate * sigma``, rounded.
+    standard deviation `sigma`, as ``scipy.ndimage.gaussian_filter1d`` without its `order`. Elements count up
+    to a distance of ``truncate * sigma``, rounded.
 
     `kp.ops.gaussian_filter` filters several axes. {MODES}
 

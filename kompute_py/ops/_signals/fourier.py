@@ -45,7 +45,7 @@ class _Transform(CustomOp):
         if self.real_in and x.dtype.kind == "c":
             raise InvalidArgumentError(
                 f"{ksel.name}: x is {x.dtype}, and {ksel.name} transforms real numbers; call "
-                f"{ksel.name.lstrip('r')}, or give x.real"
+                f"{ksel.name.lstrip('r')}, or give kp.ops.real(x)"
             )
         dtype = _complex_of(ksel, x.dtype)
         if self.real_out:
@@ -433,7 +433,7 @@ class _Fftfreq(_Frequencies):
     """The frequencies of the numbers of `fft`, as ``np.fft.fftfreq``: 0, 1, ..., -2, -1, divided by `n` `d`.
 
     `n` is the length of the transform, and `d` the time from one number to the next. The result is a Tensor
-    of the current Manager, or `out`.
+    of the current Manager, of float32 unless `dtype` says float64, or `out`.
 
     Raises InvalidArgumentError for `n` below 1 or beyond the memory that shaders reach, for `d` that is 0 or
     not finite and for other dtypes than float32 and float64; UnimplementedError for float64 on a device
@@ -454,8 +454,8 @@ class _Rfftfreq(_Frequencies):
     """The frequencies of the numbers of `rfft`, as ``np.fft.rfftfreq``: those of `fftfreq` from 0 on, to the
     half of `n`.
 
-    `n` is the length of the transform, and `d` the time from one number to the next. Raises what `fftfreq`
-    raises.
+    `n` is the length of the transform, and `d` the time from one number to the next. The dtype and the errors
+    are those of `fftfreq`.
 
     >>> kp.ops.rfftfreq(5, d=0.1).tolist()
     [0.0, 2.0, 4.0]

@@ -220,7 +220,7 @@ class _GaussianFilter(PassesOp):
     ``scipy.ndimage.gaussian_filter``: a filter of `kp.ops.gaussian_filter1d` along each axis.
 
     `sigma` is the standard deviation along each axis, or one for all; an axis with 0 is not filtered.
-    Elements count up to a distance of ``truncate * sigma``, rounded. {_AXES}
+    Elements count up to a distance of ``truncate * sigma``, rounded. There is no `order`. {_AXES}
 
     {MODES}
 

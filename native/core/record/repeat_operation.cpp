@@ -242,8 +242,8 @@ private:
 void require_repeatable(const Operation& operation) {
     if (dynamic_cast<const Repeat*>(&operation))
         throw Error(ErrorKind::unimplemented,
-                    operation.name() + " is repeated already: give all operations to one OpRepeat, and the "
-                                       "product of the numbers as times");
+                    operation.name() + " is repeated already: give its operations to the outer OpRepeat, as "
+                                       "often as they run, or evaluate the sequence several times");
     if (operation.syncs() != SyncDirection::none)
         throw Error(ErrorKind::invalid_argument,
                     operation.name() +
