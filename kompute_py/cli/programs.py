@@ -16,6 +16,7 @@ import numpy as np
 import typer
 
 from .._base.errors import InvalidArgumentError, KomputeError, NotFoundError
+from .._base.texels import parse_format
 from .._base.text import binary_size
 from .arguments import pairs
 from .array_files import Array, load, save_picture
@@ -181,7 +182,8 @@ def _arguments(entry: ProgramEntry, given: Given) -> dict[str, Array]:
         dtype, what = np.dtype(value.dtype), f"{entry.name}: {value.name}"
         if value.name in sources:
             array, picture = load(sources.pop(value.name), value.name, dtype)
-            format = form.loaded.format_of(value)
+            image = form.loaded.part.blocks[value.block].image
+            format = None if image is None else parse_format(image.format)
             channels = 1 if format is None else format.channels
             element = Element(dtype, (channels,)[channels == 1 :], channels, None, format, 2)
             arguments[value.name] = (
