@@ -1,8 +1,9 @@
-"""Writes the types of `kp.ops`, as checkers and editors see them, from the declarations of its functions.
+"""Writes the types of `kp.ops`, as checkers and editors see them, from the declarations of its functions, and
+the table of their names in docs/reference/library.md.
 
 ::
 
-    python tools/ops_stub.py            # rewrites kompute_py/ops/__init__.pyi and _types.pyi
+    python tools/ops_stub.py            # rewrites kompute_py/ops/__init__.pyi and _types.pyi, and the page
     python tools/ops_stub.py --check    # fails if they are not what the code says
 
 The order of modules and names in ``__init__.pyi`` is kept: to add a function, write ``name: Function`` under
@@ -27,6 +28,9 @@ from kompute_py.ops._places.composed import Composed
 
 FOLDER = Path(ops.__file__).parent
 LISTED, TYPES = FOLDER / "__init__.pyi", FOLDER / "_types.pyi"
+PAGES = Path(__file__).resolve().parents[1] / "docs" / "reference"
+PAGE = PAGES / "library.md"
+_BY_NAME = "## All names\n\n"
 
 _OF = {
     "int": "Int",
@@ -284,6 +288,22 @@ def stubs() -> tuple[str, str]:
     return head + "\n" + "\n".join(blocks) + "\n" + tail, _HEAD + body.rstrip("\n") + "\n"
 
 
+def page() -> str:
+    """The page, with all functions by name: what each does, and the page that describes it."""
+    places = {
+        name: path.name
+        for path in sorted(PAGES.glob("ops_*.md"))
+        for name in re.findall(r"^## (\w+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    rows = ["| function | what it gives |", "|---|---|"]
+    for name, place in sorted(places.items()):
+        text = " ".join((inspect.getdoc(getattr(ops, name)) or "").partition("\n\n")[0].split())
+        text = re.sub(r"``(.+?)``", r"`\1`", re.split(r"\. |:(?= )", text)[0].rstrip(".")).replace("|", "\\|")
+        rows.append(f"| [{name}]({place}#{name}) | {text} |")
+    before = PAGE.read_text(encoding="utf-8").partition(_BY_NAME)[0]
+    return before + _BY_NAME + "\n".join(rows) + "\n"
+
+
 def _camel(name: str) -> str:
     return "".join(part.capitalize() for part in name.split("_"))
 
@@ -299,7 +319,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check
     wrong = 0
-    for path, text in zip((LISTED, TYPES), stubs(), strict=True):
+    for path, text in zip((LISTED, TYPES, PAGE), (*stubs(), page()), strict=True):
         if check and path.read_text(encoding="utf-8") != text:
             print(f"{path} is not what the code says: run python tools/ops_stub.py", file=sys.stderr)
             wrong = 1
