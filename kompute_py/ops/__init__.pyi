@@ -376,11 +376,11 @@ isin: _types.Isin
 # ._orders.scattering
 scatter_add: _types.ScatterAdd
 """`x` with `values` added at `indices` along `axis`: what goes to one place is added up, as ``np.add.at(x, indices, values)`` does for the first axis and PyTorch's ``index_add``."""
-scatter_max: _types.ScatterMax
+scatter_max: _types.ScatterAdd
 """`x` with the greatest of each element and the `values` at its `indices` along `axis`, as ``np.maximum.at(x, indices, values)`` for the first axis."""
-scatter_min: _types.ScatterMax
+scatter_min: _types.ScatterAdd
 """`x` with the least of each element and the `values` at its `indices` along `axis`, as ``np.minimum.at(x, indices, values)`` for the first axis."""
-scatter_mul: _types.ScatterMax
+scatter_mul: _types.ScatterMul
 """`x` times the product of the `values` at the `indices` of each element along `axis`, as ``np.multiply.at(x, indices, values)`` for the first axis."""
 
 # ._orders.sorting

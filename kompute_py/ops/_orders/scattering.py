@@ -1,14 +1,16 @@
 """Elements at indices combined with values: the greatest, the least, the product; sums of float64.
 
-The values are sorted by their places, which keeps the order of those that go to one place; a scan combines
-each run of them, and the last of a run has them all. So the result does not depend on which invocation comes
-first, and every dtype that can be sorted and combined will do.
+Atomic operations find the greatest and the least of numbers of up to 32 bits. Other values are sorted by
+their places, which keeps the order of those that go to one place; a scan combines each run of them, and the
+last of a run has them all. So the result does not depend on which invocation comes first, and every dtype
+that can be sorted and combined will do.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +19,9 @@ from ..._base.errors import InvalidArgumentError, UnimplementedError
 from ..._builders.elementwise import formula
 from ..._builders.scan import scan
 from ..._builders.walks import axes_of
-from ..._formulas.dtypes import castable
+from ..._formulas.dtypes import castable, converted
+from ..._formulas.glsl import functions_in
+from ..._formulas.glsl_elements import element_of
 from ..._functions.function import Function
 from ..._memory.tensor import Tensor
 from .._places.composed import Composed, Run, Widened, dense
@@ -26,6 +30,9 @@ from .._places.indexing import _ScatterAdd, put
 from .._places.moving import take
 from .._places.raising import RaisingOperation
 from .sorting import sort_by_key
+
+if TYPE_CHECKING:
+    from ..._custom.builder import FunctionBuilder
 
 Array = Any
 
@@ -79,14 +86,35 @@ def _scattered(run: Run, how: str, x: Array, indices: Array, values: Array, axis
     return run(put, x, places, both, "clip")
 
 
-@Composed
-def scatter_max(run: Run, x: Array, indices: Array, values: Array, axis: int, mode: str = "raise") -> Array:
+_KEYS = {
+    "float": """
+uint kp_key(float value) {
+    uint bits = floatBitsToUint(value);
+    if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return NANu;
+    return (bits & 0x80000000u) != 0u ? ~bits : bits | 0x80000000u;
+}
+float kp_number(uint key) {
+    if (key == NANu) return uintBitsToFloat(0x7FC00000u);
+    return uintBitsToFloat((key & 0x80000000u) != 0u ? key ^ 0x80000000u : ~key);
+}""",
+    "int": """
+uint kp_key(int value) { return uint(value) ^ 0x80000000u; }
+int kp_number(uint key) { return int(key ^ 0x80000000u); }""",
+    "uint": """
+uint kp_key(uint value) { return value; }
+uint kp_number(uint key) { return key; }""",
+}
+"""Words in the order of numbers. NaN are before or after all others."""
+
+
+class _ScatterMax(_ScatterAdd):
     """`x` with the greatest of each element and the `values` at its `indices` along `axis`, as
     ``np.maximum.at(x, indices, values)`` for the first axis.
 
     `values` has the shape of ``take(x, indices, axis)``: the axes of `indices` where `axis` was. `mode`
     is as for `kp.ops.take`. With ``out=x``, `x` itself changes. NaN among them gives NaN. The result is the
-    same in each run: it sorts the values by their places, in their order, and scans each run of them.
+    same in each run. Elements of up to 32 bits are compared by atomic operations; those of 64 bits and bools
+    are sorted by their places, in their order, and each run of them is scanned.
 
     Raises OutOfRangeError with the mode "raise", InvalidArgumentError for other shapes, an axis that `x` does
     not have, values that do not convert to the dtype of `x`, and another mode; ArgumentTypeError for indices
@@ -99,11 +127,29 @@ def scatter_max(run: Run, x: Array, indices: Array, values: Array, axis: int, mo
     :axes: one
     :error: exact
     """
-    return _scattered(run, "max", x, indices, values, axis, mode)
+
+    signature = _ScatterAdd.signature.replace("scatter_add", "scatter_max")
+    most, nan = "Max", "0xFFFFFFFF"
+
+    def word(self, kb: FunctionBuilder, kind: str, value: str) -> str:
+        kb.declare(_KEYS[kind].replace("NAN", self.nan))
+        return f"kp_key({value})"
+
+    def number(self, kb: FunctionBuilder, kind: str) -> str:
+        kb.declare(_KEYS[kind].replace("NAN", self.nan))
+        return "kp_number(sums[i])"
+
+    def combine(self, kb: FunctionBuilder, kind: str) -> None:
+        given, wanted = kb.arg_value("values").dtype, kb.result(0).dtype
+        value = converted("values_load(i)", given, wanted)
+        for extension in (*element_of(given).extensions, *element_of(wanted).extensions):
+            kb.extension(extension)
+        for function in functions_in(value).values():
+            kb.declare(function)
+        kb.emit(f"atomic{self.most}(sums[place], {self.word(kb, kind, value)});")
 
 
-@Composed
-def scatter_min(run: Run, x: Array, indices: Array, values: Array, axis: int, mode: str = "raise") -> Array:
+class _ScatterMin(_ScatterMax):
     """`x` with the least of each element and the `values` at its `indices` along `axis`, as
     ``np.minimum.at(x, indices, values)`` for the first axis.
 
@@ -116,7 +162,9 @@ def scatter_min(run: Run, x: Array, indices: Array, values: Array, axis: int, mo
     :axes: one
     :error: exact
     """
-    return _scattered(run, "min", x, indices, values, axis, mode)
+
+    signature = _ScatterAdd.signature.replace("scatter_add", "scatter_min")
+    most, nan = "Min", "0"
 
 
 @Composed
@@ -138,16 +186,26 @@ def scatter_mul(run: Run, x: Array, indices: Array, values: Array, axis: int, mo
     return _scattered(run, "prod", x, indices, values, axis, mode)
 
 
-def _scatter_add(run: Run, x: Array, indices: Array, values: Array, axis: int, mode: str = "raise") -> Array:
-    return _scattered(run, "sum", x, indices, values, axis, mode)
+def _body(how: str, name: str) -> Callable[..., Array]:
+    def body(run: Run, x: Array, indices: Array, values: Array, axis: int, mode: str = "raise") -> Array:
+        return _scattered(run, how, x, indices, values, axis, mode)
+
+    body.__name__ = name
+    return body
 
 
-class _Adding(Widened, RaisingOperation):
-    """Kernels add ints and floats of up to 32 bits by atomic operations; other numbers are sorted."""
+class _Atomic(Widened, RaisingOperation):
+    """Kernels combine ints and floats of up to 32 bits by atomic operations; other numbers are sorted."""
 
 
 def _is_sorted(args: tuple[Any, ...], named: dict[str, Any]) -> bool:
     return getattr(named.get("x"), "dtype", None) in (np.float64, np.bool_)
 
 
-scatter_add: Function = _Adding(_ScatterAdd, _is_sorted, _scatter_add)
+def _is_wide(args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    return getattr(named.get("x"), "dtype", None) in (np.float64, np.int64, np.uint64, np.bool_)
+
+
+scatter_add: Function = _Atomic(_ScatterAdd, _is_sorted, _body("sum", "scatter_add"))
+scatter_max: Function = _Atomic(_ScatterMax, _is_wide, _body("max", "scatter_max"))
+scatter_min: Function = _Atomic(_ScatterMin, _is_wide, _body("min", "scatter_min"))

@@ -255,7 +255,7 @@ class _ScatterAdd(_Indexed):
         axis = self.find_axis(ksel, x, indices)
         if element_of(x.dtype).type not in _ADDED:
             raise UnimplementedError(
-                f"{ksel.name}: x is of {x.dtype}; it adds real numbers: kp.ops.real, kp.ops.imag"
+                f"{ksel.name}: x is of {x.dtype}; it takes real numbers: kp.ops.real, kp.ops.imag"
             )
         wanted = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
         if values.shape != wanted:
@@ -282,9 +282,34 @@ class _ScatterAdd(_Indexed):
             kb.emit("uvec2 bits = unpackUint2x32(uint64_t(x_load(i)));")
             kb.emit("sums[2u * i] = bits.x; sums[2u * i + 1u] = bits.y;")
         else:
-            kb.emit("sums[i] = " + ("floatBitsToUint(x_load(i));" if kind == "float" else "uint(x_load(i));"))
+            kb.emit(f"sums[i] = {self.word(kb, kind, 'x_load(i)')};")
         self.each(kb, "add", kb.arg_value("values").size)
         kb.emit(self.place(ksel, kb, "i", "rest - outer * kp_lines"))
+        if wide:
+            given = ksel.arg_descs[2]
+            assert isinstance(given, TensorArg)
+            value = converted("values_load(i)", given.dtype, ksel.results[0].dtype)
+            kb.extension("GL_EXT_shader_explicit_arithmetic_types_int64")
+            kb.emit(f"""
+                uvec2 add = unpackUint2x32(uint64_t({value}));
+                add.y += atomicAdd(sums[2u * place], add.x) > ~add.x ? 1u : 0u;
+                if (add.y != 0u) atomicAdd(sums[2u * place + 1u], add.y);""")
+        else:
+            self.combine(kb, kind)
+        self.each(kb, "end", kb.result(0).size)
+        bits = f"{kind}(packUint2x32(uvec2(sums[2u * i], sums[2u * i + 1u])))"
+        kb.emit(f"result_store(i, {bits if wide else self.number(kb, kind)});")
+
+    def word(self, kb: FunctionBuilder, kind: str, value: str) -> str:
+        """A value as it lies in scratch memory."""
+        return f"floatBitsToUint({value})" if kind == "float" else f"uint({value})"
+
+    def number(self, kb: FunctionBuilder, kind: str) -> str:
+        """The value of a word there, ``sums[i]``."""
+        return {"float": "uintBitsToFloat(sums[i])", "int": "int(sums[i])"}.get(kind, "sums[i]")
+
+    def combine(self, kb: FunctionBuilder, kind: str) -> None:
+        """Brings the value ``values_load(i)`` to the word of its place, ``sums[place]``."""
         if kind == "float":
             kb.emit("""
                 float value = float(values_load(i));
@@ -295,22 +320,8 @@ class _ScatterAdd(_Indexed):
                     if (found == before) break;
                     before = found;
                 }""")
-        elif wide:
-            given = ksel.arg_descs[2]
-            assert isinstance(given, TensorArg)
-            value = converted("values_load(i)", given.dtype, ksel.results[0].dtype)
-            kb.extension("GL_EXT_shader_explicit_arithmetic_types_int64")
-            kb.emit(f"""
-                uvec2 add = unpackUint2x32(uint64_t({value}));
-                add.y += atomicAdd(sums[2u * place], add.x) > ~add.x ? 1u : 0u;
-                if (add.y != 0u) atomicAdd(sums[2u * place + 1u], add.y);""")
         else:
             kb.emit(f"atomicAdd(sums[place], uint({kind}(values_load(i))));")
-        self.each(kb, "end", kb.result(0).size)
-        bits = {"float": "uintBitsToFloat(sums[i])", "int": "int(sums[i])"}.get(kind, "sums[i]")
-        if wide:
-            bits = f"{kind}(packUint2x32(uvec2(sums[2u * i], sums[2u * i + 1u])))"
-        kb.emit(f"result_store(i, {bits});")
 
 
 class _Triangle(CustomOp):
