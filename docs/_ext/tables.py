@@ -228,13 +228,13 @@ def library() -> str:
                 _link(f"kompute_py.ops.{name}"),
                 first_sentence(thing),
                 *(facts_of(thing)[each] for each in FACTS),
-                *times.get(name, ("", "")),
+                " beside ".join(filter(None, times.get(name, ()))),
             )
             for name, thing in things
             if facts_of(thing)
         ]
         if rows:
-            heads = ("function", "meaning", *FACTS, "ns per element", "NumPy's")
+            heads = ("function", "meaning", *FACTS, "ns")
             parts.append(f"## {AREAS[area]}\n\n{_table(heads, rows)}\nMeasured {times['when']}.\n")
     return "\n".join(parts)
 
