@@ -78,8 +78,8 @@ void CallForm::run(const std::vector<OperationPtr>& operations, const std::share
 
 namespace {
 
-// The call writes all of the results in the slots `whole`: once the last of its dispatches that writes one has
-// run.
+// The call writes all of the results in the slots `whole`: once the last of its dispatches that writes one
+// has run.
 void mark_whole(std::vector<CallForm::Part>& parts, std::vector<uint32_t> whole) {
     for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
         const auto& bindings = part->base.pipeline->shader->info().bindings;

@@ -12,7 +12,7 @@ struct CallForm {
     struct Place {
         uint32_t set = 0;
         uint32_t binding = 0;
-        uint32_t number = 0;  // of the slot
+        uint32_t number = 0;             // of the slot
         std::optional<bool> whole = {};  // as in a Use
     };
     struct Part {

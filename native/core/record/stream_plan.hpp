@@ -116,8 +116,7 @@ private:
     // The slot of what orders the resource in `slot`: that one, or another.
     uint32_t ordering_slot(Resource& resource, uint32_t slot);
     void settle_downloads();
-    void add_use(uint32_t resource, UseKind kind, const ResourceRange& range,
-                 std::optional<bool> whole = {});
+    void add_use(uint32_t resource, UseKind kind, const ResourceRange& range, std::optional<bool> whole = {});
     static void add_range(MappedRanges& ranges, const Allocation& memory, const ResourceRange& part);
 
     uint64_t epoch_ = 0;

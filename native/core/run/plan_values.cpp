@@ -47,8 +47,12 @@ private:
                 if (same == ranges.end())
                     ranges.push_back({&resource, begin, end, reads(use.kind), writes(use.kind), use.whole});
                 else
-                    *same = {&resource, begin, end, same->reads || reads(use.kind),
-                             same->writes || writes(use.kind), std::max(same->whole, use.whole)};
+                    *same = {&resource,
+                             begin,
+                             end,
+                             same->reads || reads(use.kind),
+                             same->writes || writes(use.kind),
+                             std::max(same->whole, use.whole)};
             });
         }
         std::vector<ValueCopies::Use> uses;
