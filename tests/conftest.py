@@ -229,7 +229,7 @@ def _ends(test, log):
 @pytest.fixture
 def current(mgr):
     """The test's Manager is the one that calls with arrays use."""
-    with mgr:
+    with mgr.current():  # leaving `with mgr:` would destroy what the module's tests share
         yield mgr
 
 

@@ -6,12 +6,12 @@ import os
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from .. import _native
 from .._base.arrays import to_flag
-from .._base.errors import ArgumentTypeError, kind_of, not_copyable, shown
+from .._base.errors import ArgumentTypeError, DeviceLostError, KomputeError, kind_of, not_copyable, shown
 from .._base.plain_arguments import as_list
 from .._base.settings import PREFIX
 from .._base.warn import warn_of_cancelled
@@ -503,7 +503,22 @@ class Manager(MemoryMaker, WithAnswers):
         FailedPreconditionError; arrays from `data()` stay readable. Held work, which waits for a signal that
         was not given, is cancelled, and a KomputeWarning names it. Ctrl-C during the wait raises
         KeyboardInterrupt and destroys nothing.
+
+        What ``debug=`` found in that work is reported; with ``strict=True``, ValidationError is raised for it
+        once all is destroyed.
         """
+        if self._watch is None or not self._native.is_init():
+            self._end()
+            return
+        with suppress(KomputeError):  # a lost device has no running work
+            self._native.wait_submitted()
+        try:
+            with suppress(DeviceLostError):
+                self._watch()  # the records go with the device
+        finally:
+            self._end()
+
+    def _end(self) -> None:
         told = self._native.destroy()
         waiting = sys.modules.get("kompute_py._sync.waiting")
         if waiting is not None:

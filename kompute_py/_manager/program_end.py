@@ -52,6 +52,8 @@ def _at_exit() -> None:
             told += manager._native.cancel_held()
             with suppress(KomputeError):  # a lost device has no running work
                 manager._native.wait_submitted()
+            if manager._watch is not None:
+                manager._watch(can_raise=False)
     Sequence._ended = True
     _native.shutdown()
     _native.release_arrays()

@@ -124,6 +124,7 @@ class _Preparation:
         self._inputs: dict[str, list[str]] = {}
         self._numbers: dict[str, str] = {}  # arrays that were given as one number
         self._first: Fitted | None = None  # the first input; outputs take its shape
+        self._guessed: list[str] = []  # outputs with the first input's shape
         self._arguments: dict[str, Argument] = {}
         self._bound: dict[str, Any] = {}
         self._grid, self._groups = counts(given.grid, "--grid"), counts(given.groups, "--groups")
@@ -142,7 +143,27 @@ class _Preparation:
         else:
             keywords = {"groups": groups} if groups is not None else {"grid": grid}
         operation = self._kernel.bind(bind=self._bound, push=push, **keywords)
+        if self._guessed:
+            self._tell_guessed(push, keywords)
         return Prepared(self._kernel, operation, self._arguments, self._places)
+
+    def _tell_guessed(self, push: dict[str, Any], keywords: dict[str, Any]) -> None:
+        """Notes the guess if a call that leaves these outputs out is refused, or makes others."""
+        given = {name: each for name, each in self._bound.items() if name not in self._guessed}
+        try:
+            follows = self._kernel.memory_needs(bind=given, push=push, **keywords).outputs
+            if follows == sum(self._bound[name].nbytes for name in self._guessed):
+                return
+        except InvalidArgumentError:
+            pass
+        first = next(iter(self._inputs))
+        for name in self._guessed:
+            shape = ",".join(map(str, self._arguments[name].shape))
+            print(
+                f"note: {name} has the shape of {first}, {shape}, which does not follow from the code: "
+                f"--shape {name}={shape} if that is meant",
+                file=sys.stderr,
+            )
 
     def load(self, whole: bool) -> tuple[dict[str, Any], dict[str, Any]]:
         """Makes each binding's memory; returns it and the push constants. `whole`: none may be missing."""
@@ -403,6 +424,7 @@ class _Preparation:
             whole = element.inner or element.packed or element.format is not None
             shape = self._first.pixels if whole else self._first.shape
             if element.format is None:
+                self._guessed.append(parameter.name)
                 return shape
             if len(shape) == element.axes + 1:
                 shape = shape[:-1]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from .._base.errors import InternalError
+from .._base.errors import InternalError, KomputeError, ValidationError
 from .._manager.manager import Manager, alive
 
 _MOST_LISTED = 8
@@ -49,6 +49,13 @@ def report_of(manager: Manager, messages: Messages, passed: bool) -> str:
     Of a test that failed, pytest shows the messages, and the traceback keeps its objects.
     """
     lines = []
+    try:
+        manager.synchronize()  # shaders of work in flight may report faults
+    except ValidationError as error:
+        if not any(text in str(error) for text in messages.of_validation):
+            lines.append(str(error))
+    except KomputeError:
+        pass  # destroyed, or lost
     try:
         manager.memory.check()
     except InternalError as error:

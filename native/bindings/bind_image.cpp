@@ -127,7 +127,7 @@ std::shared_ptr<Image> make_image(const Context& context, const py::object& data
                                                          std::to_string(wanted));
         source = bytes.data;
     }
-    return with_relief([&] {
+    return with_relief(context.device(), [&] {
         const Unlocked unlocked;
         return make_object<Image>(context.shared(), source, shape, static_cast<MemoryType>(type));
     });

@@ -1,9 +1,7 @@
 #include "bindings.hpp"
 #include "relief.hpp"
 
-#ifndef _WIN32
-#include <unistd.h>
-#endif
+#include <algorithm>
 
 namespace kp {
 namespace {
@@ -17,6 +15,17 @@ bool relieved() {
     PyObject* found = PyObject_CallNoArgs(give_back);
     if (!found) throw py::error_already_set();
     return py::reinterpret_steal<py::object>(found).cast<bool>();
+}
+
+bool awaited(Device& device) {
+    const std::vector<Point> ends = device.submitted();
+    const bool running = std::any_of(ends.begin(), ends.end(), [](const Point& end) {
+        return !end.timeline->reached(end.value);
+    });
+    if (!running && device.retired().empty()) return false;
+    await_points(ends);
+    device.retired().collect();
+    return true;
 }
 
 Bytes bytes_of(const py::array& array, bool writable) {
@@ -50,7 +59,7 @@ std::byte* host_side(Resource& resource) {
     if (const Point point = resource.settled(); point.timeline) [[unlikely]]
         await_points({point});
     if (!resource.host_copy_made()) {
-        with_relief([&] {
+        with_relief(resource.device(), [&] {
             const Unlocked unlocked;
             resource.need_host_copy();
         });
@@ -240,7 +249,7 @@ std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& da
     // Data that goes through the device (of a `storage` buffer, of a fill) waits if much is in flight
     // already.
     const bool quick = nbytes <= release_lock_above && memory_type != MemoryType::storage && !fill;
-    return with_relief([&] {
+    return with_relief(context.device(), [&] {
         if (quick) return make();
         const Unlocked unlocked;
         return make();
@@ -250,22 +259,12 @@ std::shared_ptr<Buffer> make_buffer(const Context& context, const py::object& da
 // A buffer over new memory that can be shared, or over memory of the descriptor `fd`, which this owns.
 std::shared_ptr<Buffer> share_buffer(const Context& context, uint64_t nbytes, int type, uint64_t key, int fd,
                                      uint64_t size, uint32_t memory_type) {
-    SharedMemory shared{key, fd, size, memory_type};
-    struct Closing {
-        SharedMemory& shared;
-        ~Closing() {
-#ifndef _WIN32
-            if (shared.fd >= 0) close(shared.fd);
-#endif
-        }
-    } const closing{shared};
+    SharedMemory shared{key, Descriptor(fd), size, memory_type};
     context.device().require_open("make a tensor");
-    const auto make = [&] {
+    return with_relief(context.device(), [&] {
         const Unlocked unlocked;
         return make_object<Buffer>(context.shared(), nbytes, static_cast<MemoryType>(type), shared);
-    };
-    if (fd >= 0) return make();  // once: the first try may have used up the descriptor
-    return with_relief(make);
+    });
 }
 
 void bind_memory(py::module_& m) {
@@ -340,7 +339,8 @@ void bind_memory(py::module_& m) {
         .def_property_readonly("vk_device_address", [](Buffer& b) { return exported(b).device_address(); })
         .def("descriptor", [](Buffer& b) {
             const Allocation& memory = shared_out(b).device_memory();
-            return py::make_tuple(descriptor_of(b.device(), memory.memory()), memory.size(), memory.type());
+            Descriptor descriptor = b.descriptor();
+            return py::make_tuple(descriptor.release(), memory.size(), memory.type());
         });
     m.def("share_buffer", &share_buffer, py::arg("context"), py::arg("nbytes"), py::arg("memory_type"),
           py::arg("key"), py::arg("fd") = -1, py::arg("size") = 0, py::arg("type") = 0);

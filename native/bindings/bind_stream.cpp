@@ -86,7 +86,7 @@ PyMethodDef clear_method = {"clear", clear, METH_NOARGS, "clear($self, /)\n--\n\
 }  // namespace
 
 void evaluate(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Stream>& first) {
-    const bool runs = with_relief([&] {
+    const bool runs = with_relief(stream->device(), [&] {
         if (!first) return stream->submit();
         (void)submit_in_order(stream->shared_device(), {first, stream}, {});
         return true;

@@ -1,21 +1,32 @@
-// Python keeps memory for later calls (kompute_py/_device/kept.py). Before an allocation fails for want of
-// memory, it gives all of that back.
+// What is tried before an allocation fails for want of memory.
 #pragma once
 
 #include "base/error.hpp"
 
 namespace kp {
 
-// Called with the interpreter lock and under no lock of the core. Whether Python gave memory back.
+class Device;
+
+// Python keeps memory for later calls (kompute_py/_device/kept.py) and gives all of it back. Called with the
+// interpreter lock and under no lock of the core, as the next. Whether there was some.
 [[nodiscard]] bool relieved();
 
-// What `make` returns; tried once more if memory was short and Python gave some back.
+// Waits for the work in flight, after which objects are freed that were dropped while it used them. Whether
+// some ran, or such objects were left.
+[[nodiscard]] bool awaited(Device& device);
+
+// What `make` returns.
 template <typename Make>
-auto with_relief(const Make& make) {
+auto with_relief(Device& device, const Make& make) {
     try {
         return make();
     } catch (const Error& error) {
-        if (error.kind() != ErrorKind::out_of_memory || !relieved()) throw;
+        if (error.kind() != ErrorKind::out_of_memory || (!relieved() && !awaited(device))) throw;
+    }
+    try {
+        return make();
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::out_of_memory || !awaited(device)) throw;
     }
     return make();
 }

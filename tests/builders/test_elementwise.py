@@ -152,7 +152,7 @@ def test_staging(make_manager, memory_type):
     mgr = make_manager(force_staging=True)
     whole = values((9, 10), "float32")
     t = mgr.tensor_t(whole, memory_type=memory_type)
-    with mgr:
+    with mgr.current():
         found = MADE(0.5, t[::2], t[1, ::-1])
         assert found.memory_type() == t.memory_type()
         np.testing.assert_array_equal(found.read(), 0.5 * whole[::2] + whole[1, ::-1])

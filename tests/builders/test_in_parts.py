@@ -18,7 +18,7 @@ pytestmark = pytest.mark.sampled
 def default(mgr, monkeypatch):
     """Shaders reach 40,000 bytes."""
     monkeypatch.setattr(walks, "_reach", lambda ksel: 40_000)
-    with mgr:
+    with mgr.current():
         yield
 
 

@@ -24,7 +24,7 @@ ROUNDINGS = 800 * 2.0**-24
 @pytest.fixture(autouse=True)
 def default(mgr):
     """The test's Manager is the one that calls with arrays use."""
-    with mgr:
+    with mgr.current():
         yield
     for operation in (SUM, DOT, *NAMED.values()):
         operation.cache_clear()
@@ -234,5 +234,5 @@ def test_staging(make_manager):
     for axis in (None, 0, 1):
         got = SUM.variant("shared")(mgr.tensor_t(x), axis=axis).read()
         np.testing.assert_array_equal(got, x.sum(axis))
-    with mgr:
+    with mgr.current():
         np.testing.assert_array_equal(DOT.variant("run")(x, x, axis=1), (x * x).sum(1))

@@ -169,7 +169,7 @@ def test_staging(make_manager):
         for axis in (0, 1):
             got = SUMS[False, False, None].variant(variant)(mgr.tensor_t(x), axis=axis).read()
             np.testing.assert_array_equal(got, np.cumsum(x, axis))
-    with mgr:
+    with mgr.current():
         np.testing.assert_array_equal(
             SUMS[False, True, None].variant("run")(x), np.cumsum(x[:, ::-1], 1)[:, ::-1]
         )

@@ -86,6 +86,28 @@ def test_numbers_in_and_printed(folder, capsys):
     assert capsys.readouterr().out == "c  3 float32, 8 to 36, mean 21.33  not kept; --out keeps it\n"
 
 
+def test_a_guessed_shape_is_told(folder, capsys):
+    """Outputs take the first input's shape, with a note where a call would be refused."""
+    head = """#version 450
+    layout(local_size_x = 64) in;
+    layout(binding = 0) readonly buffer X { float x[]; };
+    layout(binding = 1) writeonly buffer Y { float y[]; };
+    void main() { uint i = gl_GlobalInvocationID.x; """
+    Path("pairs.comp").write_text(head + "if (2 * i + 1 < x.length()) y[i] = x[2 * i] + x[2 * i + 1]; }")
+    Path("each.comp").write_text(head + "if (i < y.length()) y[i] = x[i]; }")
+    command = ["run", "pairs.comp", "--in", "x=1,2,3,4", "--out", "y=-"]
+    assert main(command) == 0
+    told = (
+        "note: y has the shape of x, 4, which does not follow from the code: --shape y=4 if that is meant\n"
+    )
+    assert capsys.readouterr() == ("[3. 7. 0. 0.]\n", told)
+    assert main([*command, "--shape", "y=2"]) == 0
+    assert capsys.readouterr() == ("[3. 7.]\n", "")
+    for more in [], ["--grid", "4"]:
+        assert main(["run", "each.comp", "--in", "x=1,2,3,4", "--out", "y=-", *more]) == 0
+        assert capsys.readouterr() == ("[1. 2. 3. 4.]\n", "")
+
+
 def test_array_files(folder, capsys):
     a = np.arange(10.0)  # float64, as NumPy makes them
     np.save("a.npy", a)

@@ -625,7 +625,7 @@ def test_wrong_selections(select, match):
 
 
 def test_results_without_tensors_are_of_the_current_manager(mgr):
-    with mgr:
+    with mgr.current():
         assert [kp.ops.add(1.5, 2.0).item() for _ in range(4)] == [3.5] * 4
         recorded = kp.ops.add.op(1.5, 2.0)
         mgr.sequence().record(recorded).eval()

@@ -131,6 +131,7 @@ def test_recordings_at_the_same_time(mgr):
     "Manager.scratch",
     "guides/generated_operations",
 )
+@pytest.mark.usefixtures("clean")  # a Manager of its own
 def test_scratch_of_users(mgr):
     first, second = mgr.scratch(), mgr.scratch()
     a, b = first.empty(1000), first.empty((3, 5), np.int16)

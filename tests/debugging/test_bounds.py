@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -41,6 +45,43 @@ def test_reads_and_writes_of_buffers(debugged, messages):
     assert by_line[0][3] == "reads element 4 of x[], which has 4: the read gives 0"
     assert by_line[1][3] == "writes element 4 of y[], which has 4: the write is skipped"
     assert {(m.kind, m.name, m.operation) for m in messages} == {("bounds", "planted", 0)}
+
+
+OUTSIDE = HEAD + "void main() { uint i = gl_GlobalInvocationID.x;\ny[i] = x[i + 1]; }"
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("how", ["destroy", "with", "recording"])
+def test_work_that_nobody_waits_for_is_reported_at_the_end(make_manager, needs, strict, how):
+    mgr = make_manager(debug=DEBUG, strict=strict)
+    needs(mgr, "dispatch")
+    got = []
+    mgr.on_message(got.append)
+    kernel, t, u = mgr.kernel(OUTSIDE), mgr.tensor([1, 2, 3, 4]), mgr.zeros(4)
+    sequence = mgr.sequence().record(kernel.bind(t, u))
+    error = pytest.raises(kp.ValidationError, match="reads element 4") if strict else contextlib.nullcontext()
+    with error:  # also by the call that submits, if the work is done by then
+        if how == "recording":
+            sequence.eval_async()
+        else:
+            kernel.submit(t, u)
+        if how == "with":
+            with mgr:
+                pass
+        mgr.destroy()
+    mgr.destroy()
+    assert [m.line for m in got] == [6] and not mgr.is_init()
+
+
+def test_the_end_of_a_script_reports(debugged):
+    script = f"""
+import kompute_py as kp
+mgr = kp.Manager(debug="bounds")
+kernel = mgr.kernel({OUTSIDE!r})
+kernel.submit(mgr.tensor([1, 2, 3, 4]), mgr.zeros(4))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "reads element 4 of x[]" in done.stderr
 
 
 def test_a_write_far_outside_ends_nothing(debugged, messages):

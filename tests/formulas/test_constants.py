@@ -36,7 +36,7 @@ class looked_up(kp.CustomOp):
 
 @pytest.fixture(autouse=True)
 def default(mgr):
-    with mgr:
+    with mgr.current():
         yield
     looked_up.cache_clear()
     _calls.clear()

@@ -34,7 +34,7 @@ class ramp(kp.CustomOp):
 
 @pytest.fixture(autouse=True)
 def default(mgr):
-    with mgr:
+    with mgr.current():
         yield
     ramp.cache_clear()
     ramp.__wrapped__.selected = 0

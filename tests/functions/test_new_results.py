@@ -342,8 +342,8 @@ def test_results_after_what_was_kept_is_given_back(double):
 
 
 def test_without_memory_for_a_result():
-    with kp.Manager(memory_limit="4 MiB", memory_block_size="1 MiB", pipeline_cache_dir="") as own:
-        x = own.zeros(1 << 18, np.int32, memory_type="storage")
+    with kp.Manager(memory_limit="20 MiB", memory_block_size="1 MiB", pipeline_cache_dir="") as own:
+        x = own.zeros(1 << 20, np.int32, memory_type="storage")
         op = kp.ops.elementwise("x + 1", dtype="int32")
         for _ in range(4):
             assert int(op(x)[0]) == 1

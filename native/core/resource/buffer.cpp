@@ -193,7 +193,7 @@ Buffer::Buffer(std::shared_ptr<Device> owner, HostRange range)
 
 Buffer::Buffer(std::shared_ptr<Device> owner, uint64_t nbytes, MemoryType type, SharedMemory& shared)
     : Resource(std::move(owner), ObjectKind::buffer, nbytes, type) {
-    const bool importing = shared.fd >= 0;
+    const bool importing = shared.fd.is_open();
     check_sharing(device(), importing);
     VkExternalMemoryBufferCreateInfo external{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO};
     external.handleTypes = shared_handle;
@@ -204,7 +204,12 @@ Buffer::Buffer(std::shared_ptr<Device> owner, uint64_t nbytes, MemoryType type, 
     side->pages = kp::shared_pages(shared_device(), shared.key, nbytes);
     bind(std::move(side));
     share_pages(reinterpret_cast<const std::byte*>(shared.key));
+    imported_ = std::move(shared.fd);
     if (!importing) fill_device(FillPattern(std::string_view("\0", 1)));
+}
+
+Descriptor Buffer::descriptor() {
+    return imported_.is_open() ? imported_.copy() : descriptor_of(device(), device_memory().memory());
 }
 
 Buffer::~Buffer() { finalize(); }
@@ -212,6 +217,7 @@ Buffer::~Buffer() { finalize(); }
 void Buffer::release(std::vector<Point> points) {
     end_transfers();
     buffer_ = VK_NULL_HANDLE;
+    imported_ = Descriptor();
     Resource::release(std::move(points));
 }
 

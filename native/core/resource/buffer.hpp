@@ -34,6 +34,8 @@ public:
         return nbytes_ == 0 ? 4 : (nbytes_ + 3) & ~uint64_t{3};
     }
     [[nodiscard]] uint64_t device_address() const noexcept;
+    // A new descriptor of memory that can be shared.
+    [[nodiscard]] Descriptor descriptor();
     void set_name(const std::string& name) override;
 
     // Like write(), for `count` numbers of the type `from`, which become numbers of the type `to` on their
@@ -60,6 +62,7 @@ private:
     void release(std::vector<Point> points) override;
 
     VkBuffer buffer_ = VK_NULL_HANDLE;
+    Descriptor imported_;  // of the memory, if it was imported
 };
 
 // The memory types that tensors of this type and with these properties can have, best first. Throws

@@ -3,6 +3,13 @@
 #include "base/error.hpp"
 #include "device/device.hpp"
 
+#include <cerrno>
+#include <cstring>
+#ifndef _WIN32
+#include <fcntl.h>
+#include <unistd.h>
+#endif
+
 namespace kp {
 namespace {
 
@@ -64,7 +71,7 @@ void check_sharing(const Device& device, bool importing) {
 Allocation share_memory(Device& device, SharedMemory& shared, VkBuffer buffer,
                         const VkMemoryRequirements& needs, MemoryUse use) {
     constexpr auto what = "a shared tensor";
-    const bool importing = shared.fd >= 0;
+    const bool importing = shared.fd.is_open();
     if (importing) check_fit(device, shared, needs, use);
     const uint32_t type = importing ? shared.type : best_type(device, needs.memoryTypeBits, use);
     const uint64_t size = importing ? shared.size : needs.size;
@@ -76,7 +83,8 @@ Allocation share_memory(Device& device, SharedMemory& shared, VkBuffer buffer,
     flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
     VkImportMemoryFdInfoKHR import{VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR};
     import.handleType = shared_handle;
-    import.fd = shared.fd;
+    Descriptor given = importing ? shared.fd.copy() : Descriptor();  // Vulkan's, if it takes it
+    import.fd = given.get();
     VkExportMemoryAllocateInfo exported{VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO};
     exported.handleTypes = shared_handle;
 
@@ -89,9 +97,11 @@ Allocation share_memory(Device& device, SharedMemory& shared, VkBuffer buffer,
     };
     if (features_of(device) & VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT) chain(dedicated);
     if (device.buffer_addresses()) chain(flags);
-    // What was imported can be given on.
-    chain(exported);
-    if (importing) chain(import);
+    // Never both: NVIDIA's driver (580) makes new memory then, and imports nothing.
+    if (importing)
+        chain(import);
+    else
+        chain(exported);
 
     VkDeviceMemory memory = VK_NULL_HANDLE;
     const VkResult result = device.vk().vkAllocateMemory(device.handle(), &allocate, nullptr, &memory);
@@ -101,7 +111,7 @@ Allocation share_memory(Device& device, SharedMemory& shared, VkBuffer buffer,
                     "the same driver and device, and be open",
                     result);
     check_vk(result, "vkAllocateMemory", what);
-    shared.fd = -1;
+    given.release();
     try {
         void* address = nullptr;
         if (device.physical().memory.memoryTypes[type].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)
@@ -114,14 +124,35 @@ Allocation share_memory(Device& device, SharedMemory& shared, VkBuffer buffer,
     }
 }
 
-int descriptor_of(Device& device, VkDeviceMemory memory) {
+Descriptor::~Descriptor() {
+#ifndef _WIN32
+    if (fd_ >= 0) close(fd_);
+#endif
+}
+
+Descriptor Descriptor::copy() const {
+#ifdef _WIN32
+    return Descriptor();  // no Manager has one there
+#else
+    const int fd = fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0 && errno == EBADF)
+        throw Error(ErrorKind::invalid_argument,
+                    "The file descriptor " + std::to_string(fd_) + " is not open");
+    if (fd < 0)
+        throw Error(ErrorKind::out_of_memory, "This process cannot open another file descriptor (" +
+                                                  std::string(std::strerror(errno)) + "): `ulimit -n`");
+    return Descriptor(fd);
+#endif
+}
+
+Descriptor descriptor_of(Device& device, VkDeviceMemory memory) {
     VkMemoryGetFdInfoKHR info{VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR};
     info.memory = memory;
     info.handleType = shared_handle;
     int fd = -1;
     check_vk(device.vk().vkGetMemoryFdKHR(device.handle(), &info, &fd), "vkGetMemoryFdKHR",
              "a shared tensor");
-    return fd;
+    return Descriptor(fd);
 }
 
 }  // namespace kp

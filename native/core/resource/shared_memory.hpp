@@ -10,14 +10,36 @@
 #include "memory/allocator.hpp"
 
 #include <cstdint>
+#include <utility>
 
 namespace kp {
 
 class Device;
 
+// An open file descriptor, or none. The destructor closes it.
+class Descriptor {
+public:
+    explicit Descriptor(int fd = -1) noexcept : fd_(fd) {}
+    Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
+    Descriptor& operator=(Descriptor&& other) noexcept {
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+    ~Descriptor();
+
+    [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
+    // Another one of the same file. Throws Error(out_of_memory) if the process has too many open.
+    [[nodiscard]] Descriptor copy() const;
+    [[nodiscard]] int get() const noexcept { return fd_; }
+    int release() noexcept { return std::exchange(fd_, -1); }
+
+private:
+    int fd_;
+};
+
 struct SharedMemory {
     uint64_t key = 0;   // the same for all tensors over this memory; the highest bit is set
-    int fd = -1;        // to import; -1: new memory, or Vulkan owns it
+    Descriptor fd;      // of the memory to import; none: new memory
     uint64_t size = 0;  // of the allocation to import
     uint32_t type = 0;  // of the memory to import, by Vulkan's number
 };
@@ -38,7 +60,7 @@ void check_sharing(const Device& device, bool importing);
 [[nodiscard]] Allocation share_memory(Device& device, SharedMemory& shared, VkBuffer buffer,
                                       const VkMemoryRequirements& needs, MemoryUse use);
 
-// A new descriptor of the memory; the caller owns it.
-[[nodiscard]] int descriptor_of(Device& device, VkDeviceMemory memory);
+// A new descriptor of memory that was not imported. Who imported some gives a copy of the descriptor on.
+[[nodiscard]] Descriptor descriptor_of(Device& device, VkDeviceMemory memory);
 
 }  // namespace kp

@@ -24,7 +24,7 @@ def together(mgr, needs):
     needs(mgr, "cooperativeMatrix")
     if not _cooperative.takes_extension(_cooperative.EXTENSION):
         pytest.skip("the compiler of GLSL is older than GL_KHR_cooperative_matrix")
-    with mgr:
+    with mgr.current():
         yield kp.ops.matmul.variant("matrix")
 
 

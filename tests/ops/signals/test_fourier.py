@@ -20,7 +20,7 @@ MANY = ["fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn"]
 
 @pytest.fixture(autouse=True)
 def default(mgr):
-    with mgr:
+    with mgr.current():
         yield
     for name in (*ONE, *MANY):
         getattr(kp.ops, name).cache_clear()

@@ -26,7 +26,7 @@ def default(mgr, needs):
     needs(mgr, "shaderFloat64")
     if np.finfo(LONG).nmant < 60:
         pytest.skip("long doubles are no more exact than doubles here")
-    with mgr:
+    with mgr.current():
         yield
 
 

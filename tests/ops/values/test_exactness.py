@@ -132,7 +132,7 @@ def _is_subnormal(x: np.ndarray) -> np.ndarray:
 def test_ints_beyond_floats(mgr: kp.Manager) -> None:
     if _has(mgr, "int64"):
         big = 2**53 + 1
-        with mgr:
+        with mgr.current():
             assert kp.ops.full(2, big, "int64").tolist() == [big] * 2
             assert kp.ops.full(2, 2**64 - 1, "uint64").tolist() == [2**64 - 1] * 2
             assert kp.ops.full(2, -(2**63), "int64").tolist() == [-(2**63)] * 2
@@ -153,7 +153,7 @@ def test_ints_beyond_floats(mgr: kp.Manager) -> None:
 def test_linspace_between_all_numbers(
     mgr: kp.Manager, ends: tuple[float, float], num: int, endpoint: bool
 ) -> None:
-    with mgr:
+    with mgr.current():
         found = kp.ops.linspace(*ends, num, endpoint).read()
     expected = np.linspace(*ends, num, endpoint)
     np.testing.assert_allclose(found, expected, rtol=0, atol=4 * np.spacing(np.float32(np.abs(ends).max())))
