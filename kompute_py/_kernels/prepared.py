@@ -194,11 +194,13 @@ def teach_ahead(table: _native.CallTable, version: Version) -> None:
     whatever their sizes and values; of none if more than that decides about them.
     """
     signature = version.signature
-    if None in signature.plain or not all(p.used and p.descriptors == 1 for p in signature.parameters):
+    dtypes = [each for each in signature.plain if each is not None]
+    used = [each for each in signature.parameters if each.used and each.descriptors == 1]
+    if not len(dtypes) == len(used) == len(signature.parameters):
         return
     numbers = {} if signature.push is None else dict.fromkeys(signature.push.names, 0)
     with contextlib.suppress(KomputeError):  # a call says it, of its own arguments
-        tensors = [new_tensor(version.manager, (64,), dtype, "storage") for dtype in signature.plain]
+        tensors = [new_tensor(version.manager, (64,), dtype, "storage") for dtype in dtypes]
         call = Call(version, tuple(tensors), numbers)
         teach(table, call, version.operation(call.bound, call.launch))
 

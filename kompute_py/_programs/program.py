@@ -150,7 +150,7 @@ class ProgramEntry:
     def _target(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         """The kernel or recording on the Manager of these arguments."""
         manager, found = self._last
-        wanted = getattr(args[0], "_manager", None) if args else None
+        wanted: Any = getattr(args[0], "_manager", None) if args else None
         if wanted is manager:
             return found
         if self._managers:

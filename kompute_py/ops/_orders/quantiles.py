@@ -27,7 +27,7 @@ from .._places.given import countable, host, known, shape_of
 from .._places.indexing import take_along_axis
 from .._places.moving import take, transpose
 from .._values.elements import divide
-from .._values.nans import has_nan, numbers_of
+from .._values.nans import has_nan, nanmin, numbers_of
 from .._values.reductions import min as least_of
 from .selecting import LEAST
 from .sorting import partition, sort
@@ -148,9 +148,14 @@ def _found(
     order = [*rest, *axes]
     lined = dense(run, a) if order == sorted(order) else run(transpose, a, order)
     lined = lined.reshape((lines, n))
-    own = skips and has_nan(dtype)
-    places = _places(np.array([n]), fractions.reshape(-1), method)
-    at = int(places.below[0, 0]) if fractions.size == 1 and n >= LEAST and dtype.kind != "c" else n
+    skips = skips and has_nan(dtype)
+    parts = fractions.size == 1 and n >= LEAST and dtype.kind != "c"
+    # NaN come last: of one line it is enough to know how many elements are before them.
+    one = skips and parts and lines == 1 and not records(run)
+    own = skips and not one
+    full = int(known(run(numbers_of, lined, axis=1), n)[0]) if one else n
+    places = _places(np.array([full]), fractions.reshape(-1), method)
+    at = int(places.below[0, 0]) if parts else n
     ordered = run(sort, lined, -1) if own or at == n else run(partition, lined, at, -1)
     makes = ordered.manager.tensor_t if isinstance(ordered, Tensor) else np.asarray
     numbers = run(numbers_of, ordered, axis=1) if own else None
@@ -158,8 +163,9 @@ def _found(
         counts = np.arange(n + 1) if records(run) else known(numbers, n)
         places = _places(counts, fractions.reshape(-1), method)
     after = None
-    if not own and at + 1 < n and (has_nan(dtype) or not method.takes):
-        after = run(least_of, ordered[:, at + 1 :], 1, keepdims=True)
+    looks = has_nan(dtype) and not skips
+    if not own and at + 1 < n and (looks or not method.takes):
+        after = run(nanmin if one else least_of, ordered[:, at + 1 :], 1, keepdims=True)
 
     def row(values: Any) -> Array:
         """For each line its row, or one for all."""
@@ -178,7 +184,7 @@ def _found(
         result = _between(dtype, strong, ordered)
         wide = np.float64 if result == np.float64 else np.float32
         found = run(formula(_BETWEEN, result.name), row(places.weight.astype(wide)), lo, hi)
-    if has_nan(dtype) and not own:
+    if looks:
         last = pick(np.array([[n - 1]], np.int32)) if after is None else after
         found = run(formula("where(isnan(x), x, y)"), last, found)
     if fractions.ndim and fractions.size > 1 and lines > 1:
@@ -280,8 +286,9 @@ def nanquantile(
 ) -> Array:
     """`quantile` of the elements that are not NaN, as ``np.nanquantile``; NaN if there are none.
 
-    A call waits for their numbers; what is recorded keeps a table for each number that a line may have, and
-    so takes memory for as many elements. Raises the errors of `quantile`.
+    A call waits for their numbers, and runs `partition` for one fraction of one line of 1,024 elements or
+    more, else `sort`. What is recorded sorts, and keeps a table for each number that a line may have, which
+    takes memory for as many elements. Raises the errors of `quantile`.
 
     >>> kp.ops.nanquantile(mgr.tensor([4, np.nan, 2, 3]), 0.25).item()
     2.5

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -106,6 +108,39 @@ def test_one_fraction_of_long_lines(mgr, needs, dtype, n):
     mgr.sequence().record(made).eval()
     close(made.results[0], np.median(x, axis=1), dtype)
     np.testing.assert_array_equal(np.asarray(ops.nanmedian(t, axis=1)), np.nanmedian(x, axis=1))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f2", "f8", "i4"])
+@pytest.mark.parametrize("holes", ["none", "few", "most", "all but one", "all"])
+def test_one_fraction_of_a_long_line_with_nan(mgr, needs, dtype, holes):
+    """It is selected too: the host knows how many elements there are."""
+    feature = {"f2": "shaderFloat16", "f8": "shaderFloat64"}.get(dtype)
+    if feature:
+        needs(mgr, feature)
+    rng = np.random.default_rng(3)
+    x = np.round(rng.normal(size=(37, 41)) * 9).astype(dtype)
+    if x.dtype.kind == "f":
+        x[0, 0] = -0.0
+        share = {"none": 0, "few": 0.01, "most": 0.9}.get(holes, 1)
+        x[rng.random(x.shape) < share] = np.nan
+        if holes == "all but one":
+            x[20, 20] = 7
+    t = mgr.tensor_t(x)
+    for q, method in ((0.5, "linear"), (0.37, "hazen"), (0, "linear"), (1, "midpoint"), (0.8, "nearest")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of NumPy: only NaN
+            expected = np.nanquantile(x, q, method=method)
+        close(ops.nanquantile(t, q, method=method), expected, dtype)
+        close(ops.nanquantile(x, [q], method=method), np.reshape(expected, 1), dtype)
+        made = ops.nanquantile.bind(t, q, method=method)  # recorded, it sorts
+        mgr.sequence().record(made).eval()
+        close(made.results[0], expected, dtype)
+    if x.dtype.kind == "f":
+        t.write(np.where(x > 9, np.inf, np.where(x < -9, -np.inf, x)).astype(dtype))
+        for q in (0.01, 0.1, 0.5, 0.9, 1):
+            made = ops.nanquantile.bind(t, q)
+            mgr.sequence().record(made).eval()
+            np.testing.assert_array_equal(ops.nanquantile(t, q).read(), made.results[0].read())
 
 
 @pytest.mark.parametrize("method", ["linear", "nearest", "midpoint", "hazen"])
