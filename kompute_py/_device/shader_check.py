@@ -72,7 +72,10 @@ def check(
     array_lengths: Mapping[str, int] | None = None,
     **options: Unpack[CompileOptions],
 ) -> list[Finding]:
-    """Lists all reasons for which a device would refuse a shader; the list is empty if it runs.
+    """Lists all reasons for which a device would refuse a shader; the list is empty if there are none.
+
+    It does not see what depends on a call: arguments, and a specialization constant that is declared with two
+    defaults and gets no value, which kernels and algorithms refuse.
 
     Creates no Manager. Two things that devices take give a KomputeWarning: local variables of more than 8
     KiB, because drivers may compile for minutes, and loops in which nothing changes what decides whether

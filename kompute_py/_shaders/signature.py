@@ -180,6 +180,13 @@ class Parameter(NamedTuple):
         return " ".join(part for part in (access, self.type, self.name) if part)
 
 
+def _members(parameter: Parameter) -> tuple[str, ...]:
+    """The names of the members of a uniform buffer, which a call takes as a dict."""
+    if parameter.kind != "uniform buffer":
+        return ()
+    return tuple([each["name"] for each in parameter.layout["members"]])
+
+
 def _scalars(layout: Mapping[str, Any]) -> set[str]:
     """NumPy's names of all scalars in a layout. A buffer reference is an address."""
     if layout["kind"] == "struct":
@@ -425,6 +432,12 @@ class Signature:
         values[index] = value
 
     def _unknown(self, kernel: str, name: str, known: Iterable[str], what: str) -> InvalidArgumentError:
+        block = next((each for each in self.parameters if name in _members(each)), None)
+        if block is not None:
+            return InvalidArgumentError(
+                f"{kernel} has no {what} {name!r}: it is a member of {block.name!r}; give "
+                f"{block.name}={{...}}, a dict of {', '.join(_members(block))}"
+            )
         return InvalidArgumentError(
             f"{kernel} has no {what} {name!r}{nearest(name, known)} It is {self.text(kernel)}"
         )

@@ -64,7 +64,10 @@ def constants_of(options: Iterable[str]) -> dict[str, Any]:
 def specialized(kernel: Kernel, constants: Iterable[str]) -> Kernel:
     """The kernel with ``--spec`` applied."""
     values = constants_of(constants)
-    return kernel.specialize(**values) if values else kernel
+    made = kernel.specialize(**values) if values else kernel
+    version = made._version
+    version.signature.spec.refuse_defaults(version.special, version.name, "--spec {}={}")
+    return made
 
 
 def prepare(manager: Manager, kernel: Kernel, given: Given) -> Prepared:

@@ -679,3 +679,15 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < c.length()) c[i] = a[i] 
     assert main(["run", "add.comp", "--in", "a=1,2,3,4", "--in", "b=4,5"]) == 1
     text = one_line()
     assert "--grid" in text and "grid=" not in text
+
+
+def test_a_constant_with_two_defaults_names_the_option(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("two.comp").write_text("""#version 450
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint L = 32;
+layout(binding = 0) buffer X { float x[]; };
+void main() { if (gl_GlobalInvocationID.x < x.length()) x[gl_GlobalInvocationID.x] *= float(L); }""")
+    assert main(["run", "two.comp", "--in", "x=1,2", "--out", "x=-"]) == 1
+    assert "--spec L=32" in capsys.readouterr().err
+    assert main(["run", "two.comp", "--in", "x=1,2", "--out", "x=-", "--spec", "L=32"]) == 0

@@ -105,6 +105,8 @@ def test_a_block_takes_a_dict(mgr, needs):
     assert kp.struct_dtype(kernel, (1, 0)) == made.dtype
     with pytest.raises(kp.InvalidArgumentError, match="'mode' is missing"):
         kernel(np.zeros(3, np.uint32), config={"gain": 1.0, "lights": CONFIG["lights"]}, y=y, grid=10)
+    with pytest.raises(kp.InvalidArgumentError, match=r"a member of 'config'; give config=\{...\}, a"):
+        kernel(np.zeros(3, np.uint32), y=y, grid=10, **CONFIG)
     with pytest.raises(kp.InvalidArgumentError, match="'mode', 'lights' are missing"):
         kernel(np.zeros(3, np.uint32), config={"gain": 1.0}, y=y, grid=10)
     with pytest.raises(kp.ArgumentTypeError, match=r"np.zeros\(1, kp.struct_dtype\(blocks, 'config'\)\)"):
