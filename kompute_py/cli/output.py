@@ -6,7 +6,7 @@ import io
 import re
 import sys
 
-from .._base.errors import KomputeError
+from .._base.errors import KomputeError, ShaderCompileError
 
 PROGRAM = "kompute-py"
 
@@ -20,6 +20,7 @@ def accept_old_code_pages() -> None:
 
 def as_options(text: str) -> str:
     """A library message with arguments as options: ``grid=(64, 2)`` becomes ``--grid 64,2``."""
+    text = re.sub(r"(?<![-\w])target=(['\"])([\w.]+)\1", r"--target \2", text)
     text = re.sub(
         r"\b(grid|groups)=\(([\d, ]+)\)",
         lambda found: f"--{found[1]} {','.join(re.findall(r'[0-9]+', found[2]))}",
@@ -30,7 +31,9 @@ def as_options(text: str) -> str:
 
 
 def one_line(error: Exception) -> str:
-    """The message of an error that ends a command."""
+    """The message of an error that ends a command: on one line, but for the lines of a compiler."""
+    if isinstance(error, ShaderCompileError):
+        return str(error)
     text = " ".join(str(error).split())
     if isinstance(error, (KomputeError, OSError)) and text:
         return as_options(text)

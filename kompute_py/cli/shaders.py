@@ -14,6 +14,7 @@ import typer
 from .._base.errors import InvalidArgumentError, KomputeError, ShaderCompileError
 from .common import Traceback, device_of, wants_traceback
 from .options import COMPILE_PANEL, CompileOptions, ConstantsOption, InputArgument
+from .output import as_options
 
 
 def compile_command(
@@ -160,7 +161,7 @@ def check_command(
         print(json.dumps([finding._asdict() for finding in found], indent=2))
     else:
         for finding in found:
-            print(f"{finding.kind}: {finding}")
+            print(f"{finding.kind}: {as_options(str(finding))}")
         if not found:
             print("nothing: the device accepts the shader")
     if found:

@@ -12,6 +12,7 @@ import pytest
 
 import kompute_py as kp
 from kompute_py.cli import main
+from kompute_py.cli.output import one_line
 
 SOURCE = """#version 450
 layout(local_size_x = 32) in;
@@ -277,3 +278,15 @@ def test_compile_errors_in_a_terminal(folder, variables, colored):
     assert ran.wait(100) == 1
     assert b"value.glsl:1:20: " in shown and (b"\x1b[1;31merror: \x1b[0m" in shown) is colored
     assert (b"\x1b[" in shown) is colored
+
+
+def test_messages_name_options_and_keep_the_lines_of_compilers(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("one.comp").write_text(
+        "#version 450\nlayout(local_size_x = 1) in;\nvoid main() { float f = SCALE; }\n"
+    )
+    assert main(["watch", "one.comp"]) == 1
+    error = capsys.readouterr().err
+    assert "SCALE" in error and error.splitlines()[-2].strip().endswith("^") and "1 error" in error
+    error = kp.InvalidArgumentError('SPIR-V 1.6: compile it with target="vulkan1.1"')
+    assert one_line(error) == "SPIR-V 1.6: compile it with --target vulkan1.1"
