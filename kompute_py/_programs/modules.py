@@ -35,11 +35,16 @@ def module_of(
                     f"{shader.name}: its code has a binding {each['set']}.{each['binding']} that it does "
                     "not declare"
                 )
-        pushes = [each["push_constants"] or {"offset": 0, "size": 0} for each in (runs, module.reflection)]
-        if pushes[0]["offset"] + pushes[0]["size"] > pushes[1]["offset"] + pushes[1]["size"]:
+        ours, told = (each["push_constants"] for each in (runs, module.reflection))
+        if ours and not (
+            told
+            and told["offset"] <= ours["offset"]
+            and ours["offset"] + ours["size"] <= told["offset"] + told["size"]
+        ):
             raise InvalidArgumentError(f"{shader.name}: its code has other push constants than it declares")
-        if runs["local_size"] != module.reflection["local_size"]:
-            raise InvalidArgumentError(f"{shader.name}: its code has another local size than it declares")
+        for key, what in (("entry", "entry point"), ("local_size", "local size")):
+            if runs[key] != module.reflection[key]:
+                raise InvalidArgumentError(f"{shader.name}: its code has another {what} than it declares")
     if shader.generated:
         codes = module._spirv, module._declared
         module._spirv, module._declared = (adapted(each, controls) for each in codes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -13,6 +14,8 @@ import pytest
 
 import kompute_py as kp
 from kompute_py._custom import float_modes
+from kompute_py._programs.content import Shader
+from kompute_py._programs.modules import module_of
 from tests.support import fuzz_files, fuzz_programs
 from tests.support.sampling import sampled
 
@@ -314,6 +317,28 @@ layout(local_size_x = 64) in;
 spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [4464], 4459, 32);
 layout(binding = 0) buffer X { float x[]; };
 void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] += 1.0; }"""
+
+
+PUSHES = """#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) buffer X { float x[]; };
+layout(push_constant) uniform P { layout(offset = %d) float by; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] += by; }"""
+
+
+def test_code_of_another_entry_point_or_beside_its_push_constants_is_refused():
+    """What was declared makes the layout, and the code runs with it."""
+    code = kp.compile(PUSHES % 64)
+    for declared, what in (
+        (code, ""),
+        (code.replace(b"main\0", b"mail\0"), "entry point"),
+        (kp.compile(PUSHES % 0), "push constants"),
+        (kp.compile(PUSHES % 128), "push constants"),
+    ):
+        shader = Shader("code", "main", "pushes", "declared")
+        refused = pytest.raises(kp.InvalidArgumentError, match=what) if what else contextlib.nullcontext()
+        with refused:
+            module_of(shader, {"code": code, "declared": declared})
 
 
 @pytest.mark.each_driver
