@@ -339,5 +339,5 @@ class StridedView(ArrayHabits):
         state = "" if self._base.is_init() else " destroyed"
         return (
             f"<kp.StridedView shape={self._shape} strides={self.strides} dtype={dtype_text(self.dtype)}"
-            f"{state} of a Tensor of shape {self._base._shape}>"
+            f"{state} of a Tensor of shape {self.base._shape}>"
         )

@@ -335,3 +335,8 @@ def test_raw_handles_of_a_view(mgr):
     assert part.vk_memory_offset == t.vk_memory_offset + 16
     if t.vk_device_address:
         assert part.vk_device_address == t.vk_device_address + 16
+
+
+def test_a_field_names_the_tensor_that_the_user_has(mgr):
+    t = mgr.tensor_t(np.zeros(5, [("price", "f4"), ("count", "i4")]))
+    assert repr(t["price"]).endswith("of a Tensor of shape (5,)>")
