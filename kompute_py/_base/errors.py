@@ -410,7 +410,7 @@ class ShaderCompileError(InvalidArgumentError):
 
 
 class DonatedTensorError(FailedPreconditionError):
-    """The tensor was donated to an operation, whose result may have its memory.
+    """The tensor was donated to an operation: the result may have its memory.
 
     >>> @kp.CustomOp.register
     ... class half(kp.CustomOp):
@@ -548,7 +548,7 @@ def kind_of(value: Any) -> str:
 
 
 def instead_of(value: Any, usual: str) -> str:
-    """What to give instead of `value`, which is not an array; `usual` for most values."""
+    """Advice for `value`, which is not an array: the argument to give; `usual` for most values."""
     if isinstance(value, MethodType):
         return f"call it: t.{value.__name__}()"
     if type(value).__module__.startswith("PIL."):

@@ -340,7 +340,7 @@ def check_indirect(program: Program, selection: FunctionSelection) -> None:
 
 def check_numbers(program: Program, selection: FunctionSelection) -> None:
     """Raises InvalidArgumentError for a tensor with 2**32 elements or more, and for results of several sizes
-    whose elements are computed together.
+    with elements that are computed together.
     """
     for names in program.of_one_size:
         sizes = {each.name: each.size for each in selection.results if each.name in names}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 _PACKED = "r11f_g11f_b10f"
-"""The format whose texels are floats in one uint32; those of rgb9_e5 are always finite."""
+"""The format with three floats in one uint32; those of rgb9_e5 are always finite."""
 
 
 class NanLooker:

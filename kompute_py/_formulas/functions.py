@@ -122,4 +122,4 @@ WRITTEN = {
     "silu": "x / (1 + exp(-x))",
     "softplus": "logaddexp(x, 0)",
 }
-"""What to write for functions that formulas lack."""
+"""Replacements for functions that formulas lack."""

@@ -66,7 +66,7 @@ def sources(signature: Signature, args: tuple[Any, ...], keywords: Mapping[str, 
 
 
 class Described:
-    """What the checks of a call look at in its memory, without the memory itself."""
+    """The facts of a call's memory that its checks look at, without the memory itself."""
 
     __slots__ = ("_count", "_dtype", "_format", "_is_image", "_shape", "_size", "nbytes")
 

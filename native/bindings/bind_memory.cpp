@@ -19,9 +19,8 @@ bool relieved() {
 
 bool awaited(Device& device) {
     const std::vector<Point> ends = device.submitted();
-    const bool running = std::any_of(ends.begin(), ends.end(), [](const Point& end) {
-        return !end.timeline->reached(end.value);
-    });
+    const bool running = std::any_of(ends.begin(), ends.end(),
+                                     [](const Point& end) { return !end.timeline->reached(end.value); });
     if (!running && device.retired().empty()) return false;
     await_points(ends);
     device.retired().collect();

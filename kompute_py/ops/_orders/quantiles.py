@@ -287,8 +287,8 @@ def nanquantile(
     """`quantile` of the elements that are not NaN, as ``np.nanquantile``; NaN if there are none.
 
     A call waits for their numbers, and runs `partition` for one fraction of one line of 1,024 elements or
-    more, else `sort`. What is recorded sorts, and keeps a table for each number that a line may have, which
-    takes memory for as many elements. Raises the errors of `quantile`.
+    more, else `sort`. Recordings sort, and keep a table for each number that a line may have, which takes
+    memory for as many elements. Raises the errors of `quantile`.
 
     >>> kp.ops.nanquantile(mgr.tensor([4, np.nan, 2, 3]), 0.25).item()
     2.5

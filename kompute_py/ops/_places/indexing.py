@@ -232,7 +232,7 @@ class _ScatterAdd(_Indexed):
     is as for `kp.ops.take`. With ``out=x``, `x` itself
     changes. Elements are added by atomic operations, so that the order of a sum is not fixed: floats may
     differ by roundings from run to run. float16 and bfloat16 are added in float32, ints wrap. float64 is
-    sorted and scanned as for `kp.ops.scatter_max`, and so are bools, whose sum tells if any is true.
+    sorted and scanned as for `kp.ops.scatter_max`, and so are bools: their sum tells if any is true.
 
     Raises OutOfRangeError with the mode "raise", InvalidArgumentError for other shapes, an axis that `x` does
     not have, values that do not convert to the dtype of `x`, and another mode; ArgumentTypeError for indices

@@ -1,4 +1,4 @@
-"""Colours of pictures: tensors whose last axis has red, green and blue, and perhaps alpha. An invocation
+"""Colours of pictures: tensors with red, green and blue, and perhaps alpha, on the last axis. An invocation
 computes each pixel."""
 
 from __future__ import annotations
