@@ -116,8 +116,10 @@ def test_of_many_tensors_the_one_that_does_not_fit_is_named():
     for name, axis in (("concatenate", 0), ("stack", 1)):
         with pytest.raises(kp.InvalidArgumentError, match=rf"{name}: arrays\[0\] .* arrays\[70\] \(2, 4\)"):
             getattr(kp.ops, name)(arrays, axis)
-        with pytest.raises(kp.ArgumentTypeError, match=rf"{name}: arrays\[64\] is a list"):
+        with pytest.raises(kp.InvalidArgumentError, match=rf"{name}: arrays\[0\] .* arrays\[64\] \(1,\)"):
             getattr(kp.ops, name)([*arrays[:64], [0.0]], axis)
+        with pytest.raises(kp.ArgumentTypeError, match=rf"{name}: arrays\[64\] is None"):
+            getattr(kp.ops, name)([*arrays[:64], None], axis)
     with pytest.raises(kp.InvalidArgumentError, match="axis"):
         kp.ops.concatenate(arrays[:70], 2)
 
