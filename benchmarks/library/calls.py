@@ -19,8 +19,8 @@ _TABLE = """
 sum prod mean var std min max argmin argmax any all count_nonzero median nanargmax nanargmin nancumprod
 nancumsum nanmax nanmean nanmedian nanmin nanprod nanstd nansum nanvar ptp diff vector_norm: x
 gradient trapezoid: x
-cov corrcoef: x.reshape(4, -1)
-interp: x, np.linspace(-3, 3, 1000, dtype=np.float32), x[:1000]
+cov corrcoef: x[: x.size // 4 * 4].reshape(4, -1)
+interp: x, np.linspace(-3, 3, min(x.size, 1000), dtype=np.float32), x[:1000]
 digitize: x, np.linspace(-3, 3, 1000, dtype=np.float32)
 cross: x[: n // 3 * 3].reshape(-1, 3), x[: n // 3 * 3].reshape(-1, 3)
 quantile nanquantile: x, 0.3

@@ -182,8 +182,8 @@ def gradient(run: Run, f: Array, *spacing: Array, axis: Any = None, edge_order: 
     `spacing` is nothing, one number for all axes, or for each axis a number or the places of its elements.
     One axis gives an array of the shape of `f`, several a tuple of them.
 
-    Raises InvalidArgumentError for an axis with fewer than ``edge_order + 1`` elements or that `f` does not
-    have, another number of spacings, or places of another length.
+    Raises InvalidArgumentError for `f` without axes, an axis with fewer than ``edge_order + 1`` elements or
+    that `f` does not have, another number of spacings, or places of another length.
 
     >>> kp.ops.gradient(np.float32([1, 2, 4, 7]), axis=0).tolist()
     [1.0, 1.5, 2.5, 3.0]
@@ -198,6 +198,8 @@ def gradient(run: Run, f: Array, *spacing: Array, axis: Any = None, edge_order: 
     shape = shape_of(f)
     axes = range(len(shape)) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     places = [as_index(each, "gradient: axis") for each in axes]
+    if not places:
+        raise InvalidArgumentError("gradient: f has no axis; give an array with one or more")
     for place in places:
         if not -len(shape) <= place < len(shape):
             raise InvalidArgumentError(f"gradient: axis is {place}, and f has {len(shape)} axes")
