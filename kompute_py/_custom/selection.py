@@ -57,8 +57,8 @@ _FLOAT = np.dtype(np.float32)
 
 
 def _refuse_structs(name: str, desc: ArgDesc) -> None:
-    """Raises UnimplementedError for a tensor of structs, which are not numbers."""
-    if isinstance(desc, TensorArg) and desc.dtype.names:
+    """Raises UnimplementedError for structs, in a tensor or one alone, which are not numbers."""
+    if isinstance(desc, (TensorArg, ValueArg)) and desc.dtype.names:
         field, word = desc.dtype.names[0], "uint8" if desc.dtype.itemsize % 4 else "uint32"
         raise UnimplementedError(
             f"{name}: {desc.name} is of the dtype {dtype_text(desc.dtype)}, and it takes numbers. Give it a "

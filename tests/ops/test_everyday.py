@@ -164,3 +164,16 @@ def test_they_are_recorded(mgr):
 def test_errors(call, match):
     with pytest.raises(kp.InvalidArgumentError, match=match):
         call()
+
+
+def test_one_struct_is_refused_as_an_array_of_them():
+    structs = np.zeros(3, [("a", "f4"), ("b", "i4")])
+    calls = [
+        (kp.ops.add, (structs[0], 1)), (kp.ops.sum, (structs[0],)), (kp.ops.cross, (structs, structs)),
+        (kp.ops.digitize, ([1.0], structs)), (kp.ops.elementwise("x + 1"), (structs[0],)),
+    ]  # fmt: skip
+    for function, args in calls:
+        with pytest.raises(kp.UnimplementedError, match="it takes numbers"):
+            function(*args)
+    with pytest.raises(kp.InvalidArgumentError, match="f has no axis"):
+        kp.ops.gradient(5.0)

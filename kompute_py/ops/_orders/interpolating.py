@@ -121,8 +121,9 @@ def digitize(run: Run, x: Array, bins: Array, right: bool = False) -> Array:
     to_flag(right, "digitize: right")
     bins = given(bins)
     side = "left" if right else "right"
-    if isinstance(bins, (Tensor, StridedView)) or bins.ndim != 1 or np.all(bins[:-1] <= bins[1:]):
-        return run(searchsorted, bins, x, side)
+    on_device = isinstance(bins, (Tensor, StridedView))
+    if on_device or bins.ndim != 1 or bins.dtype.names or np.all(bins[:-1] <= bins[1:]):
+        return run(searchsorted, bins, x, side)  # which refuses what is not numbers in one axis
     if not np.all(bins[:-1] >= bins[1:]):
         raise InvalidArgumentError("digitize: bins neither ascend nor descend; sort them: np.sort(bins)")
     turned = np.ascontiguousarray(bins[::-1])
