@@ -30,17 +30,22 @@ def place(request, mgr):
     return mgr.tensor_t if request.param else lambda array: array
 
 
-def cast(mgr, dtype, x=SMALL):
-    """`x` in the dtype; skips if the device lacks it."""
-    if dtype == "f8" and "shaderFloat64" not in mgr.enabled_features:
-        pytest.skip("the device lacks float64")
-    return (10 * x).astype(dtype) if dtype[0] in "iu" else x.astype(dtype)
+@pytest.fixture
+def cast(mgr, needs):
+    """`cast(dtype, x)`: `x` in the dtype; skips if the device lacks it."""
+
+    def made(dtype, x=SMALL):
+        if dtype == "f8":
+            needs(mgr, "shaderFloat64")
+        return (10 * x).astype(dtype) if dtype[0] in "iu" else x.astype(dtype)
+
+    return made
 
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_gradient(mgr, place, dtype):
-    x = cast(mgr, dtype, np.abs(SMALL))
+def test_gradient(cast, place, dtype):
+    x = cast(dtype, np.abs(SMALL))
     tolerance = 3e-3 if dtype == "f2" else 1e-5
     for axis, order in [(None, 1), (None, 2), (0, 1), (-1, 2), ((0, 1), 1)]:
         got = kp.ops.gradient(place(x), 0.5, axis=axis, edge_order=order)
@@ -53,8 +58,8 @@ def test_gradient(mgr, place, dtype):
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_trapezoid(mgr, place, dtype):
-    x = cast(mgr, dtype, np.abs(SMALL) / 4)
+def test_trapezoid(cast, place, dtype):
+    x = cast(dtype, np.abs(SMALL) / 4)
     tolerance = 3e-3 if dtype == "f2" else 1e-5
     same(kp.ops.trapezoid(place(x)), area(x), tolerance)
     same(kp.ops.trapezoid(place(x), dx=0.25, axis=0), area(x, dx=0.25, axis=0), tolerance)
@@ -66,10 +71,10 @@ def test_trapezoid(mgr, place, dtype):
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_interp_and_digitize(mgr, place, dtype):
-    x = cast(mgr, dtype)
+def test_interp_and_digitize(cast, place, dtype):
+    x = cast(dtype)
     if dtype == "i4":  # with float32 they are compared in float64
-        cast(mgr, "f8")
+        cast("f8")
     xp = np.sort(RNG.choice(np.arange(-40, 40), 9, replace=False)).astype(np.float32) / 4
     fp = RNG.normal(size=9).astype(np.float32)
     for given in ({}, {"left": -7.0}, {"left": -7.0, "right": 9.0}):
@@ -106,12 +111,8 @@ def test_cross(place, dtype):
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("dtype", [*DTYPES[:1], *DTYPES[2:], "c8"])
-def test_covariances(mgr, place, dtype):
-    x = (
-        (SMALL[..., 0] + 1j * SMALL[..., 1]).astype(dtype)
-        if dtype == "c8"
-        else cast(mgr, dtype, np.abs(SMALL))
-    )
+def test_covariances(cast, place, dtype):
+    x = (SMALL[..., 0] + 1j * SMALL[..., 1]).astype(dtype) if dtype == "c8" else cast(dtype, np.abs(SMALL))
     x = x.reshape(4, -1)
     for args in ({}, {"bias": True}, {"ddof": 2}, {"rowvar": False}):
         got, want = kp.ops.cov(place(x), **args), np.cov(x, **args)
