@@ -540,10 +540,10 @@ correlate1d: _types.Convolve1d
 """The sums of the elements of `x` along `axis` times `weights`, as ``scipy.ndimage.correlate1d``: element i is the sum of ``weights[j] * x[i + j - len(weights) // 2]``."""
 gaussian_filter1d: _types.GaussianFilter1d
 """The mean of the elements of `x` near each along `axis`, weighted by a normal curve with the standard deviation `sigma`, as ``scipy.ndimage.gaussian_filter1d`` without its `order`. Elements count up to a distance of ``truncate * sigma``, rounded."""
-uniform_filter1d: _types.UniformFilter1d
-"""The mean of `size` elements of `x` along `axis`, as ``scipy.ndimage.uniform_filter1d``: element i is that of ``x[i - size // 2]`` and those after it."""
 
 # ._signals.windows
+uniform_filter1d: _types.UniformFilter1d
+"""The mean of `size` elements of `x` along `axis`, as ``scipy.ndimage.uniform_filter1d``: element i is that of ``x[i - size // 2]`` and those after it."""
 gaussian_filter: _types.GaussianFilter
 """The mean of the elements of `x` near each, weighted by a normal curve, as ``scipy.ndimage.gaussian_filter``: a filter of `kp.ops.gaussian_filter1d` along each axis."""
 maximum_filter: _types.MaximumFilter

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from ..._formulas.glsl_elements import element_of
 
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder
+    from ..._custom.expressions import IntOrSize
 
 MOST = 2**15
 """Weights: llvmpipe ends loops after 65,535 turns."""
@@ -66,42 +66,103 @@ def declare_border(kb: FunctionBuilder, mode: str) -> None:
     kb.declare(f"int kp_border(int i, int n) {{ if (i >= 0 && i < n) return i; int m; {BORDERS[mode]} }}")
 
 
-def line_pass(
-    kb: FunctionBuilder,
-    mode: str,
-    number: str,
-    start: str,
-    step: Callable[[str], str],
-    load: str,
-    border: str,
-    finish: str,
-) -> None:
-    """Writes a filter along an axis into the dispatch: `start`, `step` for the expression of each element of
-    the window (its number is ``j``), and `finish` for the element ``kp_e``.
+BLOCK = 16
+"""Elements of the least block that long windows are put together from; the next has as many blocks."""
+
+
+class Body(NamedTuple):
+    """What a filter along an axis does with the elements of a window."""
+
+    start: str
+    """Statements before them."""
+    step: str
+    """Those for each "{value}"; its number is ``j``."""
+    found: str
+    """The expression of the result."""
+    merge: str = ""
+    """Statements for the result "{value}" of a block of elements."""
+
+
+class Lines(NamedTuple):
+    """Writes a filter along an axis.
 
     The run-time values of the axis end with `number`: its length ``kp_n``, the elements from one of it to the
     next ``kp_step``, those of the window ``kp_count`` and those before the one that it is for, ``kp_left``.
     """
-    declare_border(kb, mode)
-    one_each(kb, kb.result(0).size, "kp_e")
-    kb.emit(
-        f"""
-        int step = kp_step{number}, n = kp_n{number}, left = kp_left{number}, count = kp_count{number};
-        int i = int(kp_e) / step % n, first = int(kp_e) - i * step;
-        {start}
-        if (i >= left && i - left + count <= n) {{
-            int at = first + (i - left) * step;
-            for (int j = 0; j < count; ++j, at += step) {{ {step(f"{load}(uint(at))")} }}
-        }} else {{
-            for (int j = 0; j < count; ++j) {{
-                int k = kp_border(i + j - left, n);
-                if (k < 0) {{ {step("kp_outside")} }}
-                else {{ {step(f"{load}(uint(first + k * step))")} }}
+
+    number: str
+    mode: str
+    load: str
+    """The function that loads an element."""
+    value: str
+    """The expression of an element "{}" in the type of the filter."""
+    border: str
+    """The expression of an element beyond the ends, for the mode "constant"."""
+
+    def _names(self, kb: FunctionBuilder, count: IntOrSize, length: str, body: Body) -> str:
+        """An invocation for each of so many elements of lines of this length: ``i`` is the place of ``kp_e``
+        in its line, ``first`` the number of the line's first element among those of `load`."""
+        declare_border(kb, self.mode)
+        one_each(kb, count, "kp_e")
+        return f"""
+            int step = kp_step{self.number}, n = kp_n{self.number}, left = kp_left{self.number};
+            int count = kp_count{self.number}, i = int(kp_e) / step % {length};
+            int line = int(kp_e) / step / {length}, first = line * n * step + int(kp_e) % step;
+            {body.start}
+        """
+
+    def _walk(self, begin: str, count: str, body: Body) -> str:
+        """The steps for so many elements from a place on, which may lie beyond the ends."""
+
+        def step(element: str) -> str:
+            return body.step.format(value=self.value.format(element))
+
+        return f"""
+            if ({begin} >= 0 && {begin} + {count} <= n) {{
+                int at = first + ({begin}) * step;
+                for (int j = 0; j < {count}; ++j, at += step) {{ {step(f"{self.load}(uint(at))")} }}
+            }} else {{
+                for (int j = 0; j < {count}; ++j) {{
+                    int k = kp_border({begin} + j, n);
+                    if (k < 0) {{ {step(self.border)} }}
+                    else {{ {step(f"{self.load}(uint(first + k * step))")} }}
+                }}
             }}
-        }}
-        {finish}
-    """.replace("kp_outside", border)
-    )
+        """
+
+    def write(self, kb: FunctionBuilder, levels: int, body: Body, finish: str) -> None:
+        """Walks through the window of each element, or takes it from as few blocks as it has, the largest
+        first, and the rest; `finish` are the statements for the result."""
+        text = self._names(kb, kb.result(0).size, "n", body)
+        text += f"int from = (line * kp_wide{self.number} + i) * step + int(kp_e) % step;" if levels else ""
+        text += "int begin = i - left;"
+        for level in reversed(range(levels)):
+            size = BLOCK ** (level + 1)
+            text += f"""
+                for (; count >= {size}; count -= {size}, from += {size} * step, begin += {size}) {{
+                    {body.merge.format(value=f"{self.block(level)}_load(uint(from))")}
+                }}
+            """
+        kb.emit(text + self._walk("begin", "count", body) + finish)
+
+    def block(self, level: int) -> str:
+        """The name of the memory for blocks of ``BLOCK ** (level + 1)`` elements."""
+        return f"blocks{self.number}_{level}"
+
+    def write_blocks(self, kb: FunctionBuilder, level: int, body: Body) -> None:
+        """Computes the blocks that begin at each place of the line and of what windows meet beyond its ends:
+        ``kp_wide`` of them, the first `left` before the line."""
+        inner, size = BLOCK**level, BLOCK ** (level + 1)
+        text = self._names(kb, named(f"kp_begins{self.number}"), f"kp_wide{self.number}", body)
+        if level == 0:
+            text += self._walk("i - left", str(BLOCK), body)
+        else:
+            value = f"{self.block(level - 1)}_load(kp_e + uint(j * {inner} * step))"
+            text += f"""
+                if (i + {size} > kp_wide{self.number} + {BLOCK - 1}) return;
+                for (int j = 0; j < {BLOCK}; ++j) {{ {body.merge.format(value=value)} }}
+            """
+        kb.emit(f"{text} {self.block(level)}_store(kp_e, {body.found});")
 
 
 def gaussian_weights(kb: FunctionBuilder, number: str, kind: str, sigma: str) -> None:

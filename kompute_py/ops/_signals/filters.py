@@ -225,36 +225,6 @@ class _Convolve1d(_Weighted):
     turned = True
 
 
-class _UniformFilter1d(FilterOp):
-    __doc__ = f"""The mean of `size` elements of `x` along `axis`, as ``scipy.ndimage.uniform_filter1d``:
-    element i is that of ``x[i - size // 2]`` and those after it.
-
-    {MODES}
-
-    {_RAISES}
-
-    >>> kp.ops.uniform_filter1d(np.float32([0, 3, 0, 3]), 3, mode="wrap").tolist()
-    [2.0, 1.0, 2.0, 1.0]
-
-    :dtypes: floats, bool, ints of 8 and 16 bits
-    :axes: one
-    :error: size + 3 roundings of the mean of abs(x)
-    """
-
-    signature = (
-        "uniform_filter1d(Tensor x, int size, int axis=-1, str mode='reflect', float cval=0.0) -> Tensor"
-    )
-
-    def select(self, ksel: FunctionSelection) -> None:
-        size = ksel.attr_int("size").v
-        check_count(ksel, "the filter", size)
-        self.lines(ksel, size, size // 2)
-
-    def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
-        kind = element_of(kb.result(0).dtype, ksel.features).type
-        self.write(kb, f"({kind}(1) / {kind}(kp_count))")
-
-
 class _GaussianFilter1d(FilterOp):
     __doc__ = f"""The mean of the elements of `x` near each along `axis`, weighted by a normal curve with the
     standard deviation `sigma`, as ``scipy.ndimage.gaussian_filter1d`` without its `order`. Elements count up
@@ -457,7 +427,6 @@ class _Correlate(ConvolveOp):
 
 correlate1d: Function = CustomOp.register(_Correlate1d)
 convolve1d: Function = CustomOp.register(_Convolve1d)
-uniform_filter1d: Function = CustomOp.register(_UniformFilter1d)
 gaussian_filter1d: Function = CustomOp.register(_GaussianFilter1d)
 convolve: Function = CustomOp.register(_Convolve)
 correlate: Function = CustomOp.register(_Correlate)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError
-from ..._builders.walks import axes_of, check_sizes, one_each
+from ..._builders.walks import axes_of, check_sizes, named, one_each
 from ..._custom.arg_descs import TensorArg
 from ..._custom.selection import FunctionSelection
 from ..._formulas.glsl import functions_in
@@ -19,13 +18,15 @@ from ..._functions.custom_op import CustomOp
 from ..._functions.function import Function
 from .._orders.keys import key_of
 from .borders import (
+    BLOCK,
     MODES,
+    Body,
+    Lines,
     check_count,
     check_mode,
     declare_border,
     float_filter,
     gaussian_weights,
-    line_pass,
 )
 
 if TYPE_CHECKING:
@@ -51,6 +52,15 @@ class Pass(NamedTuple):
     length: int
     left: int
     """Elements of the window before the one that it is for."""
+
+    def blocks(self, x: TensorArg) -> int:
+        """How many sizes of blocks a long window is put together from; 0: it is walked through."""
+        n = x.shape[self.axis]
+        if self.length < 2 * BLOCK or not x.size:
+            return 0
+        if x.size // n * (n + self.length) > max(4 * x.size, 2**20):  # it would take too much memory
+            return 0
+        return (self.length.bit_length() - 1) // (BLOCK.bit_length() - 1)
 
 
 def per_axis(ksel: FunctionSelection, what: str, given: Sequence[Any] | None, x: TensorArg) -> list[Any]:
@@ -96,6 +106,8 @@ class PassesOp(CustomOp):
     """Filters that are a filter along each axis, one after the other, have this in common."""
 
     makes_images = True
+    in_blocks: ClassVar[bool] = False
+    """Whether long windows are put together from blocks of elements."""
 
     def passes(self, ksel: FunctionSelection, x: TensorArg) -> list[Pass]:
         """Declares the attributes, and gives the passes."""
@@ -112,15 +124,23 @@ class PassesOp(CustomOp):
     def begin(self, kb: FunctionBuilder, number: int) -> None:
         """Writes the dispatches that a pass needs before it."""
 
-    def body(self, kb: FunctionBuilder, number: int, kind: str) -> tuple[str, str, str]:
-        """The beginning of a pass, its statements for each "{value}", and the expression of its result."""
+    def body(self, kb: FunctionBuilder, number: int, kind: str) -> Body:
+        """What a pass does."""
         raise NotImplementedError
 
     def select(self, ksel: FunctionSelection) -> None:
         x = ksel.arg_tensor("x")
         check_mode(ksel)
         dtype = self.dtype_of(ksel, x)
-        declare_passes(ksel, x, self.passes(ksel, x))
+        passes = self.passes(ksel, x)
+        declare_passes(ksel, x, passes)
+        blocks = tuple(each.blocks(x) if self.in_blocks else 0 for each in passes)
+        for number, each in enumerate(passes):
+            if blocks[number]:
+                wide = x.shape[each.axis] + each.length - BLOCK
+                ksel.value(f"kp_wide{number}", wide, "int32")
+                ksel.value(f"kp_begins{number}", x.size // x.shape[each.axis] * wide, "uint32")
+        ksel.specialize(blocks=blocks)
         ksel.return_new_tensor(x.shape, dtype)
         check_sizes(ksel)
 
@@ -131,26 +151,24 @@ class PassesOp(CustomOp):
         kind = inner_kind(ksel, result.dtype)
         held = {"float": "float32", "double": "float64", "int": "int32", "uint": "uint32"}
         source, take = "x", kb.arg_value("x").type
-        for number in range(passes):
+        for number, blocks in enumerate(ksel.special["blocks"]):
             target = "result" if number == passes - 1 else f"pass{number}"
             if target != "result":
                 kb.scratch(target, result.size, held.get(kind, result.dtype))
             self.begin(kb, number)
-            kb.begin_dispatch(f"axis{number}")
-            start, each, found = self.body(kb, number, kind)
             as_kind = f"({{}} ? {kind}(1) : {kind}(0))" if take == "bool" else f"{kind}({{}})"
-            if target == "result" and result.type == "bool":
-                found = f"{found} != {kind}(0)"
-            line_pass(
-                kb,
-                ksel.attribute("mode"),
-                str(number),
-                f"{start}",
-                functools.partial(_step, each, as_kind),
-                f"{source}_load",
-                self.border(kind) + (f" != {kind}(0)" if take == "bool" else ""),
-                f"{target}_store(kp_e, {found});",
-            )
+            border = self.border(kind) + (f" != {kind}(0)" if take == "bool" else "")
+
+            lines = Lines(str(number), ksel.attribute("mode"), f"{source}_load", as_kind, border)
+            for level in range(blocks):
+                kb.scratch(lines.block(level), named(f"kp_begins{number}"), held.get(kind, result.dtype))
+                kb.begin_dispatch(lines.block(level))
+                lines.write_blocks(kb, level, self.body(kb, number, kind))
+            kb.begin_dispatch(f"axis{number}")
+            body = self.body(kb, number, kind)
+            truth = f" != {kind}(0)" if target == "result" and result.type == "bool" else ""
+            finish = f"{target}_store(kp_e, {body.found}{truth});"
+            lines.write(kb, blocks, body, finish)
             source, take = target, kind
         if not passes:
             one_each(kb, result.size, "kp_e")
@@ -159,11 +177,6 @@ class PassesOp(CustomOp):
     def border(self, kind: str) -> str:
         """The expression of an element beyond the ends, for the mode "constant"."""
         return f"{kind}(cval)"
-
-
-def _step(text: str, as_kind: str, value: str) -> str:
-    """The statements for an element."""
-    return text.format(value=as_kind.format(value))
 
 
 def inner_kind(ksel: FunctionSelection, dtype: np.dtype[Any]) -> str:
@@ -194,14 +207,45 @@ class _UniformFilter(PassesOp):
         "uniform_filter(Tensor x, int[]? size=3, str mode='reflect', float cval=0.0, *, int[]? axes=None)"
         " -> Tensor"
     )
+    in_blocks = True
 
     def passes(self, ksel: FunctionSelection, x: TensorArg) -> list[Pass]:
         """An axis of size 1 has none."""
         return window_passes(ksel, x)
 
-    def body(self, kb: FunctionBuilder, number: int, kind: str) -> tuple[str, str, str]:
+    def body(self, kb: FunctionBuilder, number: int, kind: str) -> Body:
         weight = f"({kind}(1) / {kind}(kp_count{number}))"
-        return f"{kind} sum = {kind}(0);", f"sum += {weight} * {{value}};", "sum"
+        return Body(f"{kind} sum = {kind}(0);", f"sum += {weight} * {{value}};", "sum", "sum += {value};")
+
+
+class _UniformFilter1d(_UniformFilter):
+    __doc__ = f"""The mean of `size` elements of `x` along `axis`, as ``scipy.ndimage.uniform_filter1d``:
+    element i is that of ``x[i - size // 2]`` and those after it.
+
+    {MODES}
+
+    {_RAISES}; ArgumentTypeError for ints of
+    more than 16 bits.
+
+    >>> kp.ops.uniform_filter1d(np.float32([0, 3, 0, 3]), 3, mode="wrap").tolist()
+    [2.0, 1.0, 2.0, 1.0]
+
+    :dtypes: floats, bool, ints of 8 and 16 bits
+    :axes: one
+    :error: size + 3 roundings of the mean of abs(x)
+    """
+
+    signature = (
+        "uniform_filter1d(Tensor x, int size, int axis=-1, str mode='reflect', float cval=0.0) -> Tensor"
+    )
+
+    def passes(self, ksel: FunctionSelection, x: TensorArg) -> list[Pass]:
+        """One."""
+        size, axis = ksel.attr_int("size").v, ksel.attr_int("axis")
+        check_count(ksel, "the filter", size)
+        (along,) = axes_of(ksel.name, [axis.v], x.ndim)
+        axis.v = 0
+        return [Pass(along, size, size // 2)]
 
 
 def window_passes(ksel: FunctionSelection, x: TensorArg) -> list[Pass]:
@@ -265,8 +309,8 @@ class _GaussianFilter(PassesOp):
         kind = inner_kind(kb.selection, kb.result(0).dtype)
         gaussian_weights(kb, str(number), kind, f"kp_sigma{number}")
 
-    def body(self, kb: FunctionBuilder, number: int, kind: str) -> tuple[str, str, str]:
-        return f"{kind} sum = {kind}(0);", f"sum += weights{number}_load(uint(j)) * {{value}};", "sum"
+    def body(self, kb: FunctionBuilder, number: int, kind: str) -> Body:
+        return Body(f"{kind} sum = {kind}(0);", f"sum += weights{number}_load(uint(j)) * {{value}};", "sum")
 
 
 class EdgesOp(PassesOp):
@@ -282,9 +326,9 @@ class EdgesOp(PassesOp):
         axis.v, chosen.v = 0, None
         return [Pass(each, 3, 1) for each in (first, *others)]
 
-    def body(self, kb: FunctionBuilder, number: int, kind: str) -> tuple[str, str, str]:
+    def body(self, kb: FunctionBuilder, number: int, kind: str) -> Body:
         weight = f"{kind}(j - 1)" if not number else f"{kind}({self.smooth})"
-        return f"{kind} sum = {kind}(0);", f"sum += {weight} * {{value}};", "sum"
+        return Body(f"{kind} sum = {kind}(0);", f"sum += {weight} * {{value}};", "sum")
 
 
 class _Sobel(EdgesOp):
@@ -361,6 +405,7 @@ _KEPT = MODES.rpartition("The result")[0].rstrip() + " The result has the shape 
 class ExtremeFilterOp(PassesOp):
     """The least or greatest elements of windows."""
 
+    in_blocks = True
     least: ClassVar[bool]
 
     def dtype_of(self, ksel: FunctionSelection, x: TensorArg) -> np.dtype[Any]:
@@ -374,7 +419,7 @@ class ExtremeFilterOp(PassesOp):
     def border(self, kind: str) -> str:
         return f"{kind}(kp_cval)"
 
-    def body(self, kb: FunctionBuilder, number: int, kind: str) -> tuple[str, str, str]:
+    def body(self, kb: FunctionBuilder, number: int, kind: str) -> Body:
         """A minimum or maximum, which is NaN if one is."""
         if kind in ("float", "double"):
             name = f"kp_{'min' if self.least else 'max'}_{kind}"
@@ -383,11 +428,8 @@ class ExtremeFilterOp(PassesOp):
         else:
             sign = "<" if self.least else ">"
             step = f"(found {sign} w ? found : w)"
-        return (
-            f"{kind} found = {kind}(0); bool any_ = false;",
-            f"{kind} w = {{value}}; found = any_ ? {step} : w; any_ = true;",
-            "found",
-        )
+        each = f"{kind} w = {{value}}; found = any_ ? {step} : w; any_ = true;"
+        return Body(f"{kind} found = {kind}(0); bool any_ = false;", each, "found", each)
 
 
 class _MinimumFilter(ExtremeFilterOp):
@@ -620,6 +662,7 @@ class _RankFilter(RankOp):
         return given % count
 
 
+uniform_filter1d: Function = CustomOp.register(_UniformFilter1d)
 uniform_filter: Function = CustomOp.register(_UniformFilter)
 gaussian_filter: Function = CustomOp.register(_GaussianFilter)
 sobel: Function = CustomOp.register(_Sobel)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -83,6 +85,67 @@ def test_ranks_of_windows(mode, data):
     ):
         assert got.dtype == x.dtype
         np.testing.assert_array_equal(got, want)
+
+
+@examples(8)
+@given(data=st.data())
+@pytest.mark.parametrize("mode", PADS)
+def test_long_windows(mode, data):
+    """They are put together from blocks; infinities and NaN stay in the windows that have them."""
+    n, size = data.draw(st.sampled_from([150, 600])), data.draw(st.sampled_from([32, 47, 255, 256, 300, 561]))
+    shape = data.draw(st.permutations([n, *data.draw(st.lists(st.integers(1, 3), max_size=2))]))
+    axis, dtype = shape.index(n), data.draw(st.sampled_from(["float32", "int16", "uint8", "bool", "float16"]))
+    x, cval = numbers(shape, n, dtype), 1.0 if mode == "constant" else 0.0
+    whole, left = [size if a == axis else 1 for a in range(x.ndim)], [0] * x.ndim
+    left[axis] = size // 2
+    seen = windows(x, left, whole, mode, cval).reshape(*shape, -1)
+    np.testing.assert_array_equal(ops.maximum_filter(x, size, mode, cval, axes=axis), seen.max(-1))
+    np.testing.assert_array_equal(ops.minimum_filter(x, whole, mode, cval), seen.min(-1))
+    want, some = seen.mean(-1, np.float64), abs(seen.astype(np.float64)).mean(-1)
+    got = ops.uniform_filter1d(x, size, axis, mode, cval)
+    last = 2.0**-11 if dtype == "float16" else 0  # of the result
+    assert (abs(got - want) <= (60 * EPS + last) * some).all()  # 16 roundings a size of block, and the rest
+    if x.dtype.kind == "f":
+        x.flat[0], x.flat[x.size // 2], x.flat[-1] = np.inf, np.nan, -np.inf
+        seen = windows(x, left, whole, mode, cval).reshape(*shape, -1)
+        np.testing.assert_array_equal(ops.maximum_filter(x, whole, mode, cval), seen.max(-1))
+        with np.errstate(invalid="ignore"):
+            want = seen.sum(-1, np.float64)
+        got = ops.uniform_filter(x, whole, mode, cval)
+        np.testing.assert_array_equal(
+            np.where(np.isfinite(got), 0, got), np.where(np.isfinite(want), 0, want)
+        )
+
+
+def test_long_windows_of_several_axes(mgr, needs):
+    x = numbers((70, 90))
+    want, some = passed(x, [(0, np.full(40, 1 / 40), 20), (1, np.full(35, 1 / 35), 17)], "mirror")
+    assert (abs(ops.uniform_filter(x, (40, 35), "mirror") - want) <= 100 * EPS * some).all()
+    seen = windows(x, [20, 17], [40, 35], "mirror").reshape(*x.shape, -1)
+    np.testing.assert_array_equal(ops.maximum_filter(x, (40, 35), "mirror"), seen.max(-1))
+    wide = numbers((2, 5))  # so much longer than the axis that it is walked through
+    want, some = filtered(wide, np.full(30_001, 1 / 30_001), 15_000, 1, "reflect")
+    assert (abs(ops.uniform_filter1d(wide, 30_001) - want) <= 30_004 * EPS * some).all()
+    assert ops.uniform_filter1d(np.zeros((3, 0), np.float32), 99).shape == (3, 0)
+    needs(mgr, "shaderFloat64")
+    double = x.astype(np.float64)
+    want, some = passed(double, [(1, np.full(80, 1 / 80), 40)], "wrap")
+    assert (abs(ops.uniform_filter1d(double, 80, mode="wrap") - want) <= 1e-13 * some).all()
+
+
+@pytest.mark.parametrize("function", [ops.uniform_filter1d, ops.maximum_filter])
+def test_the_time_of_long_windows_hardly_grows(mgr, function):
+    x = mgr.tensor_t(numbers(2**16))
+
+    def least(size):
+        times = []
+        for _ in range(4):
+            start = time.perf_counter()
+            function(x, size)
+            times.append(time.perf_counter() - start)
+        return min(times[1:])
+
+    assert least(30_001) < 30 * least(101)  # 297 times the elements
 
 
 @pytest.mark.parametrize("size", [5, 7, 17])
