@@ -11,6 +11,11 @@ frequencies where that digit was, and multiplies them by roots of unity. The las
 frequencies, in the order of reversed digits. It multiplies them by the transform of 1 / c in that order, and
 transforms back at once. The others follow in reverse; the conjugates of all numbers make the way back like
 the way there.
+
+Drivers for CPUs compile a kernel for about as long as it has accesses to memory. Most of them exchange
+numbers between invocations, and none sorts numbers: the way there leaves the frequencies of a line in the
+order of reversed bits, and the way back begins with it. All that an invocation stores takes the places of
+numbers that it has read itself, so one barrier is enough.
 """
 
 from __future__ import annotations
@@ -23,9 +28,14 @@ _SIDE_BY_SIDE = 8
 """The lines of a workgroup with numbers that are not neighbours: together they fill the rows of caches."""
 _MOST_BITS = 12
 """Of the numbers in a workgroup's memory: 2**12."""
+_LEAST_BITS = 6
+"""Of the last factor of several: 2**6 numbers fill rows of caches."""
+_MOST_GROUPS = 65535
+"""Workgroups that every device takes on an axis: others are spread over two, with a surplus."""
 _LEAST_GROUP = 64
 """Invocations of a workgroup."""
 
+_SURPLUS = "if (group * LINESu >= lines) return;  // or its lines would be transformed again, in place"
 _HEAD = """\
 #version 450
 layout(local_size_x = GROUP) in;
@@ -41,21 +51,18 @@ shared VEC numbers[ROOM];
 
 VEC product(VEC a, VEC b) { return VEC(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
 VEC turned(VEC a) { return VEC(a.y, -a.x); }
-uint at(uint i) { return i ^ (i >> 4 & 15u); }  // numbers a power of two apart lie in different banks
+uint at(uint i) { return i ^ (i >> 3 & 15u); }  // numbers a power of two apart lie in different banks
 
 void main() {
     INNER
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x, t = gl_LocalInvocationID.x;
-    if (group * LINESu >= lines)  // or its lines would be transformed again, in place
-        return;
-    bool is_dense = step_bits == 0u && inner == 1u;
-    uint line = is_dense ? t / EIGHTHu : t % LINESu, b = is_dense ? t % EIGHTHu : t / LINESu;
+    SURPLUS
+    uint line = PLACE;
     // Invocations beyond the last line do its work once more: they read it before the first barrier, too.
     uint here = min(group * LINESu + line, lines - 1u);
     uint i = here % inner, outer = here / inner, block = outer >> step_bits;
     uint row = (b << step_bits) + (outer & (1u << step_bits) - 1u), apart = EIGHTHu << step_bits;
-    uint place = block * (LENGTHu << step_bits) + row;
-    line *= LENGTHu;
+    uint place = block * (LENGTHu << step_bits) + row, k;
     VEC p, w1, w2, w4, v[8], c[8];
 """
 
@@ -70,7 +77,8 @@ class Split(NamedTuple):
 
 
 def split(length: int, shared_bytes: int, invocations: int, doubles: bool) -> Split:
-    """The factors for a length: few, as equal as possible, and each fits into a workgroup."""
+    """The factors for a length: few, and each fits into a workgroup. The last one is the smallest, because
+    its dispatch transforms there and back."""
     room = min(shared_bytes // (16 if doubles else 8), 8 * invocations)
     most = min(room.bit_length() - 1, _MOST_BITS)
     bits = (2 * length - 2).bit_length()
@@ -78,8 +86,8 @@ def split(length: int, shared_bytes: int, invocations: int, doubles: bool) -> Sp
         return Split((bits,), (min(max(8 * _LEAST_GROUP >> bits, 1), 1 << most - bits),))
     strided = most - _SIDE_BY_SIDE.bit_length() + 1
     count = 1 + -(-(bits - most) // strided)
-    found = [min(strided, (bits + k) // count) for k in range(count - 1)]
-    found.append(bits - sum(found))
+    last = min(max(bits - strided * (count - 1), min(_LEAST_BITS, most)), bits - 3 * (count - 1))
+    found = [*((bits - last + k) // (count - 1) for k in range(count - 1)), last]
     return Split(tuple(found), tuple(min(_SIDE_BY_SIDE, 1 << most - each) for each in found))
 
 
@@ -126,12 +134,14 @@ def passes(
         step_bits = sum(bits[level + 1 :])
         rows = 1 << bits[level] + step_bits
         lines = batches * inner * (m >> bits[level])
+        groups = -(-lines // parts.lines[level])
+        kind = (inner > 1, dtype == np.complex128, groups > _MOST_GROUPS, tuple(tables))
         masks = [tables.get(name, one).size - 1 for name in ("before", "between", "after")]
         ways = [length if starts else rows, length if ends else rows, *masks, ends]
         made.append(
             Pass(
-                _kernel(bits[level], parts.lines[level], inner > 1, dtype == np.complex128, tuple(tables)),
-                -(-lines // parts.lines[level]),
+                _kernel(bits[level], parts.lines[level], *kind),
+                groups,
                 np.array([lines, inner, step_bits, *ways], np.uint32),
                 circles[bits[level]],
                 list(tables.values()),
@@ -146,7 +156,8 @@ def _convolved(
     length: int, bits: tuple[int, ...], inverse: bool, factor: float, dtype: np.dtype[Any]
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """c with zeros up to m, and the conjugates of the transform of 1 / c in the order of reversed digits.
-    They are the transform of c, because c is the same for j and -j.
+    They are the transform of c, because c is the same for j and -j. Those of the last digit are in the order
+    in which `_transform` leaves them, the b-th, (b + L / 8)-th, ... for an invocation.
     """
     m = 1 << sum(bits)
     j = np.arange(length, dtype=np.int64)
@@ -156,7 +167,9 @@ def _convolved(
     both[:length] = wave * (factor / m)
     both[m - length + 1 :] = both[length - 1 : 0 : -1]
     found = np.fft.fft(both).astype(dtype)
-    return chirp, found.reshape([1 << each for each in reversed(bits)]).transpose().reshape(-1)
+    turned = found.reshape([1 << each for each in reversed(bits)]).transpose()
+    eighths = turned.reshape(-1, 8, 1 << bits[-1] - 3)
+    return chirp, eighths[:, _reversed(3)][:, :, _reversed(bits[-1] - 3)].reshape(-1)
 
 
 def _circle(bits: int) -> np.ndarray[Any, Any]:
@@ -178,35 +191,46 @@ def _turns(bits: int, step_bits: int) -> np.ndarray[Any, Any]:
 # -- the kernel ----------------------------------------------------------------------------------------------
 
 
-def _kernel(bits: int, lines: int, is_strided: bool, doubles: bool, tables: tuple[str, ...]) -> str:
+def _kernel(
+    bits: int, lines: int, is_strided: bool, doubles: bool, is_spread: bool, tables: tuple[str, ...]
+) -> str:
     """GLSL that transforms as many lines of 2**bits numbers, and multiplies them by these tables: before the
     transform, between it and the one back, and after it. Without another one, `before` also serves after it.
 
-    There are no loops: with the stages in loops, lavapipe compiles half as long, and each run takes twice as
-    long. Conditions are around stores alone: drivers for CPUs run both sides of each.
+    There are no loops: with the stages in loops, lavapipe compiles faster, and each run takes twice as long,
+    because all variables of a loop with barriers lie in memory. Conditions are around stores alone: drivers
+    for CPUs run both sides of each.
     """
+    is_whole = tables == ("before", "between")
+    is_dense = "between" in tables and not is_strided
+    # The second half of a whole convolution's numbers are zeros, and that of its results is not stored.
+    rows = [f"row + {e}u * apart" for e in range(4 if is_whole else 8)]
     text = [_HEAD]
-    rows = [f"row + {e}u * apart" for e in range(8)]
-    for e in range(8):
-        text.append(f"v[{e}] = given[(block * rows_in + min({rows[e]}, rows_in - 1u)) * inner + i];")
+    for e, row in enumerate(rows):
         if "before" in tables:  # c has zeros for the numbers beyond the last row
+            text.append(f"v[{e}] = given[(block * rows_in + min({row}, rows_in - 1u)) * inner + i];")
             text.append(f"c[{e}] = before[place + {e}u * apart & before_mask];")
             text.append(f"v[{e}] = product(v[{e}], c[{e}]);")
-    text += _transform(bits)
+        else:
+            text.append(f"v[{e}] = given[(block * rows_in + {row}) * inner + i];")
+    text += _transform(bits, lines, is_dense, is_whole)
+    order = list(range(8))
     if "between" in tables:
         for e in range(8):
             text.append(f"p = between[place + {e}u * apart & between_mask];")
             text.append(f"v[{e}] = product(VEC(v[{e}].x, -v[{e}].y), p);")
-        text.append("barrier();")
-        text += _transform(bits)
+        text += _transform_back(bits, lines, is_dense, is_whole)
+    else:
+        order = _reversed(3)
+        text.append(f"k = (bitfieldReverse(b) >> {35 - bits}) - b << step_bits; row += k; place += k;")
     text.append("p = VEC(1, conjugate != 0u ? -1 : 1);")
-    for e in range(8):
-        value = f"v[{e}]"
+    for e, row in enumerate(rows):
+        value = f"v[{order[e]}]"
         if "before" in tables:
             factor = f"after[place + {e}u * apart & after_mask]" if "after" in tables else f"c[{e}]"
             value = f"product({value} * p, {factor})"
-            text.append(f"if ({rows[e]} < rows_out)")
-        text.append(f"result[(block * rows_out + {rows[e]}) * inner + i] = {value};")
+            text.append(f"if ({row} < rows_out)")
+        text.append(f"result[(block * rows_out + {row}) * inner + i] = {value};")
     buffers = [
         f"layout(binding = {binding}) readonly buffer Table{binding} {{ VEC {name}[]; }};"
         for binding, name in enumerate(tables, 4)
@@ -215,6 +239,8 @@ def _kernel(bits: int, lines: int, is_strided: bool, doubles: bool, tables: tupl
     words: dict[str, object] = {
         "GROUP": lines << bits - 3,
         "ROOM": lines << bits,
+        "SURPLUS": _SURPLUS if is_spread else "",
+        "PLACE": "t / EIGHTHu, b = t % EIGHTHu" if is_dense else "t % LINESu, b = t / LINESu",
         "LINES": lines,
         "LENGTH": 1 << bits,
         "EIGHTH": 1 << bits - 3,
@@ -229,57 +255,95 @@ def _kernel(bits: int, lines: int, is_strided: bool, doubles: bool, tables: tupl
     return source
 
 
-def _transform(bits: int) -> list[str]:
-    """The transform of a line. An invocation has the numbers b, b + L / 8, b + 2 L / 8, ... in ``v``, and at
-    the end these frequencies.
+def _stages(bits: int) -> list[tuple[int, int]]:
+    """For each stage of the way there: the distance between the numbers that an invocation has, as an
+    exponent of two, and its layers. All have three layers but the first one, which has the others.
+    """
+    layers = bits % 3 or 3
+    return [(bits - 3, layers), *((step, 3) for step in range(bits - layers - 3, -1, -3))]
 
-    Each stage has radix 8, but the first may have 2 or 4: an invocation then has 4 or 2 butterflies. Between
-    stages, the numbers lie in the order that needs no reversal of digits (T. G. Stockham, 1966).
+
+def _transform(bits: int, lines: int, is_dense: bool, is_half: bool) -> list[str]:
+    """The transform of a line. An invocation has the numbers b, b + L / 8, b + 2 L / 8, ... in ``v``; at the
+    end it has 8 b, 8 b + 1, ... of the frequencies in the order of reversed bits (W. M. Gentleman and
+    G. Sande, 1966). If `is_half`, the second half of the numbers are zeros, and not in ``v``.
     """
     text: list[str] = []
-    done = 0
-    while done < bits:
-        taken = 3 if done else bits % 3 or 3
-        if done:
-            text.append("barrier();")
-            text += [f"v[{e}] = numbers[at(line + b + {e << bits - 3}u)];" for e in range(8)]
-            for k in range(3):
-                text.append(f"w{1 << k} = roots[(b & {(1 << done) - 1}u) << {bits - done - 3 + k}];")
-        text += _butterflies(taken, bool(done))
-        if done + taken < bits:
-            if done:
-                text.append("barrier();")
-            for e in range(8):
-                first = f"(b + {(e & (8 >> taken) - 1) << bits - 3}u)"
-                low = f" + ({first} & {(1 << done) - 1}u)" if done else ""
-                place = f"({first} >> {done} << {done + taken}){low} + {_frequency(e, taken) << done}u"
-                text.append(f"numbers[at(line + {place})] = v[{e}];")
-        done += taken
-    for a, b in ((1, 4), (3, 6)):  # from reversed bits
-        text.append(f"p = v[{a}]; v[{a}] = v[{b}]; v[{b}] = p;")
+    stages = _stages(bits)
+    for number, (step, layers) in enumerate(stages):
+        if number:
+            text += _exchange(bits, stages[number - 1][0], step, lines, is_dense)
+        text += _roots(bits, step)
+        for span in (4, 2, 1)[:layers]:
+            for a, b, eighths in _pairs(span):
+                if is_half and not number and span == 4:
+                    text += _turn(f"v[{a}]", eighths, step, span)
+                else:
+                    text.append(f"p = v[{a}] - v[{b}]; v[{a}] += v[{b}];")
+                    text += _turn("p", eighths, step, span)
+                text.append(f"v[{b}] = p;")
     return text
 
 
-def _butterflies(layers: int, is_turned: bool) -> list[str]:
-    """Transforms of 2**layers of the numbers in ``v``, by layers of sums and differences: the highest bits of
-    a number's place become its frequency, reversed.
+def _transform_back(bits: int, lines: int, is_dense: bool, is_half: bool) -> list[str]:
+    """The transform of numbers in the order at the end of `_transform`, to that at its beginning. If
+    `is_half`, only the first half of the results.
     """
-    text = []
-    for layer in range(layers):
-        span = 4 >> layer
-        for a in (e for e in range(8) if not e & span):
-            b = a + span
-            eighths = _frequency(a, layer) << 2 - layer
-            number = f"turned(v[{b}])" if eighths & 2 else f"v[{b}]"
-            if eighths & 1:
-                text.append(f"p = HALF_ROOT * {number};")
-                number = "VEC(p.x + p.y, p.y - p.x)"
-            if is_turned:
-                number = f"product({number}, w{span})"
-            text.append(f"p = {number}; v[{b}] = v[{a}] - p; v[{a}] += p;")
+    text: list[str] = []
+    stages = _stages(bits)
+    for number, (step, layers) in reversed([*enumerate(stages)]):
+        text += _roots(bits, step)
+        for span in reversed((4, 2, 1)[:layers]):
+            for a, b, eighths in _pairs(span):
+                text += _turn(f"v[{b}]", eighths, step, span)
+                other = "" if is_half and not number and span == 4 else f"v[{b}] = v[{a}] - p; "
+                text.append(f"{other}v[{a}] += p;")
+        if number:
+            text += _exchange(bits, step, stages[number - 1][0], lines, is_dense)
     return text
 
 
-def _frequency(place: int, bits: int) -> int:
-    """The highest `bits` of a place's three, reversed."""
-    return sum((place >> 2 - k & 1) << k for k in range(bits))
+def _pairs(span: int) -> list[tuple[int, int, int]]:
+    """The pairs of numbers in ``v`` that a layer adds and subtracts, and by how many eighths of a turn."""
+    return [(e, e + span, e % span * (4 // span)) for e in range(8) if not e & span]
+
+
+def _turn(number: str, eighths: int, step: int, span: int) -> list[str]:
+    """Makes ``p`` the number, turned by the eighths and by the layer's root."""
+    text: list[str] = []
+    if eighths & 2:
+        number = f"turned({number})"
+    if eighths & 1:
+        text.append(f"p = HALF_ROOT * {number};")
+        number = "VEC(p.x + p.y, p.y - p.x)"
+    if step:
+        number = f"product({number}, w{4 // span})"
+    return [*text, f"p = {number};"]
+
+
+def _roots(bits: int, step: int) -> list[str]:
+    """The roots of a stage's layers, if they are not 1."""
+    root = f"roots[(b & {(1 << step) - 1}u) << {bits - step - 3}]"
+    return [f"w1 = {root}; w2 = product(w1, w1); w4 = product(w2, w2);"] if step else []
+
+
+def _exchange(bits: int, before: int, after: int, lines: int, is_dense: bool) -> list[str]:
+    """Between numbers that are 2**before apart and others that are 2**after apart."""
+    unit = 1 if is_dense else lines
+    text: list[str] = []
+    for step, access in ((before, "numbers[k ^ {}u] = v[{}];"), (after, "v[{1}] = numbers[k ^ {0}u];")):
+        first = f"((b >> {step} << {step + 3}) + (b & {(1 << step) - 1}u))"
+        text.append(f"k = at({f'line * LENGTHu + {first}' if is_dense else f'{first} * LINESu + line'});")
+        text += [access.format(_at(unit * e << step), e) for e in range(8)]
+        text.append("barrier();")
+    return text[:-1]
+
+
+def _at(place: int) -> int:
+    """As in the kernel. The place of a sum without carries is the exclusive or of the places."""
+    return place ^ (place >> 3 & 15)
+
+
+def _reversed(bits: int) -> list[int]:
+    """The numbers below 2**bits with their bits in reverse."""
+    return [sum((n >> bits - 1 - k & 1) << k for k in range(bits)) for n in range(1 << bits)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -151,6 +152,15 @@ def test_lengths_share_their_kernels(n, other, doubles):
     first = sources(n, 1, False)
     assert sources(other, 3, True) == first
     assert len(set(first)) == len(set(_chirp.split(n, 32768, 1024, doubles).bits[:-1])) + 1
+
+
+@pytest.mark.parametrize(("n", "most"), [(97, 90), (2039, 125), (10007, 125), (65537, 160), (1000003, 195)])
+def test_kernels_have_few_accesses_to_memory(n, most):
+    """A driver for a CPU compiles for about as long as it has them: 1.5 ms each, with lavapipe."""
+    parts = _chirp.split(n, 32768, 1024, False)
+    made = _chirp.passes(parts, 1, n, 1, False, 1.0, np.dtype(np.complex64))
+    kernels = {each.source.partition("void main()")[2] for each in made}
+    assert sum(len(re.findall(r"\b(?!v\[|c\[)\w+\[", each)) for each in kernels) <= most
 
 
 @pytest.mark.parametrize("facts", [(1024, 128), (2048, 128), (16384, 128), (32768, 1024), (49152, 1536)])
