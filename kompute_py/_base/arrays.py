@@ -171,14 +171,18 @@ def as_typed(data: ArrayLike) -> np.ndarray[Any, Any]:
     return converted(array, check_dtype(array.dtype))
 
 
-def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """`array` if it is C-contiguous and has `dtype`, else a converted copy. Raises OutOfMemoryError."""
-    try:
-        return array.astype(dtype, order="C", copy=False)
-    except MemoryError as error:
-        raise OutOfMemoryError(
-            f"The data has {array.size} elements, which need a copy as {dtype}: {error}"
-        ) from None
+def converted(
+    array: np.ndarray[Any, Any], dtype: np.dtype[Any], who: str = "The data, as a copy"
+) -> np.ndarray[Any, Any]:
+    """`array` if it is C-contiguous and has `dtype`, else a converted copy.
+
+    Raises OutOfMemoryError, beginning with `who`, if memory cannot hold the copy.
+    """
+    if array.flags.c_contiguous and array.dtype == dtype:
+        return array
+    made = host_empty(array.shape, dtype, who)
+    np.copyto(made, array, casting="unsafe")
+    return made
 
 
 def host_empty(shape: tuple[int, ...], dtype: np.dtype[Any], who: str) -> np.ndarray[Any, Any]:

@@ -283,6 +283,15 @@ class Tensors:
         if part.base is not None:
             self._living.discard(part.base)
 
+    def stand_for(self, memory: Any, others: Iterable[Any]) -> None:
+        """The memories `others` hold the elements that `memory` does, and are nobody's."""
+        for other in others:
+            apart = other.vk_offset - memory.vk_offset
+            held = self._held.get(memory.identity, [])
+            self._held[other.identity] = [each._replace(start=each.start + apart) for each in held]
+            records = self._records.get(memory.identity, {})
+            self._records[other.identity] = {at + apart: dtype for at, dtype in records.items()}
+
     def declared(self, memory: Memory, layout: Mapping[str, Any]) -> None:
         """A shader declares a block of structs, with this layout, over memory of plain numbers."""
         tail = tail_of(layout)

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.arrays import as_index, as_shape, element_bytes, to_array, to_dtype
+from .._base.arrays import as_index, as_shape, converted, element_bytes, to_array, to_dtype
 from .._base.errors import (
     ArgumentTypeError,
     InvalidArgumentError,
     NotFoundError,
-    OutOfMemoryError,
     UnimplementedError,
     kind_of,
     shown,
@@ -96,10 +95,7 @@ class TensorIndex(Mapping[str, TensorFileEntry]):
             place: np.ndarray[Any, Any] | Tensor = value
         else:
             array = to_array(value, shown(name))
-            try:
-                place = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(array.shape)
-            except MemoryError as error:  # of a broadcast array: its copy in one piece
-                raise OutOfMemoryError(f"{shown(name)} does not fit into host memory: {error}") from None
+            place = converted(array, array.dtype.newbyteorder("="), shown(name))
         kind = dtype_name(place.dtype, lambda: named(name))
         self._put(TensorFileEntry(name, kind, place.shape, 0, place.nbytes, None, _kept(metadata)), place)
 

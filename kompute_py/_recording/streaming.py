@@ -348,6 +348,8 @@ class _Pipeline:
                     copies = [
                         new_tensor(manager, (memory.nbytes,), _BYTES, "storage")._native for _ in range(depth)
                     ]
+                    if manager._tensors is not None:
+                        manager._tensors.stand_for(memory, copies)
                 owned[id(memory)] = copies
                 self._begin_with(memory, known, use, copies)
             else:

@@ -288,16 +288,24 @@ def test_functions_of_the_library_raise_nothing_for_finite_numbers(debugged):
     np.testing.assert_allclose(kp.ops.matmul(t, debugged.tensor(b)).read(), a @ b, rtol=1e-4)
 
 
-def test_streams_of_frames(debugged):
-    invert = debugged.kernel(INVERT, name="invert")
-    x, y = debugged.zeros(N), debugged.zeros(N)
-    sequence = debugged.sequence().record(invert.bind(x, y))
-    frames = [np.full(N, value, np.float32) for value in (1, 2, 0, 4)]
-    got = []
-    with pytest.raises(NonFiniteError, match="invert"):
-        for result in sequence.stream(frames, inputs=x, outputs=y):
-            got.append(float(np.ravel(result)[0]))
-    assert got[:2] == [1.0, 0.5] and len(got) <= 3  # the fourth frame does not run
+@pytest.mark.parametrize("staging", [False, True])
+def test_streams_of_frames(make_manager, needs, staging):
+    debugged = make_manager(debug="nans", force_staging=staging)
+    needs(debugged, "dispatch")
+    invert, add = debugged.kernel(INVERT, name="invert"), debugged.kernel(ADD, name="add")
+    for between in (False, True):
+        x, y = debugged.zeros(N), debugged.zeros(N)
+        middle = debugged.zeros(N) if between else y
+        sequence = debugged.sequence().record(invert.bind(x, middle))
+        if between:
+            sequence.record(add.bind(middle, y))
+        frames = [np.full(N, value, np.float32) for value in (1, 2, 0, 4)]
+        got = []
+        with pytest.raises(NonFiniteError, match="invert, operation 2"):
+            for result in sequence.stream(frames, inputs=x, outputs=y):
+                got.append(float(np.ravel(result)[0]))
+        assert got[:2] == [1.0, 1.5 if between else 0.5]
+        assert len(got) <= 3  # the fourth frame does not run
 
 
 def test_without_the_option_nothing_is_seen(mgr, needs):

@@ -37,7 +37,8 @@ def shell(mgr):
     shell.reset(new_session=False)
     shell.history_manager.end_session()
     InteractiveShell.clear_instance()
-    sys.last_exc = sys.last_value = sys.last_traceback = None
+    # What went wrong last is kept for debuggers, with the variables of its frames.
+    sys.last_exc = sys.last_value = sys.last_traceback = shell.InteractiveTB.tb = None
 
 
 def run(shell, cell):

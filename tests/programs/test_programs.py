@@ -529,10 +529,10 @@ def test_memory_is_told_before(mgr):
 def test_shaders_of_recordings_have_run_when_they_are_preloaded(mgr, pipeline):
     """Some drivers compile when a pipeline runs first."""
     program = pipeline.on(mgr)
-    for expected_names in (["preload"] * 3, []):
+    for expected in (3, 0):
         with mgr.profile() as profile:
             program.preload()
-        assert [each["name"] for each in profile.records] == expected_names
+        assert [each["name"] for each in profile.records].count("preload") == expected
     assert program.state["count"].tolist() == [0.0]
     np.testing.assert_array_equal(program.run(X), EXPECTED)
 

@@ -133,8 +133,9 @@ def test_threads_that_use_what_is_fresh(make_manager):
                         mgr.sequence(number % 2).eval(kp.OpCopy([t, target]))
                         seen = target.read()
                     else:
-                        # Overwrites with the same, so that what it brings is what all others are to see.
-                        mgr.sequence(2).record(kp.OpSyncDevice([t])).eval()
+                        # Overwrites with the same, so that what it brings is what all others are to see; on
+                        # the queue of reads, because nothing orders those with other threads' work elsewhere.
+                        mgr.sequence(0).record(kp.OpSyncDevice([t])).eval()
                         seen = t.read()
                     if not np.array_equal(seen, DATA + at):
                         wrong.append((number, at, seen[:4]))

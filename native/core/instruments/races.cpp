@@ -380,10 +380,6 @@ uint32_t Instrumenter::toucher(char kind) {
     const auto negated = [&](uint32_t condition) {
         return builder_.value(code, spv::OpLogicalNot, boolean, {condition});
     };
-    // Where it is enough, in place of an exchange: drivers make much code of those.
-    const auto store = [&](uint32_t place_of_word, uint32_t word_now) {
-        code.emit(spv::OpAtomicStore, {at(place_of_word), scope_, word(0), word_now});
-    };
     using S = DebugShadow;
     uint32_t group_found = 0, found_who = 0;
     if (kind == 'o') {
@@ -394,8 +390,7 @@ uint32_t Instrumenter::toucher(char kind) {
         found_who = select(race, writer, word(0));
     } else if (kind == 'r') {
         const uint32_t writer = load(S::writer), group = load(S::writer_group);
-        const uint32_t before = exchange(S::reader, me), before_group = load(S::reader_group);
-        store(S::reader_group, my_group);
+        const uint32_t before_group = exchange(S::reader_group, my_group), before = exchange(S::reader, me);
         const uint32_t race = differs(code, group, writer, my_group, me);
         group_found = select(race, group, word(0));
         found_who = select(race, writer, word(0));
@@ -414,7 +409,8 @@ uint32_t Instrumenter::toucher(char kind) {
                    combine(code, spv::OpBitwiseOr, select(several, word(S::several), word(0)),
                            select(spread, word(S::groups), word(0))),
                    word(0));
-        store(S::reader, combine(code, spv::OpBitwiseOr, me, bits));
+        // Another reader may have come since then: it stays, and so do its bits.
+        builder_.value(code, spv::OpAtomicOr, uint, {at(S::reader), scope_, word(0), bits});
     } else {
         const uint32_t mine = kind == 'a' ? combine(code, spv::OpBitwiseOr, me, word(S::atomic)) : me;
         const uint32_t writer = exchange(S::writer, mine), group = exchange(S::writer_group, my_group);

@@ -52,8 +52,13 @@ def check_partition(operations, x, kth, axis):
 
 def check_sides(got, x, kth, axis):
     """`got` has the numbers of `x`, the one of place `kth` at its place, between lower and higher ones."""
-    bits = f"u{x.dtype.itemsize}"  # NaN and zeros of both signs, too
-    np.testing.assert_array_equal(np.sort(got.view(bits), axis), np.sort(x.view(bits), axis))
+    bits = f"u{x.dtype.itemsize}"  # zeros of both signs, too
+    whole = [
+        each if x.dtype.kind in "iu" else np.where(np.isnan(each), x.dtype.type(np.nan), each)
+        for each in (got, x)
+    ]
+    one, other = (np.sort(each.view(bits), axis) for each in whole)
+    np.testing.assert_array_equal(one, other)
     sought = np.take(np.sort(x, axis), [kth % x.shape[axis]], axis)
     np.testing.assert_array_equal(np.take(got, [kth % x.shape[axis]], axis), sought)
     before, after = np.split(got, [kth % x.shape[axis]], axis)
