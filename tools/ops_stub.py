@@ -180,9 +180,9 @@ def class_of_composed(name: str, function: Composed) -> str:
     body = inspect.signature(function._body)
     signature = body.replace(parameters=list(body.parameters.values())[1:])
     options = "**options: Unpack[Order]"
-    arrays, given = (_python_parameters(signature, where) for where in ("array", "any"))
+    arrays, given = (_python_parameters(signature, where) for where in ("array", "any"))  # equal: makes one
     calls = [f"def __call__(self, {given}, out: _Out, {options}) -> _Out: ..."]
-    for parameters, one in ((arrays, "Array"), (given, "Tensor")):
+    for parameters, one in ((arrays, "Array"), (given, "Tensor"))[arrays == given :]:
         parameters = parameters.replace(_ANY_AXIS, "axis: Int") if name in _SEVERAL else parameters
         for text, result in _calls(name, parameters, one):
             calls.append(f"def __call__(self, {text}, out: None = ..., {options}) -> {result}: ...")

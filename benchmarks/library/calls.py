@@ -25,10 +25,11 @@ digitize: x, np.linspace(-3, 3, 1000, dtype=np.float32)
 cross: x[: n // 3 * 3].reshape(-1, 3), x[: n // 3 * 3].reshape(-1, 3)
 quantile nanquantile: x, 0.3
 percentile nanpercentile: x, 30
-isin: below(1000), np.arange(0, 1000, 7, np.int32)
+isin intersect1d setdiff1d union1d: below(1000), np.arange(0, 1000, 7, np.int32)
 negative positive absolute real imag conjugate angle sign square reciprocal floor ceil trunc rint isnan isinf
 isfinite signbit logical_not exp exp2 expm1 sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arctanh
-radians degrees round: x
+radians degrees round cbrt sinc nan_to_num unwrap: x
+polyval: np.ones(8, np.float32), x
 add subtract multiply divide floor_divide remainder fmod minimum maximum fmin fmax copysign hypot equal
 not_equal less less_equal greater greater_equal logical_and logical_or logical_xor logaddexp arctan2
 nextafter: x, x
@@ -74,6 +75,8 @@ put_along_axis scatter_add scatter_max scatter_min scatter_mul: x, places, x, ax
 full: n, 7.0
 arange: float(n)
 linspace: 0.0, 1.0, n
+logspace: 0.0, 1.0, n
+geomspace: 1.0, 10.0, n
 eye: int(n**0.5)
 average: x, weights=random
 dot vdot: x, x
@@ -85,7 +88,7 @@ segmented_sort: x, np.arange(0, n, 100, dtype=np.int32)
 searchsorted: np.linspace(-3, 3, 1000, dtype=np.float32), x
 int_counts: below(1000), 1000
 bin_counts: x, np.linspace(-3, 3, 101, dtype=np.float32)
-nonzero_places nonzero flatnonzero: below(2)
+nonzero_places nonzero flatnonzero argwhere: below(2)
 selected compress extract: random < 0.5, x
 run_starts bincount unique: below(1000)
 softmax log_softmax layer_norm rms_norm: rows
@@ -100,9 +103,24 @@ uniform_filter1d: x, size=9
 gaussian_filter1d: x, sigma=1.0
 kron: rng.random((n // 100, 1), np.float32), rng.random(100, np.float32)
 array_split hsplit split vsplit: square, [10]
+sliding_window_view: x, 8
 """
 
-_COUNTED = ["full", "arange", "linspace", "eye", "outer", "kron", "array_split", "hsplit", "split", "vsplit"]
+_COUNTED = [
+    "full",
+    "arange",
+    "linspace",
+    "eye",
+    "outer",
+    "kron",
+    "array_split",
+    "hsplit",
+    "split",
+    "vsplit",
+    "logspace",
+    "geomspace",
+    "sliding_window_view",
+]
 """What takes as many elements as are asked for, whatever its arguments have."""
 
 _NONE = ["astype", "broadcast_to", "put_along_axis", "resize"]
@@ -116,6 +134,7 @@ def _copied(name: str) -> Callable[..., Any]:
 _NUMPY: dict[str, Callable[..., Any]] = {
     "fftconvolve": np.convolve,
     "bin_counts": np.histogram,
+    "sliding_window_view": np.lib.stride_tricks.sliding_window_view,
     "matrix_norm": np.linalg.norm,
     "norm": np.linalg.norm,
     "vector_norm": np.linalg.norm,

@@ -245,6 +245,7 @@ AREAS = {
     "reductions": "Reductions",
     "nans": "Without NaN",
     "spreads": "Weighted means, differences",
+    "repairs": "Repairs, angles, polynomials",
     "scans": "Scans",
     "searching": "Searching and counting",
     "counted": "Results of any length",

@@ -54,6 +54,8 @@ bitwise_or: _types.Binary
 """The bits that `x1` or `x2` has."""
 bitwise_xor: _types.Binary
 """The bits that one of `x1` and `x2` has."""
+cbrt: _types.Unary
+"""The cube root of `x`."""
 ceil: _types.Unary
 """The smallest whole number that is not below `x`."""
 clip: _types.Clip
@@ -170,6 +172,8 @@ signbit: _types.Unary
 """Whether the sign of `x` is minus; -0.0 has it."""
 sin: _types.Unary
 """The sine of `x`, in radians."""
+sinc: _types.Unary
+"""The sine of pi times `x`, divided by that; 1 at 0."""
 sinh: _types.Unary
 """The hyperbolic sine of `x`."""
 sqrt: _types.Unary
@@ -194,8 +198,12 @@ eye: _types.Eye
 """A matrix with ones on a diagonal and zeros elsewhere, as ``np.eye``."""
 full: _types.Full
 """A tensor of this shape with all elements `fill_value`, as ``np.full``."""
+geomspace: _types.Geomspace
+"""`num` numbers from `start` to `stop` with equal ratios, as ``np.geomspace``; `stop` itself only with `endpoint`."""
 linspace: _types.Linspace
 """`num` numbers at equal distances from `start` to `stop`, as ``np.linspace``; `stop` itself only with `endpoint`."""
+logspace: _types.Logspace
+"""`base` to the power of `num` numbers at equal distances from `start` to `stop`, as ``np.logspace``."""
 
 # ._values.reductions
 all: _types.Reduction
@@ -263,6 +271,14 @@ ptp: _types.Nanargmax
 trapezoid: _types.Trapezoid
 """The area below `y` along `axis`, by trapezoids, as ``np.trapezoid``."""
 
+# ._values.repairs
+nan_to_num: _types.NanToNum
+"""`x` with numbers in place of NaN and infinities, as ``np.nan_to_num``."""
+polyval: _types.Polyval
+"""The polynomial with the coefficients `p`, the highest power first, at `x`, as ``np.polyval``."""
+unwrap: _types.Unwrap
+"""`p` with whole periods added along `axis`, so that neighbours differ by half a period at most, as ``np.unwrap``: angles without leaps."""
+
 # ._values.scans
 cummax: _types.Cummax
 """The highest of each element and all before it along `axis`, as ``np.maximum.accumulate``; None goes through all elements in row-major order, and the result has one axis. From the first NaN on it is NaN."""
@@ -288,6 +304,10 @@ selected: _types.Selected
 """The elements of `x` at which `condition` is not zero, and their number: `kp.ops.compress` with results of a fixed size, which can be recorded."""
 
 # ._orders.counted
+@overload
+def argwhere(a: _types.Host | _types.Numbers) -> _types.Array: ...
+@overload
+def argwhere(a: _types.Given | _types.Numbers) -> kompute_py.Tensor[Any]: ...
 @overload
 def bincount(x: _types.Host | _types.Numbers, weights: _types.Host | _types.Numbers | None = ..., minlength: int = ...) -> _types.Array: ...
 @overload
@@ -370,8 +390,17 @@ interp: _types.Interp
 """The piecewise linear function through the points (`xp`, `fp`) at `x`, as ``np.interp``."""
 
 # ._orders.sets
+def intersect1d(ar1: _types.Given | _types.Numbers, ar2: _types.Given | _types.Numbers, assume_unique: bool = ..., return_indices: bool = ...) -> Any: ...
 isin: _types.Isin
 """Whether each of `element` is equal to one of `test_elements`, as ``np.isin``; with `invert`, to none."""
+@overload
+def setdiff1d(ar1: _types.Host | _types.Numbers, ar2: _types.Host | _types.Numbers, assume_unique: bool = ...) -> _types.Array: ...
+@overload
+def setdiff1d(ar1: _types.Given | _types.Numbers, ar2: _types.Given | _types.Numbers, assume_unique: bool = ...) -> kompute_py.Tensor[Any]: ...
+@overload
+def union1d(ar1: _types.Host | _types.Numbers, ar2: _types.Host | _types.Numbers) -> _types.Array: ...
+@overload
+def union1d(ar1: _types.Given | _types.Numbers, ar2: _types.Given | _types.Numbers) -> kompute_py.Tensor[Any]: ...
 
 # ._orders.scattering
 scatter_add: _types.ScatterAdd
@@ -452,6 +481,10 @@ def array_split(x: _types.Given | _types.Numbers, indices_or_sections: int | Seq
 def hsplit(x: _types.Host | _types.Numbers, indices_or_sections: int | Sequence[int]) -> list[_types.Array]: ...
 @overload
 def hsplit(x: _types.Given | _types.Numbers, indices_or_sections: int | Sequence[int]) -> list[kompute_py.Tensor[Any]]: ...
+@overload
+def sliding_window_view(x: _types.Host | _types.Numbers, window_shape: int | Sequence[int], axis: int | Sequence[int] | None = ...) -> _types.Array: ...
+@overload
+def sliding_window_view(x: _types.Given | _types.Numbers, window_shape: int | Sequence[int], axis: int | Sequence[int] | None = ...) -> kompute_py.Tensor[Any]: ...
 @overload
 def split(x: _types.Host | _types.Numbers, indices_or_sections: int | Sequence[int], axis: int = ...) -> list[_types.Array]: ...
 @overload
@@ -539,11 +572,9 @@ correlate: _types.Convolve
 correlate1d: _types.Convolve1d
 """The sums of the elements of `x` along `axis` times `weights`, as ``scipy.ndimage.correlate1d``: element i is the sum of ``weights[j] * x[i + j - len(weights) // 2]``."""
 gaussian_filter1d: _types.GaussianFilter1d
-"""The mean of the elements of `x` near each along `axis`, weighted by a normal curve with the standard deviation `sigma`, as ``scipy.ndimage.gaussian_filter1d`` without its `order`. Elements count up to a distance of ``truncate * sigma``, rounded."""
+"""The mean of the elements of `x` near each along `axis`, weighted by a normal curve with the standard deviation `sigma`, as ``scipy.ndimage.gaussian_filter1d``. Elements count up to a distance of ``truncate * sigma``, rounded. With `order`, it is the derivative of that order of the smoothed `x`."""
 
 # ._signals.windows
-uniform_filter1d: _types.UniformFilter1d
-"""The mean of `size` elements of `x` along `axis`, as ``scipy.ndimage.uniform_filter1d``: element i is that of ``x[i - size // 2]`` and those after it."""
 gaussian_filter: _types.GaussianFilter
 """The mean of the elements of `x` near each, weighted by a normal curve, as ``scipy.ndimage.gaussian_filter``: a filter of `kp.ops.gaussian_filter1d` along each axis."""
 maximum_filter: _types.MaximumFilter
@@ -560,6 +591,8 @@ sobel: _types.Prewitt
 """How `x` changes along `axis`, as ``scipy.ndimage.sobel``: the weights -1, 0, 1 along it, and 1, 2, 1 along the others."""
 uniform_filter: _types.UniformFilter
 """The mean of the elements of `x` near each, as ``scipy.ndimage.uniform_filter``: a filter of `kp.ops.uniform_filter1d` along each axis."""
+uniform_filter1d: _types.UniformFilter1d
+"""The mean of `size` elements of `x` along `axis`, as ``scipy.ndimage.uniform_filter1d``: element i is that of ``x[i - size // 2]`` and those after it."""
 
 # ._signals.resizing
 resize: _types.Resize

@@ -21,6 +21,7 @@ from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
 from .._places.composed import called_only
 from .._places.given import beside, countable, given, host, known, shape_of
+from .._places.joining import stack
 from .._places.moving import ascontiguousarray, take
 from .._values.scans import cumsum
 from .searching import bin_counts, int_counts, nonzero_places, run_starts, selected
@@ -100,6 +101,22 @@ def nonzero(x: Array) -> tuple[Array, ...]:
         found.append(formula("x // step % length")(places, step, max(length, 1)))
         step *= max(length, 1)
     return tuple(found[::-1])
+
+
+@called_only("kp.ops.nonzero_places, which has a result of a fixed size")
+def argwhere(a: Array) -> Array:
+    """The indices of the elements of `a` that are not zero, a row for each, as ``np.argwhere``.
+
+    The rows are those of `kp.ops.nonzero`, as one array. Raises its errors.
+
+    >>> kp.ops.argwhere(np.array([[0, 5], [7, 0]])).tolist()
+    [[0, 1], [1, 0]]
+
+    :dtypes: all but complex
+    :axes: all
+    :error: exact
+    """
+    return stack(nonzero(a), 1)
 
 
 @called_only("kp.ops.selected, which has a result of a fixed size")

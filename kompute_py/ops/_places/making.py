@@ -13,13 +13,14 @@ import numpy as np
 
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of
 from ..._base.types import is_small_float
-from ..._builders.elementwise import elementwise
+from ..._builders.elementwise import elementwise, formula
 from ..._builders.walks import check_sizes, group_of
 from ..._custom.arguments import dtype_named
 from ..._custom.selection import FunctionSelection
 from ..._formulas.glsl_elements import element_of
 from ..._functions.custom_op import CustomOp
-from .composed import Run, Widened
+from ..._manager.default import manager as default_manager
+from .composed import Composed, Run, Widened
 
 if TYPE_CHECKING:
     from ..._custom.builder import FunctionBuilder
@@ -291,3 +292,77 @@ def _complex_linspace(
 
 linspace: Function = Widened(_Linspace, _of_complex, _complex_linspace)
 eye: Function = CustomOp.register(_Eye)
+
+
+_power = elementwise("power(base, x)", name="logspace")
+_between = elementwise("sign_ * power(a, 1 - t) * power(b, t)", name="geomspace")
+
+
+@Composed
+def logspace(
+    run: Run,
+    start: float,
+    stop: float,
+    num: int = 50,
+    endpoint: bool = True,
+    base: float = 10.0,
+    dtype: Any = "float32",
+) -> Any:
+    """`base` to the power of `num` numbers at equal distances from `start` to `stop`, as ``np.logspace``.
+
+    The dtype is float32 by default, not NumPy's float64. It runs `linspace` in float64 if the device has it.
+    Raises the errors of `linspace`, and InvalidArgumentError for a base that is not above 0.
+
+    >>> kp.ops.logspace(0, 3, 4).round().tolist()
+    [1.0, 10.0, 100.0, 1000.0]
+
+    :dtypes: floats
+    :axes: one
+    :error: 4 ulp; for float64, and on devices without it, 16 and 4 for each unit of the logarithm
+    """
+    dtype, wide = _spaced("logspace", dtype)
+    if not 0 < base < math.inf:
+        raise InvalidArgumentError(f"logspace: base is {base}; give a finite number above 0")
+    return _narrowed(run, run(_power, base=base, x=run(linspace, start, stop, num, endpoint, wide)), dtype)
+
+
+@Composed
+def geomspace(
+    run: Run, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = "float32"
+) -> Any:
+    """`num` numbers from `start` to `stop` with equal ratios, as ``np.geomspace``; `stop` itself only with
+    `endpoint`.
+
+    The dtype is float32 by default, not NumPy's float64. It runs `linspace` in float64 if the device has it.
+    Raises the errors of `linspace`, and InvalidArgumentError if `start` or `stop` is 0, or one of them alone
+    is negative.
+
+    >>> kp.ops.geomspace(1, 1000, 4).round().tolist()
+    [1.0, 10.0, 100.0, 1000.0]
+
+    :dtypes: floats
+    :axes: one
+    :error: that of `kp.ops.logspace`
+    """
+    dtype, wide = _spaced("geomspace", dtype)
+    if not (start < 0 and stop < 0) and not (start > 0 and stop > 0):
+        raise InvalidArgumentError(
+            f"geomspace: start is {start} and stop {stop}; give numbers of one sign, neither of them 0"
+        )
+    t = run(linspace, 0, 1, num, endpoint, wide)
+    return _narrowed(
+        run, run(_between, sign_=1.0 if start > 0 else -1.0, a=abs(start), b=abs(stop), t=t), dtype
+    )
+
+
+def _spaced(name: str, dtype: Any) -> tuple[np.dtype[Any], str]:
+    """The dtype of the result, and the one to compute in."""
+    dtype = dtype_named(f"{name}: dtype", dtype)
+    if dtype.kind in "biuc":
+        raise InvalidArgumentError(f"{name}: dtype is {dtype}; it gives floats: use kp.ops.astype after")
+    wide = dtype == np.float64 or "shaderFloat64" in default_manager().enabled_features
+    return dtype, "float64" if wide else "float32"
+
+
+def _narrowed(run: Run, x: Any, dtype: np.dtype[Any]) -> Any:
+    return x if x.dtype == dtype else run(formula("x", dtype.name), x)

@@ -1,8 +1,9 @@
-"""Parts of tensors along an axis: views, which take no time."""
+"""Parts of tensors along an axis, and windows on them: views, which take no time."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from ..._base.arrays import as_index
 from ..._base.errors import ArgumentTypeError, InvalidArgumentError, shown
+from ..._memory.strided import StridedView
 from .composed import called_only
 from .given import given, shape_of
 
@@ -37,6 +39,56 @@ def array_split(x: Array, indices_or_sections: int | Sequence[int], axis: int = 
     :error: exact
     """
     return _parts(x, indices_or_sections, axis, False)
+
+
+@called_only("the view, which functions take when they are recorded")
+def sliding_window_view(
+    x: Array, window_shape: int | Sequence[int], axis: int | Sequence[int] | None = None
+) -> Array:
+    """A view of all windows of `x`, as ``np.lib.stride_tricks.sliding_window_view``: nothing is copied.
+
+    A window has `window_shape` elements along each of `axis`, or along all axes for None. The view has the
+    axes of `x`, on which windows begin, then those of a window. Of a Tensor it is a StridedView to read:
+    functions of `kp.ops` take it, and `[::n]` of an axis leaves only each n-th window. What is written to it
+    comes to all windows that share an element, in no order.
+
+    Raises InvalidArgumentError for axes that `x` does not have, for another number of lengths than axes, and
+    for windows that are longer than the axis or have no element.
+
+    >>> kp.ops.sliding_window_view(mgr.tensor([1, 2, 3, 4]), 3).tolist()
+    [[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]]
+
+    :dtypes: all
+    :axes: several, None for all
+    :error: exact
+    """
+    x = given(x)
+    shape = shape_of(x)
+    sizes = window_shape if isinstance(window_shape, (tuple, list)) else [window_shape]
+    lengths = [as_index(each, "sliding_window_view: window_shape") for each in sizes]
+    axes = range(len(shape)) if axis is None else axis if isinstance(axis, (tuple, list)) else [axis]
+    places = [as_index(each, "sliding_window_view: axis") for each in axes]
+    if len(lengths) != len(places):
+        raise InvalidArgumentError(
+            f"sliding_window_view: window_shape has {len(lengths)} lengths for {len(places)} axes; give one "
+            "for each"
+        )
+    starts = list(shape)
+    for place, length in zip(places, lengths, strict=True):
+        if not -len(shape) <= place < len(shape):
+            raise InvalidArgumentError(f"sliding_window_view: axis is {place}, and x has {len(shape)} axes")
+        starts[place] -= length - 1
+        if length < 1 or starts[place] < 1:
+            raise InvalidArgumentError(
+                f"sliding_window_view: a window has {length} elements, and axis {place} {shape[place]}; give "
+                "1 to as many"
+            )
+    base, first, steps = (x._base, x._first, x._strides) if isinstance(x, StridedView) else (x, 0, None)
+    if isinstance(x, np.ndarray):
+        return np.lib.stride_tricks.sliding_window_view(x, lengths, places)
+    if steps is None:
+        steps = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
+    return StridedView(base, first, (*starts, *lengths), (*steps, *(steps[place] for place in places)))
 
 
 @called_only("the parts themselves: t[a:b] is a view")

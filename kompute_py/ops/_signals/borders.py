@@ -66,6 +66,8 @@ def declare_border(kb: FunctionBuilder, mode: str) -> None:
     kb.declare(f"int kp_border(int i, int n) {{ if (i >= 0 && i < n) return i; int m; {BORDERS[mode]} }}")
 
 
+MOST_ORDER = 10
+"""Of derivatives; the polynomials of higher ones have numbers that float32 does not tell apart."""
 BLOCK = 16
 """Elements of the least block that long windows are put together from; the next has as many blocks."""
 
@@ -165,8 +167,17 @@ class Lines(NamedTuple):
         kb.emit(f"{text} {self.block(level)}_store(kp_e, {body.found});")
 
 
-def gaussian_weights(kb: FunctionBuilder, number: str, kind: str, sigma: str) -> None:
-    """Writes the dispatch that computes the weights of a normal curve."""
+def check_order(ksel: FunctionSelection, order: int) -> int:
+    """The order of a derivative."""
+    if not 0 <= order <= MOST_ORDER:
+        raise InvalidArgumentError(f"{ksel.name}: order is {order}; give 0 to {MOST_ORDER}")
+    return order
+
+
+def gaussian_weights(kb: FunctionBuilder, number: str, kind: str, sigma: str, order: int) -> None:
+    """Writes the dispatch that computes the weights of a normal curve, or of its derivative of this order:
+    times Hermite's polynomial of the distance in deviations.
+    """
     dtype = "float64" if kind == "double" else "float32"
     kb.scratch(f"weights{number}", named(f"kp_count{number}"), dtype)
     kb.begin_dispatch(f"weights{number}")
@@ -181,8 +192,13 @@ def gaussian_weights(kb: FunctionBuilder, number: str, kind: str, sigma: str) ->
             {kind} d = {kind}(k) / {sigma};
             total += {kind}(2) * {value};
         }}
-        {kind} d = {kind}(j - kp_left{number}) / {sigma};
-        weights{number}_store(uint(j), {value} / (total + {kind}(1)));
+        {kind} d = {kind}(j - kp_left{number}) / {sigma}, before = {kind}(0), times = {kind}(1);
+        for (int n = 0; n < {order}; ++n) {{
+            {kind} next = (d * times - {kind}(n) * before) / {sigma};
+            before = times / {sigma};
+            times = next;
+        }}
+        weights{number}_store(uint(j), {value} / (total + {kind}(1)) * times);
     """)
 
 

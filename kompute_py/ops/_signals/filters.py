@@ -26,6 +26,7 @@ from .borders import (
     MOST,
     check_count,
     check_mode,
+    check_order,
     declare_border,
     declare_products,
     float_filter,
@@ -227,12 +228,13 @@ class _Convolve1d(_Weighted):
 
 class _GaussianFilter1d(FilterOp):
     __doc__ = f"""The mean of the elements of `x` near each along `axis`, weighted by a normal curve with the
-    standard deviation `sigma`, as ``scipy.ndimage.gaussian_filter1d`` without its `order`. Elements count up
-    to a distance of ``truncate * sigma``, rounded.
+    standard deviation `sigma`, as ``scipy.ndimage.gaussian_filter1d``. Elements count up to a distance of
+    ``truncate * sigma``, rounded. With `order`, it is the derivative of that order of the smoothed `x`.
 
     `kp.ops.gaussian_filter` filters several axes. {MODES}
 
-    {_RAISES} InvalidArgumentError, too, for a `sigma` or `truncate` that is not positive and finite.
+    {_RAISES} InvalidArgumentError, too, for a `sigma` or `truncate` that is not positive and finite, and for
+    an `order` that is not from 0 to 10.
 
     >>> kp.ops.gaussian_filter1d(np.float32([0, 0, 1, 0, 0]), 1.0).round(2).tolist()
     [0.05999999865889549, 0.23999999463558197, 0.4000000059604645, 0.23999999463558197, 0.05999999865889549]
@@ -244,10 +246,11 @@ class _GaussianFilter1d(FilterOp):
 
     signature = (
         "gaussian_filter1d(Tensor x, float sigma, int axis=-1, str mode='reflect', float cval=0.0,"
-        " *, float truncate=4.0) -> Tensor"
+        " *, float truncate=4.0, int order=0) -> Tensor"
     )
 
     def select(self, ksel: FunctionSelection) -> None:
+        check_order(ksel, ksel.attr_int("order").v)
         deviation, truncate = ksel.arg_float("sigma"), ksel.attr_float("truncate").v
         sigma = deviation.v
         if not (0 < sigma < math.inf and 0 < truncate < math.inf):
@@ -262,7 +265,9 @@ class _GaussianFilter1d(FilterOp):
 
     def generate(self, ksel: FunctionSelection, kb: FunctionBuilder) -> None:
         """Computes the weights, then writes the filter."""
-        gaussian_weights(kb, "", element_of(kb.result(0).dtype, ksel.features).type, "sigma")
+        gaussian_weights(
+            kb, "", element_of(kb.result(0).dtype, ksel.features).type, "sigma", ksel.attribute("order")
+        )
         self.write(kb, "weights_load({})")
 
 

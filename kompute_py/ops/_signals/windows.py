@@ -24,6 +24,7 @@ from .borders import (
     Lines,
     check_count,
     check_mode,
+    check_order,
     declare_border,
     float_filter,
     gaussian_weights,
@@ -63,25 +64,29 @@ class Pass(NamedTuple):
         return (self.length.bit_length() - 1) // (BLOCK.bit_length() - 1)
 
 
-def per_axis(ksel: FunctionSelection, what: str, given: Sequence[Any] | None, x: TensorArg) -> list[Any]:
-    """A number for each axis of `x`, from the attribute `what` for the axes that `axes` has; else None.
+def per_axis(
+    ksel: FunctionSelection, x: TensorArg, *given: tuple[str, Sequence[Any] | None]
+) -> list[list[Any]]:
+    """Of each attribute that is `given`, by name, a number for each axis of `x` that `axes` has; else None.
 
     The numbers decide no kernels: None takes their place in `axes`.
     """
     chosen = ksel.attr_list_int("axes")
     axes = axes_of(ksel.name, chosen.v, x.ndim)
-    if given is None or not given:
-        raise InvalidArgumentError(f"{ksel.name}: {what} is missing; give a number, or one for each axis")
-    if len(given) not in (1, len(axes)):
-        raise InvalidArgumentError(
-            f"{ksel.name}: {what} has {len(given)} numbers for {len(axes)} axes; give one, or one for each"
-        )
-    if chosen.v is not None and tuple(axis % x.ndim for axis in chosen.v) != axes:
-        order = [axis % x.ndim for axis in chosen.v]
-        given = [given[0 if len(given) == 1 else order.index(axis)] for axis in axes]
-    found: list[Any] = [None] * x.ndim
-    for place, axis in enumerate(axes):
-        found[axis] = given[0 if len(given) == 1 else place]
+    order = list(axes) if chosen.v is None else [axis % x.ndim for axis in chosen.v]
+    found = []
+    for what, numbers in given:
+        if numbers is None or not numbers:
+            raise InvalidArgumentError(f"{ksel.name}: {what} is missing; give a number, or one for each axis")
+        if len(numbers) not in (1, len(axes)):
+            raise InvalidArgumentError(
+                f"{ksel.name}: {what} has {len(numbers)} numbers for {len(axes)} axes; give one, or one for "
+                "each"
+            )
+        each: list[Any] = [None] * x.ndim
+        for axis in axes:
+            each[axis] = numbers[0 if len(numbers) == 1 else order.index(axis)]
+        found.append(each)
     chosen.v = None
     return found
 
@@ -251,7 +256,7 @@ class _UniformFilter1d(_UniformFilter):
 def window_passes(ksel: FunctionSelection, x: TensorArg) -> list[Pass]:
     """The passes of the attribute `size`."""
     size = ksel.attr_list_int("size")
-    sizes = per_axis(ksel, "size", size.v, x)
+    (sizes,) = per_axis(ksel, x, ("size", size.v))
     for each in sizes:
         if each is not None:
             check_count(ksel, "the filter", each)
@@ -264,12 +269,13 @@ class _GaussianFilter(PassesOp):
     ``scipy.ndimage.gaussian_filter``: a filter of `kp.ops.gaussian_filter1d` along each axis.
 
     `sigma` is the standard deviation along each axis, or one for all; an axis with 0 is not filtered.
-    Elements count up to a distance of ``truncate * sigma``, rounded. There is no `order`. {_AXES}
+    Elements count up to a distance of ``truncate * sigma``, rounded. `order` is that of the derivative along
+    each axis, or one for all. {_AXES}
 
     {MODES}
 
-    {_RAISES}, and for a `sigma` or `truncate` that is negative or not finite; ArgumentTypeError for ints of
-    more than 16 bits.
+    {_RAISES}, for a `sigma` or `truncate` that is negative or not finite, and for an `order` that is not from
+    0 to 10; ArgumentTypeError for ints of more than 16 bits.
 
     >>> x = np.zeros((3, 3), np.float32)
     >>> x[1, 1] = 1
@@ -283,15 +289,18 @@ class _GaussianFilter(PassesOp):
 
     signature = (
         "gaussian_filter(Tensor x, float[] sigma, str mode='reflect', float cval=0.0, *, float truncate=4.0,"
-        " int[]? axes=None) -> Tensor"
+        " int[]? axes=None, int[]? order=0) -> Tensor"
     )
 
     def passes(self, ksel: FunctionSelection, x: TensorArg) -> list[Pass]:
         """An axis with a deviation of 0 has none."""
         sigma, truncate = ksel.attr_list_float("sigma"), ksel.attr_float("truncate")
+        order = ksel.attr_list_int("order")
+        deviations, every = per_axis(ksel, x, ("sigma", sigma.v), ("order", order.v))
+        orders = []
         found: list[Pass] = []
         dtype = "float64" if x.dtype == np.float64 else "float32"
-        for axis, each in enumerate(per_axis(ksel, "sigma", sigma.v, x)):
+        for axis, each in enumerate(deviations):
             if each is None or each == 0:
                 continue
             if not (0 < each < math.inf and 0 < truncate.v < math.inf):
@@ -302,12 +311,15 @@ class _GaussianFilter(PassesOp):
             radius = int(min(truncate.v * each + 0.5, 2**30))
             ksel.value(f"kp_sigma{len(found)}", float(each), dtype)
             found.append(Pass(axis, 2 * radius + 1, radius))
-        sigma.v, truncate.v = [], 0.0
+            orders.append(check_order(ksel, every[axis]))
+        sigma.v, truncate.v, order.v = [], 0.0, []
+        ksel.specialize(orders=orders)
         return found
 
     def begin(self, kb: FunctionBuilder, number: int) -> None:
         kind = inner_kind(kb.selection, kb.result(0).dtype)
-        gaussian_weights(kb, str(number), kind, f"kp_sigma{number}")
+        order = kb.selection.special["orders"][number]
+        gaussian_weights(kb, str(number), kind, f"kp_sigma{number}", order)
 
     def body(self, kb: FunctionBuilder, number: int, kind: str) -> Body:
         return Body(f"{kind} sum = {kind}(0);", f"sum += weights{number}_load(uint(j)) * {{value}};", "sum")
@@ -498,7 +510,8 @@ class RankOp(CustomOp):
         declare_own_border(ksel, x)
         key = key_of(ksel, x.dtype)
         size = ksel.attr_list_int("size")
-        sizes = [1 if n is None else n for n in per_axis(ksel, "size", size.v, x)]
+        (given,) = per_axis(ksel, x, ("size", size.v))
+        sizes = [1 if n is None else n for n in given]
         count = math.prod(sizes)
         if min(sizes, default=1) < 1:
             raise InvalidArgumentError(f"{ksel.name}: size has {min(sizes)}; give 1 or more")

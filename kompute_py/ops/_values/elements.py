@@ -60,6 +60,15 @@ def _two(name: str, summary: str, text: str, given: str, shown: str, *facts: str
     return name, _Function(text, summary, f"kp.ops.{name}({given})", shown, *facts)
 
 
+def _cube_root() -> str:
+    """By a power, and a step of Newton's method, which has no meaning at 0 and infinity. The sign of bools
+    makes numbers of NumPy's dtype for ints."""
+    size = "copysign(x, x == x)"
+    near = f"power(sqrt({size}), 0.6666666666666666)"
+    step = f"{near} - ({near} - {size} / {near} / {near}) / 3"
+    return f"copysign(where(({near} > 0) & ({near} < inf), {step}, {near}), x)"
+
+
 _TABLE: dict[str, _Function] = dict(
     [
         # -- arithmetic --
@@ -138,6 +147,15 @@ _TABLE: dict[str, _Function] = dict(
             "[2.0, 3.0]",
             "all; ints give floats",
             f"3 ulp{_OF_COMPLEX}",
+        ),
+        _one(
+            "cbrt",
+            "The cube root of `x`.",
+            [8, -27],
+            "[2.0, -3.0]",
+            _FLOATS,
+            "2 ulp",
+            formula=_cube_root(),
         ),
         _two(
             "minimum",
@@ -399,6 +417,15 @@ _TABLE: dict[str, _Function] = dict(
             "[0.0, 1.5574077367782593]",
             _COMPLEX,
             "2^-18 of 1 + tan(x)**2, for x to 1e4",
+        ),
+        _one(
+            "sinc",
+            "The sine of pi times `x`, divided by that; 1 at 0.",
+            [0, 0.5, 1.5],
+            "[1.0, 0.6366197466850281, -0.21220658719539642]",
+            _COMPLEX,
+            "2^-20 for x to 1e3",
+            formula="where(x == 0, 1, sin(3.141592653589793 * x) / (3.141592653589793 * x))",
         ),
         _one(
             "arcsin",

@@ -133,3 +133,36 @@ def test_refusals(mgr, needs, call, words):
     needs(mgr, "shaderInt64")
     with pytest.raises(kp.InvalidArgumentError, match=words):
         call()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("endpoint", [True, False])
+def test_logspace_and_geomspace(mgr, needs, dtype, endpoint):
+    if dtype == "float64":
+        needs(mgr, "shaderFloat64")
+    far = 4 if dtype == "float16" else 30
+    eps = np.finfo(dtype).eps
+    wide = dtype != "float64" and "shaderFloat64" in mgr.enabled_features
+    allowed = 4 * eps if wide else (16 + 4 * 2.303 * far) * min(eps, 2.0**-23) + eps
+    for args, named in [((-far, far, 60), {}), ((0, 3, 1), {}), ((2, 5, 7), {"base": 2.5}), ((1, 2, 0), {})]:
+        got = kp.ops.logspace(*args, endpoint=endpoint, dtype=dtype, **named)
+        want = np.logspace(*args, endpoint=endpoint, **named)
+        assert got.dtype == dtype
+        np.testing.assert_allclose(got.read(), want, rtol=allowed, atol=1e-7 * (dtype == "float16"))
+    for args in [(10.0**-far, 10.0**far, 41), (-3, -700, 5), (5, 2, 1), (8, 1, 4)]:
+        got, want = kp.ops.geomspace(*args, endpoint, dtype), np.geomspace(*args, endpoint)
+        np.testing.assert_allclose(got.read(), want, rtol=allowed, atol=1e-7 * (dtype == "float16"))
+        assert got.read()[0] == np.dtype(dtype).type(args[0])
+        assert not endpoint or args[2] == 1 or got.read()[-1] == np.dtype(dtype).type(args[1])
+
+
+def test_spaces_that_are_refused():
+    for call, match in [
+        (lambda: kp.ops.logspace(0, 1, base=0), "base is 0"),
+        (lambda: kp.ops.logspace(0, 1, dtype="int32"), "use kp.ops.astype after"),
+        (lambda: kp.ops.geomspace(-1, 1), "numbers of one sign"),
+        (lambda: kp.ops.geomspace(0, 1), "neither of them 0"),
+        (lambda: kp.ops.geomspace(1, 2, -1), "num -1"),
+    ]:
+        with pytest.raises(kp.InvalidArgumentError, match=match):
+            call()

@@ -353,3 +353,31 @@ def test_operations_that_compute_say_how_to_give_structs(mgr, name):
     assert kp.ops.max(x["b"]).item() == x.read()["b"].max()
     words = x.view("uint32").reshape(*x.shape, -1)
     assert kp.ops.where(MASK[:, None], words, words[:1]).view(x.dtype).shape == (6, 1)
+
+
+def test_windows_are_views(mgr):
+    x = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+    t, theirs = mgr.tensor_t(x), np.lib.stride_tricks.sliding_window_view
+    for part, window, axis in [
+        (np.s_[:], 3, 1), (np.s_[:], (2, 2), (0, -1)), (np.s_[:], (1, 2, 5), None), (np.s_[:, ::2], 2, 2),
+        (np.s_[0, :, 1], 4, None), (np.s_[:, ::-1], (2, 2), (1, 1)),
+    ]:  # fmt: skip
+        got, want = kp.ops.sliding_window_view(t[part], window, axis), theirs(x[part], window, axis)
+        assert got.manager is mgr and got.shape == want.shape
+        np.testing.assert_array_equal(got.read(), want)
+        np.testing.assert_array_equal(kp.ops.sum(got, axis=-1).read(), want.sum(-1))
+        np.testing.assert_array_equal(kp.ops.sliding_window_view(x[part], window, axis), want)
+    every = kp.ops.sliding_window_view(t.reshape(-1), 8)[::4]
+    np.testing.assert_array_equal(every.read(), theirs(x.reshape(-1), 8)[::4])
+    t[0, 0, 0] = 99
+    assert every[0, 0].item() == 99  # nothing was copied
+
+
+def test_windows_that_do_not_fit(mgr):
+    t = mgr.zeros((3, 4))
+    for args, match in [
+        ((5, 1), "5 elements, and axis 1 4"), ((0, 1), "0 elements"), ((2,), "1 lengths for 2 axes"),
+        ((2, 2), "axis is 2"), (((2, 2), (0, 0, 1)), "2 lengths for 3"), (((2, 3), (0, 0)), "axis 0 3"),
+    ]:  # fmt: skip
+        with pytest.raises(kp.InvalidArgumentError, match=match):
+            kp.ops.sliding_window_view(t, *args)

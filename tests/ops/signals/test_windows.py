@@ -87,6 +87,27 @@ def test_ranks_of_windows(mode, data):
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("order", [0, 1, 2, 3, 5])
+@pytest.mark.parametrize("sigma", [0.8, 2.5])
+def test_derivatives_of_smoothed(order, sigma):
+    x = numbers((21, 30))
+    radius = int(4 * sigma + 0.5)
+    d = np.arange(-radius, radius + 1) / sigma
+    weights = normal(sigma) * np.polynomial.hermite_e.hermeval(d, [0] * order + [1]) / sigma**order
+    want, some = filtered(x, weights, radius, 1, "mirror")
+    got = ops.gaussian_filter1d(x, sigma, 1, "mirror", order=order)
+    assert (abs(got - want) <= (1e-5 + 2 * len(weights) * EPS) * some).all()
+    got = ops.gaussian_filter(x, [0, sigma], "mirror", order=[4, order])
+    assert (abs(got - want) <= (1e-5 + 2 * len(weights) * EPS) * some).all()
+    got = ops.gaussian_filter(x, sigma, "mirror", axes=[1], order=order)
+    assert (abs(got - want) <= (1e-5 + 2 * len(weights) * EPS) * some).all()
+    want, some = passed(x, [(0, normal(0.8), 3), (1, weights, radius)], "wrap")
+    got = ops.gaussian_filter(x, [sigma, 0.8], "wrap", axes=[1, 0], order=[order, 0])
+    assert (abs(got - want) <= (2e-5 + 4 * len(weights) * EPS) * some).all()
+    with pytest.raises(kp.InvalidArgumentError, match="order is 11; give 0 to 10"):
+        ops.gaussian_filter(x, sigma, order=11)
+
+
 @examples(8)
 @given(data=st.data())
 @pytest.mark.parametrize("mode", PADS)
