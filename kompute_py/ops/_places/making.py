@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of
+from ..._base.errors import ArgumentTypeError, InvalidArgumentError, kind_of, shown
 from ..._base.types import is_small_float
 from ..._builders.elementwise import elementwise, formula
 from ..._builders.walks import check_sizes, group_of
@@ -279,15 +279,20 @@ def _complex_linspace(
     kind = {"complex64": "float32", "complex128": "float64"}.get(wanted.name)
     if kind is None:
         raise InvalidArgumentError(f"linspace: dtype is {wanted}, and the numbers are complex")
-    for end in (start, stop):
-        if isinstance(end, bool) or not isinstance(end, (int, float, complex, np.number)):
-            raise ArgumentTypeError(f"linspace goes from number to number, not {kind_of(end)}")
+    _check_numbers("linspace", start, stop, complex, np.complexfloating)
     ends = complex(start), complex(stop)
     re, im = (
         run(_linspace, *(getattr(each, part) for each in ends), num, endpoint, kind)
         for part in ("real", "imag")
     )
     return run(_complex, re, im)
+
+
+def _check_numbers(name: str, start: Any, stop: Any, *more: type) -> None:
+    kinds = (int, float, np.integer, np.floating, *more)
+    for end in (start, stop):
+        if isinstance(end, bool) or not isinstance(end, kinds):
+            raise ArgumentTypeError(f"{name} goes from number to number, not {kind_of(end)}")
 
 
 linspace: Function = Widened(_Linspace, _of_complex, _complex_linspace)
@@ -313,16 +318,16 @@ def logspace(
     The dtype is float32 by default, not NumPy's float64. It runs `linspace` in float64 if the device has it.
     Raises the errors of `linspace`, and InvalidArgumentError for a base that is not above 0.
 
-    >>> kp.ops.logspace(0, 3, 4).round().tolist()
+    >>> kp.ops.round(kp.ops.logspace(0, 3, 4)).tolist()
     [1.0, 10.0, 100.0, 1000.0]
 
     :dtypes: floats
     :axes: one
     :error: 4 ulp; for float64, and on devices without it, 16 and 4 for each unit of the logarithm
     """
-    dtype, wide = _spaced("logspace", dtype)
-    if not 0 < base < math.inf:
-        raise InvalidArgumentError(f"logspace: base is {base}; give a finite number above 0")
+    dtype, wide = _spaced("logspace", start, stop, dtype)
+    if not isinstance(base, (int, float, np.integer, np.floating)) or not 0 < base < math.inf:
+        raise InvalidArgumentError(f"logspace: base is {shown(base)}; give a finite number above 0")
     return _narrowed(run, run(_power, base=base, x=run(linspace, start, stop, num, endpoint, wide)), dtype)
 
 
@@ -337,14 +342,14 @@ def geomspace(
     Raises the errors of `linspace`, and InvalidArgumentError if `start` or `stop` is 0, or one of them alone
     is negative.
 
-    >>> kp.ops.geomspace(1, 1000, 4).round().tolist()
+    >>> kp.ops.round(kp.ops.geomspace(1, 1000, 4)).tolist()
     [1.0, 10.0, 100.0, 1000.0]
 
     :dtypes: floats
     :axes: one
     :error: that of `kp.ops.logspace`
     """
-    dtype, wide = _spaced("geomspace", dtype)
+    dtype, wide = _spaced("geomspace", start, stop, dtype)
     if not (start < 0 and stop < 0) and not (start > 0 and stop > 0):
         raise InvalidArgumentError(
             f"geomspace: start is {start} and stop {stop}; give numbers of one sign, neither of them 0"
@@ -355,8 +360,9 @@ def geomspace(
     )
 
 
-def _spaced(name: str, dtype: Any) -> tuple[np.dtype[Any], str]:
+def _spaced(name: str, start: Any, stop: Any, dtype: Any) -> tuple[np.dtype[Any], str]:
     """The dtype of the result, and the one to compute in."""
+    _check_numbers(name, start, stop)
     dtype = dtype_named(f"{name}: dtype", dtype)
     if dtype.kind in "biuc":
         raise InvalidArgumentError(f"{name}: dtype is {dtype}; it gives floats: use kp.ops.astype after")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._base.arrays import as_index, to_flag
-from ..._base.errors import InvalidArgumentError
+from ..._base.errors import InvalidArgumentError, shown
 from ..._base.types import is_small_float
 from ..._builders.elementwise import elementwise
 from .._places.composed import Composed, Run
@@ -65,7 +65,7 @@ def nan_to_num(
         parts = (run(each, x) for each in (real, imag))
         re, im = (run(nan_to_num, part, True, nan, posinf, neginf) for part in parts)
         return run(_complex, re, im)
-    if x.dtype.kind in "biu":
+    if x.dtype.kind != "f" and not is_small_float(x.dtype):
         return run(_same, x)
     most = _most(x.dtype)
     high, low = most if posinf is None else posinf, -most if neginf is None else neginf
@@ -93,8 +93,8 @@ def unwrap(
 
     Raises InvalidArgumentError for an axis that `p` does not have, and for a period that is not above 0.
 
-    >>> kp.ops.unwrap(np.float32([0, 3, 6, 2]), period=8).tolist()
-    [0.0, 3.0, 6.0, 10.0]
+    >>> kp.ops.unwrap(np.float32([0, 3, 6, 1]), period=8).tolist()
+    [0.0, 3.0, 6.0, 9.0]
 
     :dtypes: all but complex and bool
     :axes: one
@@ -104,8 +104,8 @@ def unwrap(
     shape, place = shape_of(p), as_index(axis, "unwrap: axis")
     if not -len(shape) <= place < len(shape):
         raise InvalidArgumentError(f"unwrap: axis is {place}, and p has {len(shape)} axes")
-    if not 0 < period < math.inf:
-        raise InvalidArgumentError(f"unwrap: period is {period}; give a finite number above 0")
+    if not isinstance(period, (int, float, np.integer, np.floating)) or not 0 < period < math.inf:
+        raise InvalidArgumentError(f"unwrap: period is {shown(period)}; give a finite number above 0")
     d = run(diff, p, 1, place)
     if not shape[place]:
         return d
