@@ -56,7 +56,7 @@ _Arg = TypeVar("_Arg", bound="ArgDesc")
 _FLOAT = np.dtype(np.float32)
 
 
-def _refuse_structs(name: str, desc: ArgDesc) -> None:
+def refuse_structs(name: str, desc: ArgDesc) -> None:
     """Raises UnimplementedError for structs, in a tensor or one alone, which are not numbers."""
     if isinstance(desc, (TensorArg, ValueArg)) and desc.dtype.names:
         field, word = desc.dtype.names[0], "uint8" if desc.dtype.itemsize % 4 else "uint32"
@@ -575,7 +575,7 @@ class FunctionSelection:
     def _keep(self, desc: _Arg) -> _Arg:
         if not self.op.takes_structs:
             for each in getattr(desc, "items", (desc,)):
-                _refuse_structs(self.name, each)
+                refuse_structs(self.name, each)
         self.arg_descs[desc.index] = desc
         return known(desc)
 

@@ -72,8 +72,8 @@ CASTS = {
     "complex128": "complex128",
     **{name: name for name in SMALL_FLOATS},
 }
-_ONE = """negative positive invert logical_not absolute sign square reciprocal floor ceil trunc isnan isinf
-    isfinite signbit real imag conj"""
+_ONE = """negative positive invert logical_not absolute sign square reciprocal floor ceil trunc round isnan
+    isinf isfinite signbit real imag conj"""
 _TWO = """add subtract multiply divide floor_divide remainder fmod power minimum maximum fmin fmax gcd
     bitwise_and bitwise_or bitwise_xor left_shift right_shift less less_equal greater greater_equal equal
     not_equal logical_and logical_or logical_xor"""
@@ -89,7 +89,7 @@ SYNONYMS = {
     "abs": "absolute",
     "min": "minimum",
     "max": "maximum",
-    "round": "rint",
+    "around": "round",
     "pow": "power",
     "mod": "remainder",
     "true_divide": "divide",

@@ -583,6 +583,13 @@ class _Typer(Numbers):
     def on_trunc(self, node: Node, args: list[Value]) -> Value:
         return self.rounded(node, args, "trunc")
 
+    def on_round(self, node: Node, args: list[Value]) -> Value:
+        """As `rint`, which NumPy has give floats of ints; round leaves these as they are."""
+        dtype, _ = self.both(node, args)
+        if dtype.kind in "iu":
+            return args[0]
+        return self.real(Node("rint", node.args, node.value, node.text, node.column), args)
+
     def classified(self, node: Node, args: list[Value], name: str, join: str) -> Value:
         dtype, (a,) = self.both(node, args)
         if dtype.kind == "c":

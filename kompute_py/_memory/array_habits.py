@@ -389,7 +389,8 @@ class ArrayHabits(WithAnswers):
         if isinstance(other, _NUMBERS):
             warn(
                 f"A {type(self).__name__} is compared by identity, so it never equals {shown(other):.60}. "
-                f"To compare its elements: {_READ} == {_code(other)}"
+                f"On the device, kp.ops.equal(t, {_code(other)}) compares its elements; or compare "
+                f"with a copy: {_READ} == {_code(other)}"
             )
         return NotImplemented
 

@@ -481,11 +481,11 @@ class Sequence:
         loop ends the stream without waiting for the frames in flight; their memory is freed when the device
         is done with it. Ctrl-C does the same and raises KeyboardInterrupt at once.
 
-        Raises InvalidArgumentError if the recording does not read an input or write an output, inputs
-        overlap, or an item does not fit; ArgumentTypeError if an argument is not memory or an item has
-        another dtype; UnimplementedError for operations that record their own commands;
-        FailedPreconditionError if the sequence is running or nothing is recorded; OutOfRangeError if
-        `transfer_queue` is not open.
+        Raises InvalidArgumentError if the recording does not read an input or write an output (an output
+        that is an input, too, gives the items back), inputs overlap, or an item does not fit;
+        ArgumentTypeError if an argument is not memory or an item has another dtype; UnimplementedError for
+        operations that record their own commands; FailedPreconditionError if the sequence is running or
+        nothing is recorded; OutOfRangeError if `transfer_queue` is not open.
         """
         from .streaming import FrameStream  # late, because few scripts stream
 

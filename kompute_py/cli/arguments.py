@@ -202,7 +202,8 @@ class _Preparation:
         name, equals, rest = text.partition("=")
         if equals and name in self._parameters:
             return name, rest
-        candidates = [p.name for p in self._signature.parameters if p.used and fits(p)]
+        used = [p for p in self._signature.parameters if p.used]
+        candidates = [p.name for p in used if fits(p)] or [p.name for p in used if len(used) == 1]
         if equals and not Path(text).is_file():
             raise unknown(self._kernel.name, "binding", name, self._parameters)
         if len(candidates) != 1:

@@ -83,7 +83,7 @@ class Given:
             "--in", "-i", metavar="NAME=SOURCE", rich_help_panel=_DATA,
             help="The contents of a binding: a picture, .npy, .npz (by the binding's name, or FILE.npz:KEY), "
             "numbers (1,2,3), or zeros:SHAPE, ones:SHAPE, random:SHAPE, arange:N, each with an optional "
-            ":DTYPE. NAME= may be omitted if the shader has only one input.",
+            ":DTYPE. NAME= may be omitted if the shader has only one input, or one binding.",
         ),
     ] = field(default_factory=list)  # fmt: skip
     values: Annotated[

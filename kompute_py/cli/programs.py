@@ -18,12 +18,12 @@ import typer
 from .._base.errors import InvalidArgumentError, KomputeError, NotFoundError
 from .._base.texels import parse_format
 from .._base.text import binary_size
-from .arguments import pairs
-from .array_files import Array, load, save_picture
+from .arguments import pairs, unknown
+from .array_files import Array, load, save, save_picture
 from .binding_arrays import Element, cast, fit_picture, plain_array
 from .common import Atol, Rtol, Traceback, device_of
 from .options import Given
-from .running import contents
+from .running import ARRAY_FILES, contents
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -59,9 +59,13 @@ def program_command(
         typer.Option("--entry", "-e", metavar="NAME", help="The entry. Default: the only recording."),
     ] = None,
     out: Annotated[
-        Path | None,
+        list[str] | None,
         typer.Option(
-            "--out", "-o", metavar="DIR", help="Where to write results, as .npy; of compare, pictures."
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Where to write results, as .npy; of compare, pictures. With run also NAME=FILE for one "
+            "result, a picture, .npy or .npz, or NAME=- to print it alone.",
         ),
     ] = None,
     parameters: Annotated[
@@ -81,19 +85,23 @@ def program_command(
 
     if action not in ACTIONS:
         raise InvalidArgumentError(f"there is no action {action!r}; choose {', '.join(ACTIONS)}")
+    folders = [Path(text) for text in out or () if action != "run" or "=" not in text]
+    if len(folders) > 1:
+        raise InvalidArgumentError(f"--out is given twice: {folders[0]}, {folders[1]}; give one folder")
     program = load_program(path, parameters)
     if action == "info":
         print(program)
         print(f"  file  {binary_size(path.stat().st_size)}")
         return
     if action == "compare":
+        folder = folders[0] if folders else None
         chosen = [entry] if entry else [e.name for e in program.values() if e.kind == "recording"]
         command = _as_options(given)
         command += [] if parameters is None else [f"--parameters={parameters}"]
         on = drivers or _drivers()
         if len(on) == 1:
             raise InvalidArgumentError(f"--driver={on[0]} stands alone: compare takes two drivers or more")
-        failed = [name for name in chosen if _differs(path, name, command, on, rtol, atol, out)]
+        failed = [name for name in chosen if _differs(path, name, command, on, rtol, atol, folder)]
         if failed or not chosen:
             raise KomputeError(
                 f"different results on the drivers: {', '.join(failed)}"
@@ -116,7 +124,7 @@ def program_command(
 
             print(f"{called.name}: {benchmark(run)}")
         else:
-            _show(run(), out)
+            _show(run(), called.name, out or ())
 
 
 def _entry_of(program: Program, name: str | None) -> ProgramEntry:
@@ -199,13 +207,35 @@ def _arguments(entry: ProgramEntry, given: Given) -> dict[str, Array]:
     return arguments
 
 
-def _show(results: dict[str, Array], out: Path | None) -> None:
+def _show(results: dict[str, Array], entry: str, places: Iterable[str]) -> None:
+    """Prints the results, and writes them to the folder and the files of --out."""
+    files: dict[str, str] = {}
+    folder = None
+    for text in places:
+        name, equals, place = text.partition("=")
+        if not equals:
+            folder = Path(text)
+        elif name not in results:
+            raise unknown(entry, "result", name, results)
+        else:
+            files[name] = place
     for name, array in results.items():
+        place = files.get(name, "")
+        if place == "-":
+            with np.printoptions(threshold=10_000, linewidth=110):
+                print(array)
+            continue
         print(f"{name}: {array.dtype}{list(array.shape)}")
         print(np.array2string(array, threshold=20))
-        if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
-            np.save(out / f"{name}.npy", array)
+        if place and Path(place).suffix.lower() not in ARRAY_FILES:
+            note = save_picture(Path(place), name, array)
+            if note:
+                print(f"note: {note}", file=sys.stderr)
+        elif place:
+            save(Path(place), {name: array})
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            save(folder / f"{name}.npy", {name: array})
 
 
 # -- comparing -----------------------------------------------------------------------------------------------

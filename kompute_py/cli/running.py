@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .arguments import Argument, Prepared
 
 _STEPS = 4
-_ARRAY_FILES = (".npy", ".npz")
+ARRAY_FILES = (".npy", ".npz")
 
 
 # Not a docstring: typer would keep its line ends.
@@ -172,7 +172,7 @@ def check_places(outputs: Mapping[str, Path | None]) -> None:
         if path is None:
             continue
         suffix = path.suffix.lower()
-        if suffix not in _ARRAY_FILES and not is_picture_name(path):
+        if suffix not in ARRAY_FILES and not is_picture_name(path):
             raise InvalidArgumentError(
                 f"--out {name}={path}: {suffix or 'a name without a suffix'} does not determine a file type; "
                 "choose .npy, .npz, .png, .jpg or another that Pillow writes"
@@ -203,7 +203,7 @@ def _deliver(prepared: Prepared) -> None:
             with np.printoptions(threshold=10_000, linewidth=110):
                 print(plain_array(array, argument.element))
             continue
-        if path.suffix.lower() in _ARRAY_FILES:
+        if path.suffix.lower() in ARRAY_FILES:
             together.setdefault(path, {})[name] = plain_array(array, argument.element)
         else:
             note = save_picture(path, name, picture_values(array, argument.element))

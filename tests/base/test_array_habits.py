@@ -534,3 +534,12 @@ def test_what_numpy_and_pillow_have_is_answered(mgr):
     picture = pytest.importorskip("PIL.Image").new("RGBA", (2, 2))
     with pytest.raises(kp.ArgumentTypeError, match=r"PIL's Image; give mgr\.image\(picture"):
         kp.ops.mean(picture)
+
+
+def test_comparing_names_what_compares_on_the_device(mgr):
+    t = mgr.tensor_t(np.array([1 + 1j, 0], np.complex64))
+    with pytest.warns(kp.KomputeWarning, match=r"On the device, kp\.ops\.equal\(t, 0\)"):
+        assert (t == 0) is False
+    with pytest.raises(kp.ArgumentTypeError, match=r"compare it: kp\.ops\.not_equal\(x, 0\)"):
+        kp.ops.nonzero(t)
+    assert kp.ops.nonzero(kp.ops.not_equal(t, 0))[0].tolist() == [0]

@@ -691,3 +691,14 @@ void main() { if (gl_GlobalInvocationID.x < x.length()) x[gl_GlobalInvocationID.
     assert main(["run", "two.comp", "--in", "x=1,2", "--out", "x=-"]) == 1
     assert "--spec L=32" in capsys.readouterr().err
     assert main(["run", "two.comp", "--in", "x=1,2", "--out", "x=-", "--spec", "L=32"]) == 0
+
+
+def test_the_only_binding_needs_no_name(tmp_path, monkeypatch, capsys):
+    """Also if the shader reads and writes it."""
+    monkeypatch.chdir(tmp_path)
+    Path("scale.comp").write_text("""#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) buffer X { float x[]; };
+void main() { if (gl_GlobalInvocationID.x < x.length()) x[gl_GlobalInvocationID.x] *= 2; }""")
+    assert main(["run", "scale.comp", "--in", "1,2,3", "--out", "-"]) == 0
+    assert capsys.readouterr().out == "[2. 4. 6.]\n"

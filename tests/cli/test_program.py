@@ -280,3 +280,19 @@ def test_differences_are_those_of_numbers():
     assert difference(np.array([1 + 1j]), np.array([1 + 2j])).absolute == 1
     small = [np.array(each, ml_dtypes.bfloat16) for each in ([1, np.nan, 2], [1, np.nan, 2.03125])]
     assert difference(*small)[::3] == (1, 2)
+
+
+def test_results_into_files_and_printed(path, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = ["program", "run", str(path), "--entry", "same", "--in", "x=arange:64"]
+    assert main([*run, "--out", "y=-"]) == 0
+    assert capsys.readouterr().out.startswith("[ 1.  2.  3.")
+    assert main([*run, "--out", "y=one.npy", "--out", "both"]) == 0
+    for name in ("one.npy", "both/y.npy"):
+        np.testing.assert_array_equal(np.load(name), np.arange(64) + 1)
+    assert {each.name for each in tmp_path.iterdir()} == {"program.kpp", "one.npy", "both"}
+    capsys.readouterr()
+    assert main([*run, "--out", "z=-"]) == 1
+    assert "same has no result 'z'" in capsys.readouterr().err
+    assert main([*run, "--out", "a", "--out", "b"]) == 1
+    assert "--out is given twice: a, b" in capsys.readouterr().err

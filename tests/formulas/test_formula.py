@@ -64,8 +64,7 @@ class Functions(dict):
     """NumPy's functions by name. Of Python's numbers they give Python's numbers, as formulas have it."""
 
     def __missing__(self, name):
-        if name in ("abs", "pow", "round"):
-            name = {"abs": "absolute", "pow": "power", "round": "rint"}[name]
+        name = {"abs": "absolute", "pow": "power"}.get(name, name)
         function = getattr(np, name, None)
         if not callable(function):
             if function is None:
@@ -182,9 +181,9 @@ def test_two_operands(mgr, dtype, other):
 
 
 ONE = ["-x", "+x", "~x", "abs(x)", "sign(x)", "x ** 2", "x ** 3", "square(x)", "floor(x)", "ceil(x)",
-       "trunc(x)", "rint(x)", "isnan(x)", "isinf(x)", "isfinite(x)", "x + 1", "3 - x", "x < 2", "x * 2.5",
-       "x // 3", "x % -3", "clip(x, 1, 3)", "x == 2.5", "x > -1", "x < 1000000", "float32(x)", "x << 3",
-       "x >> 40", "x & 3", "-x | 1", "where(x > 0, 1, 0)", "where(x, x, 7)",
+       "trunc(x)", "rint(x)", "round(x)", "isnan(x)", "isinf(x)", "isfinite(x)", "x + 1", "3 - x", "x < 2",
+       "x * 2.5", "x // 3", "x % -3", "clip(x, 1, 3)", "x == 2.5", "x > -1", "x < 1000000", "float32(x)",
+       "x << 3", "x >> 40", "x & 3", "-x | 1", "where(x > 0, 1, 0)", "where(x, x, 7)",
        "sqrt(abs(x))", "heaviside(x, 0.5)", "1 / x", "bool_(x)"]  # fmt: skip
 
 
@@ -200,7 +199,7 @@ def test_one_operand(mgr, dtype):
             with pytest.raises((kp.ArgumentTypeError, kp.InvalidArgumentError), match="column"):
                 operation_of(text)(x)
             continue
-        if dtype == "complex64" and any(part in text for part in ("rint", "float")):
+        if dtype == "complex64" and any(part in text for part in ("rint", "round", "float")):
             continue  # parts dropped are refused
         if not runs(mgr, *({"int64", "uint64"} & {str(expected.dtype)})) or (
             dtype == "bool" and text == "x < 2"
@@ -521,3 +520,20 @@ def test_quotients_by_zeros_that_a_compiler_finds(text, dtype, mgr):
 def test_what_to_write_instead(text, advice):
     with pytest.raises(kp.errors.FormulaError, match=advice):
         Formula(text)
+
+
+def test_round_keeps_ints_and_rint_makes_floats(needs, mgr):
+    """As NumPy: ints of 64 bits lose no digit, and short ones wrap."""
+    short = np.uint8([255, 3])
+    for text, want in (
+        ("round(x)", short),
+        ("around(x) + 1", short + np.uint8(1)),
+        ("rint(x)", np.rint(short)),
+    ):
+        got = kp.ops.elementwise(text)(short)
+        np.testing.assert_array_equal(got, want)
+        assert got.dtype == want.dtype
+    assert kp.ops.round(np.array([True, False])).dtype == np.round(np.array([True])).dtype
+    needs(mgr, "shaderInt64")
+    wide = np.array([2**53 + 1, 5])
+    np.testing.assert_array_equal(kp.ops.elementwise("np.round(x)")(wide), wide)

@@ -389,7 +389,9 @@ class _Selection(CustomOp):
         """Declares the condition, and the numbers of the kernels."""
         x = ksel.arg_tensor(self.condition)
         if x.dtype.kind == "c":
-            raise ArgumentTypeError(f"{ksel.name}: {x.name} is of {x.dtype}; compare it: x != 0")
+            raise ArgumentTypeError(
+                f"{ksel.name}: {x.name} is of {x.dtype}; compare it: kp.ops.not_equal({x.name}, 0)"
+            )
         for way, each in (("run", max(_LEAST, -(-x.size // _RUNS))), ("group", group_of(ksel) * _FEW)):
             ksel.value(f"kp_each_{way}", each, "uint32")
             ksel.value(f"kp_runs_{way}", max(-(-x.size // each), 1), "uint32")

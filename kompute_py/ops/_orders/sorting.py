@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._base.errors import InvalidArgumentError
 from ..._custom.declaration import parse
-from ..._custom.selection import FunctionSelection
+from ..._custom.selection import FunctionSelection, refuse_structs
 from ..._custom.specs import TensorSpec
 from ..._functions.custom_op import CustomOp
 from ..._functions.function import Function
@@ -130,7 +130,7 @@ class _SortByKey(SortOp):
     >>> keys.tolist(), values.tolist()
     ([1, 2, 2], [6.0, 5.0, 7.0])
 
-    :dtypes: keys all but complex, values all
+    :dtypes: keys all but complex, values all, structs too
     :axes: one
     :error: exact
     """
@@ -140,9 +140,11 @@ class _SortByKey(SortOp):
         " -> (Tensor sorted_keys, Tensor sorted_values)"
     )
     keys = "keys"
+    takes_structs = True  # the values are moved
 
     def select(self, ksel: FunctionSelection) -> None:
         x, axis = self.begin(ksel, ksel.attr_int("axis").v)
+        refuse_structs(ksel.name, x)
         values = ksel.arg_tensor("values")
         if values.shape != x.shape:
             raise InvalidArgumentError(

@@ -325,3 +325,20 @@ def test_subgroups_only_of_a_known_size():
     for device, features, names in ways:
         given = SimpleNamespace(device=device, has=features.__contains__)
         assert kp.ops.sort.__wrapped__().variants(given) == names
+
+
+@pytest.mark.parametrize("n", [6, 2000, 90_000])
+def test_structs_in_the_order_of_their_keys(mgr, n):
+    rng = np.random.default_rng(n)
+    structs = np.zeros((2, n), [("shop", np.int32), ("sale", np.float32), ("day", np.uint16, 2)])
+    structs["shop"], structs["sale"] = rng.integers(0, 50, (2, n)), rng.normal(size=(2, n))
+    structs["day"] = rng.integers(0, 99, (2, n, 2))
+    tensor = mgr.tensor_t(structs)
+    for key in ("shop", "sale"):
+        want = np.take_along_axis(structs, np.argsort(structs[key], axis=-1, kind="stable"), -1)
+        for keys, values in ((structs[key], structs), (tensor[key], tensor)):
+            np.testing.assert_array_equal(kp.ops.sort_by_key(keys, values)[1], want)
+    with pytest.raises(
+        kp.UnimplementedError, match=r"keys is of the dtype .* Give it a field, keys\['shop'\]"
+    ):
+        kp.ops.sort_by_key(tensor, tensor["shop"])
