@@ -79,7 +79,7 @@ class Plan:
 
 
 FULL = Plan(blocks=151, block_seconds=1e-3, limit=12.0)
-QUICK = Plan(blocks=5, block_seconds=3e-4, limit=2.0)
+QUICK = Plan(blocks=5, block_seconds=3e-4, limit=0.5)
 # Rounds that may be measured for each that counts, and the share of them that is enough for a median.
 _ATTEMPTS = 3
 _ENOUGH = 0.1

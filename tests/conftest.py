@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
+gc.disable()  # of what is imported and collected, nothing becomes garbage
 if str(ROOT) not in sys.path:
     # At the end: with a plain `pytest`, the installed kompute_py must win over the sources, which have no
     # native module.
@@ -91,11 +92,15 @@ def pytest_ignore_collect(collection_path, config):
 @pytest.hookimpl(tryfirst=True)  # the marks before those that choose by them
 def pytest_collection_modifyitems(config, items):
     """Keeps what this pass of the suite runs."""
-    sampling.mark_products(items)
+    sampling.mark_samples(items)
     if SHARE:
         items[:], others = sampling.shared(items, SHARE)
         if others:
             config.hook.pytest_deselected(items=others)
+
+
+def pytest_collection_finish():
+    gc.enable()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 from kompute_py._custom import expressions
-from tests.support.sampling import examples
+from tests.support.sampling import examples, sampled
 
 SUM = kp.ops.reduction()
 DOT = kp.ops.reduction("x * y", "a + b", 0, name="dot")
@@ -69,6 +69,7 @@ def test_sums_over_any_axes(variant, data):
     close_to_sum(SUM.variant(variant)(x, axis=axis, keepdims=keep), x, axis, keep)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "shape",
     [(7,), (1024,), (4099,), (100_003,), (1 << 18,), (3, 9001), (2001, 3), (2, 3, 4099)],
@@ -76,9 +77,11 @@ def test_sums_over_any_axes(variant, data):
 def test_long_runs_by_each_variant(mgr, shape):
     x = np.random.default_rng(1).normal(size=shape).astype(np.float32)
     tensor = mgr.tensor_t(x)
+    most = sampled(3000, x.size)  # SwiftShader takes a second for some thousand workgroups with barriers
     for variant in variants(mgr):
         for axis in (None, *range(len(shape))):
-            close_to_sum(SUM.variant(variant)(tensor, axis=axis).read(), x, axis)
+            if variant == "run" or axis is None or x.size // shape[axis] <= most:
+                close_to_sum(SUM.variant(variant)(tensor, axis=axis).read(), x, axis)
 
 
 @pytest.mark.parametrize("variant", ["run", "shared"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import subprocess
 import sys
 import time
@@ -17,17 +16,10 @@ import kompute_py as kp
 from kompute_py import _native
 from kompute_py.cli import common, main
 from kompute_py.cli.info import missing, validation_advice
-from tests.support.child import command, run_child
+from tests.support.child import command, python, run_child
 
 # What the commands print; test_demo.py runs the demo on each driver.
 pytestmark = pytest.mark.own_driver
-
-
-def python(*arguments, **environment):
-    return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, env=os.environ | environment,
-        timeout=500,
-    )  # fmt: skip
 
 
 def test_version(capsys):
@@ -38,12 +30,12 @@ def test_version(capsys):
 
 
 def test_help_loads_nothing_heavy():
-    ran = python(
-        "-c",
+    code = (
         "import sys; from kompute_py.cli import main; status = main(['demo', '--help']);"
         "heavy = {'scipy', 'matplotlib', 'PIL', 'skimage', 'sklearn', 'vulkan'} & set(sys.modules);"
-        "print(heavy, file=sys.stderr); sys.exit(status)",
+        "print(heavy, file=sys.stderr); sys.exit(status)"
     )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=500)
     assert ran.returncode == 0 and ran.stderr.strip() == "set()"
     assert "--device" in ran.stdout and "--out" in ran.stdout
 

@@ -13,8 +13,9 @@ import pytest
 
 import kompute_py as kp
 from kompute_py._programs.tracing import difference
-from kompute_py.cli import main
+from kompute_py.cli import main, programs
 from tests.drivers import DriverUnavailableError, environment
+from tests.support.child import python
 
 ORDER = """
 #extension GL_KHR_shader_subgroup_arithmetic : require
@@ -71,6 +72,12 @@ def test_mistakes(path, capsys, arguments, text):
     assert text in capsys.readouterr().err
 
 
+@pytest.fixture
+def forked(monkeypatch):
+    """The processes of `compare` need no interpreter's start."""
+    monkeypatch.setattr(programs.subprocess, "run", lambda command, **_: python(*command[1:]))
+
+
 def manifest(driver: str) -> str:
     try:
         return environment(driver)["VK_DRIVER_FILES"]
@@ -78,7 +85,7 @@ def manifest(driver: str) -> str:
         pytest.skip(f"{driver} is not there")
 
 
-def test_compare_finds_the_first_step_that_differs(path, capsys):
+def test_compare_finds_the_first_step_that_differs(forked, path, capsys):
     drivers = [f"--driver={manifest(each)}" for each in ("lavapipe", "swiftshader")]
     assert main(["program", "compare", str(path), "--entry", "same", *drivers]) == 0
     assert "y: equal" in capsys.readouterr().out
@@ -112,7 +119,7 @@ class reversed_groups(kp.CustomOp):
 
 
 @pytest.mark.parametrize("barrier", [True, False], ids=["barrier", "none"])
-def test_compare_finds_a_missing_barrier_in_a_custom_operation(mgr, tmp_path, capsys, barrier):
+def test_compare_finds_a_missing_barrier_in_a_custom_operation(forked, mgr, tmp_path, capsys, barrier):
     drivers = [f"--driver={manifest(each)}" for each in ("lavapipe", "swiftshader")]
     x, y, z = mgr.zeros(1024), mgr.zeros(1024), mgr.zeros(1024)
     steps = [
@@ -141,7 +148,7 @@ def test_compare_takes_the_drivers_that_have_a_device(path, tmp_path):
         )
 
 
-def test_compare_of_a_recording_without_results(mgr, tmp_path, capsys):
+def test_compare_of_a_recording_without_results(forked, mgr, tmp_path, capsys):
     y, z = mgr.tensor(np.arange(64)), mgr.zeros(64)
     same = kp.ops.add.bind(y, 1, out=z)
     order = mgr.kernel(ORDER, name="order").bind(y, z, grid=64)
@@ -168,7 +175,7 @@ void main() {
 """
 
 
-def test_kernels_are_run_and_compared_with_pictures_of_differences(mgr, tmp_path, capsys):
+def test_kernels_are_run_and_compared_with_pictures_of_differences(forked, mgr, tmp_path, capsys):
     path, out = str(tmp_path / "program.kpp"), tmp_path / "pictures"
     kp.Program.record({"picture": mgr.kernel(PICTURE, name="picture")}).save(path)
     given = ["--entry", "picture", "--in", "y=zeros:8,8", "--set", "scale=0.5"]

@@ -18,6 +18,7 @@ import pytest
 
 import kompute_py as kp
 from kompute_py._compilers import process as shader_process
+from tests.support.child import python
 from tests.support.languages import COMPILERS, needs_dxc, needs_slang
 
 pytestmark = pytest.mark.own_driver
@@ -261,16 +262,14 @@ def test_interrupts_end_the_wait_and_the_process(call, language):
     code = (
         "import sys, threading, os, signal, time\nimport kompute_py as kp\n"
         f"good, slow = sys.argv[1:]\nkp.{call}(good, language={language!r})\n"
-        "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\nbegan = time.monotonic()\n"
+        "threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()\nbegan = time.monotonic()\n"
         f"try:\n    kp.{call}(slow, language={language!r}, timeout=100)\n"
         "except KeyboardInterrupt:\n    print('interrupted')\n"
         f"assert time.monotonic() - began < 20\nkp.{call}(good, language={language!r})\n"
         "print('works')"
     )
     sources = (GOOD, SLOW) if language == "hlsl" else (GOOD_GLSL, SLOW_GLSL)
-    done = subprocess.run(
-        [sys.executable, "-c", code, *sources], capture_output=True, text=True, timeout=100, check=False
-    )
+    done = python("-c", code, *sources, timeout=100)
     assert done.stdout.split() == ["interrupted", "works"], done.stderr
 
 

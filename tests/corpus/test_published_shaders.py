@@ -16,7 +16,7 @@ from tests.corpus.stock import missing_tools
 from tests.support.sampling import sampled
 
 pytestmark = pytest.mark.own_driver
-_EVERY = sampled(12, 4)  # of each archive's shaders; all of them take minutes
+_EVERY = sampled(24, 4)  # of each archive's shaders; all of them take minutes
 
 
 def unavailable(why: str) -> None:

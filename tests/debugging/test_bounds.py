@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import kompute_py as kp
+from tests.support.child import python
 from tests.support.languages import needs_dxc, needs_slang
 
 DEBUG = "bounds"
@@ -80,7 +79,7 @@ mgr = kp.Manager(debug="bounds")
 kernel = mgr.kernel({OUTSIDE!r})
 kernel.submit(mgr.tensor([1, 2, 3, 4]), mgr.zeros(4))
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = python("-c", script)
     assert "reads element 4 of x[]" in done.stderr
 
 

@@ -67,7 +67,7 @@ def check_library(first, every):
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_library_on_every_kind_of_device(profile):
-    every = sampled(40, 1)  # the profiles take different functions
+    every = sampled(80, 1)  # the profiles take different functions
     first = PROFILES.index(profile) * 7 % every
     run_child(check_library, first, every, driver="null", layer="newer", config=f"profile={profile}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import re
 import time
@@ -23,6 +24,12 @@ _WITH_COMMANDS = (ROOT / "docs" / "inside", ROOT)
 
 def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
+
+
+@pytest.fixture(autouse=True)
+def _imports_stay():
+    """Pages import PyTorch, Dask and others; the collections in `clean` need not look at them again."""
+    gc.freeze()
 
 
 @pytest.fixture

@@ -92,7 +92,7 @@ def test_threads_make_room_for_each_other(own):
 
     def work(seed):
         rng = np.random.default_rng(seed)
-        for _ in range(40):
+        for _ in range(20):
             x = np.full(int(rng.integers(1, 1 << 17)), rng.integers(5), np.float32)
             t = own.tensor(x)
             found = (kp.ops.square, kp.ops.cumsum)[seed % 2](t if rng.integers(2) else t[:])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import av
 import numpy as np
 import pytest
@@ -12,6 +9,7 @@ from PIL import Image as pillow
 
 import kompute_py as kp
 from kompute_py.cli import main
+from tests.support.child import python
 
 WAVES = """
 #version 450
@@ -192,7 +190,7 @@ def test_without_the_extra_it_is_named(tmp_path):
         "m = kp.Manager(); y = m.zeros((8, 8)); s = m.sequence().record(kp.OpSyncDevice([y]))\n"
         "told(lambda: kp.show(s, show=y))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
+    done = python("-c", script, cwd=tmp_path)
     told = done.stdout.splitlines()
     assert len(told) == 4 and not done.returncode, done.stderr
     assert all("pip install 'kompute-py[video]'" in line for line in told[:3])

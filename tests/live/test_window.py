@@ -65,7 +65,7 @@ class Screen:
         while not seen(pixels := self.pixels()):
             assert child.poll() is None, child.communicate()
             assert time.monotonic() < end, "the window never looked so"
-            time.sleep(0.02)
+            time.sleep(0.05)
         return pixels
 
 

@@ -24,7 +24,7 @@ from kompute_py._device.diagnostics import Diagnostics
 from kompute_py._device.options import options_of, settings
 from tests.drivers import null_control
 from tests.support.breaking import Breaks
-from tests.support.child import run_child
+from tests.support.child import python, run_child
 
 
 def resolve_options(keywords):
@@ -529,13 +529,6 @@ def test_levels_of_messages(caplog):
     assert caplog.records[-1].getMessage() == "a note"
 
 
-def run_python(code, **environment):
-    return subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True,
-        timeout=500,
-    )  # fmt: skip
-
-
 def test_import_does_no_work():
     code = """
 import sys, numpy
@@ -550,12 +543,13 @@ with open("/proc/self/maps") as maps:
 """
     if not os.path.exists("/proc/self/maps"):
         pytest.skip("needs /proc")
-    done = run_python(code)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr
 
 
 def test_no_driver():
-    done = run_python(
+    done = python(
+        "-c",
         "import kompute_py as kp\n"
         "for use in (kp.Manager, kp.list_devices):\n"
         "    try:\n        use()\n"
@@ -567,13 +561,14 @@ def test_no_driver():
 
 
 def test_exit_with_objects_alive():
-    done = run_python(
+    done = python(
+        "-c",
         "import kompute_py as kp, numpy as np\n"
         "mgr = kp.Manager()\n"
         "t = mgr.tensor(np.zeros(1 << 20))\n"
         "view = t.data()\n"
         "seq = mgr.sequence().record(kp.OpSyncDevice([t])).eval()\n"
-        "kp.manager()\n"
+        "kp.manager()\n",
     )
     assert done.returncode == 0 and done.stderr == "", done.stderr
 
@@ -583,7 +578,7 @@ def test_exit_with_work_in_flight():
     code = (
         "import kompute_py as kp, numpy as np\n"
         "mgr = kp.Manager()\n"
-        "t = mgr.zeros(20000)\n"
+        "t = mgr.zeros(6000)\n"
         'code = kp.compile("""#version 450\n'
         "layout(local_size_x = 1) in; layout(binding = 0) buffer V { float v[]; };\n"
         "void main() {\n"
@@ -593,7 +588,7 @@ def test_exit_with_work_in_flight():
         "seq = mgr.sequence().record(kp.OpAlgoDispatch(mgr.algorithm([t], code))).eval_async()\n"
     )
     for _ in range(3):
-        done = run_python(code)
+        done = python("-c", code)
         assert done.returncode == 0 and done.stderr == "", done.stderr
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import re
-import subprocess
-import sys
 from html import unescape
 
 import matplotlib
@@ -18,6 +16,8 @@ import kompute_py as kp
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+
+from tests.support.child import python
 
 pytestmark = pytest.mark.own_driver  # what is drawn is the host's work
 
@@ -87,7 +87,7 @@ shell.run_cell("for k in range(3): kp.plot(np.arange(k + 2), figure='f')", store
 shell.run_cell("_ = kp.plot(np.arange(4), figure='f')", store_history=True)
 print([update for _, update, html in sent if html], len({name for name, *_ in sent}))
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    done = python("-c", script)
     assert done.stdout.splitlines()[-1] == "[False, True, True, False] 2", done.stdout + done.stderr
 
 
@@ -121,7 +121,7 @@ def test_what_is_missing_names_the_extra(module, code, extra):
         f"try: {code}\n"
         "except kp.FailedPreconditionError as e: print(e)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    done = python("-c", script)
     assert f"pip install 'kompute-py[{extra}]'" in done.stdout, done.stderr
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import io
-import subprocess
-import sys
 import weakref
 from types import SimpleNamespace
 
@@ -17,6 +15,7 @@ import kompute_py as kp
 from kompute_py._live.player import rgba
 from kompute_py._live.state import SOURCES, Clock, Mouse, State, value_of
 from kompute_py.notebook import widgets as widgets_module
+from tests.support.child import python
 
 # Each push constant goes into a column of the first row, as a number.
 SOURCE = """
@@ -487,5 +486,5 @@ def test_without_anywidget_the_extra_is_named():
         "import sys; sys.modules['anywidget'] = None\nimport kompute_py as kp\n"
         "try: kp.notebook.play\nexcept kp.FailedPreconditionError as e: print(e)\nkp.notebook.sliders"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    done = python("-c", script)
     assert "pip install 'kompute-py[notebook]'" in done.stdout and not done.returncode, done.stderr

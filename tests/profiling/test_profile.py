@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
-import subprocess
 import sys
 import threading
 import time
@@ -17,6 +15,7 @@ import pytest
 import kompute_py as kp
 from kompute_py._base.text import binary_size
 from kompute_py.cli import main
+from tests.support.child import python
 
 HEAD = "#version 450\nlayout(local_size_x = 64) in;\nlayout(binding = 0) buffer X { float x[]; };\n"
 SQUARE = HEAD + "void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] *= x[i]; }"
@@ -491,10 +490,7 @@ def script(tmp_path, device):
 
 def test_a_whole_program_by_the_variable(script, tmp_path):
     trace = tmp_path / "trace.json"
-    env = os.environ | {"KOMPUTE_PY_PROFILE": str(trace)}
-    done = subprocess.run(
-        [sys.executable, script], env=env, cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = python(script, cwd=tmp_path, KOMPUTE_PY_PROFILE=str(trace))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "[0. 1. 4. 9.] []"
     assert "trace.json" in done.stderr
@@ -508,17 +504,14 @@ def test_a_whole_program_by_the_variable(script, tmp_path):
 
 
 def test_a_trace_that_cannot_be_written(script, tmp_path):
-    env = os.environ | {"KOMPUTE_PY_PROFILE": str(tmp_path / "no folder" / "trace.json")}
-    done = subprocess.run(
-        [sys.executable, script], env=env, cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = python(script, cwd=tmp_path, KOMPUTE_PY_PROFILE=str(tmp_path / "no folder" / "trace.json"))
     assert done.returncode == 0, done.stderr
     assert "was not written" in done.stderr
 
 
 def test_the_command(script, tmp_path):
-    command = [sys.executable, "-m", "kompute_py", "profile", "--out", "out.json", str(script), "--flag", "x"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    command = ["kompute_py", "profile", "--out", "out.json", script, "--flag", "x"]
+    done = python("-m", *command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0] == "[0. 1. 4. 9.] ['--flag', 'x']"

@@ -174,7 +174,7 @@ print(replay(sys.argv[1]))
 """
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_program_of_the_gallery_records_runs_elsewhere(tmp_path, name):
     pytest.importorskip("matplotlib")

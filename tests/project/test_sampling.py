@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.support import sampling, sanitized
-from tests.support.sampling import groups, mark_products, sampled, shared, spread, values
+from tests.support.sampling import groups, mark_samples, sampled, shared, spread, values
 
 pytestmark = pytest.mark.own_driver
 
@@ -157,12 +157,21 @@ def test_those_without_parameters_run_on_both_where_the_subject_is_the_device():
     assert found == {(1, 0), (0, 1)}
 
 
-def test_products_are_marked():
+@pytest.mark.parametrize(
+    ("lengths", "marks", "every"),
+    [
+        ((2, 2), "", {1}), ((9,), "", set()), ((10,), "", {2}), ((3, 10), "", {2}),
+        ((10,), "own_driver", set()), ((10,), "sampled", set()),
+    ],
+)  # fmt: skip
+def test_products_and_many_values_are_marked(lengths, marks, every):
     marked = []
-    for item in (case((1, 2)), case((1,)), case(())):
-        item.add_marker = lambda mark, item=item: marked.append((item.place, mark))
-        mark_products([item])
-    assert marked == [((1, 2), "sampled")]
+    items = product(*lengths, marks=dict.fromkeys(filter(None, [marks]), True))
+    for item in items:
+        item.add_marker = marked.append
+    mark_samples(items)
+    assert len(marked) == (len(items) if every else 0)
+    assert {mark.kwargs["every"] for mark in marked} == every
 
 
 def test_samples(monkeypatch):

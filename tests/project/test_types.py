@@ -106,6 +106,7 @@ def pyright() -> dict[tuple[str, int], str]:
     }
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("checker", [mypy, pyright])
 def test_checkers_find_the_wrong_lines_and_no_others(checker):
     """The wrong lines of `typed_code`, and none in the programs that users read."""

@@ -343,7 +343,7 @@ GROUPS = [
 ]
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize(
     ("memory", "group"), GROUPS, ids=[f"{memory}-{'-'.join(n for n, _ in group)}" for memory, group in GROUPS]
 )

@@ -391,7 +391,7 @@ def test_owners_that_outlive_the_manager_free_nothing():
 # -- over and over -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest_own
 @pytest.mark.parametrize("phase", list(PHASES))
 def test_a_sample_of_the_soak(phase):

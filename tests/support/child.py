@@ -17,12 +17,14 @@ import importlib
 import io
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,21 +64,49 @@ def run_child(
     variables |= _OF_CHILDREN | (env or {})
     with tempfile.TemporaryDirectory() as scratch:
         # Not in the repository: Python puts the current directory first.
-        place = Path(scratch)
-        (place / "here").mkdir()
-        wanted = json.dumps([scratch, variables, function.__module__, function.__name__, arguments])
-        status = _ended(wanted, variables, timeout)
-        output = (place / "output").read_text(errors="replace")
-        output += (place / "errors").read_text(errors="replace")
-        assert status == 0, f"{function.__name__} in a child ended with {status}:\n{output.strip()}"
-        result = place / "result"
-        assert result.exists(), f"{function.__name__} in a child gave no result:\n{output.strip()}"
+        here = Path(scratch, "here")
+        here.mkdir()
+        done = _ended(scratch, here, variables, function, arguments, timeout)
+        output = (done.stdout + done.stderr).strip()
+        assert done.returncode == 0, f"{function.__name__} in a child ended with {done.returncode}:\n{output}"
+        result = Path(scratch, "result")
+        assert result.exists(), f"{function.__name__} in a child gave no result:\n{output}"
         return json.loads(result.read_text())
+
+
+def python(
+    *arguments: str | os.PathLike[str],
+    cwd: str | os.PathLike[str] | None = None,
+    timeout: float = sampled(500, 1000),
+    **env: str,
+) -> subprocess.CompletedProcess[str]:
+    """What `python -c CODE`, `python -m MODULE` or `python SCRIPT` would print and end with, in such a child.
+
+    Its modules of the standard library and NumPy, pytest, hypothesis and kompute_py are imported already:
+    what tests imports or the start of an interpreter takes `subprocess.run`. `env` comes on top of the
+    variables of the tests.
+    """
+    words = [os.fspath(each) for each in arguments]
+    with tempfile.TemporaryDirectory() as scratch:
+        return _ended(scratch, Path(cwd or "."), os.environ | env, interpret, words, timeout)
+
+
+def interpret(first: str, *words: str) -> None:
+    """For a child: runs what an interpreter with this command line does."""
+    if first == "-m":
+        sys.argv[:] = words
+        runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+        return
+    code, *rest = words if first == "-c" else (Path(first).read_text(encoding="utf-8"), *words)
+    sys.argv[:] = [first, *rest]
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    exec(compile(code, "<string>" if first == "-c" else first, "exec"), vars(main))
 
 
 def command(without: str, *arguments: str) -> dict[str, Any]:
     """For a child: the command line where a module cannot be imported; its status, and what it printed."""
-    sys.modules[without] = None  # type: ignore[assignment]
+    for name in [without, *(each for each in sys.modules if each.startswith(f"{without}."))]:
+        sys.modules[name] = None  # type: ignore[assignment]
     from kompute_py.cli import main
 
     with (
@@ -87,8 +117,17 @@ def command(without: str, *arguments: str) -> dict[str, Any]:
     return {"returncode": status, "stdout": out.getvalue(), "stderr": errors.getvalue()}
 
 
-def _ended(wanted: str, variables: dict[str, str], timeout: float) -> int:
-    """How the child ended; it is killed when the time is over."""
+def _ended(
+    scratch: str,
+    here: Path,
+    variables: Mapping[str, str],
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    timeout: float,
+) -> subprocess.CompletedProcess[str]:
+    """How the child ended, and what it printed; it is killed when the time is over."""
+    place = str(here.resolve())
+    wanted = json.dumps([scratch, place, dict(variables), function.__module__, function.__name__, arguments])
     with _one_at_a_time:
         server = _server(*((name, value) for name, value in variables.items() if name.startswith(_AT_START)))
         assert server.stdin is not None and server.stdout is not None
@@ -98,13 +137,15 @@ def _ended(wanted: str, variables: dict[str, str], timeout: float) -> int:
         timer = threading.Timer(timeout, os.kill, (child, signal.SIGKILL))
         timer.start()
         try:
-            return int(server.stdout.readline())
+            status = int(server.stdout.readline())
         except BaseException:  # the test's own time is over
             os.kill(child, signal.SIGKILL)
             server.stdout.readline()  # the next child's answers come after it
             raise
         finally:
             timer.cancel()
+    printed, errors = (Path(scratch, name).read_text(errors="replace") for name in ("output", "errors"))
+    return subprocess.CompletedProcess(arguments, status, printed, errors)
 
 
 @functools.cache
@@ -119,7 +160,7 @@ def _server(*at_start: tuple[str, str]) -> subprocess.Popen[str]:
 
 def serve() -> None:
     """Forks a child for each line of the input; says its number, then how it ended."""
-    for module in ("numpy", "pytest", "hypothesis", "kompute_py"):
+    for module in ("numpy", "pytest", "hypothesis", "typer.rich_utils", "rich.progress", "kompute_py"):
         importlib.import_module(module)
     gc.freeze()
     try:
@@ -142,9 +183,9 @@ def _forked() -> str:
 
 
 def _become(
-    scratch: str, variables: dict[str, str], module: str, function: str, arguments: list[Any]
+    scratch: str, here: str, variables: dict[str, str], module: str, function: str, arguments: list[Any]
 ) -> None:
-    os.chdir(os.path.join(scratch, "here"))
+    os.chdir(here)
     for number, name in enumerate((os.devnull, "output", "errors")):
         file = os.open(os.path.join(scratch, name), os.O_RDWR | os.O_CREAT, 0o644)
         os.dup2(file, number)

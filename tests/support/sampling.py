@@ -14,7 +14,8 @@ Samples leave out repetitions, never a kind of case; `./dev whole` runs what the
 - Of a test with several parameters, the suite takes as many cases as its longest parameter has values: each
   value of each parameter once or more, not each with each. The mark `sampled` comes by itself.
 - Of one with the mark `sampled(every=3)`, the suite takes a third of the cases, with the next commit another:
-  for many cases of one kind, as are the programs of the gallery.
+  for many cases of one kind, as are the programs of the gallery. `sampled(every=2)` comes by itself where
+  drivers share a test and a parameter has ten values or more.
 - Other tests with the mark `sampled` say how much they take: `sampled`, `spread`, `examples`.
 
 A case may cost a second of processor time in the suite; what costs more takes a sample. A test that needs a
@@ -42,6 +43,8 @@ WHOLE = os.environ.get("KOMPUTE_PY_TEST_WHOLE", "") not in ("", "0")
 """Whether the samples are to be whole."""
 
 _WIDE = re.compile(r"(int|float)64|complex128|double", re.IGNORECASE)
+_MANY = 10
+"""So many values of a parameter are taken by halves."""
 _ROOMS = (
     "debugging", "device", "exchange", "images", "kernels", "manager", "memory", "profiling", "recording",
     "robustness", "shaders", "sync", "threads", "transfers",
@@ -106,12 +109,8 @@ def _of_sample(test: str, place: Sequence[int], lengths: Sequence[int]) -> tuple
     return all(place[n] == value(n) for n in range(len(place)) if n != longest), turn
 
 
-def shared(items: Iterable[Any], share: str) -> tuple[list[Any], list[Any]]:
-    """The cases that a pass runs, and the others; "7/2" is the seventh turn of two drivers.
-
-    Numbers of 64 bits are of every share: SwiftShader lacks them, and would leave its share of them out.
-    """
-    first, shares = map(int, share.split("/"))
+def _placed(items: Iterable[Any]) -> list[tuple[Any, str, list[int], list[int]]]:
+    """Each case, its test, its place along each parameter, and how many values each parameter has."""
     numbers: dict[tuple[str, int], dict[Any, int]] = collections.defaultdict(dict)
     found = []
     for item in items:
@@ -121,10 +120,20 @@ def shared(items: Iterable[Any], share: str) -> tuple[list[Any], list[Any]]:
             of_value = numbers[test, n]
             place.append(of_value.setdefault(value, len(of_value)))
         found.append((item, test, place))
+    return [
+        (item, test, place, [len(numbers[test, n]) for n in range(len(place))]) for item, test, place in found
+    ]
+
+
+def shared(items: Iterable[Any], share: str) -> tuple[list[Any], list[Any]]:
+    """The cases that a pass runs, and the others; "7/2" is the seventh turn of two drivers.
+
+    Numbers of 64 bits are of every share: SwiftShader lacks them, and would leave its share of them out.
+    """
+    first, shares = map(int, share.split("/"))
     kept: list[Any] = []
     others: list[Any] = []
-    for item, test, place in found:
-        lengths = [len(numbers[test, n]) for n in range(len(place))]
+    for item, test, place, lengths in _placed(items):
         among, turn = _of_sample(test, place, lengths) if place else (True, zlib.crc32(test.encode()))
         everywhere = item.get_closest_marker("each_driver") or _WIDE.search(item.nodeid)
         everywhere = everywhere or (not place and test.startswith(_OF_DEVICES))
@@ -168,8 +177,9 @@ def _every(item: Any) -> int:
     return mark.kwargs.get("every", 1) if mark and hasattr(item, "callspec") else 1
 
 
-def mark_products(items: Iterable[Any]) -> None:
-    """Tests with several parameters get the mark `sampled`."""
-    for item in items:
-        if len(values(item)) > 1 and not item.get_closest_marker("sampled"):
-            item.add_marker("sampled")
+def mark_samples(items: Iterable[Any]) -> None:
+    """Tests with several parameters or, on drivers, with many values get the mark `sampled`."""
+    for item, _, place, lengths in _placed(items):
+        many = max(lengths, default=0) >= _MANY and not item.get_closest_marker("own_driver")
+        if (many or len(place) > 1) and not item.get_closest_marker("sampled"):
+            item.add_marker(pytest.mark.sampled(every=2 if many else 1))

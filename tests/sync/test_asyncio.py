@@ -6,14 +6,13 @@ import asyncio
 import concurrent.futures
 import gc
 import itertools
-import subprocess
-import sys
 import threading
 import time
 
 import pytest
 
 import kompute_py as kp
+from tests.support.child import python
 from tests.support.kernel_sources import ADD
 
 
@@ -263,5 +262,5 @@ sem = mgr.semaphore()
 future = sem.at(1).future()
 {ending}
 """
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=500)
+    run = python("-c", script)
     assert run.returncode == 0 and run.stderr == ""

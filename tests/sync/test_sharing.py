@@ -8,7 +8,6 @@ import os
 import select
 import signal
 import socket
-import sys
 import threading
 import time
 from functools import partial
@@ -19,7 +18,7 @@ import pytest
 import kompute_py as kp
 from tests.drivers import null_control
 from tests.memory.test_views import ADD_ONE, compiled
-from tests.support.child import run_child
+from tests.support.child import python, run_child
 from tests.support.spawned import start
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="file descriptors")
@@ -354,8 +353,6 @@ def test_fences_of_descriptors_end_with_their_manager(make_manager):
 
 
 def test_a_program_that_ends_with_connections_ends_at_once(tmp_path):
-    import subprocess
-
     script = tmp_path / "script.py"
     script.write_text(
         "import os, socket\nimport kompute_py as kp\nmgr = kp.Manager()\n"
@@ -363,7 +360,7 @@ def test_a_program_that_ends_with_connections_ends_at_once(tmp_path):
         "fence = mgr.import_fence(socket.socketpair()[0])\n"
         "one.signal(1)\ntwo.wait(1)\nprint(two.query())\n"
     )
-    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+    ended = python(script, timeout=60)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "1\n", "")
 
 

@@ -96,7 +96,7 @@ DTYPES = ("bool", "i1", "u1", "i2", "u4", "i4", "i8", "u8", "f2", "f4", "f8")
 
 
 @pytest.mark.each_driver
-@pytest.mark.sampled
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_searches_compare_in_the_common_dtype(mgr, dtype):
     features = {("i", 8): "shaderInt64", ("u", 8): "shaderInt64", ("f", 8): "shaderFloat64"}
@@ -145,6 +145,7 @@ def test_sums_of_weights_by_workgroups(mgr):
 
 
 @pytest.mark.each_driver
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 1.0])
 def test_selections_by_workgroups(mgr, share):
     """Each takes up to 4,096 elements; one adds up what they have, of many some for each invocation."""
