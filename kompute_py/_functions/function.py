@@ -56,6 +56,7 @@ from .tuning import Tuning
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from .._manager.manager import Manager
     from .._memory.needs import MemoryNeeds
     from .._sync.semaphore import Semaphore, Waitable
     from .custom_op import CustomOp
@@ -442,9 +443,10 @@ class Function(Routine):
         """Prepares calls with arguments like these: chooses the kernels, generates, compiles and builds them,
         and dispatches each with no groups. The first such call then takes no longer than later ones.
 
-        The arguments are those of a call; a `kp.TensorSpec` may stand for a Tensor. Nothing is computed, and
-        no memory of theirs is touched. A call that builds its kernels first says so in the log "kompute_py"
-        (level INFO), with the time. Raises what a call raises.
+        The arguments are those of a call; a `kp.TensorSpec` may stand for a Tensor, of the current Manager if
+        there is no Tensor (``with mgr.current():``). Nothing is computed, and no memory of theirs is touched.
+        A call that builds its kernels first says so in the log "kompute_py" (level INFO), with the time.
+        Raises what a call raises.
 
         >>> kp.ops.exp.preload(kp.TensorSpec((1000,)))
         """
@@ -472,7 +474,12 @@ class Function(Routine):
         >>> flat.meta(kp.TensorSpec((2, 3)))
         kp.TensorSpec((6,), 'float32')
         """
-        selection = self._prepared.select(self._bind(args, named, meta=True), None)
+        return self._specs(args, named, None)
+
+    def _specs(self, args: tuple[Any, ...], named: dict[str, Any], manager: Manager | None) -> Any:
+        """`meta` on a device: the dtypes that it has."""
+        facts = None if manager is None else self._prepared.calls_of(manager).facts
+        selection = self._prepared.select(self._bind(args, named, meta=True), facts)
         specs = tuple(result.t for result in selection.results)
         return specs[0] if self._declaration.single else specs
 

@@ -18,6 +18,7 @@ from .._base.errors import (
     kind_of,
     shown,
 )
+from .._base.public import Routine
 from .._base.types import MemoryTypes
 from .._base.warn import warn
 from .._compilers.limits import read_file
@@ -125,7 +126,7 @@ class Recorder:
                 one = len(modules) == 1
                 kernel = c.KernelForm(self.shader_of(module, module.name if one else module.entry))
                 self.entries.append(c.Entry(name if one else f"{name}.{module.entry}", kernel))
-        elif all(isinstance(each, tuple) and each and isinstance(each[0], Function) for each in signatures):
+        elif all(isinstance(each, tuple) and each and isinstance(each[0], Routine) for each in signatures):
             record = self.portable if self.anywhere else self.function
             made = [record(each[0], each[1:]) for each in signatures]
             self.entries.append(c.Entry(name, None, tuple(made)))
@@ -133,8 +134,10 @@ class Recorder:
             manager, streams = _streams_of(name, what, self.manager)
             self.entries.append(c.Entry(name, None, (self.recording(name, streams, manager, self.named),)))
 
-    def function(self, function: Function, args: tuple[Any, ...]) -> c.Recording:
+    def function(self, function: Any, args: tuple[Any, ...]) -> c.Recording:
         """A function over memory of its own: `args` are specs, or what stands for them, and values."""
+        if not hasattr(function, "bind"):
+            raise UnimplementedError(f"{function.__name__} can only be called: the host looks at its results")
         given = made_of_specs(args, (TensorSpec, Tensor, np.ndarray), self.manager)
         operation = function.bind(*given)
         tensors = [each for each in flat(given) if isinstance(each, Memory)]
@@ -145,10 +148,13 @@ class Recorder:
             for number, each in enumerate(value if several else [value]):
                 if isinstance(each, Tensor):
                     inputs.append(Named(c.INPUT, f"{parameter}{number}" if several else parameter, each))
-        results = function._declaration.results
+        if isinstance(function, Function):
+            names = [result.name for result in function._declaration.results]
+        else:
+            several = len(operation.results) > 1
+            names = [f"result{number if several else ''}" for number in range(len(operation.results))]
         outputs = [
-            Named(c.OUTPUT, result.name, tensor)
-            for result, tensor in zip(results, operation.results, strict=True)
+            Named(c.OUTPUT, name, tensor) for name, tensor in zip(names, operation.results, strict=True)
         ]
         stream = manager.sequence().record(operation)._native
         before = set(self.roots)
@@ -158,8 +164,12 @@ class Recorder:
             root.temporary |= root.written  # functions read nothing that they did not write
         return made
 
-    def portable(self, function: Function, args: tuple[Any, ...]) -> c.Recording:
+    def portable(self, function: Any, args: tuple[Any, ...]) -> c.Recording:
         """A function for any device with the dtypes of its arguments; no device is needed."""
+        if not isinstance(function, Function):
+            raise UnimplementedError(
+                f"{function.__name__} runs several operations, recorded on a device: leave portable out"
+            )
         selection = function._whole._for_any_device(args, function._fixed)
         program = compile_program(function._op, selection, of_process)
         check_numbers(program, selection)

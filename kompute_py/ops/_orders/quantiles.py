@@ -23,7 +23,7 @@ from ..._manager.default import manager as default_manager
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
 from .._places.composed import Composed, Run, dense, records
-from .._places.given import countable, host, known, shape_of
+from .._places.given import beside, countable, host, known, shape_of
 from .._places.indexing import take_along_axis
 from .._places.moving import take, transpose
 from .._values.elements import divide
@@ -157,7 +157,6 @@ def _found(
     places = _places(np.array([full]), fractions.reshape(-1), method)
     at = int(places.below[0, 0]) if parts else n
     ordered = run(sort, lined, -1) if own or at == n else run(partition, lined, at, -1)
-    makes = ordered.manager.tensor_t if isinstance(ordered, Tensor) else np.asarray
     numbers = run(numbers_of, ordered, axis=1) if own else None
     if own:
         counts = np.arange(n + 1) if records(run) else known(numbers, n)
@@ -169,12 +168,12 @@ def _found(
 
     def row(values: Any) -> Array:
         """For each line its row, or one for all."""
-        made = makes(values)
+        made = beside(ordered, values)
         return run(take, made, numbers, 0, "clip") if own and records(run) else made
 
     def pick(values: Any) -> Array:
         if not own:
-            return run(take, ordered, makes(values[0]), 1, "clip")
+            return run(take, ordered, beside(ordered, values[0]), 1, "clip")
         return run(take_along_axis, ordered, row(values), 1, "clip")
 
     found = pick(places.below)
@@ -196,7 +195,8 @@ def _between(dtype: np.dtype[Any], strong: list[np.dtype[Any]], a: Array) -> np.
     """The dtype of numbers between two of `dtype`; `strong` has the dtype of fractions that have one."""
     found = promoted([dtype, *strong, "float"])
     manager = a.manager if isinstance(a, (Tensor, StridedView)) else default_manager()
-    if found == np.float64 and "shaderFloat64" not in manager.enabled_features:
+    known = manager is not None  # no device is asked for `meta`
+    if found == np.float64 and known and "shaderFloat64" not in manager.enabled_features:
         return np.dtype(np.float32)
     return found
 
@@ -209,8 +209,7 @@ def _of_nothing(a: Array, shape: tuple[int, ...], method: _Method, strong: list[
     if math.prod(shape) and not has_nan(dtype):
         raise InvalidArgumentError(f"no elements have no such value in {dtype}")
     nan = complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
-    made = np.full(shape, nan if math.prod(shape) else 0, dtype)
-    return a.manager.tensor_t(made) if isinstance(a, (Tensor, StridedView)) else made
+    return beside(a, np.full(shape, nan if math.prod(shape) else 0, dtype))
 
 
 @Composed

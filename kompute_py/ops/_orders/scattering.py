@@ -23,9 +23,8 @@ from ..._formulas.dtypes import castable, converted
 from ..._formulas.glsl import functions_in
 from ..._formulas.glsl_elements import element_of
 from ..._functions.function import Function
-from ..._memory.tensor import Tensor
 from .._places.composed import Composed, Run, Widened, dense
-from .._places.given import shape_of
+from .._places.given import beside, shape_of
 from .._places.indexing import _ScatterAdd, put
 from .._places.moving import take
 from .._places.raising import RaisingOperation
@@ -38,11 +37,6 @@ Array = Any
 
 _SCANS = {name: scan("x", name, segments="ids", name=name) for name in ("max", "min", "prod", "sum")}
 _BOTH = {"max": "maximum(x, y)", "min": "minimum(x, y)", "prod": "x * y", "sum": "x + y"}
-
-
-def near(array: np.ndarray[Any, Any], x: Array) -> Array:
-    """An array of the host where `x` is."""
-    return x.manager.tensor_t(array) if isinstance(x, Tensor) else array
 
 
 def _scattered(run: Run, how: str, x: Array, indices: Array, values: Array, axis: int, mode: str) -> Array:
@@ -69,14 +63,14 @@ def _scattered(run: Run, how: str, x: Array, indices: Array, values: Array, axis
         raise InvalidArgumentError(f"x has {math.prod(shape)} elements, 2**31 or more")
     if not math.prod(wanted):
         return run(formula("x"), x)
-    numbers = run(take, near(np.arange(n, dtype=np.int32), x), indices, 0, mode)
+    numbers = run(take, beside(x, np.arange(n, dtype=np.int32)), indices, 0, mode)
     outer, lines = math.prod(shape[:axis]), math.prod(indices.shape)
     places = run(
         formula("outer + k * step + inner"),
-        near(np.arange(outer, dtype=np.int32).reshape(outer, 1, 1) * np.int32(n * inner), x),
+        beside(x, np.arange(outer, dtype=np.int32).reshape(outer, 1, 1) * np.int32(n * inner)),
         numbers.reshape((1, lines, 1)),
         inner,
-        near(np.arange(inner, dtype=np.int32), x),
+        beside(x, np.arange(inner, dtype=np.int32)),
     )
     if np.dtype(values.dtype) != dtype:
         values = run(formula("x", dtype.name), values)

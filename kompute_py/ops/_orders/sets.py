@@ -13,7 +13,7 @@ from ..._formulas.glsl_elements import element_of
 from ..._memory.strided import StridedView
 from ..._memory.tensor import Tensor
 from .._places.composed import Composed, Run, called_only, dense
-from .._places.given import given, shape_of
+from .._places.given import beside, given, shape_of
 from .._places.joining import concatenate
 from .._values.elements import astype
 from .counted import _flat, compress, unique
@@ -56,9 +56,8 @@ def isin(
         )
     shape = shape_of(element)
     if not tests.size if isinstance(tests, np.ndarray) else not tests.size():
-        made = np.full(shape, not wanted)
-        owner = next((each for each in (element, tests) if isinstance(each, (Tensor, StridedView))), None)
-        return made if owner is None else owner.manager.tensor_t(made)
+        owner = element if isinstance(element, (Tensor, StridedView)) else tests
+        return beside(owner, np.full(shape, not wanted))
     return run(in_sorted, run(sort, tests.reshape(-1), -1), element, wanted)
 
 

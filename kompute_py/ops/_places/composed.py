@@ -8,28 +8,32 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..._base.errors import InvalidArgumentError, KomputeError
 from ..._base.public import Routine
 from ..._builders.elementwise import elementwise
 from ..._custom.declaration import parse
+from ..._custom.specs import TensorSpec
 from ..._functions.called import called, explained
 from ..._functions.custom_op import CustomOp
+from ..._functions.forming import made_of_specs
 from ..._functions.function import Function
 from ..._functions.given import flat, manager_of
 from ..._functions.library import recalled
 from ..._functions.op_custom import OpCustom
 from ..._manager.default import manager as default_manager
-from ..._memory.needs import planned
+from ..._memory.needs import Imagined, planned
 from ..._memory.strided import StridedView
-from ..._sync.ordered import called_in_order
+from ..._sync.ordered import Order, called_in_order, order_of, stream_of, submit_stream
 from .given import countable
 from .moving import ascontiguousarray
 
 if TYPE_CHECKING:
+    from ..._manager.manager import Manager
     from ..._memory.needs import MemoryNeeds
+    from ..._sync.fence import Fence
 
 Run = Callable[..., Any]
 """``run(operation, *arguments)`` gives the operation's results."""
@@ -51,6 +55,38 @@ class _Recorder:
         made = operation._titled(self.title, *args, **named)
         self.operations.append(made)
         return made.results[0] if len(made.results) == 1 else made.results
+
+
+class _Imaginer:
+    """Gives what the operations would give on a Manager's device, without memory; None: on any device."""
+
+    def __init__(self, manager: Manager | None) -> None:
+        self._manager: Any = manager
+
+    def __call__(self, operation: Any, *args: Any, out: Any = None, **named: Any) -> Any:
+        return self.of(operation._specs(args, named, self._manager))
+
+    def of(self, value: Any) -> Any:
+        """Tensors in the place of specs."""
+        if isinstance(value, (list, tuple)):
+            return type(value)([self.of(each) for each in value])
+        if not isinstance(value, TensorSpec):
+            return value
+        return Imagined.of(self._manager, value.shape, value.dtype)
+
+
+class _Preparer(_Imaginer):
+    """Prepares calls of what it runs, and gives memory like their results."""
+
+    def __call__(self, operation: Any, *args: Any, out: Any = None, **named: Any) -> Any:
+        operation.preload(*args, out=out, **named)
+        return self.of(operation._specs(args, named, self._manager)) if out is None else out
+
+    def of(self, value: Any) -> Any:
+        """Tensors in the place of specs."""
+        if isinstance(value, tuple):
+            return tuple(made_of_specs(value, otherwise=lambda: self._manager))
+        return made_of_specs([value], otherwise=lambda: self._manager)[0]
 
 
 class Composed(Routine):
@@ -82,12 +118,27 @@ class Composed(Routine):
         """It is pickled by its name."""
         return recalled(self, self.__module__)
 
+    def __getattr__(self, name: str) -> Any:
+        text = f"kp.ops.{self.__name__} has no attribute {name!r}"
+        if hasattr(Function, name):
+            text += ": it runs several operations, and only single ones have it"
+        raise AttributeError(text, name=name, obj=self)
+
     def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
+        if "wait" in named or "signal" in named:
+            return called_in_order(self, args, {**named, "out": out})
+        return self._run(_direct, args, out, named)
+
+    def _run(self, run: Run, args: tuple[Any, ...], out: Any, named: Mapping[str, Any]) -> Any:
         try:
-            if "wait" in named or "signal" in named:
-                return called_in_order(self, args, {**named, "out": out})
-            found = self._body(_direct, *args, **named)
-            return found if out is None else _copy(found, out=out)
+            if "donate" in named:
+                raise InvalidArgumentError(
+                    "it runs several operations, which donate nothing: leave donate= out"
+                )
+            found = self._body(run, *args, **named)
+            if out is not None or (isinstance(run, _Recorder) and not run.operations):
+                found = run(_copy, found, out=out)
+            return found
         except (KomputeError, TypeError) as error:
             raise explained(error, self.__name__, self.__signature__, args, named)  # noqa: B904
 
@@ -102,15 +153,43 @@ class Composed(Routine):
 
     op = bind  # its older name
 
+    def submit(self, /, *args: Any, wait: Any = (), signal: Any = (), **named: Any) -> Fence:
+        """`Function.submit` of all that it runs, as one submission."""
+        return self._submitted(args, order_of(wait, signal), **named)
+
+    def _submitted(
+        self, args: tuple[Any, ...], order: Order | None, /, out: Any = None, **named: Any
+    ) -> Fence:
+        operation = self.bind(*args, out=out, **named)
+        manager = operation.results[0].manager
+        new = operation.results if out is None else ()
+        return submit_stream(manager, stream_of(manager, operation._parts), order, new)
+
+    def preload(self, /, *args: Any, out: Any = None, **named: Any) -> None:
+        """`Function.preload` of each operation that a call with arguments like these runs. It takes the
+        memory of what they pass to each other while it prepares them.
+        """
+        manager = manager_of(self.__name__, flat((*args, *named.values(), out))) or default_manager()
+        run = _Preparer(manager)
+        given = [run.of(each) for each in args]
+        self._run(run, tuple(given), out, {name: run.of(value) for name, value in named.items()})
+
+    def meta(self, /, *args: Any, **named: Any) -> Any:
+        """`Function.meta`: the specs of the results for arguments of these specs; needs no device."""
+        return self._specs(args, named, None)
+
+    def _specs(self, args: tuple[Any, ...], named: dict[str, Any], manager: Manager | None) -> Any:
+        run = _Imaginer(manager)
+        given = tuple([run.of(each) for each in args])
+        found = self._run(run, given, None, {name: run.of(value) for name, value in named.items()})
+        several = isinstance(found, tuple)
+        specs = tuple([TensorSpec(each.shape, each.dtype) for each in (found if several else (found,))])
+        return specs if several else specs[0]
+
     def _titled(self, title: str, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
         """`bind` for a function that records it among others; that one's name comes first."""
         recorder = _Recorder(f"{title}.{self.__name__}" if title else self.__name__)
-        try:
-            found = self._body(recorder, *args, **named)
-            if out is not None or not recorder.operations:
-                found = recorder(_copy, found, out=out)
-        except (KomputeError, TypeError) as error:
-            raise explained(error, self.__name__, self.__signature__, args, named)  # noqa: B904
+        found = self._run(recorder, args, out, named)
         results = found if isinstance(found, tuple) else (found,)
         return OpCustom._joined(self.__name__, recorder.operations, results)
 
@@ -180,17 +259,26 @@ class Widened(Function):
     ) -> Any:
         if not self._is_other(args, named):
             return super()._general(exactly, args, out, donate, **named)
-        if not isinstance(donate, tuple) or donate:
-            raise InvalidArgumentError(
-                f"{self.__name__}: it runs several operations for these arguments, which donate nothing: "
-                "leave donate= out"
-            )
+        if donate != ():
+            named["donate"] = donate
         return self._body(*args, out=out, **named)
 
-    def _titled(self, title: str, /, *args: Any, out: Any = None, **named: Any) -> OpCustom:
-        if self._is_other(args, named):
-            return self._body._titled(title, *args, out=out, **named)
-        return super()._titled(title, *args, out=out, **named)
+    def _runs(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """What runs for these arguments."""
+        return self._body if self._is_other(args, named) else super()
+
+    def _titled(self, title: str, /, *args: Any, **named: Any) -> OpCustom:
+        return self._runs(args, named)._titled(title, *args, **named)  # type: ignore[no-any-return]
+
+    def _submitted(self, args: tuple[Any, ...], order: Order | None, /, **named: Any) -> Fence:
+        return self._runs(args, named)._submitted(args, order, **named)  # type: ignore[no-any-return]
+
+    def preload(self, /, *args: Any, **named: Any) -> None:
+        """See `Function.preload`."""
+        self._runs(args, named).preload(*args, **named)
+
+    def _specs(self, args: tuple[Any, ...], named: dict[str, Any], manager: Manager | None) -> Any:
+        return self._runs(args, named)._specs(args, named, manager)
 
 
 def records(run: Run) -> bool:

@@ -52,7 +52,8 @@ def host(x: Any) -> Any:
 
 def beside(x: Any, array: np.ndarray[Any, Any]) -> Any:
     """An array that a function has computed, where `x` is: on its device, or on the host."""
-    return x.manager.tensor_t(array) if isinstance(x, (Tensor, StridedView)) else array
+    manager = x.manager if isinstance(x, (Tensor, StridedView)) else None
+    return array if manager is None else manager.tensor_t(array)
 
 
 def known(x: Any, planned: int | None = None) -> Any:

@@ -333,7 +333,7 @@ class _Fftconvolve(CustomOp):
         product, shape = writer.product(*parts)
         writer.inverse = True
         factor = 1 / math.prod(full[axis] for axis in axes)
-        spare = [part for part, stored in parts if part is not product and stored == full]
+        spare = [part for part, stored in parts if part is not product and stored == full and not real]
         back = (
             spare[0]
             if spare

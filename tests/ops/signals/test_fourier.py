@@ -313,6 +313,11 @@ def test_shifts(data):
         ([(3,), (200,)], None, ["int16", "float32"]),
         ([(5, 4), (3, 4)], None, ["float32", "complex64"]),
         ([(5, 3, 6), (5, 4, 7)], [2, 1], ["float32", "float32"]),
+        # one or two numbers along the last axis
+        ([(1,), (1,)], None, ["float32", "float32"]),
+        ([(50, 1), (3, 1)], None, ["float32", "float32"]),
+        ([(5, 2), (5, 1)], None, ["float32", "complex64"]),
+        ([(9, 2), (3, 1)], None, ["float32", "float32"]),
         # in blocks
         ([(20_011,), (33,)], None, ["float32", "float32"]),
         ([(1, 70), (1, 9001)], [1], ["complex64", "int16"]),
