@@ -74,12 +74,12 @@ def check(
 ) -> list[Finding]:
     """Lists all reasons for which a device would refuse a shader; the list is empty if there are none.
 
-    It does not see what depends on a call: arguments, and a specialization constant that is declared with two
-    defaults and gets no value, which kernels and algorithms refuse.
+    It does not see what depends on a call's arguments.
 
-    Creates no Manager. Two things that devices take give a KomputeWarning: local variables of more than 8
-    KiB, because drivers may compile for minutes, and loops in which nothing changes what decides whether
-    they go on, because these have no end.
+    Creates no Manager. Three things that devices take give a KomputeWarning: local variables of more than 8
+    KiB, because drivers may compile for minutes; loops in which nothing changes what decides whether they go
+    on, because these have no end; and a specialization constant that is declared with two defaults and gets
+    no value, which kernels and algorithms refuse.
 
     Args:
         shader: SPIR-V (bytes, an array of uint32, a list of ints, a .spv file, assembly, an object with
@@ -169,6 +169,12 @@ def check(
             "pipeline for minutes (the option pipeline_timeout limits the wait). Put large arrays into a "
             "tensor or into shared memory"
         )
+    if not found:
+        constants = SpecConstants(_native.reflect_spirv(spirv, entry)["spec_constants"])
+        try:
+            constants.refuse_defaults(special, "The shader", "spec_consts={{{!r}: {}}}")
+        except InvalidArgumentError as error:
+            warn(str(error))
     lines = endless_loops(spirv)
     if lines and isinstance(shader, str | os.PathLike):  # else there is no source
         lines = endless_loops(bytes(_spirv_of(shader, 3, entry, {**options, "debug_info": True}))) or lines

@@ -443,8 +443,8 @@ class Signature:
         )
 
     def structs(self) -> list[str]:
-        """The structs that its arguments are made of, with each member's offset: ``Light { vec3 pos @0; float
-        power @12 }``.
+        """The structs that its arguments are made of, with each member's offset in bytes, and of arrays the
+        bytes from one element to the next: ``Light { vec3 pos @0; float[4] power @16 (4 apart) }``.
         """
         found: dict[str, None] = {}  # in order
         blocks = [p.layout for p in self.parameters] + (list(self.push.members) if self.push else [])
@@ -500,12 +500,20 @@ def _refusal(p: Parameter) -> str:
     return ""
 
 
+def places_text(members: Iterable[Mapping[str, Any]]) -> str:
+    """Each member's type, name and offset in bytes, and those from one element of an array to the next."""
+    return "; ".join(
+        f"{type_text(m)} {m['name']} @{m['offset']}"
+        + (f" ({m['array_strides'][-1]} apart)" if m["array_strides"] else "")
+        for m in members
+    )
+
+
 def _list_structs(layout: Mapping[str, Any], found: dict[str, None]) -> None:
     if layout["kind"] != "struct":
         return
     if len(layout["members"]) > 1:
-        fields = "; ".join(f"{type_text(m)} {m['name']} @{m['offset']}" for m in layout["members"])
-        found[f"{layout['type_name'] or 'struct'} {{ {fields} }}"] = None
+        found[f"{layout['type_name'] or 'struct'} {{ {places_text(layout['members'])} }}"] = None
     for member in layout["members"]:
         _list_structs(member, found)
 

@@ -27,7 +27,8 @@ kompute-py bench
 kompute-py bench blur.comp --in src=photo.png --set sigma=2 --grid 512,512
 
 Without a shader: an evaluation, a kernel call, dispatches in a recording, and transfers. With one: its time \
-by the device's timestamps. Arguments are those of `kompute-py run`; outputs are discarded. Arrays keep \
+by the device's timestamps. Arguments are those of `kompute-py run`; outputs are discarded \
+(--shape says the shape of one). Arrays keep \
 their values: integers and bools become the binding's type if it holds them, and floats are rounded to it \
 (float64 to float32)."""
 
@@ -46,9 +47,15 @@ def bench_command(
         float, typer.Option("--seconds", metavar="S", min=0.0, max=3600.0, help="How long a shader is run.")
     ] = 1.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, in seconds and bytes.")] = False,
+    outputs: Annotated[list[str] | None, typer.Option("--out", "-o", hidden=True)] = None,
     show_traceback: Traceback = False,
 ) -> None:
     """See `BENCH_HELP`."""
+    if outputs:
+        name = outputs[0].partition("=")[0]
+        raise typer.BadParameter(
+            f"--out {outputs[0]}: bench discards outputs; leave it out. --shape {name}=... gives a shape"
+        )
     if shader is None:
         of_shaders = {
             "--in": given.inputs, "--set": given.values, "--shape": given.shapes, "--dtype": given.dtypes,

@@ -91,7 +91,7 @@ class Given:
         typer.Option(
             "--set", "-s", metavar="NAME=VALUE", rich_help_panel=_DATA,
             help="A push constant, or a member of a uniform block: 2, true, 1,0.5,0 for a vector, "
-            "[[1,0],[0,1]] for a matrix.",
+            "[[1,0],[0,1]] for a matrix, {\"gain\":2,\"at\":[0,1]} or [2,[0,1]] for a struct.",
         ),
     ] = field(default_factory=list)  # fmt: skip
     shapes: Annotated[

@@ -26,6 +26,7 @@ def as_options(text: str) -> str:
         lambda found: f"--{found[1]} {','.join(re.findall(r'[0-9]+', found[2]))}",
         text,
     )
+    text = re.sub(r"(?<![-\w])spec_consts=\{'?(\w+)'?: ([\w.]+)\}", r"--spec \1=\2", text)
     text = re.sub(r"(?<![-\w])path=", "--out", text)
     return re.sub(r"(?<![-\w])(grid|groups|frames|show)=", r"--\1", text)
 

@@ -77,7 +77,9 @@ def reflect_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
     show_traceback: Traceback = False,
 ) -> None:
-    """Show a shader's interface: arguments, types, sizes, capabilities."""
+    """Show a shader's interface: arguments, types, offsets in bytes, sizes, capabilities."""
+    from .._shaders.signature import places_text
+
     module = compiled(shader, options, optimize="none")
     reflection = module.reflection
     if as_json:
@@ -96,7 +98,10 @@ def reflect_command(
         )
     push = reflection["push_constants"]
     if push is not None:
-        print(f"  push constants {push['name'] or push['block_name']}: {push['size']} bytes")
+        members = places_text(module.signature.push.members)
+        print(f"  push constants {push['name'] or push['block_name']}: {push['size']} bytes, {members}")
+    for struct in module.signature.structs():
+        print(f"  struct {struct}")
     for constant in reflection["spec_constants"]:
         print(
             f"  constant {constant['id']}: {constant['type']} {constant['name']} "
@@ -221,7 +226,7 @@ def _compiling(work: Callable[[], Any]) -> Any:
             raise typer.Exit(1) from None
         finally:
             for warning in caught:
-                text = str(warning.message)
+                text = as_options(str(warning.message))
                 if isinstance(warning.message, ShaderCompileWarning):
                     place, _, rest = text.partition(": ")
                     text = f"{place}: warning: {rest}"

@@ -290,3 +290,48 @@ def test_messages_name_options_and_keep_the_lines_of_compilers(tmp_path, monkeyp
     assert "SCALE" in error and error.splitlines()[-2].strip().endswith("^") and "1 error" in error
     error = kp.InvalidArgumentError('SPIR-V 1.6: compile it with target="vulkan1.1"')
     assert one_line(error) == "SPIR-V 1.6: compile it with --target vulkan1.1"
+
+
+LAYOUT = """#version 450
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint L = 32;
+struct Q { vec2 a; int n; };
+layout(binding = 0, std140) uniform U { float k; Q q[2]; };
+layout(binding = 1) buffer Y { float y[]; };
+layout(push_constant) uniform P { float factor; Q one; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    if (i < y.length()) y[i] = factor * one.n + k + q[1].a.y + L;
+}
+"""
+
+
+def test_reflect_shows_layouts_and_check_two_defaults(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("layout.comp").write_text(LAYOUT)
+    assert main(["reflect", "layout.comp"]) == 0
+    text = capsys.readouterr().out
+    for line in (
+        " bytes, float factor @0; struct Q one @8\n",
+        "  struct U { float k @0; struct Q[2] q @16 (16 apart) }\n",
+        "  struct Q { vec2 a @0; int n @8 }\n",
+    ):
+        assert line in text
+    assert main(["check", "layout.comp"]) == 0
+    assert "two defaults, 32 (L) and 1" in (told := capsys.readouterr().err) and "--spec L=32" in told
+    assert main(["check", "layout.comp", "--spec", "L=64"]) == 0
+    assert capsys.readouterr().err == ""
+    with pytest.warns(kp.KomputeWarning, match="two defaults.* spec_consts="):
+        assert kp.check(LAYOUT) == []
+
+
+@pytest.mark.parametrize("one", ['{"a":[1,2],"n":3}', "[[1,2],3]"])
+def test_structs_are_given_as_the_help_says(tmp_path, monkeypatch, capsys, mgr, needs, one):
+    needs(mgr, "dispatch")
+    monkeypatch.chdir(tmp_path)
+    Path("layout.comp").write_text(LAYOUT)
+    command = ["run", "layout.comp", "--spec", "L=64", "--shape", "y=2", "--out", "y=-", "--set", "factor=2"]
+    assert main([*command, "--set", f"one={one}", "--set", "k=1", "--set", "q=[[[0,0],0],[[0,5],0]]"]) == 0
+    assert capsys.readouterr().out == "[76. 76.]\n"
+    assert main(["bench", "layout.comp", "--out", "y=-"]) == 2
+    assert "bench discards outputs" in capsys.readouterr().err

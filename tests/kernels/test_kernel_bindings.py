@@ -228,7 +228,7 @@ def test_a_matrix_alone_in_a_uniform_block(mgr, needs):
 
 def test_print_shows_structs_and_what_sets_the_local_size(mgr):
     text = str(mgr.kernel(RECORD_BLOCKS, name="blocks"))
-    assert "Config { float gain @0; int mode @4; struct Light[2] lights @16 }" in text
+    assert "Config { float gain @0; int mode @4; struct Light[2] lights @16 (16 apart) }" in text
     assert "Light { vec3 pos @0; float power @12 }" in text
     special = mgr.kernel(SPECIAL, name="special").specialize(TILE=8)
     assert "local size  8 (TILE) x 1 x 1" in str(special)
