@@ -84,6 +84,7 @@ sort argsort cumsum cumprod cummax cummin histogram logsumexp: x
 partition argpartition: x, kth=n // 2
 topk: x, k=100
 sort_by_key: x, x
+lexsort: [x, x]
 segmented_sort: x, np.arange(0, n, 100, dtype=np.int32)
 searchsorted: np.linspace(-3, 3, 1000, dtype=np.float32), x
 int_counts: below(1000), 1000

@@ -741,7 +741,8 @@ def reduction(
 
     A sum of floats is off by no more than 800 roundings (each 2**-24 for float32) of the sum of the absolute
     values, however many they are. The order of combination depends on the shapes, the device and the variant.
-    The variants are "run", "shared" and "subgroup".
+    The variants are "run", "shared" and, for elements of one value where the device has arithmetic of
+    subgroups, "subgroup".
 
     Raises FormulaError for a text that cannot be read, InvalidArgumentError for names that do not fit,
     ArgumentTypeError for wrong types. Calls raise InvalidArgumentError for an axis that the shape does not

@@ -461,7 +461,8 @@ def scan(
     broadcast to the other arguments, and the order is that of the scan.
 
     A sum of n floats is off by no more than n roundings of the sum of the absolute values, as NumPy's cumsum.
-    The variants are "run", "shared" and "subgroup".
+    The variants are "run", "shared" and, for elements of one value where the device has arithmetic of
+    subgroups, "subgroup".
 
     Raises what `kp.ops.reduction` raises, and InvalidArgumentError for an exclusive scan of a
     formula without `neutral` ("sum" and "prod" have their own).

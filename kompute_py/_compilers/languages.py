@@ -77,7 +77,7 @@ def choose_compiler(language: str, asked: str | None, setting: Lookup = of_proce
             return Compiler(kind, COMPILERS[kind], library.path, f"{library.identity} {_own_identity()}")
     kind = wanted or usual[0]
     raise UnavailableError(
-        f"{_SPOKEN[language]} is compiled by {COMPILERS[kind]} here, and its library is not found: "
+        f"{_SPOKEN[language]} needs the library of {COMPILERS[kind]}, which is not installed: "
         f"{INSTALL[kind]}, or name the library in the setting {kind}_library (environment variable "
         f"KOMPUTE_PY_{kind.upper()}_LIBRARY)"
     )

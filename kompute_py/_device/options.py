@@ -385,6 +385,11 @@ def settings(keywords: Mapping[str, Any], prefix: str | None = PREFIX) -> Config
     _look_at_names(prefix)
     for name in keywords:
         if name not in _ALL:
+            if "feature" in name:
+                raise InvalidArgumentError(
+                    f"Manager has no option {shown(name)}: it turns on all features that it knows and the "
+                    "device has, and mgr.supports(NAME) tells which; desired_extensions= asks for more"
+                )
             near = _nearest(name, [*_ALL, "env_prefix"])
             raise InvalidArgumentError(
                 f"Manager has no option {shown(name)}{f', did you mean {near!r}?' if near else ''}; known "

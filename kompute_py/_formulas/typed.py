@@ -564,7 +564,10 @@ class _Typer(Numbers):
     def on_reciprocal(self, node: Node, args: list[Value]) -> Value:
         dtype, (a,) = self.both(node, args)
         if dtype.kind in "biu":
-            self.misfit(node, f"the reciprocal of {dtype} would be cut off to an int; use 1 / x")
+            self.misfit(
+                node,
+                f"the reciprocal of {dtype} would be cut off to an int; use kp.ops.divide(1, x)",
+            )
         return self.quotient(node, dtype, literal(1, dtype), a)
 
     def rounded(self, node: Node, args: list[Value], name: str) -> Value:

@@ -77,6 +77,12 @@ class OpCustom(OpBase):
         self._parts = tuple(parts)
         self.results: tuple[Tensor, ...] = results
 
+    def __getattr__(self, name: str) -> Any:
+        text = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if name == "set":
+            text += ": a number that changes is a tensor of one element, written between evaluations"
+        raise AttributeError(text, name=name, obj=self)
+
     @staticmethod
     def _joined(name: str, operations: Sequence[OpCustom], results: tuple[Tensor, ...]) -> OpCustom:
         """The operations one after the other, as one."""

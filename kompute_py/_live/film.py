@@ -43,7 +43,7 @@ def write_video(
 
     The suffix chooses the format: .mp4, .mov, .mkv, .webm or .avi are videos (by FFmpeg, in PyAV), .gif
     is an animated GIF that begins again at its end. A picture's suffix with a number as in C's printf,
-    ``"waves-%03d.png"``, writes a file for each frame, from 0.
+    ``"waves-%03d.png"``, writes a file for each frame, from 0; without a number there may be one frame.
 
     A frame is a tensor, an image or an array of shape (rows, columns[, 1, 3 or 4]) with at least 8 rows and
     columns; all have one size. `limits` are the numbers that become black and white: by default 0 and 1 for
@@ -77,11 +77,8 @@ def checked_path(path: str | PathLike[str]) -> Path:
             f"{place} is not a film's name: give {', '.join(_VIDEOS)}, .gif, or a number and a picture's "
             "suffix, such as frame-%03d.png"
         )
-    if suffix in _PICTURES and len(_NUMBER.findall(place.name)) != 1:
-        raise InvalidArgumentError(
-            f"{place} is one picture, and a film has many: put a number into the name, such as "
-            f"{place.stem}-%03d{place.suffix}"
-        )
+    if suffix in _PICTURES and len(_NUMBER.findall(place.name)) > 1:
+        raise InvalidArgumentError(f"{place} has two places for a number; give one, such as frame-%03d.png")
     if not place.parent.is_dir():
         raise NotFoundError(f"{place}: there is no folder {place.parent}")
     return place
@@ -123,9 +120,15 @@ class _Pictures:
 
 def _write_files(place: Path, pictures: _Pictures, fps: float) -> None:
     image = _pillow()
+    number = next(iter(_NUMBER.findall(place.name)), None)
     for index, pixels in enumerate(pictures):
-        number = _NUMBER.findall(place.name)[0]
-        image.fromarray(pixels).save(place.with_name(place.name.replace(number, number % index)))
+        if number is None and index:
+            raise InvalidArgumentError(
+                f"{place} is one picture, and there are several: put a number into the name, such as "
+                f"{place.stem}-%03d{place.suffix}"
+            )
+        name = place.name if number is None else place.name.replace(number, number % index)
+        image.fromarray(pixels).save(place.with_name(name))
 
 
 def _write_gif(place: Path, pictures: _Pictures, fps: float) -> None:

@@ -37,6 +37,7 @@ _LARGEST_SUBGROUP = 128  # that Vulkan allows
 _ANY_SUBGROUPS = (0, False)
 _OPTIONS = ("name", *COMPILE_OPTIONS, "subgroup_size", "full_subgroups", "unchecked")
 _ELSEWHERE = {
+    "entry_point": "its name is entry",
     "grid": "give it to the call, kernel(x, y, grid=1000)",
     "groups": "give it to the call, kernel(x, y, groups=(4, 1, 1))",
     "push_consts": "give push constants by name to the call, kernel(x, y, factor=2.0)",

@@ -93,7 +93,7 @@ def profile_command(
     context: typer.Context,
     script: Annotated[Path, typer.Argument(help="A Python script; its own arguments follow.")],
     out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="The trace, for ui.perfetto.dev.")
+        Path, typer.Option("--out", metavar="FILE", help="The trace, for ui.perfetto.dev. Before the script.")
     ] = Path("profile.json"),
     show_traceback: Traceback = False,
 ) -> None:

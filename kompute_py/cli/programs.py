@@ -132,7 +132,9 @@ def _entry_of(program: Program, name: str | None) -> ProgramEntry:
     if name is None and len(recordings) == 1:
         return recordings[0]
     if name is None:
-        raise InvalidArgumentError(f"choose an entry with --entry: {', '.join(e.name for e in recordings)}")
+        raise InvalidArgumentError(
+            f"choose an entry with --entry: {', '.join(e.name for e in program.values())}"
+        )
     return program[name]
 
 

@@ -417,6 +417,8 @@ argpartition: _types.Argpartition
 """The places of the elements that `kp.ops.partition` gives, as ``np.argpartition``."""
 argsort: _types.Argsort
 """The places of the elements of `x` in ascending order along `axis`, as ``np.argsort(x, axis, stable=True)``; with None among those of all axes, as one."""
+lexsort: _types.Lexsort
+"""The places of elements in ascending order by several keys, the last one first, as ``np.lexsort``."""
 partition: _types.Argpartition
 """The elements of `x` along `axis` with the one that a sort puts in place `kth` there, as ``np.partition``: lower ones, and equal ones that come sooner, before it, the others after it."""
 segmented_sort: _types.SegmentedSort

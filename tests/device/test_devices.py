@@ -306,6 +306,8 @@ def test_config_report(monkeypatch):
 
 
 def test_config_report_raises_what_a_manager_raises(monkeypatch):
+    with pytest.raises(kp.InvalidArgumentError, match=r"mgr.supports\(NAME\) tells which"):
+        kp.Manager(required_features=["shaderFloat64"])
     with pytest.raises(kp.InvalidArgumentError, match=r"no option 'stirct'.*strict"):
         kp.config_report(stirct=True)
     monkeypatch.setenv("KOMPUTE_PY_STRICT", "maybe")

@@ -313,3 +313,10 @@ def test_parameters_have_any_names(mgr):
         operation = of_any_names.op(args=t, exactly=n, key=2, title=2)
         mgr.sequence().record(operation).eval()
         assert operation.results[0].read().tolist() == [220 + n] * 3
+
+
+def test_an_operation_without_set_says_what_changes_a_number(mgr):
+    operation = kp.ops.add.bind(mgr.zeros(3), 1)
+    with pytest.raises(AttributeError, match="has no attribute 'set': a number that changes is a tensor"):
+        operation.set(x2=2)
+    assert not hasattr(operation, "other")

@@ -79,11 +79,16 @@ def test_frames_are_tensors_images_and_arrays(mgr, tmp_path):
     )
 
 
+def test_one_frame_is_a_picture(tmp_path):
+    assert kp.write_video(tmp_path / "still.png", gray(1)) == 1
+    assert pillow.open(tmp_path / "still.png").size == (24, 16)
+
+
 def test_what_is_not_a_film_is_refused(tmp_path):
     for name, message in (
         ("a.txt", "not a film's name"),
         ("a.png", r"a-%03d\.png"),
-        ("a%d-%d.png", "one picture"),
+        ("a%d-%d.png", "two places"),
     ):
         with pytest.raises(kp.InvalidArgumentError, match=message):
             kp.write_video(tmp_path / name, gray(2))

@@ -71,7 +71,7 @@ def test_trapezoid(cast, place, dtype):
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_interp_and_digitize(cast, place, dtype):
+def test_interp_and_digitize(mgr, cast, place, dtype):
     x = cast(dtype)
     if dtype == "i4":  # with float32 they are compared in float64
         cast("f8")
@@ -83,9 +83,10 @@ def test_interp_and_digitize(cast, place, dtype):
     same(kp.ops.interp(place(x), xp[:1], fp[:1]), np.interp(x, xp[:1], fp[:1]))
     for right in (False, True):
         np.testing.assert_array_equal(kp.ops.digitize(place(x), place(xp), right), np.digitize(x, xp, right))
-        np.testing.assert_array_equal(
-            kp.ops.digitize(place(x), xp[::-1], right), np.digitize(x, xp[::-1], right)
-        )
+        for down in (xp[::-1], place(xp[::-1].copy()), mgr.tensor_t(xp)[::-1]):
+            got = kp.ops.digitize(place(x), down, right)
+            np.testing.assert_array_equal(got, np.digitize(x, xp[::-1], right))
+            assert got.dtype == kp.ops.digitize(place(x), xp, right).dtype
 
 
 def test_interp_of_special_values():

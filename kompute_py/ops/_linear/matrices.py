@@ -159,8 +159,8 @@ class _Matmul(CustomOp):
         if shape_a[-1] != shape_b[-2]:
             raise InvalidArgumentError(
                 f"{ksel.name}: a has the shape {a.shape}{', transposed' * turned[0]}, and b "
-                f"{b.shape}{', transposed' * turned[1]}: {shape_a[-1]} columns and {shape_b[-2]} rows; these "
-                "must be as many"
+                f"{b.shape}{', transposed' * turned[1]}: {shape_a[-1]} columns and {shape_b[-2]} rows; "
+                "give b as many rows as a has columns"
             )
         try:
             shape = np.broadcast_shapes(shape_a[:-2], shape_b[:-2])

@@ -91,7 +91,7 @@ def nonzero(x: Array) -> tuple[Array, ...]:
     shape = shape_of(x)
     if not shape:
         raise InvalidArgumentError(
-            "nonzero: x has no axes, so its elements have no places; give x.reshape(1)"
+            "nonzero: x is one number, without axes to count places along; give x.reshape(1)"
         )
     places = flatnonzero(x)
     if not isinstance(places, Tensor):

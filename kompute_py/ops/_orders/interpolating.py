@@ -108,8 +108,8 @@ def digitize(run: Run, x: Array, bins: Array, right: bool = False) -> Array:
     """The numbers of the bins that the elements of `x` lie in, as ``np.digitize``.
 
     Bin ``i`` goes from ``bins[i - 1]`` to below ``bins[i]``, with `right` from above the first to the second.
-    `bins` has one axis and ascends; an array may descend, too. It runs `searchsorted`. Raises its errors,
-    and InvalidArgumentError for an array that does neither.
+    `bins` has one axis and ascends or descends. It runs `searchsorted`. Raises its errors, and
+    InvalidArgumentError for an array that does neither; a Tensor is not looked at, but for its ends.
 
     >>> kp.ops.digitize(np.float32([0.5, 1, 7]), np.float32([0, 1, 2])).tolist()
     [1, 2, 3]
@@ -121,9 +121,14 @@ def digitize(run: Run, x: Array, bins: Array, right: bool = False) -> Array:
     to_flag(right, "digitize: right")
     bins = given(bins)
     side = "left" if right else "right"
-    on_device = isinstance(bins, (Tensor, StridedView))
-    if on_device or bins.ndim != 1 or bins.dtype.names or np.all(bins[:-1] <= bins[1:]):
+    if bins.ndim != 1 or bins.dtype.names or not bins.shape[0]:
         return run(searchsorted, bins, x, side)  # which refuses what is not numbers in one axis
+    if isinstance(bins, (Tensor, StridedView)):
+        ends = {"first": bins[0], "last": bins[-1]}
+        turned = run(_ascending, **ends, bins=bins, back=bins[::-1])
+        return run(_bins, **ends, count=bins.shape[0], found=run(searchsorted, turned, x, side))
+    if np.all(bins[:-1] <= bins[1:]):
+        return run(searchsorted, bins, x, side)
     if not np.all(bins[:-1] >= bins[1:]):
         raise InvalidArgumentError("digitize: bins neither ascend nor descend; sort them: np.sort(bins)")
     turned = np.ascontiguousarray(bins[::-1])
@@ -131,3 +136,5 @@ def digitize(run: Run, x: Array, bins: Array, right: bool = False) -> Array:
 
 
 _rest = elementwise("count - found", name="digitize")
+_ascending = elementwise("where(first > last, back, bins)", name="digitize")
+_bins = elementwise("where(first > last, count - found, found)", name="digitize")

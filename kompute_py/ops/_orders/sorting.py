@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..._base.errors import InvalidArgumentError
@@ -12,12 +12,16 @@ from ..._custom.specs import TensorSpec
 from ..._functions.custom_op import CustomOp
 from ..._functions.function import Function
 from ..._memory.strided import StridedView
-from .._places.given import countable
+from .._places.composed import Composed, Run
+from .._places.given import countable, shape_of
+from .._places.indexing import take_along_axis
 from .._places.moving import ascontiguousarray
 from .keys import Key
 from .radix import SortOp
 from .segments import SegmentOp
 from .selecting import SelectOp
+
+Array = Any
 
 
 def _index_dtype(ksel: FunctionSelection) -> str:
@@ -312,3 +316,31 @@ segmented_sort: Function = CustomOp.register(_SegmentedSort)
 topk: Function = CustomOp.register(_Topk)
 partition: Function = CustomOp.register(_Partition)
 argpartition: Function = CustomOp.register(_Argpartition)
+
+
+@Composed
+def lexsort(run: Run, keys: Sequence[Array] | Array, axis: int = -1) -> Array:
+    """The places of elements in ascending order by several keys, the last one first, as ``np.lexsort``.
+
+    `keys` are arrays or Tensors of one shape, or the rows of one. It runs `argsort` for each key, and
+    `take_along_axis`. Raises their errors, and InvalidArgumentError if there are no keys.
+
+    >>> kp.ops.lexsort((np.array([3, 1, 2]), np.array([0, 1, 0]))).tolist()
+    [2, 0, 1]
+
+    :dtypes: all but complex
+    :axes: one
+    :error: exact
+    """
+    rows = keys if isinstance(keys, (tuple, list)) else countable(keys)
+    count = len(rows) if isinstance(rows, (tuple, list)) else (*shape_of(rows), 0)[0]
+    if not count:
+        raise InvalidArgumentError("lexsort: there are no keys; give one or more, as a tuple")
+    order = None
+    for place in range(count):
+        if order is None:
+            order = run(argsort, rows[place], axis)
+        else:
+            found = run(argsort, run(take_along_axis, rows[place], order, axis, "clip"), axis)
+            order = run(take_along_axis, order, found, axis, "clip")
+    return order

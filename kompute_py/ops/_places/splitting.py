@@ -85,7 +85,7 @@ def sliding_window_view(
             )
     base, first, steps = (x._base, x._first, x._strides) if isinstance(x, StridedView) else (x, 0, None)
     if isinstance(x, np.ndarray):
-        return np.lib.stride_tricks.sliding_window_view(x, lengths, places)
+        return np.lib.stride_tricks.sliding_window_view(x, lengths, tuple(places))
     if steps is None:
         steps = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
     return StridedView(base, first, (*starts, *lengths), (*steps, *(steps[place] for place in places)))

@@ -155,6 +155,7 @@ def polyval(run: Run, p: Array, x: Array) -> Array:
     for at in range(0, shape_of(p)[0], _MOST_COEFFICIENTS):
         count = min(_MOST_COEFFICIENTS, shape_of(p)[0] - at)
         values = {f"c{n}": p[at + n] for n in range(count)}
-        more = {} if found is None else {"y": found}
-        found = run(_horner(count, found is None), x=x, **values, **more)
+        begin = found is None
+        values |= {"x": x} if begin else {"x": x, "y": found}
+        found = run(_horner(count, begin), **values)
     return found

@@ -342,3 +342,20 @@ def test_structs_in_the_order_of_their_keys(mgr, n):
         kp.UnimplementedError, match=r"keys is of the dtype .* Give it a field, keys\['shop'\]"
     ):
         kp.ops.sort_by_key(tensor, tensor["shop"])
+
+
+@pytest.mark.parametrize("axis", [-1, 0])
+def test_several_keys(mgr, axis):
+    rng = np.random.default_rng(3)
+    keys = rng.integers(0, 4, (7, 300)).astype(np.int32), rng.integers(0, 3, (7, 300)).astype(np.float32)
+    want = np.lexsort(keys, axis)
+    np.testing.assert_array_equal(kp.ops.lexsort(keys, axis), want)
+    np.testing.assert_array_equal(kp.ops.lexsort([mgr.tensor_t(each) for each in keys], axis), want)
+    rows = mgr.tensor_t(np.stack([keys[0][0], keys[0][1]]))
+    np.testing.assert_array_equal(kp.ops.lexsort(rows), np.lexsort(rows.read()))
+    recorded = kp.ops.lexsort.bind([mgr.tensor_t(each) for each in keys], axis)
+    mgr.sequence().record(recorded).eval()
+    np.testing.assert_array_equal(recorded.results[0], want)
+    for none in ((), np.zeros((0, 3), np.float32), 5.0):
+        with pytest.raises(kp.InvalidArgumentError, match="there are no keys"):
+            kp.ops.lexsort(none)
