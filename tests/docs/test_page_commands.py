@@ -1,6 +1,6 @@
 """The commands of README.md and the pages run from an installed wheel, in an empty folder.
 
-The suite takes README and the page of the commands; `./dev whole tests/docs/test_page_commands.py` takes
+The suite takes README or the page of the commands; `./dev whole tests/docs/test_page_commands.py` takes
 all pages.
 """
 
@@ -31,6 +31,7 @@ def reader(tmp_path_factory):
 
 
 @pytest.mark.timeout(1200)
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     "page", sampled(SOME, list(pages(ROOT))), ids=lambda page: str(page.relative_to(ROOT))
 )

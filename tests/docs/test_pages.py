@@ -44,6 +44,7 @@ def folder(tmp_path, monkeypatch, clean):
 
 
 @pytest.mark.skipif(DRIVER == "null", reason="the null driver runs no shaders")
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_page(path, folder, record_property):
     page = Page(path)

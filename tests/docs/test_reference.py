@@ -120,7 +120,7 @@ EXAMPLES = [
 
 
 @pytest.mark.skipif(DRIVER == "null", reason="the null driver runs no shaders")
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(("name", "thing"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
 def test_examples_in_docstrings(name, thing, clean, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -27,13 +27,16 @@ _SAMPLE = [
 
 
 @pytest.fixture(scope="module")
-def ends():
+def ends(request):
     """Two scripts run at a time, ahead of the tests that judge them."""
+    tests = [each for each in request.session.items if each.nodeid.startswith(f"{request.node.nodeid}::")]
+    names = [each.callspec.params["name"] for each in tests if hasattr(each, "callspec")]
     with ThreadPoolExecutor(2) as pool:
-        yield {name: pool.submit(run, STATES[name], "lavapipe") for name in _SAMPLE}
+        yield {name: pool.submit(run, STATES[name], "lavapipe") for name in names}
         pool.shutdown(cancel_futures=True)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("name", _SAMPLE)
 def test_script_ends(name: str, ends: dict[str, Future[End]]):
     end = ends[name].result()

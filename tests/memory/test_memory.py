@@ -240,7 +240,7 @@ def test_what_is_empty_makes_room_under_a_limit(make_manager):
 def test_tensors_of_random_sizes_leave_a_limit_usable(make_manager):
     """What is free in pieces does not help large tensors, so blocks are small beside the limit."""
     mgr, rng, kept = make_manager(memory_limit=600 * MIB), np.random.default_rng(1), []
-    for _ in range(sampled(15, 300)):
+    for _ in range(sampled(8, 300)):
         for _ in range(4):
             t = mgr.empty(int(10 ** rng.uniform(4, 7.6)), np.uint8, "storage")
             if rng.random() < 0.5:

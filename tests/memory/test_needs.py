@@ -58,7 +58,7 @@ def test_nearly_all_functions_tell_it():
     assert len(TOLD) >= 223
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=8)
 @pytest.mark.parametrize("name", TOLD)
 def test_the_library(mgr, name):
     function = getattr(kp.ops, name)

@@ -70,7 +70,7 @@ def part(mgr, array):
     return mgr.tensor_t(base)[..., 0]
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("name", CALLS)
 def test_memory_apart_and_parts(name, apart, plain):
     call, function = CALLS[name], getattr(kp.ops, name)

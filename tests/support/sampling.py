@@ -15,7 +15,7 @@ Samples leave out repetitions, never a kind of case; `./dev whole` runs what the
   value of each parameter once or more, not each with each. The mark `sampled` comes by itself.
 - Of one with the mark `sampled(every=3)`, the suite takes a third of the cases, with the next commit another:
   for many cases of one kind, as are the programs of the gallery. `sampled(every=2)` comes by itself where
-  drivers share a test and a parameter has ten values or more.
+  drivers share a test and a parameter has eight values or more.
 - Other tests with the mark `sampled` say how much they take: `sampled`, `spread`, `examples`.
 
 A case may cost a second of processor time in the suite; what costs more takes a sample. A test that needs a
@@ -43,7 +43,7 @@ WHOLE = os.environ.get("KOMPUTE_PY_TEST_WHOLE", "") not in ("", "0")
 """Whether the samples are to be whole."""
 
 _WIDE = re.compile(r"(int|float)64|complex128|double", re.IGNORECASE)
-_MANY = 10
+_MANY = 8
 """So many values of a parameter are taken by halves."""
 _ROOMS = (
     "debugging", "device", "exchange", "images", "kernels", "manager", "memory", "profiling", "recording",
@@ -58,9 +58,9 @@ def sampled(sample: _T, whole: _T) -> _T:
 
 
 def examples(whole: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorates a test of random examples: the suite takes a fifth of `whole`, and at least five."""
+    """Decorates a test of random examples: the suite takes a tenth of `whole`, and at least four."""
     chosen = hypothesis.settings(
-        max_examples=sampled(max(whole // 5, 5), whole),
+        max_examples=sampled(max(whole // 10, 4), whole),
         deadline=None,
         suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
     )
