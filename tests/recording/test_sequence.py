@@ -210,7 +210,7 @@ def slow_sequence(mgr, seconds):
 )
 def test_time_out(mgr, needs):
     needs(mgr, "dispatch")
-    seq = slow_sequence(mgr, 0.2)
+    seq = slow_sequence(mgr, 0.3)
     seq.eval_async()
     begin = time.perf_counter()
     with pytest.raises(kp.EvalTimeoutError, match="still running"):
@@ -260,7 +260,7 @@ def test_other_threads_run_while_one_waits(mgr, needs):
 @pytest.mark.skipif(sys.platform == "win32", reason="os.kill sends no Ctrl-C there")
 def test_ctrl_c_while_waiting(mgr, needs):
     needs(mgr, "dispatch")
-    seq = slow_sequence(mgr, 0.3)
+    seq = slow_sequence(mgr, 0.4)
     timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
@@ -398,7 +398,7 @@ def test_destroy(mgr):
 
 def test_dropping_a_running_sequence_warns_and_does_not_wait(mgr, needs):
     needs(mgr, "dispatch")
-    seq = slow_sequence(mgr, 0.2).eval_async()
+    seq = slow_sequence(mgr, 0.3).eval_async()
     fence = seq.fence
     with pytest.warns(ResourceWarning, match="eval_await"):
         del seq
