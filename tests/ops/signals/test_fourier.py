@@ -125,7 +125,7 @@ def test_kernels_for_the_gpus_of(monkeypatch, vendor):
         check(kp.ops.fft(x, axis=axis), x, "fft", axis=axis)
     if vendor == sampled(0x1002, vendor):
         most = sampled(999, 65535)  # groups of an axis
-        for module in (_transforms, expressions):
+        for module in (_transforms, _chirp, expressions):
             monkeypatch.setattr(module, "_MOST_GROUPS", most)
         x = numbers((4 * most + 2861, 17, 2))  # the first of these axes is transformed in place
         check(kp.ops.fft2(x), x, "fft2")
