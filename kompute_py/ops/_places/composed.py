@@ -270,8 +270,13 @@ class Widened(Function):
     def _titled(self, title: str, /, *args: Any, **named: Any) -> OpCustom:
         return self._runs(args, named)._titled(title, *args, **named)  # type: ignore[no-any-return]
 
-    def _submitted(self, args: tuple[Any, ...], order: Order | None, /, **named: Any) -> Fence:
-        return self._runs(args, named)._submitted(args, order, **named)  # type: ignore[no-any-return]
+    def _submitted(
+        self, args: tuple[Any, ...], order: Order | None, /, out: Any = None, donate: Any = (), **named: Any
+    ) -> Fence:
+        runs = self._runs(args, named)
+        if donate != ():
+            named["donate"] = donate
+        return runs._submitted(args, order, out=out, **named)  # type: ignore[no-any-return]
 
     def preload(self, /, *args: Any, **named: Any) -> None:
         """See `Function.preload`."""
