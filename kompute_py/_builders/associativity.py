@@ -46,11 +46,15 @@ def check(what: str, formula: Formula, reduce: Formula, commutes: bool) -> None:
             continue  # the formulas do not take this kind, or NumPy does not have a function
         if found is not None:
             property_, left, right = found
+            way = (
+                "take the last element of kp.ops.scan, whose reduce need not be commutative"
+                if property_ == "commutative"
+                else "write elements of several values (a recurrence is a slope and an offset)"
+            )
             warn(
                 f"{what}: reduce is {reduce.text!r}, which is not {property_}: for {kind}, {left}, and "
                 f"{right}. The elements of an axis are combined in parts, so results of many elements are "
-                "wrong. Write elements of several values (a recurrence is a slope and an offset), or say "
-                "associative=True if the difference does not matter"
+                f"wrong: {way}, or say associative=True if the difference does not matter"
             )
             return
 

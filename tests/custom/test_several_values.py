@@ -152,7 +152,8 @@ def test_what_is_not_associative_is_told(make):
 def test_only_reductions_exchange_elements():
     first = "a if a == a else b"
     assert not told(kp.ops.scan, "x", first) and not told(kp.ops.scan, *RECURRENCE)
-    assert "not commutative" in told(kp.ops.reduction, "x", first)
+    text = told(kp.ops.reduction, "x", first)
+    assert "not commutative" in text and "take the last element of kp.ops.scan" in text
     assert "a = (" in told(kp.ops.reduction, *RECURRENCE)
 
 
