@@ -7,9 +7,6 @@ find_path(VULKAN_INCLUDE_DIR vulkan/vulkan_core.h)
 find_path(VOLK_DIR NAMES volk.c PATH_SUFFIXES include src/volk volk)
 kp_require(VULKAN_INCLUDE_DIR "Vulkan's headers" libvulkan-dev)
 kp_require(VOLK_DIR "volk.c" libvulkan-volk-dev)
-# VkFFT writes the kernels of Fourier transforms; all of it is headers.
-find_path(VKFFT_INCLUDE_DIR vkFFT.h)
-kp_require(VKFFT_INCLUDE_DIR "VkFFT" libvkfft-dev)
 
 add_library(kp_settings INTERFACE)
 target_compile_definitions(kp_settings INTERFACE VK_NO_PROTOTYPES)
@@ -41,10 +38,6 @@ set_target_properties(kp_base kp_adapter kp_pipeline kp_sync kp_memory kp_device
   UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
 target_sources(kp_base PRIVATE ${VOLK_DIR}/volk.c)
 target_include_directories(kp_base PUBLIC ${VOLK_DIR})
-# The stand-in for glslang's header comes before glslang's.
-target_include_directories(kp_fft BEFORE PRIVATE native/core/fft/stand_in)
-target_include_directories(kp_fft SYSTEM PRIVATE ${VKFFT_INCLUDE_DIR})
-set_source_files_properties(native/core/fft/make_plan.cpp PROPERTIES COMPILE_OPTIONS $<IF:$<CXX_COMPILER_ID:MSVC>,/w,-w>)
 add_library(kp_core INTERFACE)
 target_link_libraries(kp_core INTERFACE kp_run)
 

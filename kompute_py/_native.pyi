@@ -1282,31 +1282,6 @@ def check_shader(
     Each is (kind, what, needed, has, sentence).
     """
 
-def fft_plan(
-    batches: int,
-    length: int,
-    inner: int,
-    inverse: bool,
-    doubles: bool,
-    from_input: bool,
-    normalize: bool,
-    vendor: int,
-    shared_bytes: int,
-    invocations: int,
-    group_size: _Groups,
-) -> tuple[
-    list[tuple[int, bytes]],
-    list[str],
-    list[tuple[int, list[int], _Groups]],
-]:
-    """The kernels that transform the middle axis of (batches, length, inner) complex numbers: (buffers,
-    programs, dispatches). The length has no prime factor above 13.
-
-    A buffer is (bytes, contents), without contents if dispatches write it; the first has the numbers, the
-    second the input with `from_input`. Programs are GLSL. A dispatch is (program, buffers by binding,
-    workgroups); the workgroups may be more than the device takes on an axis.
-    """
-
 def validate_spirv(
     spirv: bytes,
     vulkan_minor: int = 2,

@@ -42,7 +42,6 @@ void bind_operation(py::module_& m);
 void bind_stream(py::module_& m);
 void bind_shader_compile(py::module_& m);
 void bind_shader_check(py::module_& m);
-void bind_fft(py::module_& m);
 void bind_profile(py::module_& m);
 void bind_mapping(py::module_& m);
 void bind_fence(py::module_& m);

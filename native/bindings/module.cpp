@@ -37,6 +37,5 @@ PYBIND11_MODULE(_native, m) {
     kp::bind_image(m);
     kp::bind_shader_compile(m);
     kp::bind_shader_check(m);
-    kp::bind_fft(m);
     kp::bind_profile(m);
 }

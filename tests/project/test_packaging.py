@@ -72,7 +72,7 @@ def test_licences(package):
 PROJECTS = {
     "libvulkan-dev": "Vulkan-Headers", "libvulkan-volk-dev": "volk", "libshaderc-dev": "shaderc",
     "glslang-dev": "glslang", "spirv-tools": "SPIRV-Tools", "spirv-headers": "SPIRV-Headers",
-    "libspirv-cross-c-shared-dev": "SPIRV-Cross", "libvkfft-dev": "VkFFT",
+    "libspirv-cross-c-shared-dev": "SPIRV-Cross",
 }  # fmt: skip
 TOOLS = {"g++", "cmake", "ninja-build", "glslang-tools", "libvulkan1"}
 

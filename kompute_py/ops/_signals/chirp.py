@@ -24,17 +24,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-_SIDE_BY_SIDE = 8
-"""The lines of a workgroup with numbers that are not neighbours: together they fill the rows of caches."""
-_MOST_BITS = 12
-"""Of the numbers in a workgroup's memory: 2**12."""
+from .radix import LEAST_GROUP, MOST_GROUPS, MOST_NUMBERS, SIDE_BY_SIDE, Pass, circle, turns
+
 _LEAST_BITS = 6
 """Of the last factor of several: 2**6 numbers fill rows of caches."""
-_MOST_GROUPS = 65535
-"""Workgroups that every device takes on an axis: others are spread over two, with a surplus."""
-_LEAST_GROUP = 64
-"""Invocations of a workgroup."""
-
 _SURPLUS = "if (group * LINESu >= lines) return;  // or its lines would be transformed again, in place"
 _HEAD = """\
 #version 450
@@ -80,29 +73,15 @@ def split(length: int, shared_bytes: int, invocations: int, doubles: bool) -> Sp
     """The factors for a length: few, and each fits into a workgroup. The last one is the smallest, because
     its dispatch transforms there and back."""
     room = min(shared_bytes // (16 if doubles else 8), 8 * invocations)
-    most = min(room.bit_length() - 1, _MOST_BITS)
+    most = min(room, MOST_NUMBERS).bit_length() - 1
     bits = (2 * length - 2).bit_length()
     if bits <= most:
-        return Split((bits,), (min(max(8 * _LEAST_GROUP >> bits, 1), 1 << most - bits),))
-    strided = most - _SIDE_BY_SIDE.bit_length() + 1
+        return Split((bits,), (min(max(8 * LEAST_GROUP >> bits, 1), 1 << most - bits),))
+    strided = most - SIDE_BY_SIDE.bit_length() + 1
     count = 1 + -(-(bits - most) // strided)
     last = min(max(bits - strided * (count - 1), min(_LEAST_BITS, most)), bits - 3 * (count - 1))
     found = [*((bits - last + k) // (count - 1) for k in range(count - 1)), last]
-    return Split(tuple(found), tuple(min(_SIDE_BY_SIDE, 1 << most - each) for each in found))
-
-
-class Pass(NamedTuple):
-    """A dispatch."""
-
-    source: str
-    groups: int
-    parameters: np.ndarray[Any, Any]
-    roots: np.ndarray[Any, Any]
-    tables: list[np.ndarray[Any, Any]]
-    starts: bool
-    """It reads the argument."""
-    ends: bool
-    """It writes the result."""
+    return Split(tuple(found), tuple(min(SIDE_BY_SIDE, 1 << most - each) for each in found))
 
 
 def passes(
@@ -115,8 +94,8 @@ def passes(
     bits, last = parts.bits, len(parts.bits) - 1
     m = 1 << sum(bits)
     chirp, spectrum = _convolved(length, bits, inverse, factor, dtype)
-    circles = {each: _circle(each).astype(dtype) for each in bits}
-    between = [_turns(bits[level], sum(bits[level + 1 :])).astype(dtype) for level in range(last)]
+    circles = {each: circle(1 << each).astype(dtype) for each in bits}
+    between = [turns(1 << bits[level], 1 << sum(bits[level + 1 :])).astype(dtype) for level in range(last)]
     one = np.ones(1, dtype)
     made: list[Pass] = []
     for level in (*range(last + 1), *reversed(range(last))):
@@ -135,7 +114,7 @@ def passes(
         rows = 1 << bits[level] + step_bits
         lines = batches * inner * (m >> bits[level])
         groups = -(-lines // parts.lines[level])
-        kind = (inner > 1, dtype == np.complex128, groups > _MOST_GROUPS, tuple(tables))
+        kind = (inner > 1, dtype == np.complex128, groups > MOST_GROUPS, tuple(tables))
         masks = [tables.get(name, one).size - 1 for name in ("before", "between", "after")]
         ways = [length if starts else rows, length if ends else rows, *masks, ends]
         made.append(
@@ -170,22 +149,6 @@ def _convolved(
     turned = found.reshape([1 << each for each in reversed(bits)]).transpose()
     eighths = turned.reshape(-1, 8, 1 << bits[-1] - 3)
     return chirp, eighths[:, _reversed(3)][:, :, _reversed(bits[-1] - 3)].reshape(-1)
-
-
-def _circle(bits: int) -> np.ndarray[Any, Any]:
-    """The roots of order 2**bits: exp(-2 pi i k / 2**bits)."""
-    return np.exp(-2j * np.pi / (1 << bits) * np.arange(1 << bits))
-
-
-def _turns(bits: int, step_bits: int) -> np.ndarray[Any, Any]:
-    """exp(-2 pi i q s / n) for all q below 2**bits and s below 2**step_bits; n is the bounds' product.
-    Each is the product of those for the high and for the low bits of s, which are few.
-    """
-    angle, low_bits = -2j * np.pi / (1 << bits + step_bits), step_bits // 2
-    q = np.arange(1 << bits)[:, None]
-    high = np.exp(angle * (q * (np.arange(1 << step_bits - low_bits) << low_bits)))
-    low = np.exp(angle * (q * np.arange(1 << low_bits)))
-    return (high[:, :, None] * low[:, None, :]).reshape(-1)
 
 
 # -- the kernel ----------------------------------------------------------------------------------------------

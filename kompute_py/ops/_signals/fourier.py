@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms, as NumPy's `np.fft`: VkFFT writes the kernels, and they run as any others."""
+"""Discrete Fourier transforms, as NumPy's `np.fft`."""
 
 from __future__ import annotations
 
@@ -176,8 +176,7 @@ _DOC = """{summary}
 Raises InvalidArgumentError for axes that `x` does not have or that are given twice, a length below 1,
 {and_complex}and an unknown `norm`; UnimplementedError for float64 and complex128 on a device without float64.
 
-The kernels are VkFFT's (D. Tolmachev, 2023): Stockham's algorithm for lengths with prime factors up to 13,
-Bluestein's for others.{pairs}
+Lengths with prime factors up to 13 are transformed by Stockham's algorithm, others by Bluestein's.{pairs}
 
 >>> kp.ops.{name}({example}
 {shown}

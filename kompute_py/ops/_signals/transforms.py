@@ -1,41 +1,31 @@
 """The dispatches of Fourier transforms.
 
-A plan of VkFFT (native/core/fft) transforms one axis of complex numbers, or `chirp` does, if the length has a
-prime factor above 13. Other axes, and what surrounds a transform (padding, real numbers, factors), are
-dispatches before and after it.
+`radix` transforms one axis of complex numbers, or `chirp`, if the length has a prime factor above 13. What
+surrounds a transform (padding, real numbers, factors) are dispatches before and after it.
 
 An even number n of real numbers is taken as n / 2 complex ones, which costs half. If z[j] = x[2 j] +
 i x[2 j + 1] has the transform Z, then those of the even and the odd numbers are E[k] = (Z[k] + Z*[-k]) / 2
 and O[k] = (Z[k] - Z*[-k]) / 2i, and x has E[k] + exp(-2 pi i k / n) O[k] (J. W. Cooley, P. A. W. Lewis and
-P. D. Welch, 1970). That is done after the other axes, so these also have half of the numbers. VkFFT's own
-real transforms join two rows to one instead: a NaN of one row would come out in the other.
+P. D. Welch, 1970). That is done after the other axes, so these also have half of the numbers.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import _native
 from ..._builders.walks import one_each
 from ..._compilers.compile import compile
 from ..._custom.builder import FunctionBuilder, TensorValue
 from ..._custom.expressions import two_axes
 from ..._custom.selection import FunctionSelection
-from . import chirp
+from . import chirp, radix
 
-_SMALL = (2, 3, 5, 7, 11, 13)
-"""The prime factors of the lengths that VkFFT transforms; `chirp` transforms others."""
-_LEAST = (0, 16384, 128, (128, 128, 64))
-"""Vendor and limits of a device that is not known: what Vulkan guarantees."""
-_MOST_GROUPS = 65535
-"""Workgroups that every device takes on an axis."""
-_ARRAY = re.compile(r"^(\s*(?:vec2|dvec2) (?:inputs|outputs))\[\d+\];", re.MULTILINE)
-_VERSION = re.compile(r"#version.*\n(?:\s*#extension.*\n)*")
+_LEAST = (16384, 128)
+"""Limits of a device that is not known: what Vulkan guarantees."""
 
 
 class Geometry(NamedTuple):
@@ -97,7 +87,6 @@ class Writer:
             and shape.given == shape.full
             and (shape.factor == 1 or self.normalize)
             and x.dtype == self.dtype
-            and _is_direct(shape.full[axes[0]], math.prod(shape.full[axes[0] + 1 :]))
         )
         if straight:
             self._axis(result, shape.full, axes.pop(0), x)
@@ -387,16 +376,6 @@ class Writer:
 
     # -- axes ------------------------------------------------------------------------------------------------
 
-    def _turned(self, source: TensorValue, target: TensorValue, blocks: int, rows: int, columns: int) -> None:
-        """Exchanges the last two axes of (blocks, rows, columns)."""
-        self.kb.begin_dispatch("turn")
-        self._elements((blocks, rows, columns), coordinates=False)
-        self.kb.emit(f"""
-            uint kp_block = i / {rows * columns}u, kp_rest = i % {rows * columns}u;
-            uint kp_from = kp_block * {rows * columns}u + kp_rest % {rows}u * {columns}u + kp_rest / {rows}u;
-            {target}_store(i, {source}_load(kp_from));
-        """)
-
     def _axis(
         self, numbers: TensorValue, shape: Sequence[int], axis: int, source: TensorValue | None = None
     ) -> None:
@@ -407,14 +386,36 @@ class Writer:
         if length == 1:
             return
         batches, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
-        if _is_direct(length, inner):
-            self._plan(numbers, batches, length, inner, source)
-            return
-        # VkFFT plans the inner axis, too, as if it transformed it.
-        turned = self.scratch("turned", batches * length * inner)
-        self._turned(numbers, turned, batches, length, inner)
-        self._plan(turned, batches * inner, length, 1, None)
-        self._turned(turned, numbers, batches, inner, length)
+        factor = 1 / length if self.normalize else 1.0
+        if radix.is_smooth(length):
+            parts = radix.split(length, inner == 1, *self.device, self.doubles)
+            passes = radix.passes(parts, batches, inner, self.inverse, factor, self.dtype)
+            room = length
+        else:
+            split = chirp.split(length, *self.device, self.doubles)
+            passes = chirp.passes(split, batches, length, inner, self.inverse, factor, self.dtype)
+            room = 1 << sum(split.bits)
+        work = self.scratch("passes", batches * room * inner) if len(passes) > 1 else numbers
+        names: dict[int, str] = {}
+
+        def table(contents: np.ndarray[Any, Any]) -> str:
+            key = id(contents)
+            if key not in names:
+                self.tables += 1
+                kind = np.uint32 if contents.dtype == np.uint32 else self.real_dtype
+                names[key] = self.kb.constant(f"table_{self.tables}", contents.view(kind)).name
+            return names[key]
+
+        for each in passes:
+            given = work if not each.starts else numbers if source is None else source
+            target = numbers if each.ends else work
+            before, after = [each.parameters, each.roots], each.tables
+            self.kb.begin_dispatch("axis")
+            self.kb.spirv(
+                compile(each.source, optimize="none"),
+                bindings=[*map(table, before), given.name, target.name, *map(table, after)],
+            )
+            self.kb.groups(*two_axes(each.groups))
 
     def scratch(self, name: str, count: int) -> TensorValue:
         """Scratch memory of complex numbers, which transforms use in their turn."""
@@ -423,125 +424,10 @@ class Writer:
             self.shared[key] = self.kb.scratch(f"{name}_{len(self.shared)}", count, self.dtype)
         return self.shared[key]
 
-    def _plan(
-        self, numbers: TensorValue, batches: int, length: int, inner: int, source: TensorValue | None
-    ) -> None:
-        if not _is_smooth(length):
-            self._chirp(numbers, batches, length, inner, source)
-            return
-        kb = self.kb
-        buffers, programs, run = _native.fft_plan(
-            batches,
-            length,
-            inner,
-            self.inverse,
-            self.doubles,
-            source is not None,
-            self.normalize,
-            *self.device,
-        )
-        names = [numbers.name] if source is None else [numbers.name, source.name]
-        kept = {b for step in run for b in step[1]}
-        unit = np.dtype(np.float64 if self.doubles else np.float32)
-        for number, (nbytes, contents) in enumerate(buffers[len(names) :], len(names)):
-            count = -(-nbytes // unit.itemsize)
-            if number not in kept:
-                names.append("")
-            elif contents:
-                names.append(self._table(np.frombuffer(contents, unit)))
-            else:
-                names.append(self.scratch("temporary", -(-count // 2)).name)
-        for program, bound, groups in run:
-            text, groups = _kernel(programs[program], groups)
-            kb.begin_dispatch("axis")
-            kb.spirv(compile(text, optimize="none"), bindings=[names[b] for b in bound])
-            kb.groups(*groups)
 
-    def _chirp(
-        self, numbers: TensorValue, batches: int, length: int, inner: int, source: TensorValue | None
-    ) -> None:
-        """The same for lengths that VkFFT does not transform."""
-        kb = self.kb
-        parts = chirp.split(length, self.device[1], self.device[2], self.doubles)
-        factor = 1 / length if self.normalize else 1.0
-        several = len(parts.bits) > 1
-        work = self.scratch("work", batches * inner << sum(parts.bits)) if several else numbers
-        names: dict[int, str] = {}
-
-        def table(contents: np.ndarray[Any, Any]) -> str:
-            key = id(contents)
-            if key not in names:
-                names[key] = self._table(
-                    contents.view(np.uint32 if contents.dtype == np.uint32 else self.real_dtype)
-                )
-            return names[key]
-
-        for each in chirp.passes(parts, batches, length, inner, self.inverse, factor, self.dtype):
-            given = work if not each.starts else numbers if source is None else source
-            target = numbers if each.ends else work
-            kb.begin_dispatch("axis")
-            kb.spirv(
-                compile(each.source, optimize="none"),
-                bindings=[
-                    table(each.parameters),
-                    table(each.roots),
-                    given.name,
-                    target.name,
-                    *map(table, each.tables),
-                ],
-            )
-            kb.groups(*two_axes(each.groups))
-
-    def _table(self, contents: np.ndarray[Any, Any]) -> str:
-        self.tables += 1
-        return self.kb.constant(f"table_{self.tables}", contents).name
-
-
-def _kernel(source: str, groups: tuple[int, int, int]) -> tuple[str, tuple[int, int, int]]:
-    """A kernel of VkFFT as it is compiled, and its workgroups: spread over two axes if there are too many."""
-    # Without lengths: the compiler would give the type of such an array, with its layout, to shared memory.
-    source = _ARRAY.sub(r"\1[];", source)
-    if max(groups) <= _MOST_GROUPS:
-        return source, groups
-    x, y, z = groups
-    total = x * y * z
-    body = source.replace("gl_WorkGroupID", "kp_group").replace("void main()", "void kp_main()")
-    global_id = "(kp_group * gl_WorkGroupSize + gl_LocalInvocationID)"
-    body = body.replace("gl_GlobalInvocationID", global_id)
-    head = _VERSION.match(body)
-    assert head is not None
-    end = f"""
-void main() {{
-    uint k = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    if (k >= {total}u) return;
-    kp_group = uvec3(k % {x}u, k / {x}u % {y}u, k / {x * y}u);
-    kp_main();
-}}
-"""
-    text = f"{head[0]}uvec3 kp_group;\n{body[head.end() :]}{end}"
-    return text, (*two_axes(total), 1)
-
-
-def _facts(device: Any) -> tuple[Any, ...]:
+def _facts(device: Any) -> tuple[int, int]:
     limits = device["limits"]
-    return (
-        device["vendor_id"],
-        limits["maxComputeSharedMemorySize"],
-        limits["maxComputeWorkGroupInvocations"],
-        tuple(limits["maxComputeWorkGroupSize"]),
-    )
-
-
-def _is_direct(length: int, inner: int) -> bool:
-    """Whether an axis is transformed where it is, `inner` numbers apart."""
-    return _is_smooth(inner) or not _is_smooth(length)
-
-
-def _is_smooth(number: int) -> bool:
-    for prime in _SMALL:
-        while number % prime == 0:
-            number //= prime
-    return number == 1
+    return limits["maxComputeSharedMemorySize"], limits["maxComputeWorkGroupInvocations"]
 
 
 def _index(shape: Sequence[int], instead: dict[int, str] | None = None) -> str:

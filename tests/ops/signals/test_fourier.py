@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import kompute_py as kp
 from kompute_py._custom import expressions
 from kompute_py.ops._signals import chirp as _chirp
+from kompute_py.ops._signals import radix as _radix
 from kompute_py.ops._signals import transforms as _transforms
 from tests.support.sampling import examples, sampled
 
@@ -114,27 +115,40 @@ def test_axes(mgr, shape, name):
 BEYOND = [((70001, 2, 2), 1), ((140001, 2), 1), ((70001, 3), 1), ((530001, 17), 1)]
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("vendor", [0x10DE, 0x1002, 0x8086])
-def test_kernels_for_the_gpus_of(monkeypatch, vendor):
-    """VkFFT chooses kernels by the vendor: those for others run here, too."""
-    facts = _transforms._facts
-    monkeypatch.setattr(_transforms, "_facts", lambda device: (vendor, *facts(device)[1:]))
-    for shape, axis in [((2, 17), 1), ((1000,), 0), ((64, 6), 0)]:
+@pytest.mark.parametrize(("shared", "invocations"), [(512, 128), (4096, 128), (16384, 256)])
+def test_lengths_with_small_primes_in_several_dispatches(monkeypatch, mgr, shared, invocations):
+    monkeypatch.setattr(_transforms, "_facts", lambda device: (shared, invocations))
+    for shape in [(8192,), (3, 1001, 5), (2, 2187, 2), (70, 1000)]:
+        kp.ops.fft.cache_clear(), kp.ops.ifft.cache_clear()
         x = numbers(shape)
+        axis = x.ndim // 2 if x.ndim != 2 else 1
         check(kp.ops.fft(x, axis=axis), x, "fft", axis=axis)
-    if vendor == sampled(0x1002, vendor):
-        most = sampled(999, 65535)  # groups of an axis
-        for module in (_transforms, _chirp, expressions):
-            monkeypatch.setattr(module, "_MOST_GROUPS", most)
-        x = numbers((4 * most + 2861, 17, 2))  # the first of these axes is transformed in place
+        t = mgr.tensor_t(x)
+        check(kp.ops.ifft(t, axis=axis, out=t).read(), x, "ifft", axis=axis)
+
+
+@pytest.mark.sampled
+def test_each_product_of_small_primes(mgr):
+    for n in sampled((14, 15, 77, 96, 143, 150, 182, 243), tuple(range(2, 257))):
+        if _radix.is_smooth(n):
+            x = numbers((3, n))
+            check(kp.ops.fft(x), x, "fft")
+
+
+def test_grids_with_a_surplus(monkeypatch, mgr):
+    """Groups beyond the last one would transform lines in place once more."""
+    monkeypatch.setattr(expressions, "_MOST_GROUPS", 99)
+    for module in (_chirp, _radix):
+        monkeypatch.setattr(module, "MOST_GROUPS", 99)
+    for shape in [(157, 64, 32), (157, 67, 32)]:  # the first of the two axes is transformed in place
+        x = numbers(shape)
         check(kp.ops.fft2(x), x, "fft2")
 
 
 @pytest.mark.parametrize(("shared", "n"), [(512, 211), (1024, 10007)])
 def test_lengths_with_large_primes_in_several_dispatches(monkeypatch, mgr, shared, n):
     # Little shared memory, so that the tables' transform is made of two or three.
-    monkeypatch.setattr(_transforms, "_facts", lambda device: (0, shared, 128, (128, 128, 64)))
+    monkeypatch.setattr(_transforms, "_facts", lambda device: (shared, 128))
     kp.ops.fft.cache_clear(), kp.ops.ifft.cache_clear()
     for x, name in ((numbers(n), "fft"), (numbers((2, n, 2)), "ifft")):
         check(getattr(kp.ops, name)(x, axis=x.ndim // 2), x, name, axis=x.ndim // 2)
@@ -165,6 +179,42 @@ def test_kernels_have_few_accesses_to_memory(n, most):
     made = _chirp.passes(parts, 1, n, 1, False, 1.0, np.dtype(np.complex64))
     kernels = {each.source.partition("void main()")[2] for each in made}
     assert sum(len(re.findall(r"\b(?!v\[|c\[)\w+\[", each)) for each in kernels) <= most
+
+
+@pytest.mark.parametrize(
+    ("n", "dispatches", "most"),
+    [
+        (64, 1, 51),
+        (4096, 1, 70),
+        (1000, 1, 65),
+        (30030, 2, 100),
+        (65536, 2, 100),
+        (10**6, 2, 100),
+        (2**20, 2, 100),
+        (2**22, 3, 150),
+    ],
+)
+def test_kernels_of_small_primes_have_few_accesses_to_memory(n, dispatches, most):
+    parts = _radix.split(n, True, 32768, 1024, False)
+    made = _radix.passes(parts, 1, 1, False, 1.0, np.dtype(np.complex64))
+    assert math.prod(parts.lengths) == n and len(made) == dispatches
+    for each, stages in zip(made, parts.stages, strict=True):
+        kernel = each.source.partition("void main()")[2]
+        assert len(re.findall(r"\b(?:numbers|given|result|roots)\[", kernel)) == stages.accesses
+    assert parts.accesses == sum(each.accesses for each in parts.stages) <= most
+
+
+@pytest.mark.parametrize("facts", [(1024, 128), (16384, 128), (32768, 1024), (49152, 1536)])
+@pytest.mark.parametrize("doubles", [False, True])
+def test_lines_of_small_primes_fit_into_workgroups(facts, doubles):
+    for n in (2, 13, 64, 96, 1001, 2187, 4096, 30030, 10**6, 2**20, 3**15, 2**26):
+        for is_dense in (False, True):
+            _, _, lengths, stages, lines = _radix.split(n, is_dense, *facts, doubles)
+            assert math.prod(lengths) == n
+            for length, each, side_by_side in zip(lengths, stages, lines, strict=True):
+                assert side_by_side >= 1 and side_by_side * each.threads <= facts[1]
+                assert side_by_side * length * (16 if doubles else 8) <= facts[0]
+                assert math.prod(each.radices) == length
 
 
 @pytest.mark.parametrize("facts", [(1024, 128), (2048, 128), (16384, 128), (32768, 1024), (49152, 1536)])
@@ -493,12 +543,3 @@ def test_portable_programs(mgr):
     x = numbers((3, 8))
     program = kp.Program.record(kp.ops.fft, kp.TensorSpec(x.shape, x.dtype), portable=True)
     np.testing.assert_array_equal(program.on(mgr).main(x), kp.ops.fft(mgr.tensor_t(x)).read())
-
-
-def test_grids_are_rewritten_only_if_they_are_too_large():
-    source = "#version 450\nlayout (local_size_x = 2) in;\nvoid main() { uint z = gl_WorkGroupID.z; }\n"
-    assert _transforms._kernel(source, (65535, 65535, 65535)) == (source, (65535, 65535, 65535))
-    text, groups = _transforms._kernel(source, (3, 1, 70000))
-    assert groups == (52500, 4, 1)
-    assert text.startswith("#version 450\nuvec3 kp_group;\n")
-    kp.compile(text)
