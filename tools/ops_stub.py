@@ -74,6 +74,8 @@ _FLAGS = {"average": ("returned",), "unique": ("return_index", "return_inverse",
 _SEVERAL = ("gradient",)
 """Functions that give a result for each axis, and for one axis one."""
 _ANY_AXIS = "axis: Ints | None = ..."
+_VIEWS = ("sliding_window_view",)
+"""Functions that give a view of a Tensor which is not dense."""
 _NAMES = {"absolute": "Unary", "add": "Binary", "ascontiguousarray": "OfTensor", "all": "Reduction"}
 """Names of types that many functions have; others are named after the first function."""
 
@@ -200,7 +202,8 @@ def defs_of(name: str, function: Any) -> list[str]:
         parameters = _in_types(_python_parameters(signature, "any").removesuffix(", *"))
         return [f"def {name}({parameters}) -> {made}: ..."]
     found = []
-    for where, result in (("array", "_types.Array"), ("any", "kompute_py.Tensor[Any]")):
+    memory = "kompute_py.StridedView" if name in _VIEWS else "kompute_py.Tensor[Any]"
+    for where, result in (("array", "_types.Array"), ("any", memory)):
         made = "Array" if name in _FLAGS else str(signature.return_annotation)
         parameters = _python_parameters(signature, where).removesuffix(", *")
         for text, results in _calls(name, parameters, re.sub(r"\bArray", result, made)):
