@@ -77,6 +77,8 @@ def descriptions(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
 def _readers(path: str | os.PathLike[str]) -> dict[str, Callable[[], dict[str, Any]]]:
     where = os.fspath(path)
     try:
+        if os.path.exists(where) and not os.path.isfile(where):
+            raise OSError("it is not a regular file")  # opening a pipe would wait for a writer
         if os.path.getsize(where) > _MOST_BYTES:
             raise InvalidArgumentError(f"The file {where!r} has more than 64 MiB: it describes no device")
         with open(where, "rb") as file:

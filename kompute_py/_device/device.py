@@ -16,6 +16,7 @@ from .._base.errors import (
     ArgumentTypeError,
     FailedPreconditionError,
     InvalidArgumentError,
+    KomputeError,
     OutOfRangeError,
     shown,
 )
@@ -35,7 +36,7 @@ from .devices import (
 from .diagnostics import Diagnostics
 from .drivers import DriverInfo, driver_of, manifest_named
 from .forked import check_driver
-from .handles import VkHandles, borrowed_device, options_of_borrowed
+from .handles import VkHandles, borrowed_device, check_features, options_of_borrowed
 from .kept import Keeper, devices
 from .names import DeviceInfo, supported
 from .options import options_of, preferred_devices, settings
@@ -170,7 +171,9 @@ class Device:
         info = native.info
         try:
             check_driver(info)
-        except FailedPreconditionError:
+            if handles is not None:
+                check_features(handles.features, info["features"])
+        except KomputeError:
             native.destroy()
             raise
         warn_of(native.repeated_devices)

@@ -112,7 +112,7 @@ def driver_named(name: str) -> DriverInfo | None:
             if each.name.lower() == wanted.lower():
                 return each
     names = ", ".join(each.name for each in found) or "none"
-    near = nearest(name, (*(each.name for each in found), *_ALIASES))
+    near = nearest(name, {*(each.name for each in found), *_ALIASES} - {name.lower()})
     raise NotFoundError(
         f"There is no Vulkan driver {shown(name)}{near} "
         f"kp.available_drivers() lists them: {names}. Give one of these names, or the path of a manifest"
@@ -162,6 +162,8 @@ def _read(path: Path) -> DriverInfo:
     """A manifest, whatever it holds."""
     empty = DriverInfo(_name(path), str(path), None, "", False, None, None)
     try:
+        if path.exists() and not path.is_file():
+            raise OSError("it is not a regular file")  # opening a pipe would wait for a writer
         if path.stat().st_size > _MOST_BYTES:
             return empty._replace(fault="the manifest has more than 1 MiB")
         found = json.loads(path.read_bytes())

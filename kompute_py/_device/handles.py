@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from .._base.arrays import as_index
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, OutOfRangeError, shown
+from .._base.text import nearest
 from .options import string_tuple
 
 _CHOSEN = (
@@ -55,6 +56,15 @@ def borrowed_device(handles: VkHandles, owner: Any) -> tuple[Any, ...]:
         string_tuple(handles.features, "features"),
         owner,
     )
+
+
+def check_features(given: Iterable[str], known: Collection[str]) -> None:
+    """Raises InvalidArgumentError for a name that is one of `known` but for a few letters. Others are of
+    features that compute shaders cannot use.
+    """
+    for name in given:
+        if name not in known and (near := nearest(name, known, 0.9)) != ".":
+            raise InvalidArgumentError(f"features: kompute_py knows no feature {shown(name)}{near}")
 
 
 def options_of_borrowed(options: Mapping[str, Any], features: Iterable[str]) -> dict[str, Any]:

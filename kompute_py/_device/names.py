@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -63,7 +64,7 @@ class DeviceInfo(dict[str, Any]):
         from .described import read_description
 
         to_path(path, "path", "the path of a description of a device")
-        return cls(read_description(path, None if name is None else as_text(name, "name")))
+        return _Absent(read_description(path, None if name is None else as_text(name, "name")))
 
     @property
     def compile_options(self) -> dict[str, Any]:
@@ -102,8 +103,8 @@ class DeviceInfo(dict[str, Any]):
     @property
     def type_key(self) -> tuple[Any, ...]:
         """All that decides if compiled pipelines and measured choices fit: vendor, device, driver and its
-        version, the pipeline cache's UUID, the version of Vulkan, and the features. Equal for devices of one
-        type with one driver, on any machine.
+        version, the pipeline cache's UUID, the version of Vulkan, the sizes of subgroups, the limits and the
+        features. Equal for devices of one type with one driver, on any machine.
         """
         names = (
             "vendor_id",
@@ -112,9 +113,13 @@ class DeviceInfo(dict[str, Any]):
             "driver_version",
             "pipeline_cache_uuid",
             "api_version",
+            "subgroup_size",
         )
         features = self.get("features", {})
-        return (*(self.get(name) for name in names), *sorted(name for name, has in features.items() if has))
+        # As text: a description of the device that was loaded has lists where the device has tuples.
+        facts = json.dumps([self.get("subgroup_sizes"), self.get("limits")], sort_keys=True, default=str)
+        has = sorted(name for name, value in features.items() if value)
+        return (*(self.get(name) for name in names), facts, *has)
 
     def digest(self, hasher: Callable[[bytes], Any] | None = None) -> str:
         """`type_key` as hexadecimal digits, for names of files and folders. `hasher` is one of hashlib's
@@ -134,7 +139,9 @@ class DeviceInfo(dict[str, Any]):
 
     @property
     def cpus(self) -> tuple[int, ...]:
-        """The processors near the device, by the PCI address; all of this process if that is not known."""
+        """The processors near the device, by the PCI address; all of this process if that is not known. None
+        of a device that was loaded from a description.
+        """
         text = _of_pci(self.get("pci_address"), "local_cpulist")
         if text:
             ends = [tuple(map(int, part.split("-"))) for part in text.split(",")]
@@ -166,6 +173,17 @@ class DeviceInfo(dict[str, Any]):
             f"<kp.DeviceInfo {self.get('index')}: {self.get('device_name')} ({self.get('type')}, "
             f"Vulkan {self.get('api_version')}, {self.get('driver_name')})>"
         )
+
+
+class _Absent(DeviceInfo):
+    """One that was loaded from a description."""
+
+    __slots__ = ()
+
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """None are near."""
+        return ()
 
 
 def supported(info: Mapping[str, Any], names: Iterable[str], present: Collection[str]) -> bool:

@@ -239,7 +239,7 @@ class MemoryMaker(Device):
 
         `memory_flags` are Vulkan's properties that its memory must have beyond its memory type: some of
         "device_local", "host_visible", "host_coherent" and "host_cached". `memory_flags` of the tensor tells
-        what it got; ``mgr.memory.query`` says it before.
+        what it got; ``mgr.memory_place`` says it before.
 
         `priority`, from 0 to 1, says which tensors shall stay in device memory when there is too little for
         all programs; Vulkan's default is 0.5. A tensor with another one has a Vulkan allocation of its own.

@@ -13,10 +13,12 @@ to send: only the newest value matters, and the thread sends it when there is ro
 from __future__ import annotations
 
 import atexit
+import errno
 import functools
 import os
 import select
 import socket
+import stat
 import threading
 import weakref
 from contextlib import suppress
@@ -28,6 +30,7 @@ from .._base.errors import (
     ArgumentTypeError,
     InvalidArgumentError,
     KomputeError,
+    OutOfMemoryError,
     UnimplementedError,
 )
 from .waiting import service_of
@@ -198,26 +201,66 @@ def await_descriptor(native: _native.Semaphore, fd: int) -> None:
 
 
 def duplicate(fd: int) -> int:
-    """A descriptor of our own for the same. Raises InvalidArgumentError if `fd` is not open."""
+    """A descriptor of our own for the same. Raises InvalidArgumentError if `fd` is not open, and
+    OutOfMemoryError if the process may open no more.
+    """
     _require()
     try:
         return os.dup(fd)
-    except (OSError, OverflowError):
+    except (OSError, OverflowError) as error:
+        if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):
+            raise OutOfMemoryError(
+                f"No file descriptor is left for a duplicate of {fd}: close some, or raise the limit "
+                "(ulimit -n)"
+            ) from None
         raise InvalidArgumentError(f"{fd} is not an open file descriptor") from None
+
+
+_writable: set[int] = set()
+"""The ends that this process will write to, or close."""
 
 
 def descriptor_when(done: concurrent.futures.Future[Any]) -> int:
     """A new descriptor that becomes readable. See `Fence.export_fd`."""
     _require()
     readable, writable = os.pipe()
+    _writable.add(writable)
     done.add_done_callback(functools.partial(_tell, writable))
     return readable
 
 
 def _tell(writable: int, done: concurrent.futures.Future[Any]) -> None:
-    if not done.cancelled() and done.exception() is None:
-        os.write(writable, b"\0")
-    os.close(writable)
+    try:
+        # Writing to a pipe that nobody reads ends a process which has not switched that off.
+        if not done.cancelled() and done.exception() is None and not _is_unread(writable):
+            os.write(writable, b"\0")
+    except BrokenPipeError:
+        pass
+    finally:
+        _writable.discard(writable)
+        os.close(writable)
+
+
+def _is_unread(writable: int) -> bool:
+    """Whether the other end of a pipe is closed."""
+    look = select.poll()
+    look.register(writable, 0)
+    return bool(look.poll(0))
+
+
+def _has_ended(fd: int) -> bool:
+    """Whether a connection is closed at its other end, with nothing to read: poll calls that readable."""
+    if not stat.S_ISSOCK(os.fstat(fd).st_mode):
+        return False
+    with socket.socket(fileno=os.dup(fd)) as connection:
+        if connection.type != socket.SOCK_STREAM:
+            return False
+        try:
+            return not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except ConnectionError:
+            return True
+        except OSError:  # it listens
+            return False
 
 
 class _Source(Protocol):
@@ -354,9 +397,10 @@ class _Awaited:
         return select.POLLIN
 
     def ready(self, events: int) -> None:
+        good = bool(events & select.POLLIN) and not _has_ended(self._fd)
         self._close()
         with suppress(KomputeError):  # destroyed
-            if events & select.POLLIN:
+            if good:
                 self._native.signal(1)
             else:
                 self._native.fail("the descriptor was closed at its other end before it was readable")
@@ -405,8 +449,14 @@ class _Reader:
 
     def _run(self) -> None:
         while not self._ends:
-            for fd, events in self._waits().poll():
+            for fd, events in self._waits().poll(self._patience()):
                 self._serve(fd, events)
+
+    def _patience(self) -> float | None:
+        """Milliseconds. Descriptors that fences wait for are let go of when their Manager is destroyed, which
+        nobody tells.
+        """
+        return None if all(isinstance(each, weakref.ref) for each in list(self._sources.values())) else 500
 
     # Methods of their own, so that the thread keeps no source alive while it waits.
     def _waits(self) -> select.poll:
@@ -445,9 +495,10 @@ def _forget() -> None:
     for get in list(old._sources.values()):
         if (source := get()) is not None:
             source.forget()
-    for fd in (old._woken, old._wakes):
+    for fd in (old._woken, old._wakes, *_writable):
         if fd >= 0:
             os.close(fd)
+    _writable.clear()
 
 
 if hasattr(os, "register_at_fork"):

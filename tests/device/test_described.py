@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,18 @@ def test_our_own_description(written, capsys):
     )
     assert kp.check(LARGE, loaded) == kp.check(LARGE, listed[0])
     assert kp.DeviceInfo.load(written(dict(listed[0]))) == listed[0]
+    assert loaded.cpus == ()  # none are near a device that is not here
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes")
+def test_a_pipe_is_not_a_description(tmp_path, monkeypatch):
+    """Opening one would wait for a writer."""
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(kp.UnavailableError, match="it is not a regular file"):
+        kp.DeviceInfo.load(tmp_path / "pipe.json")
+    monkeypatch.setenv("VK_DRIVER_FILES", str(tmp_path / "pipe.json"))
+    (driver,) = kp.available_drivers()
+    assert driver.fault == "the manifest cannot be read: it is not a regular file"
 
 
 @pytest.mark.capability(

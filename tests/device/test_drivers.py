@@ -180,6 +180,11 @@ def check_facts():
         assert len(info.digest(hashlib.sha1)) == 40
         changed = kp.DeviceInfo({**info, "driver_version": "9"})
         assert changed == info and changed.digest() != info.digest()
+        for wider in (
+            {"subgroup_size": 128},
+            {"limits": {**info["limits"], "maxComputeSharedMemorySize": 1}},
+        ):
+            assert kp.DeviceInfo({**info, **wider}).digest() != info.digest()
         for owner in (info, mgr):
             assert owner.supports() and owner.supports("timelineSemaphore", "VK_KHR_timeline_semaphore") in (
                 True,

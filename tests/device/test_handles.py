@@ -213,6 +213,7 @@ def test_handles_that_do_not_fit_say_why(mgr):
         (without(4, 3), kp.ArgumentTypeError, "extensions"),
         (without(5, []), kp.InvalidArgumentError, "timelineSemaphore"),
         (without(5, [*NEEDS, lacking]), kp.InvalidArgumentError, f"no feature {lacking}"),
+        (without(5, [*NEEDS, "shaderfloat64"]), kp.InvalidArgumentError, "did you mean 'shaderFloat64'"),
         (without(5, features, validation=True), kp.InvalidArgumentError, "exists already"),
         (without(5, features, driver="lvp"), kp.InvalidArgumentError, "exists already"),
         (without(5, features, memory_limits=3), kp.InvalidArgumentError, "memory_limit"),

@@ -286,7 +286,10 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < c.length()) c[i] = a[i] 
 
 
 @pytest.mark.capability(
-    "", "products of four bytes in one instruction (integer dot product)", "Manager.kernel", "guides/kernels"
+    "",
+    "products of four bytes in one instruction (integer dot product)",
+    "Manager.kernel",
+    "reference/kernel_rules",
 )
 def test_products_of_packed_bytes_run_where_the_device_has_them(mgr, needs):
     text = kp.disassemble(kp.compile(PRODUCTS)).replace(

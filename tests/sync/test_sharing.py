@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import os
+import resource
 import select
 import signal
 import socket
@@ -337,12 +338,77 @@ def test_descriptors_of_others_are_waited_for(mgr):
         os.close(event)
 
 
+def test_a_connection_that_ends_is_not_a_signal(mgr):
+    """poll() calls the end of a socket readable."""
+    for say in (b"", b"x"):
+        here, there = socket.socketpair()
+        t = mgr.zeros(4)
+        work = t.fill(7, wait=mgr.import_fence(here))
+        there.send(say)
+        there.close()
+        if say:
+            work.wait(timeout=20)  # it had been said before the end
+        else:
+            with pytest.raises(kp.errors.AbortedError, match="closed at its other end"):
+                work.wait(timeout=20)
+        assert t.read().tolist() == [7.0 if say else 0.0] * 4
+        here.close()
+
+
+def test_nobody_reads_an_exported_fence(tmp_path):
+    """Neither an error, a signal that ends the process, nor a descriptor is left."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, signal\nimport kompute_py as kp\nsignal.signal(signal.SIGPIPE, signal.SIG_DFL)\n"
+        "mgr = kp.Manager()\nsem = mgr.semaphore()\n"
+        "before = len(os.listdir('/dev/fd'))\n"
+        "for value in range(1, 4):\n"
+        "    os.close(mgr.zeros(64).fill(1, wait=(sem, value)).export_fd())\n"
+        "    sem.signal(value)\n    mgr.synchronize()\n"
+        "mgr.destroy()\nprint(len(os.listdir('/dev/fd')) - before)\n"
+    )
+    ended = python(script, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "") and int(ended.stdout) <= 0
+
+
+def test_a_forked_child_does_not_hold_an_exported_fence(mgr):
+    sem = mgr.semaphore()
+    fd = sem.at(1).export_fd()
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+    try:
+        sem.fail("no more")
+        look = select.poll()
+        look.register(fd, select.POLLIN)
+        assert [events & select.POLLIN for _, events in look.poll(20_000)] == [0]  # closed, not readable
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(fd)
+
+
+def test_descriptors_run_out(mgr):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    here, there = socket.socketpair()
+    with here, there:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (there.fileno() + 1, hard))
+        try:
+            with pytest.raises(kp.OutOfMemoryError, match="No file descriptor is left"):
+                for _ in range(1000):
+                    mgr.import_fence(here)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 def test_fences_of_descriptors_end_with_their_manager(make_manager):
     mgr = make_manager()
     before = descriptors()
     here, there = socket.socketpair()
     fence = mgr.import_fence(here)
     mgr.destroy()
+    until(lambda: descriptors() <= before + 2)  # those of the pair
     with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
         fence.wait()
     with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
