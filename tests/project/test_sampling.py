@@ -160,8 +160,8 @@ def test_those_without_parameters_run_on_both_where_the_subject_is_the_device():
 @pytest.mark.parametrize(
     ("lengths", "marks", "every"),
     [
-        ((2, 2), "", {1}), ((7,), "", set()), ((8,), "", {2}), ((3, 10), "", {2}),
-        ((8,), "own_driver", set()), ((8,), "sampled", set()),
+        ((2, 2), "", {1}), ((5,), "", set()), ((6,), "", {2}), ((3, 10), "", {2}),
+        ((6,), "own_driver", set()), ((6,), "sampled", set()),
     ],
 )  # fmt: skip
 def test_products_and_many_values_are_marked(lengths, marks, every):

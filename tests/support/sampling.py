@@ -15,7 +15,7 @@ Samples leave out repetitions, never a kind of case; `./dev whole` runs what the
   value of each parameter once or more, not each with each. The mark `sampled` comes by itself.
 - Of one with the mark `sampled(every=3)`, the suite takes a third of the cases, with the next commit another:
   for many cases of one kind, as are the programs of the gallery. `sampled(every=2)` comes by itself where
-  drivers share a test and a parameter has eight values or more.
+  drivers share a test and a parameter has six values or more.
 - Other tests with the mark `sampled` say how much they take: `sampled`, `spread`, `examples`.
 
 A case may cost a second of processor time in the suite; what costs more takes a sample. A test that needs a
@@ -43,7 +43,7 @@ WHOLE = os.environ.get("KOMPUTE_PY_TEST_WHOLE", "") not in ("", "0")
 """Whether the samples are to be whole."""
 
 _WIDE = re.compile(r"(int|float)64|complex128|double", re.IGNORECASE)
-_MANY = 8
+_MANY = 6
 """So many values of a parameter are taken by halves."""
 _ROOMS = (
     "debugging", "device", "exchange", "images", "kernels", "manager", "memory", "profiling", "recording",

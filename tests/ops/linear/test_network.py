@@ -167,6 +167,7 @@ def check_few_long_lines(x, axis, bound):
 
 
 @pytest.mark.each_driver
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("shape", [(1_100_003,), (3, 250_001), (250_001, 2)])
 def test_few_long_lines_are_divided_among_workgroups(shape):
     axis = int(np.argmax(shape))
