@@ -30,7 +30,7 @@ def split_uri(device: str) -> tuple[str | None, dict[str, str]]:
     from urllib.parse import parse_qsl, unquote, urlsplit
 
     text = device.strip()
-    advice = "write vulkan://DEVICE?OPTION=VALUE&OPTION=VALUE, such as vulkan://nvidia?queues=2"
+    advice = "write vulkan://DEVICE?OPTION=VALUE&OPTION=VALUE, such as vulkan://nvidia?queues=2 or vulkan://nvidia,cpu"
     try:
         parts = urlsplit(text)
         found = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=True) if parts.query else []
