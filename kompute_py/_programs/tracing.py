@@ -21,7 +21,7 @@ def traced(
     entry: Recorded, arguments: Mapping[str, Any]
 ) -> Iterator[tuple[str, dict[str, np.ndarray[Any, Any]]]]:
     """Runs an entry one step at a time: the name of each step, and the memory that it wrote, by name. The
-    last one is "" with the results.
+    last one is "" with the results and the state.
     """
     form, given = entry.form((), arguments)
     loaded = entry.loaded
@@ -41,7 +41,8 @@ def traced(
             step.name,
             {loaded.part.name_of(n) or f"block {n}": _contents(loaded, step, n) for n in sorted(written)},
         )
-    yield "", {value.name: loaded.memory_of(value).read() for value in form.outputs}
+    state = [value for value in loaded.part.values if value.role == c.STATE and value.name]
+    yield "", {value.name: loaded.memory_of(value).read() for value in (*form.outputs, *state)}
 
 
 def _contents(loaded: Loaded, step: c.Step, block: int) -> np.ndarray[Any, Any]:
@@ -83,20 +84,29 @@ class Difference(NamedTuple):
 
 
 def difference(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> Difference:
-    """How far two arrays of one shape and dtype are apart. NaNs are equal to each other."""
+    """How far two arrays of one shape and dtype are apart. NaNs are equal to each other, and zeros of both
+    signs; of structs, the worst of their fields.
+    """
+    if one.dtype.names is not None:
+        parts = [difference(one[name], other[name]) for name in one.dtype.names]
+        return Difference(*map(max, zip(*parts, strict=True)))
     if one.dtype.kind == "c":
         one, other = (np.ascontiguousarray(each).view(f"f{each.itemsize // 2}") for each in (one, other))
-    floats = one.dtype.kind in "fV"  # bfloat16 is "V"
+    floats = one.dtype.kind not in "biu"
     differ = one != other
     if floats:
-        differ &= ~(np.isnan(one) & np.isnan(other))
+        differ &= ~((one != one) & (other != other))
     if not differ.any():
         return Difference(0, 0.0, 0.0, 0)
     a, b = one[differ], other[differ]
     with np.errstate(all="ignore"):
-        x, y = a.astype(np.float64), b.astype(np.float64)
-        absolute = np.nan_to_num(np.abs(x - y), nan=np.inf, posinf=np.inf)
-        scale = np.maximum(np.abs(x), np.abs(y))
+        if floats:
+            absolute = np.abs(a.astype(np.float64) - b.astype(np.float64))
+            absolute = np.nan_to_num(absolute, nan=np.inf, posinf=np.inf)
+        else:  # float64 does not hold all of 64 bits
+            low, high = (each.astype(np.uint64) for each in (np.minimum(a, b), np.maximum(a, b)))
+            absolute = (high - low).astype(np.float64)
+        scale = np.maximum(np.abs(a.astype(np.float64)), np.abs(b.astype(np.float64)))
         relative = np.where(np.isfinite(absolute) & (scale > 0), absolute / scale, np.inf)
     ulp = int(_steps_apart(a, b).max()) if floats else 0
     return Difference(int(differ.sum()), float(absolute.max()), float(relative.max()), ulp)

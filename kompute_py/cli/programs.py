@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import typer
 from .._base.errors import InvalidArgumentError, KomputeError, NotFoundError
 from .._base.texels import parse_format
 from .._base.text import binary_size
+from .._base.types import is_small_float
 from .arguments import pairs, unknown
 from .array_files import Array, load, save, save_picture
 from .binding_arrays import Element, cast, fit_picture, plain_array
@@ -42,12 +44,14 @@ FILE was saved by kp.Program.save. `run` calls one entry with the arrays and pic
 recording without one gets random numbers, always the same. A kernel takes all options of `kompute-py run`: \
 its push constants are given by --set. `compare` runs each recording, or the kernel \
 that --entry names, on each driver, in processes of their own, one step at a time, and prints the worst \
-differences of the results to those of the first driver, and the first step whose results differ. With --out \
+differences of the results and the state to those of the first driver, and the first step that differs. All \
+that the steps write is kept in the folder for temporary files meanwhile. With --out \
 it draws the differences of pictures: white for the largest.
 
 Exit status: 0 done and no difference beyond --rtol and --atol, 1 failed or a difference, 2 wrong usage."""
 
 _SEED = 33
+_STEPS = "steps.json"
 
 
 def program_command(
@@ -253,12 +257,16 @@ def _steps(manager: Manager, entry: ProgramEntry, given: Given) -> Iterable[tupl
 
 
 def _write_trace(steps: Iterable[tuple[str, dict[str, Array]]], folder: Path) -> None:
-    names = []
+    """Writes the arrays by number, as bytes where NumPy would lose the dtype; `_STEPS` has the names."""
+    listed = []
     for number, (name, arrays) in enumerate(steps):
-        names.append(name)
-        named: dict[str, Any] = arrays
-        np.savez(folder / f"{number:06}.npz", **named)
-    (folder / "steps.txt").write_text("\n".join(names), encoding="utf-8")
+        kinds = [each.dtype.name if is_small_float(each.dtype) else "" for each in arrays.values()]
+        each_kind = zip(arrays.values(), kinds, strict=True)
+        np.savez(
+            folder / f"{number:06}.npz", *(a.view(f"u{a.itemsize}") if kind else a for a, kind in each_kind)
+        )
+        listed.append([name, list(zip(arrays, kinds, strict=True))])
+    (folder / _STEPS).write_text(json.dumps(listed), encoding="utf-8")
 
 
 def _drivers() -> list[str]:
@@ -346,7 +354,7 @@ def _differs(
                     if out is not None and found.elements:
                         _draw(one, other, out / f"{entry}.{name}.{at}.png")
                     wrong = wrong or found.exceeds(rtol, atol)
-            if (trace / "steps.txt").exists() and not results:  # its memory is all that it leaves
+            if (trace / _STEPS).exists() and not results:  # its memory is all that it leaves
                 wrong = wrong or not first
                 print(f"  {driver}: {'all steps equal' if first else 'its memory differs'}")
     return wrong
@@ -354,9 +362,13 @@ def _differs(
 
 def _pairs(one: Path, other: Path) -> Iterator[tuple[str, str, Array, Array]]:
     """(step, memory, contents on one driver and on the other); "" is the step of the results."""
-    if not (other / "steps.txt").exists():
+    from .._programs.content import dtype_of
+
+    if not (other / _STEPS).exists():
         return
-    for number, name in enumerate((one / "steps.txt").read_text(encoding="utf-8").split("\n")):
+    for number, (name, arrays) in enumerate(json.loads((one / _STEPS).read_text(encoding="utf-8"))):
         with np.load(one / f"{number:06}.npz") as left, np.load(other / f"{number:06}.npz") as right:
-            for key in left.files:
-                yield f"{number} ({name})" if name else "", key, left[key], right[key]
+            for place, (memory, kind) in enumerate(arrays):
+                found = [each[f"arr_{place}"] for each in (left, right)]
+                here, there = (each.view(dtype_of(kind)) for each in found) if kind else found
+                yield f"{number} ({name})" if name else "", memory, here, there

@@ -267,6 +267,42 @@ def test_numbers_and_pictures_for_recordings(mgr, pictures, tmp_path, capsys):
         program.recorded(pixels[:, :, :2])
 
 
+OF_THE_SUBGROUP = """#version 450
+#extension GL_KHR_shader_subgroup_basic : require
+layout(local_size_x = 64) in;
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) buffer S { float s[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) s[i] = x[i] * gl_SubgroupSize; }"""
+
+
+def test_compare_looks_at_the_state(forked, mgr, tmp_path, capsys):
+    x, y, s = mgr.zeros(4), mgr.zeros(4), mgr.zeros(4)
+    steps = [mgr.kernel(OF_THE_SUBGROUP).bind(x, s), kp.ops.multiply.bind(x, 2, out=y)]
+    path = tmp_path / "state.kpp"
+    kp.Program.record(steps, inputs={"x": x}, outputs={"y": y}, state={"s": s}).save(path)
+    drivers = [f"--driver={manifest(each)}" for each in ("lavapipe", "swiftshader")]
+    assert main(["program", "compare", str(path), *drivers]) == 1
+    printed = capsys.readouterr().out
+    assert "y: equal" in printed and ": s: 4 differ" in printed
+
+
+def test_compare_takes_any_names_and_dtypes(forked, mgr, tmp_path, capsys):
+    half = mgr.tensor_t(np.ones(8, ml_dtypes.bfloat16))
+    other = mgr.zeros(8, ml_dtypes.bfloat16)
+    kernel = mgr.kernel(OF_THE_SUBGROUP.replace(" * gl_SubgroupSize", ""), name="two\nlines")
+    x, y = mgr.zeros(8), mgr.zeros(8)
+    path = tmp_path / "names.kpp"
+    kp.Program.record(
+        [kernel.bind(x, y), kp.ops.multiply.bind(half, 2, out=other)],
+        inputs={"x": x, "half": half},
+        outputs={"file": y, "arr_1": other},
+    ).save(path)
+    drivers = 2 * [f"--driver={manifest('lavapipe')}"]
+    assert main(["program", "compare", str(path), *drivers]) == 0
+    printed = capsys.readouterr().out
+    assert "file: equal" in printed and "arr_1: equal" in printed
+
+
 def test_differences_are_those_of_numbers():
     one = np.array([1, 2, np.nan, np.inf, 0.0, 4], np.float32)
     other = one.copy()
@@ -284,7 +320,14 @@ def test_differences_are_those_of_numbers():
     assert signs.ulp == 2
     ints = difference(np.array([1, 2**62]), np.array([3, 2**62]))
     assert (ints.elements, ints.absolute, ints.ulp) == (1, 2.0, 0)
+    for least in (2**60, np.iinfo(np.int64).min, np.uint64(2**63)):  # where float64 has no neighbours so near
+        near = difference(np.array([least]), np.array([least + type(least)(1)]))
+        assert (near.elements, near.absolute) == (1, 1.0) and near.exceeds(0, 0)
+    assert difference(np.array([True, False]), np.array([True, True])).absolute == 1
     assert difference(np.array([1 + 1j]), np.array([1 + 2j])).absolute == 1
+    pair = np.dtype([("n", np.int32), ("x", np.float32)])
+    structs = difference(np.array([(1, 2.0), (3, 4.0)], pair), np.array([(1, 2.5), (4, 4.0)], pair))
+    assert (structs.elements, structs.absolute) == (1, 1.0)
     small = [np.array(each, ml_dtypes.bfloat16) for each in ([1, np.nan, 2], [1, np.nan, 2.03125])]
     assert difference(*small)[::3] == (1, 2)
 
