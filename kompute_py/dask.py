@@ -12,9 +12,8 @@ from __future__ import annotations
 import inspect
 import pickle
 import threading
-import zlib
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from ._base.errors import (
 from ._base.public import offer
 from ._device.names import one_or_several
 from ._kernels.kernel import Kernel
+from ._manager.current import current, present
 from ._manager.default import set_manager
 from ._manager.manager import Manager
 from ._memory.memory import Memory
@@ -64,7 +64,7 @@ _IN_STAGES = {"sum", "prod", "max", "min", "any", "all", "amax", "amin", "logsum
 _IN_STAGES |= {"nansum", "nanprod", "nanmax", "nanmin", "logical_and", "logical_or"}
 """The functions of `kp.ops` and NumPy that give the whole of their own results for blocks."""
 _MOST_LOADED = 64
-"""The number of kernels and programs that a process keeps loaded for the tasks to come."""
+"""The number of kernels and programs that a Manager keeps loaded for the tasks to come."""
 
 
 def map_blocks(
@@ -245,11 +245,11 @@ def delayed(work: _Work, name: str | None = None) -> Any:
 class ManagerPlugin(_Plugin):
     """A Manager for each worker process of a cluster: ``client.register_plugin(ManagerPlugin())``.
 
-    `devices`, one or several, are dealt out to the workers in turn, by a worker's number in a LocalCluster,
-    else by its name; each is a device as `kp.Manager` takes it, such as a URI with options. By default all
-    take the best device. `preload` lists programs; their pipelines are made before the first block comes.
-    `options` are those of `kp.Manager`, such as ``memory_limit="1 GiB"``. When the worker ends, its Manager
-    is destroyed.
+    `devices`, one or several, are dealt out in turn to the workers of each machine, in the order in which
+    they ask for one; a worker that is started again gets its device again. Each is a device as `kp.Manager`
+    takes it, such as a URI with options. By default all take the best device. `preload` lists programs; their
+    pipelines are made before the first block comes. `options` are those of `kp.Manager`, such as
+    ``memory_limit="1 GiB"``. When the worker ends, its Manager is destroyed.
 
     Raises ArgumentTypeError if `preload` has something other than a Program, InvalidArgumentError for
     an empty `devices`. A worker raises the errors of `kp.Manager`.
@@ -276,11 +276,9 @@ class ManagerPlugin(_Plugin):
                 raise ArgumentTypeError(f"ManagerPlugin: preload has {kind_of(each)}; give programs")
         self._options = options
 
-    def setup(self, worker: Any) -> None:
+    async def setup(self, worker: Any) -> None:
         """Makes the Manager. Dask calls it when a worker begins."""
-        name = worker.name
-        number = name if isinstance(name, int) else zlib.crc32(str(name).encode())
-        device = None if self._devices is None else self._devices[number % len(self._devices)]
+        device = None if self._devices is None else self._devices[await _turn(worker) % len(self._devices)]
         self._manager = Manager(device, **self._options)
         set_manager(self._manager)
         for program in self._preload:
@@ -290,8 +288,18 @@ class ManagerPlugin(_Plugin):
         """Destroys the Manager. Dask calls it when a worker ends."""
         made: Manager | None = self.__dict__.pop("_manager", None)
         if made is not None:
-            set_manager(None)
             made.destroy()
+
+
+async def _turn(worker: Any) -> int:
+    """The number of a worker among those of its machine, in the order in which they ask for it. The scheduler
+    keeps the order: two that ask at the same time are told apart.
+    """
+    named = worker.name != worker.address  # Dask's name for workers without one
+    who = str(worker.name) if named else worker.nanny or worker.address  # the same when it is started again
+    place = ["kompute_py.dask", worker.ip]
+    await worker.scheduler.set_metadata(keys=[*place, who], value=True)
+    return list(await worker.scheduler.get_metadata(keys=place)).index(who)
 
 
 # -- a task -------------------------------------------------------------------------------------------------
@@ -389,20 +397,21 @@ class _Block:
         return "kompute_py.dask", self._task.token, str(self._dtype), self._keeps, self._arguments
 
 
-_known: OrderedDict[str, Any] = OrderedDict()
 _lock = threading.Lock()
 
 
 def _loaded(token: str, content: bytes) -> Any:
-    """What the content is, the same object for each task of this process."""
+    """What the content is, the same object for each task of this process on its current Manager."""
     with _lock:
-        made = _known.get(token)
+        here = present()
+        known = {} if here is None else here._loaded
+        made = known.pop(token, None)
         if made is None:
-            made = pickle.loads(content)
-            _known[token] = made
-        _known.move_to_end(token)
-        while len(_known) > _MOST_LOADED:
-            _known.popitem(last=False)
+            with nullcontext() if here is None else current(here):
+                made = pickle.loads(content)
+        known[token] = made  # the newest is the last
+        while len(known) > _MOST_LOADED:
+            del known[next(iter(known))]
     return made
 
 

@@ -83,6 +83,7 @@ class Device:
         "_guard",
         "_info",
         "_keepers",
+        "_loaded",
         "_max_groups",
         "_native",
         "_scratch",
@@ -98,6 +99,7 @@ class Device:
     _guard: Guard | None
     _keepers: weakref.WeakSet[Keeper]  # their kernels and operations keep them alive
     _info: dict[str, Any]
+    _loaded: dict[str, Any]  # what tasks of Dask have brought, by its digest
     _max_groups: tuple[int, int, int]
     _native: Context
     _scratch: dict[str, Any]  # pools by kind
@@ -181,6 +183,7 @@ class Device:
         self._buffer = native.buffer
         self._keepers = weakref.WeakSet()
         devices.add(self)
+        self._loaded = {}
         self._scratch = {}
         self._tensors = None
         self._config = ConfigReport((wanted, *report))

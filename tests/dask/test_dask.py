@@ -14,7 +14,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Nanny, Scheduler, SpecCluster
 from scipy import ndimage
 
 import kompute_py as kp
@@ -300,6 +300,70 @@ def test_the_plugin_gives_each_worker_a_manager(cluster):
         kp.dask.ManagerPlugin(devices=[])
     with pytest.raises(kp.ArgumentTypeError, match="give programs"):
         kp.dask.ManagerPlugin(preload=[3])
+
+
+def test_kernels_follow_the_current_manager(mgr, needs):
+    needs(mgr, "dispatch")
+    values, x = array((8, 8), (4, 4))
+    kernel = mgr.kernel(SCALE, name="scale")
+
+    def closure(block):
+        return kernel(block, np.empty_like(block), factor=3.0)
+
+    others = [kp.Manager() for _ in range(2)]
+    for work in (kernel, kp.Program.record({"scale": kernel}), closure):
+        arguments = {} if work is closure else {"factor": 3.0}
+        for here in (*others, others[0]):
+            with here.current(), here.profile(operations=False) as records:
+                found = kp.dask.map_blocks(work, x, **arguments).compute(scheduler="synchronous")
+            np.testing.assert_array_equal(found, 3 * values)
+            assert records.submissions == 4, work  # one for each block
+    others[0].destroy()
+    with others[1].current():
+        again = kp.dask.map_blocks(kernel, x, factor=3.0).compute(scheduler="synchronous")
+    np.testing.assert_array_equal(again, 3 * values)
+    others[1].destroy()
+
+
+def test_another_plugin_takes_the_place_of_the_first(mgr, needs, cluster):
+    needs(mgr, "dispatch")
+    values, x = array((8, 8), (4, 4))
+    kernel = mgr.kernel(SCALE, name="scale again")
+    for factor in (2.0, 3.0):
+        cluster.register_plugin(kp.dask.ManagerPlugin("vulkan://0?memory_limit=512MiB", strict=False))
+        found = kp.dask.map_blocks(kernel, x, factor=factor).compute()
+        np.testing.assert_array_equal(found, np.float32(factor) * values)
+
+
+def memory_limit():
+    return {each.name: each.value for each in kp.manager().config}["memory_limit"] >> 20
+
+
+@pytest.mark.parametrize("names", [["gpu-0", "gpu-1", "gpu-2"], [None] * 3])
+def test_devices_are_dealt_out_in_turn(names):
+    """Whatever the names. Those that begin later go on, and one that begins again gets its device again."""
+    devices = [f"vulkan://0?memory_limit={mib}MiB" for mib in (100, 200, 300)]
+
+    def worker(name):
+        options = {"name": name, "host": "127.0.0.1", "nthreads": 1, "dashboard": False}
+        return {"cls": Nanny, "options": options}
+
+    spec = {number: worker(name) for number, name in enumerate(names[:2])}
+    options = {"dashboard_address": ":0", "port": 0, "host": "127.0.0.1"}
+    scheduler = {"cls": Scheduler, "options": options}
+    with SpecCluster(workers=spec, scheduler=scheduler) as made, Client(made) as client:
+        client.wait_for_workers(2, timeout=60)
+        client.register_plugin(kp.dask.ManagerPlugin(devices))
+        first = client.run(memory_limit)
+        assert sorted(first.values()) == [100, 200]
+        made.worker_spec[2] = worker(names[2])
+        made.scale(3)
+        client.wait_for_workers(3, timeout=60)
+        assert sorted(client.run(memory_limit).values()) == [100, 200, 300]
+        before = client.run(memory_limit)
+        client.restart_workers([address for address, limit in before.items() if limit == 100], timeout=60)
+        client.wait_for_workers(3, timeout=60)
+        assert sorted(client.run(memory_limit).values()) == [100, 200, 300]
 
 
 def test_entries_of_programs_are_pickled(mgr):
