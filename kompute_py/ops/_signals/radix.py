@@ -31,10 +31,10 @@ MOST_NUMBERS = 4096
 """In a workgroup's memory."""
 LEAST_GROUP = 64
 """Invocations of a workgroup."""
-_RADICES = (*range(2, 17),)
+_RADICES = (*range(2, 16),)
 _MOST_REGISTERS = 16
 """Numbers of an invocation."""
-_MOST_ACCESSES = (51, 102, 120)
+_MOST_ACCESSES = (51, 90, 100)
 """Of the kernels of a length that has one, two, more: lavapipe compiles an access for 2.7 ms."""
 _MOST_OF_LONG_LINES = (512, 80)
 """Of the only kernel of a longer line: it would take longer with fewer."""
