@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
@@ -348,14 +349,23 @@ def image_bytes(form: ImageForm, where: str) -> int:
     return math.prod(form.size) * format.channels * np.dtype(format.component).itemsize
 
 
-def check(content: Content) -> None:
-    """Raises InvalidArgumentError if the program refers to what it does not have, UnimplementedError if it is
-    of a later version.
+def described(value: Any) -> Content:
+    """The program that a file's JSON describes. The version is read first: a later one may have other fields.
+
+    Raises InvalidArgumentError if it does not describe one, UnimplementedError if it has another version.
     """
-    if content.format != FORMAT:
-        raise InvalidArgumentError(f"It is not a program: its format is {shown(content.format)}")
-    if content.version != VERSION:
-        raise UnimplementedError(f"It has version {content.version}; this kompute_py reads version {VERSION}")
+    format, version = (value.get("format"), value.get("version")) if type(value) is dict else (None, None)
+    if type(format) is str and format != FORMAT:
+        raise InvalidArgumentError(f"It is not a program: its format is {shown(format)}")
+    if format == FORMAT and type(version) is int and version != VERSION:
+        raise UnimplementedError(f"It has version {shown(version)}; this kompute_py reads version {VERSION}")
+    content: Content = decoded(Content, value, "program")
+    check(content)
+    return content
+
+
+def check(content: Content) -> None:
+    """Raises InvalidArgumentError if the program refers to what it does not have."""
     _unique([*(part.name for part in content.parts), *(each.name for each in content.needs)], "parts")
     for part in content.parts:
         try:
@@ -394,10 +404,11 @@ def _check_part(part: Part) -> None:
                 _unique([part.values[number].name for number in numbers], where)
             for step in recording.steps:
                 _check_step(part, step, where, True)
-        taken = [
-            [(v.shape, v.dtype) for v in map(part.values.__getitem__, r.inputs)] for r in entry.recordings
-        ]
-        if any(each in taken[:number] for number, each in enumerate(taken)):
+        taken = {
+            tuple([(v.shape, v.dtype) for v in map(part.values.__getitem__, r.inputs)])
+            for r in entry.recordings
+        }
+        if len(taken) < len(entry.recordings):
             raise InvalidArgumentError(
                 f"{where} has two recordings for the same shapes and dtypes: make them entries of their own"
             )
@@ -405,7 +416,7 @@ def _check_part(part: Part) -> None:
 
 def _unique(names: list[str], where: str) -> None:
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+        ((twice, _),) = Counter(names).most_common(1)
         raise InvalidArgumentError(f"{where}: the name {shown(twice)} stands twice")
 
 
@@ -483,12 +494,13 @@ def ranges_of(step: Step) -> Iterator[Range]:
         yield from swap
 
 
-def parameter_of(part: Part, number: int) -> Value | None:
-    """The parameter that a block holds under its name; None for other blocks."""
+def parameters_of(part: Part) -> dict[int, Value]:
+    """The parameters that blocks hold under their names, by the number of the block."""
+    found: dict[int, Value] = {}
     for value in part.values:
-        if value.role == PARAMETER and value.block == number and value.name == part.blocks[number].contents:
-            return value
-    return None
+        if value.role == PARAMETER and value.name == part.blocks[value.block].contents:
+            found.setdefault(value.block, value)
+    return found
 
 
 def blocks_of(steps: tuple[Step, ...]) -> set[int]:

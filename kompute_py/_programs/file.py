@@ -35,7 +35,9 @@ from .._files.writing import replacing
 from . import content as c
 
 DESCRIPTION, DATA = "program.json", "parameters.safetensors"
-_MOST = 64 << 20  # bytes of a member that is read at once
+_MOST = 64 << 20  # bytes of a shader, which is read at once
+_MOST_TEXT = 32 << 20  # bytes of the description: some 100,000 dispatches
+_MOST_ITEMS = 1 << 22  # of the description; each takes a hundred bytes of Python's memory
 _MOST_CODE = 64 << 20  # bytes of all shaders
 _MOST_MEMBERS = 1 << 16
 _SPIRV = (0x07230203).to_bytes(4, "little")
@@ -68,10 +70,11 @@ def save(
     for part in content.parts:
         referred = set()
         if not parameters:
-            referred = {b.contents for n, b in enumerate(part.blocks) if c.parameter_of(part, n) is not None}
+            referred = {part.blocks[number].contents for number in c.parameters_of(part)}
         names = [name for name in contents[part.name] if name not in referred]
         index.add_file(contents[part.name], scope=part.name, names=names)
     described = json.dumps(c.encoded(content), separators=(",", ":")).encode()
+    _check_size(described)
     if hasattr(target, "write"):
         opened: Any = nullcontext(target)
         path = repr(target)
@@ -133,8 +136,9 @@ def _read(
     infos = {info.filename: info for info in listed}
     if len(infos) != len(listed) or len(listed) > _MOST_MEMBERS:
         raise InvalidArgumentError(f"it has {len(listed)} members with {len(infos)} names")
-    content: c.Content = c.decoded(c.Content, json.loads(_member(members, infos, DESCRIPTION)), "program")
-    c.check(content)
+    text = _member(members, infos, DESCRIPTION)
+    _check_size(text)
+    content = c.described(json.loads(text))
     files = {}
     size = 0
     for digest in {d for part in content.parts for s in part.shaders for d in (s.file, s.declared) if d}:
@@ -146,11 +150,21 @@ def _read(
             raise InvalidArgumentError(f"{_spirv(digest)} is not the code that its name says")
         files[digest] = data
     index = _data(file, members, infos[DATA], place) if DATA in infos else TensorIndex()
-    contents = {}
+    contents = contents_of(index, content)
     for part in content.parts:
-        contents[part.name] = part_of(index, part.name)
         check_contents(part, contents[part.name])
     return content, files, contents
+
+
+def _check_size(text: bytes) -> None:
+    """Raises InvalidArgumentError if a description takes more memory than programs need."""
+    items = sum(map(text.count, (b"[", b"{", b",")))  # a kilobyte of a file may hold a million of them
+    for number, most, what in ((len(text), _MOST_TEXT, "bytes"), (items, _MOST_ITEMS, "items")):
+        if number > most:
+            raise InvalidArgumentError(
+                f"{DESCRIPTION} has {number} {what}; {most} is the most that is read: make several programs "
+                "of shorter recordings, or repeat operations by OpRepeat"
+            )
 
 
 def check_contents(part: c.Part, index: TensorIndex) -> None:
@@ -158,9 +172,10 @@ def check_contents(part: c.Part, index: TensorIndex) -> None:
 
     Named parameters may be missing: they are given when the program is loaded.
     """
+    parameters = c.parameters_of(part)
     for number, block in enumerate(part.blocks):
         for name in filter(None, (block.contents, block.host)):
-            value = c.parameter_of(part, number)
+            value = parameters.get(number)
             if name not in index and value is not None and name == block.contents:
                 continue
             if name not in index:
@@ -179,15 +194,17 @@ def check_contents(part: c.Part, index: TensorIndex) -> None:
                 )
 
 
-def part_of(index: TensorIndex, part: str) -> TensorIndex:
-    """The tensors of a part, by their names there."""
-    found = TensorIndex()
-    head = f"{part}::" if part else ""
-    names = {
-        name[len(head) :]: name for name in index if name.startswith(head) and "::" not in name[len(head) :]
-    }
-    if names:
-        found.add_file(index, names=names)
+def contents_of(index: TensorIndex, content: c.Content) -> dict[str, TensorIndex]:
+    """The tensors of each part, by their names there."""
+    names: dict[str, dict[str, str]] = {part.name: {} for part in content.parts}
+    for name in index:
+        part, _, own = name.rpartition("::")
+        if part in names:
+            names[part][own] = name
+    found = {part: TensorIndex() for part in names}
+    for part, chosen in names.items():
+        if chosen:
+            found[part].add_file(index, names=chosen)
     return found
 
 

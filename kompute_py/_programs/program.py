@@ -478,7 +478,8 @@ class Program(Mapping[str, ProgramEntry]):
         `kp.load_program` is then given them. Modules have to have at least the version that they have now. A
         file by its path is written completely or not at all. The format is in docs/reference/programs.md.
 
-        Raises the errors of `kp.save_tensors` about files, NotFoundError for a module that there is not.
+        Raises the errors of `kp.save_tensors` about files, NotFoundError for a module that there is not,
+        InvalidArgumentError for recordings of more than some 100,000 operations.
         """
         own = self._parts()
         parts = [part._replace(name=name) for name, part in own.items()]
@@ -705,12 +706,13 @@ def load_program(
             index = given_index if isinstance(parameters, TensorIndex) else TensorIndex(given_index)
         else:
             index = tensor_file_info(parameters)
+        all_given = file.contents_of(index, content)
         known: set[str] = set()
         for part in content.parts:
-            given = file.part_of(index, part.name)
+            given = all_given[part.name]
             own = contents[part.name]
-            own_names = [b.contents for n, b in enumerate(part.blocks) if c.parameter_of(part, n)]
-            names = [name for name in own_names if name in given]
+            own_names = [part.blocks[number].contents for number in c.parameters_of(part)]
+            names = {name: name for name in own_names if name in given}
             known.update(f"{part.name}::{name}" if part.name else name for name in own_names)
             contents[part.name] = made = TensorIndex()
             made.add_file(own, names=[name for name in own if name not in names])

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import time
 import zipfile
 
 import numpy as np
@@ -212,8 +213,15 @@ def test_what_a_device_refuses(saved, mgr, change):
 
 
 def test_later_versions_are_refused(saved):
-    with pytest.raises(kp.UnimplementedError, match="version 2"):
-        kp.load_program(changed(saved, _set("version", 2)))
+    def later(described):
+        described["parts"][0]["new"] = 1
+        return described | {"version": 2}
+
+    for change in (_set("version", 2), later):
+        with pytest.raises(kp.UnimplementedError, match="version 2"):
+            kp.load_program(changed(saved, change))
+    with pytest.raises(kp.InvalidArgumentError, match="not a program"):
+        kp.load_program(changed(saved, lambda described: later(described) | {"format": "zip"}))
 
 
 def test_damage_is_noticed(saved):
@@ -239,6 +247,74 @@ def test_code_that_is_not_spirv_is_refused(saved):
         more.writestr(f"shaders/{name}.spv", zeros)
     with pytest.raises(kp.InvalidArgumentError, match="is not the code that its name says"):
         kp.load_program(file.getvalue())
+
+
+def file_of(described) -> bytes:
+    """A file without shaders and data."""
+    text = described if isinstance(described, str) else json.dumps(described)
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("program.json", text)
+    return made.getvalue()
+
+
+def test_descriptions_have_a_limit(saved, tmp_path, monkeypatch):
+    """Of bytes and of items: six kilobytes may hold millions of lists."""
+    head = '{"format": "kompute_py program", "version": 1, "parts": ['
+    lists = file_of(head + "[]," * 2_200_000 + "[]]}")
+    assert len(lists) < 10_000
+    with pytest.raises(kp.InvalidArgumentError, match=r"has 44\d+ items; 4194304 is the most"):
+        kp.load_program(lists)
+    with pytest.raises(kp.InvalidArgumentError, match="bytes; 33554432 is the most"):
+        kp.load_program(file_of(head + " " * (1 << 25) + "]}"))
+    program = kp.load_program(saved)
+    monkeypatch.setattr("kompute_py._programs.file._MOST_ITEMS", 20)  # nor is a file written that none reads
+    with pytest.raises(kp.InvalidArgumentError, match="items; 20 is the most that is read"):
+        program.save(tmp_path / "other.kpp")
+    assert not (tmp_path / "other.kpp").exists()
+
+
+MANY = 30_000
+
+
+def _values(role: str, **more) -> list[dict]:
+    form = {"role": role, "block": 0, "offset": 0, "shape": [1], "dtype": "uint8"}
+    return [{**form, "name": f"v{n}", **{key: make(n) for key, make in more.items()}} for n in range(MANY)]
+
+
+MEMORY = {"nbytes": MANY, "memory_type": "device"}
+RECORDINGS = [{"inputs": [n], "outputs": [], "steps": []} for n in range(MANY)]
+
+
+@pytest.mark.parametrize(
+    ("parts", "refused"),
+    [
+        ([{
+            "name": "", "entries": [{"name": "main", "recordings": RECORDINGS}], "blocks": [MEMORY],
+            "values": _values("input", shape=lambda n: [n + 1]),
+        }], None),
+        ([{
+            "name": "", "entries": [],
+            "blocks": [{**MEMORY, "nbytes": 1, "contents": f"v{n}"} for n in range(MANY)],
+            "values": _values("parameter", block=lambda n: n),
+        }], None),
+        ([{
+            "name": "", "entries": [], "blocks": [MEMORY],
+            "values": _values("state", name=lambda n: f"v{min(n, MANY - 2)}"),
+        }], "stands twice"),
+    ],
+    ids=["recordings", "parameters", "names"],
+)  # fmt: skip
+def test_small_files_take_no_minutes(parts, refused):
+    """The time grows with the file, not with its square, which here would be ten seconds and more."""
+    data = file_of({"format": "kompute_py program", "version": 1, "parts": parts})
+    began = time.process_time()
+    if refused is None:
+        kp.load_program(data)
+    else:
+        with pytest.raises(kp.InvalidArgumentError, match=refused):
+            kp.load_program(data)
+    assert time.process_time() - began < 5
 
 
 def test_all_shaders_have_a_limit(saved, monkeypatch):
