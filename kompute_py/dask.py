@@ -108,8 +108,9 @@ def map_blocks(
     result = _result(arrays, dtype, "map_blocks")
     keeps = chunks is None and new_axis is None and not (drop_axis or drop_axis == 0)
     return da.map_blocks(
-        _Block(task, result.dtype, keeps, arguments),
+        _Block(task, result.dtype, keeps, arguments, apart=True),
         *arrays,
+        work=_apart(task),
         dtype=result.dtype,
         chunks=chunks,
         drop_axis=drop_axis,
@@ -155,8 +156,9 @@ def map_overlap(
             )
     result = _result(arrays, dtype, "map_overlap")
     return da.map_overlap(
-        _Block(task, result.dtype, True, arguments),
+        _Block(task, result.dtype, True, arguments, apart=True),
         *arrays,
+        work=_apart(task),
         depth=depth,
         boundary=boundary,
         dtype=result.dtype,
@@ -230,7 +232,8 @@ def reduction(
 
 
 def delayed(work: _Work, name: str | None = None) -> Any:
-    """`work` as a function of ``dask.delayed``: a call of it is a task, and gives NumPy's arrays.
+    """`work` as a function of ``dask.delayed``: a call of it is a task, and gives NumPy's arrays. A program's
+    parameters go with each call; `map_blocks` brings them to each worker once.
 
     Raises ArgumentTypeError if `work` cannot be called.
 
@@ -334,6 +337,9 @@ class _Task:
     def __reduce__(self) -> Any:
         return _Task, (self._content, self.name, self.takes)
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + len(self._content)
+
     def __dask_tokenize__(self) -> Any:
         return self.token
 
@@ -358,43 +364,64 @@ def _left_out(work: Kernel | ProgramEntry, arguments: tuple[Any, ...], named: Ma
 class _Block:
     """A task with arguments. Its result is checked: Dask believes all that it is told of it."""
 
-    def __init__(self, task: _Task, dtype: np.dtype[Any], keeps: bool, arguments: Mapping[str, Any]) -> None:
-        self._task, self._dtype, self._keeps, self._arguments = task, dtype, keeps, dict(arguments)
-        self.__name__ = task.name
+    def __init__(
+        self,
+        task: _Task,
+        dtype: np.dtype[Any],
+        keeps: bool,
+        arguments: Mapping[str, Any],
+        *,
+        apart: bool = False,
+    ) -> None:
+        """With `apart`, each call is given the task, which may be large: see `_apart`."""
+        self._task = None if apart else task
+        self._dtype, self._keeps, self._arguments = dtype, keeps, dict(arguments)
+        self._takes, self._token, self.__name__ = task.takes, task.token, task.name
 
     @property
     def __signature__(self) -> inspect.Signature:
         """In which Dask looks for the parameters that it gives by name."""
-        names = ("computing_meta", *self._task.takes)
+        names = ("computing_meta", *self._takes)
         return inspect.Signature([inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in names])
 
-    def __call__(self, *blocks: Any, computing_meta: bool = False, **more: Any) -> Any:
+    def __call__(
+        self, *blocks: Any, work: _Task | None = None, computing_meta: bool = False, **more: Any
+    ) -> Any:
         if computing_meta:  # Dask asks for an example while the graph is made, where no device has to be
             return np.empty((0,) * blocks[0].ndim, self._dtype)
         shape = None
         if self._keeps:
             shape = np.broadcast_shapes(*(block.shape for block in blocks if isinstance(block, np.ndarray)))
-        found = self._task.run(blocks, {**self._arguments, **more}, shape)
+        task = self._task or work
+        assert task is not None
+        found = task.run(blocks, {**self._arguments, **more}, shape)
         if isinstance(found, tuple) and len(found) == 1:
             found = found[0]
         if not isinstance(found, (np.ndarray, np.generic)):
             raise InvalidArgumentError(
-                f"{self._task.name} gives {kind_of(found)} for a block, and a Dask array needs one array"
+                f"{self.__name__} gives {kind_of(found)} for a block, and a Dask array needs one array"
             )
         if found.dtype != self._dtype:
             raise InvalidArgumentError(
-                f"{self._task.name} gives {found.dtype}, and the Dask array was made for {self._dtype}: give "
+                f"{self.__name__} gives {found.dtype}, and the Dask array was made for {self._dtype}: give "
                 f"dtype=np.{found.dtype}"
             )
         if shape is not None and found.shape != shape:
             raise InvalidArgumentError(
-                f"{self._task.name} gives the shape {found.shape} for a block of {shape}: give chunks=, "
+                f"{self.__name__} gives the shape {found.shape} for a block of {shape}: give chunks=, "
                 "drop_axis= or new_axis= as for dask.array.map_blocks"
             )
         return found
 
     def __dask_tokenize__(self) -> Any:
-        return "kompute_py.dask", self._task.token, str(self._dtype), self._keeps, self._arguments
+        return "kompute_py.dask", self._token, str(self._dtype), self._keeps, self._arguments
+
+
+def _apart(task: _Task) -> Any:
+    """A task as a datum of the graph: Dask brings it, with a program's parameters, to each worker once, and
+    not with each block.
+    """
+    return dask.delayed(task, name=f"{task.name}-content-{task.token}", traverse=False)
 
 
 _lock = threading.Lock()

@@ -223,6 +223,20 @@ def test_a_program_of_one_entry_stands_for_it(mgr, needs, cluster):
         kp.dask.map_blocks(both, x)
 
 
+def test_parameters_go_to_each_worker_once(mgr, needs, cluster):
+    needs(mgr, "dispatch")
+    values, x = array((64, 8), (4, 8))
+    weights = mgr.tensor_t(np.random.default_rng(2).random(1 << 18, np.float32))
+    a, b = mgr.zeros((4, 8)), mgr.zeros((4, 8))
+    add = kp.ops.add.bind(a, weights[:32].reshape(4, 8), out=b)
+    program = kp.Program.record(add, inputs={"a": a}, outputs={"b": b}, parameters={"w": weights})
+    added = values + np.tile(weights.read()[:32].reshape(4, 8), (16, 1))
+    for found in (kp.dask.map_blocks(program, x), kp.dask.map_overlap(program, x, depth=0)):
+        tasks = dict(found.__dask_graph__())
+        assert sum(len(pickle.dumps(each)) for each in tasks.values()) < 2 * weights.nbytes
+        np.testing.assert_allclose(found.compute(), added)
+
+
 def test_delayed_and_graphs_of_dask(cluster):
     values, x = array((64, 64), (32, 32))
     parts = [kp.dask.delayed(kp.ops.sum)(block) for block in x.to_delayed().ravel()]
