@@ -19,6 +19,7 @@ from .._base.errors import (
     kind_of,
     shown,
 )
+from .._base.public import Routine
 from .._base.text import nearest
 from .._device.names import DeviceInfo, is_number, one_or_several
 from .._device.options import string_tuple
@@ -26,7 +27,6 @@ from .._device.shader_check import check
 from .._files.index import TensorIndex
 from .._files.reading import Readable
 from .._files.tensors import tensor_file_info
-from .._functions.function import Function
 from .._kernels.kernel import Kernel
 from .._manager.current import present
 from .._manager.default import manager as default_manager
@@ -422,11 +422,12 @@ class Program(Mapping[str, ProgramEntry]):
           square(x: float32[3]) -> (y: float32[3])
           memory  24 bytes (inputs 12 bytes, outputs 12 bytes, scratch 0 bytes), code ...
         """
-        if isinstance(what, Function):
+        if isinstance(what, Routine) and not isinstance(what, Kernel):
             what = (what, *args)
         elif args:
             raise ArgumentTypeError(
-                f"record takes one thing or a dict; {len(args)} more arguments are for functions"
+                f"record: arguments follow a function, such as kp.ops.exp, and not {kind_of(what)}; give "
+                "several things as a dict by name"
             )
         entries = what if isinstance(what, Mapping) else {"main": what}
         named = [

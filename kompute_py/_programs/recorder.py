@@ -127,6 +127,11 @@ class Recorder:
                 kernel = c.KernelForm(self.shader_of(module, module.name if one else module.entry))
                 self.entries.append(c.Entry(name if one else f"{name}.{module.entry}", kernel))
         elif all(isinstance(each, tuple) and each and isinstance(each[0], Routine) for each in signatures):
+            for function, *_ in signatures:
+                if not hasattr(function, "bind"):
+                    raise UnimplementedError(
+                        f"{function.__name__} can only be called. To record, use {function._instead}"
+                    )
             record = self.portable if self.anywhere else self.function
             made = [record(each[0], each[1:]) for each in signatures]
             self.entries.append(c.Entry(name, None, tuple(made)))
@@ -136,8 +141,6 @@ class Recorder:
 
     def function(self, function: Any, args: tuple[Any, ...]) -> c.Recording:
         """A function over memory of its own: `args` are specs, or what stands for them, and values."""
-        if not hasattr(function, "bind"):
-            raise UnimplementedError(f"{function.__name__} can only be called: the host looks at its results")
         given = made_of_specs(args, (TensorSpec, Tensor, np.ndarray), self.manager)
         operation = function.bind(*given)
         tensors = [each for each in flat(given) if isinstance(each, Memory)]

@@ -179,7 +179,10 @@ def test_names_that_do_not_bind(path, names, error, part):
 
 
 @pytest.mark.capability(
-    "I65 I76", "ranges of files and memory, mapped and released", "TensorIndex.add_range", "guides/parameters"
+    "I65 I76",
+    "ranges of files and memory, read when needed and released",
+    "TensorIndex.add_range",
+    "guides/parameters",
 )
 def test_sources_are_released_once_nothing_needs_them(path):
     released = []

@@ -543,7 +543,7 @@ def test_shaders_of_recordings_have_run_when_they_are_preloaded(mgr, pipeline):
         (lambda m, t: kp.Program.record(3), kp.ArgumentTypeError, "'main' is an int"),
         (lambda m, t: kp.Program.record({"a b": m.kernel(ADD)}), kp.InvalidArgumentError, "identifier"),
         (lambda m, t: kp.Program.record(m.sequence()), kp.InvalidArgumentError, "nothing recorded"),
-        (lambda m, t: kp.Program.record(m.kernel(ADD), 1), kp.ArgumentTypeError, "functions"),
+        (lambda m, t: kp.Program.record(m.kernel(ADD), 1), kp.ArgumentTypeError, "follow a function"),
         (
             lambda m, t: kp.Program.record(kp.OpFill([t]), inputs={"x": t}),
             kp.InvalidArgumentError,
@@ -701,3 +701,17 @@ def test_recordings_without_results_are_told(mgr):
         kp.Program.record(mgr.sequence().record(kp.OpFill([t]), kp.OpSyncLocal([t])))
     for named in ({"outputs": {"t": t}}, {"state": {"t": t}}):
         kp.Program.record(kp.OpFill([t]), **named)
+
+
+def test_functions_of_several_operations_and_those_that_are_only_called(mgr):
+    with mgr.current():
+        median = kp.Program.record(kp.ops.median, kp.TensorSpec(5))
+        assert median.main(np.array([4, 1, 5, 2, 3], np.float32)) == 3
+    for portable in (False, True):
+        for given in ((kp.ops.nonzero, kp.TensorSpec(4)), ({"main": (kp.ops.nonzero, kp.TensorSpec(4))},)):
+            with pytest.raises(
+                kp.UnimplementedError, match=r"only be called\. .* use kp\.ops\.nonzero_places"
+            ):
+                kp.Program.record(*given, portable=portable)
+    with pytest.raises(kp.ArgumentTypeError, match=r"arguments follow a function, .* not a.*ufunc"):
+        kp.Program.record(np.sqrt, kp.TensorSpec(4))
