@@ -428,7 +428,7 @@ _lock = threading.Lock()
 
 
 def _loaded(token: str, content: bytes) -> Any:
-    """What the content is, the same object for each task of this process on its current Manager."""
+    """The work of a content, the same object for each task of this process on its current Manager."""
     with _lock:
         here = present()
         known = {} if here is None else here._loaded
