@@ -25,7 +25,7 @@ from .array_files import Array, load, save, save_picture
 from .binding_arrays import Element, cast, fit_picture, plain_array
 from .common import Atol, Rtol, Traceback, device_of
 from .options import Given
-from .running import ARRAY_FILES, contents
+from .running import check_places, contents, deliver
 
 if TYPE_CHECKING:
     from .._manager.manager import Manager
@@ -213,35 +213,24 @@ def _arguments(entry: ProgramEntry, given: Given) -> dict[str, Array]:
     return arguments
 
 
-def _show(results: dict[str, Array], entry: str, places: Iterable[str]) -> None:
+def _show(results: dict[str, Array], entry: str, out: Iterable[str]) -> None:
     """Prints the results, and writes them to the folder and the files of --out."""
-    files: dict[str, str] = {}
-    folder = None
-    for text in places:
-        name, equals, place = text.partition("=")
-        if not equals:
-            folder = Path(text)
-        elif name not in results:
+    folder = next((Path(text) for text in out if "=" not in text), None)
+    places: dict[str, Path | None] = {}
+    for name, place in pairs([text for text in out if "=" in text], "--out"):
+        if name not in results:
             raise unknown(entry, "result", name, results)
-        else:
-            files[name] = place
-    for name, array in results.items():
-        place = files.get(name, "")
-        if place == "-":
-            with np.printoptions(threshold=10_000, linewidth=110):
-                print(array)
-            continue
+        places[name] = None if place == "-" else Path(place)
+    check_places(places)
+
+    def tell(name: str, array: Array, path: Path | None) -> None:
         print(f"{name}: {array.dtype}{list(array.shape)}")
         print(np.array2string(array, threshold=20))
-        if place and Path(place).suffix.lower() not in ARRAY_FILES:
-            note = save_picture(Path(place), name, array)
-            if note:
-                print(f"note: {note}", file=sys.stderr)
-        elif place:
-            save(Path(place), {name: array})
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
             save(folder / f"{name}.npy", {name: array})
+
+    deliver(results, places, tell, results.__getitem__)
 
 
 # -- comparing -----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +24,7 @@ from .shaders import compiled
 if TYPE_CHECKING:
     from .._manager.manager import Manager
     from .arguments import Argument, Prepared
+    from .array_files import Array
 
 _STEPS = 4
 ARRAY_FILES = (".npy", ".npz")
@@ -188,28 +189,48 @@ def check_places(outputs: Mapping[str, Path | None]) -> None:
 
 def _deliver(prepared: Prepared) -> None:
     """Writes the requested outputs, and reports on every binding that the shader wrote."""
-    from .array_files import Array, save, save_picture
     from .binding_arrays import picture_values, plain_array
 
-    console = output_console()
+    console, results = output_console(), prepared.results()
+    arrays = {name: contents(argument) for name, argument in results.items()}
+
+    def tell(name: str, array: Array, path: Path | None) -> None:
+        _tell(console, results[name], array, "not kept; --out keeps it" if path is None else str(path))
+
+    deliver(
+        {name: plain_array(array, results[name].element) for name, array in arrays.items()},
+        prepared.outputs,
+        tell,
+        lambda name: picture_values(arrays[name], results[name].element),
+    )
+
+
+def deliver(
+    results: Mapping[str, Array],
+    places: Mapping[str, Path | None],
+    tell: Callable[[str, Array, Path | None], None],
+    picture: Callable[[str], Array],
+) -> None:
+    """Prints the results with the place None and nothing else of them; writes those with a path.
+
+    `tell` reports on a result with its path, None if it is not written. `picture` gives its pixels.
+    """
+    from .array_files import save, save_picture
+
     together: dict[Path, dict[str, Array]] = {}
-    for name, argument in prepared.results().items():
-        array = contents(argument)
-        if name not in prepared.outputs:
-            _tell(console, argument, plain_array(array, argument.element), "not kept; --out keeps it")
-            continue
-        path = prepared.outputs[name]
-        if path is None:
+    for name, array in results.items():
+        path = places.get(name)
+        if path is None and name in places:
             with np.printoptions(threshold=10_000, linewidth=110):
-                print(plain_array(array, argument.element))
+                print(array)
             continue
-        if path.suffix.lower() in ARRAY_FILES:
-            together.setdefault(path, {})[name] = plain_array(array, argument.element)
-        else:
-            note = save_picture(path, name, picture_values(array, argument.element))
+        if path is not None and path.suffix.lower() in ARRAY_FILES:
+            together.setdefault(path, {})[name] = array
+        elif path is not None:
+            note = save_picture(path, name, picture(name))
             if note:
                 print(f"note: {note}", file=sys.stderr)
-        _tell(console, argument, plain_array(array, argument.element), str(path))
+        tell(name, array, path)
     for path, arrays in together.items():
         save(path, arrays)
 

@@ -346,3 +346,19 @@ def test_results_into_files_and_printed(path, tmp_path, capsys, monkeypatch):
     assert "same has no result 'z'" in capsys.readouterr().err
     assert main([*run, "--out", "a", "--out", "b"]) == 1
     assert "--out is given twice: a, b" in capsys.readouterr().err
+    assert main([*run, "--out", "y=nowhere/y.npy"]) == 1  # before anything is printed
+    told = capsys.readouterr()
+    assert "there is no folder nowhere" in told.err and not told.out
+
+
+def test_two_results_in_one_archive(mgr, tmp_path):
+    x, y, z = mgr.zeros(4), mgr.zeros(4), mgr.zeros(4)
+    steps = [kp.ops.add.bind(x, 1, out=y), kp.ops.add.bind(x, 2, out=z)]
+    kp.Program.record({"two": steps}, inputs={"x": x}, outputs={"y": y, "z": z}).save(tmp_path / "two.kpp")
+    archive = tmp_path / "two.npz"
+    places = [f"--out={name}={archive}" for name in "yz"]
+    assert main(["program", "run", str(tmp_path / "two.kpp"), "--in", "x=1,2,3,4", *places]) == 0
+    assert {name: array.tolist() for name, array in np.load(archive).items()} == {
+        "y": [2, 3, 4, 5],
+        "z": [3, 4, 5, 6],
+    }
