@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from .._base.errors import InvalidArgumentError, NotFoundError, UnavailableError, shown
+from .._base.file_access import read_regular
 
 _MOST_BYTES = 2**26
 _LEAST: dict[str, Any] = {
@@ -77,16 +78,11 @@ def descriptions(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
 def _readers(path: str | os.PathLike[str]) -> dict[str, Callable[[], dict[str, Any]]]:
     where = os.fspath(path)
     try:
-        if os.path.exists(where) and not os.path.isfile(where):
-            raise OSError("it is not a regular file")  # opening a pipe would wait for a writer
-        if os.path.getsize(where) > _MOST_BYTES:
-            raise InvalidArgumentError(f"The file {where!r} has more than 64 MiB: it describes no device")
-        with open(where, "rb") as file:
-            found = json.loads(file.read(_MOST_BYTES))
+        found = json.loads(read_regular(where, _MOST_BYTES))
     except FileNotFoundError:
         raise NotFoundError(f"There is no file {where!r} with a description of a device") from None
     except OSError as error:
-        raise UnavailableError(f"The file {where!r} cannot be read: {error}") from None
+        raise UnavailableError(f"The file {where!r} cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"The file {where!r} is not JSON: {str(error)[:200]}") from None
     if isinstance(found, dict) and "capabilities" in found:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, shown
+from .._base.file_access import read_regular
 from .._base.plain_arguments import as_text
 from .._base.text import nearest
 
@@ -162,13 +163,10 @@ def _read(path: Path) -> DriverInfo:
     """A manifest, whatever it holds."""
     empty = DriverInfo(_name(path), str(path), None, "", False, None, None)
     try:
-        if path.exists() and not path.is_file():
-            raise OSError("it is not a regular file")  # opening a pipe would wait for a writer
-        if path.stat().st_size > _MOST_BYTES:
-            return empty._replace(fault="the manifest has more than 1 MiB")
-        found = json.loads(path.read_bytes())
+        found = json.loads(read_regular(str(path), _MOST_BYTES))
     except (OSError, ValueError, RecursionError) as error:
-        return empty._replace(fault=f"the manifest cannot be read: {str(error)[:200]}")
+        reason = getattr(error, "strerror", None) or str(error)[:200]
+        return empty._replace(fault=f"the manifest cannot be read: {reason}")
     icd = found.get("ICD") if isinstance(found, dict) else None
     library = icd.get("library_path") if isinstance(icd, dict) else None
     if not isinstance(library, str) or not library or "\0" in library:

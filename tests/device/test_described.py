@@ -125,11 +125,11 @@ def test_our_own_description(written, capsys):
 def test_a_pipe_is_not_a_description(tmp_path, monkeypatch):
     """Opening one would wait for a writer."""
     os.mkfifo(tmp_path / "pipe.json")
-    with pytest.raises(kp.UnavailableError, match="it is not a regular file"):
+    with pytest.raises(kp.UnavailableError, match="It is not a regular file"):
         kp.DeviceInfo.load(tmp_path / "pipe.json")
     monkeypatch.setenv("VK_DRIVER_FILES", str(tmp_path / "pipe.json"))
     (driver,) = kp.available_drivers()
-    assert driver.fault == "the manifest cannot be read: it is not a regular file"
+    assert driver.fault == "the manifest cannot be read: It is not a regular file"
 
 
 @pytest.mark.capability(

@@ -83,7 +83,7 @@ def test_the_first_of_a_name_shadows_others(folders):
         ('{"ICD": {"library_path": 3}}', "names no library"),
         ('{"ICD": {"library_path": "./absent.so"}}', "is not there"),
         ('{"ICD": {"library_path": "a.so", "library_arch": "32"}}', "32 bits"),
-        (" " * (2**20 + 1), "1 MiB"),
+        (" " * (2**20 + 1), "It has more than 1048576 bytes"),
     ],
 )
 def test_damaged_manifests_are_listed_with_their_fault(folders, text, said):
