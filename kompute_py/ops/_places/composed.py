@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..._base.errors import InvalidArgumentError, KomputeError
@@ -129,9 +129,9 @@ class Composed(Routine):
             return called_in_order(self, args, {**named, "out": out})
         return self._run(_direct, args, out, named)
 
-    def _run(self, run: Run, args: tuple[Any, ...], out: Any, named: Mapping[str, Any]) -> Any:
+    def _run(self, run: Run, args: tuple[Any, ...], out: Any, named: dict[str, Any]) -> Any:
         try:
-            if "donate" in named:
+            if named.pop("donate", ()) != ():
                 raise InvalidArgumentError(
                     "it runs several operations, which donate nothing: leave donate= out"
                 )
@@ -259,9 +259,7 @@ class Widened(Function):
     ) -> Any:
         if not self._is_other(args, named):
             return super()._general(exactly, args, out, donate, **named)
-        if donate != ():
-            named["donate"] = donate
-        return self._body(*args, out=out, **named)
+        return self._body(*args, out=out, donate=donate, **named)
 
     def _runs(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """What runs for these arguments."""
@@ -273,10 +271,9 @@ class Widened(Function):
     def _submitted(
         self, args: tuple[Any, ...], order: Order | None, /, out: Any = None, donate: Any = (), **named: Any
     ) -> Fence:
-        runs = self._runs(args, named)
-        if donate != ():
-            named["donate"] = donate
-        return runs._submitted(args, order, out=out, **named)  # type: ignore[no-any-return]
+        return self._runs(args, named)._submitted(  # type: ignore[no-any-return]
+            args, order, out=out, donate=donate, **named
+        )
 
     def preload(self, /, *args: Any, **named: Any) -> None:
         """See `Function.preload`."""
