@@ -399,17 +399,17 @@ def test_sixteen_bits_and_grey(folder):
 
 def test_images_of_open_format_and_arrays(folder):
     Path("fill.comp").write_text(
-        negative("layout(binding = 1) uniform writeonly image2D dst;", "imageStore(dst, p, vec4(p, 0.5, 1));")
+        negative("layout(binding = 1) uniform writeonly image2D dst;", "imageStore(dst, p, vec4(p, 0.6, 1));")
     )
     assert main(["run", "fill.comp", "--grid", "8,8", "--out", "dst.npy"]) == 0
     found = np.load("dst.npy")
-    assert found.dtype == np.float32 and found[3, 5].tolist() == [5, 3, 0.5, 1]
+    assert found.dtype == np.float32 and found[3, 5].tolist() == [5, 3, np.float32(0.6), 1]
     assert (
         main(["run", "fill.comp", "--shape", "dst=16,8,4", "--dtype", "dst=rgba8", "--out", "dst.npy"]) == 0
     )
     found = np.load("dst.npy")
     assert (
-        found.shape == (16, 8, 4) and found.dtype == np.uint8 and found[2, 0].tolist() == [0, 255, 128, 255]
+        found.shape == (16, 8, 4) and found.dtype == np.uint8 and found[2, 0].tolist() == [0, 255, 153, 255]
     )
 
 

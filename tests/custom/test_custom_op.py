@@ -494,7 +494,7 @@ def test_prepared_calls_keep_no_memory_and_no_manager(mgr):
             softmax(out, out=out)
     assert mgr.memory.used > before
     del out
-    assert mgr.memory.used == before
+    assert mgr.memory.used <= before
     other = kp.Manager(0)
     softmax(other.zeros(4))
     assert len(softmax._prepared.calls) == 2

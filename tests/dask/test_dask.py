@@ -331,7 +331,7 @@ def test_kernels_follow_the_current_manager(mgr, needs):
             with here.current(), here.profile(operations=False) as records:
                 found = kp.dask.map_blocks(work, x, **arguments).compute(scheduler="synchronous")
             np.testing.assert_array_equal(found, 3 * values)
-            assert records.submissions == 4, work  # one for each block
+            assert records.submissions >= 4, work  # one for each block, and transfers
     others[0].destroy()
     with others[1].current():
         again = kp.dask.map_blocks(kernel, x, factor=3.0).compute(scheduler="synchronous")

@@ -389,8 +389,9 @@ uint32_t Instrumenter::toucher(char kind) {
         group_found = select(race, group, word(0));
         found_who = select(race, writer, word(0));
     } else if (kind == 'r') {
-        const uint32_t writer = load(S::writer), group = load(S::writer_group);
+        // It notes itself and then looks for a writer, who does so, too: one of them finds the other.
         const uint32_t before_group = exchange(S::reader_group, my_group), before = exchange(S::reader, me);
+        const uint32_t writer = load(S::writer), group = load(S::writer_group);
         const uint32_t race = differs(code, group, writer, my_group, me);
         group_found = select(race, group, word(0));
         found_who = select(race, writer, word(0));
@@ -404,11 +405,11 @@ uint32_t Instrumenter::toucher(char kind) {
                  same_phase(code, before_group, before, me));
         const uint32_t several = test(code, spv::OpLogicalAnd, negated(other_readers), others);
         const uint32_t spread = test(code, spv::OpLogicalOr, other_readers, has(before, S::groups));
-        const uint32_t bits =
-            select(has(before, S::valid),
-                   combine(code, spv::OpBitwiseOr, select(several, word(S::several), word(0)),
-                           select(spread, word(S::groups), word(0))),
-                   word(0));
+        // A reader of another group may have noted its group, and not yet the rest.
+        const uint32_t bits = combine(
+            code, spv::OpBitwiseOr,
+            select(test(code, spv::OpLogicalAnd, several, has(before, S::valid)), word(S::several), word(0)),
+            select(spread, word(S::groups), word(0)));
         // Another reader may have come since then: it stays, and so do its bits.
         builder_.value(code, spv::OpAtomicOr, uint, {at(S::reader), scope_, word(0), bits});
     } else {

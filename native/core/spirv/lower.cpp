@@ -8,6 +8,7 @@
 #include <array>
 #include <initializer_list>
 #include <unordered_map>
+#include <utility>
 
 namespace kp {
 namespace {
@@ -57,8 +58,13 @@ public:
         return builder_.joined(head, made_);
     }
 
+    // What is computed, in a function or of specialization constants.
+    static uint32_t operation(const Instruction& each) {
+        return each.op() == spv::OpSpecConstantOp ? each[3] : each.op();
+    }
+
     static bool is_remainder(const Instruction& each) {
-        return each.op() == spv::OpSRem || each.op() == spv::OpSMod;
+        return operation(each) == spv::OpSRem || operation(each) == spv::OpSMod;
     }
 
 private:
@@ -108,22 +114,33 @@ private:
         return made[1];
     }
 
-    // a - a / b * b, which has the sign of a; for OpSMod plus b where that is not the sign of b.
+    // a - a / b * b, which has the sign of a; for OpSMod plus b where that is not the sign of b. That of
+    // specialization constants is one, too.
     void divided(const Instruction& each) {
-        const uint32_t type = each[1], a = each[3], b = each[4];
+        const bool is_constant = each.op() == spv::OpSpecConstantOp;
+        const uint32_t type = each[1], a = each[is_constant ? 4 : 3], b = each[is_constant ? 5 : 4];
+        const auto emit = [&](spv::Op op, uint32_t result, std::initializer_list<uint32_t> operands) {
+            std::vector<uint32_t> all{type, result};
+            if (is_constant) all.push_back(op);
+            all.insert(all.end(), operands.begin(), operands.end());
+            made_.emit(is_constant ? spv::OpSpecConstantOp : op, all);
+            return result;
+        };
         const auto value = [&](spv::Op op, std::initializer_list<uint32_t> operands) {
-            return builder_.value(made_, op, type, operands);
+            return emit(op, builder_.id(), operands);
         };
         const uint32_t whole = value(spv::OpIMul, {value(spv::OpSDiv, {a, b}), b});
-        if (each.op() == spv::OpSRem) {
-            made_.emit(spv::OpISub, {type, each[2], a, whole});
+        if (operation(each) == spv::OpSRem) {
+            emit(spv::OpISub, each[2], {a, whole});
             return;
         }
+        const uint32_t bits = last_bit(type);
+        if (is_constant) made_.append(std::exchange(builder_.globals, {}));  // it comes before its use
         const uint32_t rest = value(spv::OpISub, {a, whole});
         const uint32_t not_zero = value(spv::OpBitwiseOr, {rest, value(spv::OpSNegate, {rest})});  // its sign
         const uint32_t other_sign = value(spv::OpBitwiseAnd, {not_zero, value(spv::OpBitwiseXor, {rest, b})});
-        const uint32_t mask = value(spv::OpShiftRightArithmetic, {other_sign, last_bit(type)});
-        made_.emit(spv::OpIAdd, {type, each[2], rest, value(spv::OpBitwiseAnd, {mask, b})});
+        const uint32_t mask = value(spv::OpShiftRightArithmetic, {other_sign, bits});
+        emit(spv::OpIAdd, each[2], {rest, value(spv::OpBitwiseAnd, {mask, b})});
     }
 
     // The constant of this type of ints, or of vectors of them, that has the number of the highest bit.
@@ -151,11 +168,13 @@ private:
 
 std::vector<uint32_t> lowered(std::span<const uint32_t> words, bool without_unrolling) {
     const Module module(words);
+    const auto is_lowered = [&](const Instruction& each) {
+        return each.op() == spv::OpCopyLogical || Lowering::is_remainder(each) ||
+               (without_unrolling && each.op() == spv::OpLoopMerge);
+    };
+    if (std::ranges::any_of(module.globals, is_lowered)) return Lowering(words).run(without_unrolling);
     for (const spirv::Function& function : module.functions())
-        for (const Instruction each : function.body)
-            if (each.op() == spv::OpCopyLogical || Lowering::is_remainder(each) ||
-                (without_unrolling && each.op() == spv::OpLoopMerge))
-                return Lowering(words).run(without_unrolling);
+        if (std::ranges::any_of(function.body, is_lowered)) return Lowering(words).run(without_unrolling);
     return {};
 }
 

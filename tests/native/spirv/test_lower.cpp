@@ -43,6 +43,35 @@ TEST_CASE("remainders of signed ints are divisions") {
         }
 }
 
+TEST_CASE("remainders of specialization constants are divisions of them") {
+    const auto module = [](const std::string& operation) {
+        return assemble_valid(head() + basics + R"(
+            %i = OpTypeInt 32 1
+            %t = OpTypeVector %i 2
+            %a = OpSpecConstant %i -7
+            %three = OpConstant %i 3
+            %r = OpSpecConstantOp %i )" +
+                              operation + R"( %a %three
+            %pair = OpSpecConstantComposite %t %a %r
+            %s = OpSpecConstantOp %t )" +
+                              operation + R"( %pair %pair
+            %main = OpFunction %void None %fn
+            %entry = OpLabel
+            %u = OpIAdd %t %s %s
+            OpReturn
+            OpFunctionEnd
+        )");
+    };
+    for (const std::string operation : {"SRem", "SMod"}) {
+        const std::string text = text_of(lowered(module(operation), false));
+        CAPTURE(text);
+        CHECK(!contains(text, operation));
+        CHECK(contains(text, "OpSpecConstantOp %int SDiv"));
+        CHECK(contains(text, "ShiftRightArithmetic") == (operation == "SMod"));
+    }
+    CHECK(lowered(module("UMod"), false).empty());
+}
+
 TEST_CASE("a module without such code stays as it is") {
     CHECK(lowered(remainder_of("OpUMod", "%t = OpTypeVector %uint 2\n"), false).empty());
 }
