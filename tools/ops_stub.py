@@ -74,6 +74,7 @@ _FLAGS = {"average": ("returned",), "unique": ("return_index", "return_inverse",
 _SEVERAL = ("gradient",)
 """Functions that give a result for each axis, and for one axis one."""
 _ANY_AXIS = "axis: Ints | None = ..."
+_ORDERING = ", **options: _types.Unpack[_types.Ordering]"
 _VIEWS = ("sliding_window_view",)
 """Functions that give a view of a Tensor which is not dense."""
 _NAMES = {"absolute": "Unary", "add": "Binary", "ascontiguousarray": "OfTensor", "all": "Reduction"}
@@ -139,7 +140,7 @@ def class_of(name: str, function: Function) -> str:
         [
             *_overloads(calls),
             f"    def bind(self, {recorded}) -> OpCustom: ...",
-            f"    def submit(self, {recorded}, **options: Unpack[Order]) -> Fence: ...",
+            f"    def submit(self, {recorded}, **options: Unpack[Ordering]) -> Fence: ...",
         ]
     )
 
@@ -181,7 +182,7 @@ def class_of_composed(name: str, function: Composed) -> str:
     """The members of the type of a function of several operations."""
     body = inspect.signature(function._body)
     signature = body.replace(parameters=list(body.parameters.values())[1:])
-    options = "**options: Unpack[Order]"
+    options = "**options: Unpack[Ordering]"
     arrays, given = (_python_parameters(signature, where) for where in ("array", "any"))  # equal: makes one
     calls = [f"def __call__(self, {given}, out: _Out, {options}) -> _Out: ..."]
     for parameters, one in ((arrays, "Array"), (given, "Tensor"))[arrays == given :]:
@@ -196,18 +197,20 @@ def class_of_composed(name: str, function: Composed) -> str:
 
 def defs_of(name: str, function: Any) -> list[str]:
     """A function that looks at contents, which only runs."""
-    signature = inspect.signature(function)
+    whole = inspect.signature(function)
+    own = [each for each in whole.parameters.values() if each.name not in ("wait", "signal")]
+    signature = whole.replace(parameters=own)
     made = str(signature.return_annotation)
     if "Array" not in made and name not in _FLAGS:
         parameters = _in_types(_python_parameters(signature, "any").removesuffix(", *"))
-        return [f"def {name}({parameters}) -> {made}: ..."]
+        return [f"def {name}({parameters}{_ORDERING}) -> {made}: ..."]
     found = []
     memory = "kompute_py.StridedView" if name in _VIEWS else "kompute_py.Tensor[Any]"
     for where, result in (("array", "_types.Array"), ("any", memory)):
         made = "Array" if name in _FLAGS else str(signature.return_annotation)
         parameters = _python_parameters(signature, where).removesuffix(", *")
         for text, results in _calls(name, parameters, re.sub(r"\bArray", result, made)):
-            found += ["@overload", f"def {name}({_in_types(text)}) -> {results}: ..."]
+            found += ["@overload", f"def {name}({_in_types(text)}{_ORDERING}) -> {results}: ..."]
     return found
 
 
@@ -221,12 +224,12 @@ _HEAD = '''"""The types of the functions of `kp.ops` for checkers and editors; t
 # ruff: noqa
 # fmt: off
 # mypy: disable-error-code="overload-overlap, override"
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypedDict, TypeVar, overload
+from collections.abc import Sequence
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 from numpy.typing import DTypeLike
-from typing_extensions import Buffer, Unpack
+from typing_extensions import Buffer, Unpack as Unpack
 
 from .._base.annotations import Array as Array
 from .._functions.function import Function
@@ -235,7 +238,7 @@ from .._memory.image import Image
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
 from .._sync.fence import Fence
-from .._sync.semaphore import Semaphore, Waitable
+from .._sync.semaphore import Ordering as Ordering
 from ._places.composed import Composed
 
 Int = int | np.integer[Any]
@@ -251,11 +254,7 @@ Recorded = Tensor[Any] | StridedView | Image
 _Out = TypeVar("_Out", bound=Tensor[Any] | StridedView | Image | Array)
 _Outs = TypeVar("_Outs", bound=tuple[Tensor[Any] | StridedView | Image | Array, ...])
 
-class Order(TypedDict, total=False):
-    wait: Waitable | Iterable[Waitable]
-    signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]]
-
-class Options(Order, total=False):
+class Options(Ordering, total=False):
     donate: bool | str | int | Sequence[str | int] | None
 
 '''

@@ -17,6 +17,7 @@ import numpy as np
 
 from .._base.errors import ArgumentTypeError, KomputeError, shown
 from .._base.text import nearest
+from .._sync.ordered import in_order
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Class = TypeVar("_Class", bound=type)
@@ -109,8 +110,11 @@ def called(function: _Function, name: str = "") -> _Function:
 
 
 def called_methods(cls: _Class) -> _Class:
-    """A class with public methods that are `called`, and its making by its own name."""
+    """A class with public methods that are `called`, and `in_order` if they declare ``**options``; and its
+    making by its own name.
+    """
     for name, each in [*vars(cls).items()]:
         if isinstance(each, FunctionType) and (name == "__init__" or not name.startswith("_")):
-            setattr(cls, name, called(each, cls.__name__ if name == "__init__" else name))
+            made = in_order(each) if each.__code__.co_flags & inspect.CO_VARKEYWORDS else each
+            setattr(cls, name, called(made, cls.__name__ if name == "__init__" else name))
     return cls

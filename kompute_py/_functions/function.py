@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     from .._manager.manager import Manager
     from .._memory.needs import MemoryNeeds
-    from .._sync.semaphore import Semaphore, Waitable
+    from .._sync.semaphore import Signals, Waits
     from .custom_op import CustomOp
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -352,8 +352,8 @@ class Function(Routine):
         /,
         *args: Any,
         out: Any = None,
-        wait: Waitable | Iterable[Waitable] = (),
-        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+        wait: Waits = (),
+        signal: Signals = (),
         **named: Any,
     ) -> Fence:
         """Runs it without waiting and returns a Fence. Tensors only; its `results` are what `out` does not

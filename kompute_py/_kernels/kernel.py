@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from .._device.owner import Manager
     from .._memory.needs import MemoryNeeds
     from .._shaders.statistics import ShaderStatistics
-    from .._sync.semaphore import Semaphore, Waitable
+    from .._sync.semaphore import Signals, Waits
     from .reload import Reloader
 
 # What calls give, as in Kernel[kp.Tensor]. Without it, checkers of types take Any: the shader alone knows.
@@ -350,8 +350,8 @@ class Kernel(Routine, Generic[Results]):
         self,
         /,
         *args: Any,
-        wait: Waitable | Iterable[Waitable] = (),
-        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+        wait: Waits = (),
+        signal: Signals = (),
         **keywords: Any,
     ) -> Fence:
         """Like a call, but returns at once: the shader runs after earlier work on the same memory and before

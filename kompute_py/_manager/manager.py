@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from .._kernels.kernel import Kernel
     from .._memory.scratch import Scratch
     from .._profiling.profile import Profile
-    from .._sync.semaphore import HasFileno, Waitable
+    from .._sync.semaphore import HasFileno, Signals, Waits
     from .._sync.sharing import SemaphoreHandle
 
 
@@ -380,8 +380,8 @@ class Manager(MemoryMaker, WithAnswers):
         self,
         sequences: Sequence | Iterable[Sequence],
         *,
-        wait: Waitable | Iterable[Waitable] = (),
-        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+        wait: Waits = (),
+        signal: Signals = (),
     ) -> Fence:
         """Submits one or several recorded sequences at once, in order. Returns a Fence for their end.
 

@@ -33,6 +33,7 @@ from .._base.texels import (
 from .._base.types import to_memory_type
 from .._base.warn import warn
 from .._device.device import require_manager
+from .._sync.ordered import in_order
 from .array_habits import OnlyOfArrays
 from .memory import SINGLE, Memory
 from .sampler import Bindable, Sampler
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from .._base.annotations import AddressMode, FilterName, FormatName, MemoryTypeLike, SamplerOptions
     from .._base.types import MemoryTypes
     from .._device.device import Device
+    from .._sync.semaphore import Ordering
 
 
 class Image(Memory[Any]):
@@ -251,7 +253,10 @@ class Image(Memory[Any]):
             return SampledImage(self, sampler)
         return SampledImage(self, Sampler(self._manager, sampler, address, **options))
 
-    def read(self, out: np.ndarray[Any, Any] | None = None, region: Any = None) -> np.ndarray[Any, Any]:
+    @in_order
+    def read(
+        self, out: np.ndarray[Any, Any] | None = None, region: Any = None, **options: Unpack[Ordering]
+    ) -> np.ndarray[Any, Any]:
         """Like ``Tensor.read``. `region` is a box of texels.
 
         A region is an index of ints and slices over all axes but the channels. Only the region is copied.
@@ -271,7 +276,8 @@ class Image(Memory[Any]):
         out[...] = array
         return out
 
-    def write(self, data: ArrayLike, region: Any = None) -> None:
+    @in_order
+    def write(self, data: ArrayLike, region: Any = None, **options: Unpack[Ordering]) -> None:
         """Like ``Tensor.write``. `region` is a box of texels, as for `read`; only the region is copied.
 
         Data of three channels for an image of four gets an opaque alpha, as when an image is made.

@@ -34,20 +34,19 @@ from .._base.types import (
 from .._device.device import Device
 from .._device.owner import owner
 from .._sync.fence import Fence
-from .._sync.ordered import fence_of, order_of, ordered, stream_of, submit_stream
-from .._sync.semaphore import listed
+from .._sync.ordered import NOTHING, in_order, ordered
 from .array_habits import ArrayHabits
-from .peer import PeerCopies
+from .peer import PeerCopies, submitted
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
     from typing_extensions import TypeVar as _WithDefault
+    from typing_extensions import Unpack
 
     from .. import _native as core
     from .._base.annotations import MemoryTypeLike
-    from .._device.device import Device
     from .._device.owner import Manager
-    from .._sync.semaphore import Semaphore, Waitable
+    from .._sync.semaphore import Ordering, Signals, Waits
 
 # The type of the elements, as in np.ndarray: Tensor[np.float32]. Without one, checkers of types take Any.
 if TYPE_CHECKING:
@@ -202,23 +201,30 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
     # -- the device's contents -------------------------------------------------------------------------------
 
     def read(
-        self, out: np.ndarray[Any, Any] | None = None, region: Any = None
+        self,
+        out: np.ndarray[Any, Any] | None = None,
+        region: Any = None,
+        *,
+        wait: Waits = (),
+        signal: Signals = (),
     ) -> np.ndarray[Any, np.dtype[Scalar]]:
         """Waits for pending work that writes this object and copies the device's contents to `out` or a new
-        array.
-
-        If nothing has used the device's memory yet, the host copy is uploaded first (see `data`).
+        array. If nothing has used the device's memory yet, the host copy is uploaded first (see `data`).
 
         `out` must be writable and have this object's shape and `dtype` (in either byte order). With `region`,
         an index as in ``t[region]``, only that part is copied, and the array (new or `out`) has the part's
-        shape. Raises InvalidArgumentError for an `out` of another shape, ArgumentTypeError for one of another
-        dtype, FailedPreconditionError if the object is destroyed, DeviceLostError if the work failed.
+        shape. The host waits for `wait` before and raises `signal` after the copy (see `Sequence.eval`).
+        Raises InvalidArgumentError for an `out` of another shape, ArgumentTypeError for one of another dtype,
+        FailedPreconditionError if the object is destroyed, DeviceLostError if the work failed.
 
         >>> x = mgr.tensor([1, 2, 3])
         >>> x.write([4, 5, 6])
         >>> x.read()
         array([4., 5., 6.], dtype=float32)
         """
+        if wait is not NOTHING or signal is not NOTHING:
+            with ordered(wait, signal):
+                return self.read(out, region)
         self._require_init("be read")
         if region is not None:
             return self._region(region).read(out)
@@ -237,7 +243,7 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
         self._report()
         return out
 
-    def write(self, data: ArrayLike, region: Any = None) -> None:
+    def write(self, data: ArrayLike, region: Any = None, *, wait: Waits = (), signal: Signals = ()) -> None:
         """Waits for pending work on this object, then copies `data` to the device. Returns when the copy is
         done.
 
@@ -249,7 +255,7 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
         nothing sees). `data` has `size()` elements and any shape; it
         is converted to `dtype` (floats round, integers must fit). Floats that become smaller ones are
         converted while they are written: if one of more than 1 MiB of them is out of range, those before it
-        may be written already.
+        may be written already. `wait` and `signal` are as in `read`.
 
         Raises InvalidArgumentError for another size or values out of range, ArgumentTypeError for a dtype
         that does not convert without loss, FailedPreconditionError if the object is destroyed.
@@ -259,6 +265,9 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
         >>> x.read()
         array([0., 1., 2.], dtype=float32)
         """
+        if wait is not NOTHING or signal is not NOTHING:
+            with ordered(wait, signal):
+                return self.write(data, region)
         if not self._is_init():
             self._require_init("be written")
         if region is not None:
@@ -295,8 +304,8 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
         self,
         source: Memory | ArrayLike,
         *,
-        wait: Waitable | Iterable[Waitable] = (),
-        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+        wait: Waits = (),
+        signal: Signals = (),
     ) -> Fence:
         """Copies the device's contents of `source`, a tensor or image of this size and dtype, here. Does not
         wait.
@@ -319,8 +328,8 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
         self,
         target: Memory | np.ndarray[Any, Any],
         *,
-        wait: Waitable | Iterable[Waitable] = (),
-        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+        wait: Waits = (),
+        signal: Signals = (),
     ) -> Fence:
         """Copies the device's contents to `target`, a tensor or image of this size and dtype. Does not wait.
 
@@ -344,8 +353,8 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
         self,
         value: Any = 0,
         *,
-        wait: Waitable | Iterable[Waitable] = (),
-        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+        wait: Waits = (),
+        signal: Signals = (),
     ) -> Fence:
         """Fills the device's memory with `value`: see `OpFill`. Does not wait. `wait` and `signal` are as in
         `copy_from`. Raises the errors of OpFill and `Manager.submit`.
@@ -376,8 +385,14 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
             return pattern
         return element_bytes(value, self._dtype, what)
 
+    @in_order
     def to(
-        self: _Kind, manager: Device, memory_type: MemoryTypeLike | None = None, *, copy: bool = False
+        self: _Kind,
+        manager: Device,
+        memory_type: MemoryTypeLike | None = None,
+        *,
+        copy: bool = False,
+        **options: Unpack[Ordering],
     ) -> _Kind:
         """Copies this object to another Manager: a new one of the same shape and dtype, with the device's
         contents.
@@ -386,7 +401,7 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
         returned, unless `copy` is True. By default, the new object has this one's memory type. Its host copy,
         if any, has the contents of this object's host copy; if this object has none, they are undefined until
         an OpSyncLocal, as with ``mgr.empty``. Waits for pending work on this object and until the contents
-        have arrived.
+        have arrived. `wait` and `signal` are as in `read`.
 
         Raises ArgumentTypeError if `manager` is not a Manager, InvalidArgumentError for an unknown memory
         type, OutOfMemoryError, FailedPreconditionError if this object or a Manager is destroyed,
@@ -661,21 +676,6 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
     def vk_memory_offset(self) -> int:
         """The offset in `vk_memory`, in bytes."""
         return self._alive().vk_memory_offset
-
-
-def submitted(native: Any, manager: Device, wait: Any = (), signal: Any = ()) -> Fence:
-    """Submits one native operation, or copies between Managers, without waiting for it."""
-    if type(native) is not PeerCopies:
-        order = order_of(wait, signal)
-        if order is None:
-            return fence_of(_native.submit_once(native), manager)
-        return submit_stream(manager, stream_of(manager, (native,)), order)
-    signals = listed(signal)
-    with ordered(wait, signals):
-        fence = native.run()
-        if signals:  # which may be of either device
-            fence.wait()
-    return fence
 
 
 def _by_manager(manager: Device) -> str:

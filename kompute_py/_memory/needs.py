@@ -119,7 +119,7 @@ class Imagined(Tensor):
         part._base = self if self.base is None else self.base
         return part
 
-    def write(self, data: object, region: object = None) -> None:
+    def write(self, data: object, region: object = None, **options: object) -> None:
         """Writing takes no memory."""
 
     __setitem__ = write

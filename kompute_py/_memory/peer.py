@@ -5,11 +5,13 @@ The host works between the halves of such a copy, because no queue waits for one
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from .. import _native
 from .._base.errors import FailedPreconditionError, InvalidArgumentError
 from .._sync.fence import Fence
+from .._sync.ordered import fence_of, order_of, ordered, stream_of, submit_stream
+from .._sync.semaphore import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence as Seq
@@ -136,3 +138,18 @@ def refuse_held(what: str, why: str) -> None:
             f"{what} cannot be submitted behind held work, because the host does a part of it. {why}. "
             "Signal the semaphore first, or use eval() or to(), which wait, while another thread signals"
         )
+
+
+def submitted(native: Any, manager: Device, wait: Any = (), signal: Any = ()) -> Fence:
+    """Submits one native operation, or copies between Managers, without waiting for it."""
+    if type(native) is not PeerCopies:
+        order = order_of(wait, signal)
+        if order is None:
+            return fence_of(_native.submit_once(native), manager)
+        return submit_stream(manager, stream_of(manager, (native,)), order)
+    signals = listed(signal)
+    with ordered(wait, signals):
+        fence = native.run()
+        if signals:  # which may be of either device
+            fence.wait()
+    return fence

@@ -12,19 +12,18 @@ from .._base.arrays import check_out, matching, spread, to_copy
 from .._base.errors import ArgumentTypeError, InvalidArgumentError, not_copyable, shown
 from .._base.types import dtype_text
 from .._sync.fence import Fence
-from .._sync.ordered import ordered
+from .._sync.ordered import in_order, ordered
 from .array_habits import ArrayHabits, OnlyOfArrays
 from .regions import field_of, is_advanced, locate, runs_of, transposed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import ArrayLike, DTypeLike
+    from typing_extensions import Unpack
 
     from .._base.annotations import MemoryTypeLike
     from .._device.device import Device
     from .._device.owner import Manager
-    from .._sync.semaphore import Semaphore, Waitable
+    from .._sync.semaphore import Ordering, Signals, Waits
     from .memory import Memory
     from .tensor import Tensor
 
@@ -155,7 +154,10 @@ class StridedView(ArrayHabits):
 
     # -- the device's contents -------------------------------------------------------------------------------
 
-    def read(self, out: np.ndarray[Any, Any] | None = None, region: Any = None) -> np.ndarray[Any, Any]:
+    @in_order
+    def read(
+        self, out: np.ndarray[Any, Any] | None = None, region: Any = None, **options: Unpack[Ordering]
+    ) -> np.ndarray[Any, Any]:
         """Waits for pending work that writes the tensor and copies the part's contents to `out` or a new
         array of this shape and dtype.
 
@@ -176,7 +178,8 @@ class StridedView(ArrayHabits):
         out[...] = runs.unsorted(made)
         return out
 
-    def write(self, data: ArrayLike, region: Any = None) -> None:
+    @in_order
+    def write(self, data: ArrayLike, region: Any = None, **options: Unpack[Ordering]) -> None:
         """Waits for pending work on the tensor, then copies `data` to the part on the device.
 
         `data` has `size()` elements and any shape. `region` is an index as in ``view[region]``. The elements
@@ -193,8 +196,8 @@ class StridedView(ArrayHabits):
         self,
         value: Any = 0,
         *,
-        wait: Waitable | Iterable[Waitable] = (),
-        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+        wait: Waits = (),
+        signal: Signals = (),
     ) -> Fence:
         """Writes one `value` to all elements, like ``view[...] = value``, between `wait` and `signal` (see
         `Sequence.eval_async`). Returns a Fence that has ended.
@@ -244,7 +247,15 @@ class StridedView(ArrayHabits):
 
     # -- copies on the device --------------------------------------------------------------------------------
 
-    def to(self, manager: Device, memory_type: MemoryTypeLike | None = None, *, copy: bool = False) -> Tensor:
+    @in_order
+    def to(
+        self,
+        manager: Device,
+        memory_type: MemoryTypeLike | None = None,
+        *,
+        copy: bool = False,
+        **options: Unpack[Ordering],
+    ) -> Tensor:
         """A Tensor of `manager` with a copy of the part, in memory of the tensor's type or of `memory_type`.
 
         A part is not dense, so it is always copied. Raises the errors of ``Tensor.to``.
@@ -258,8 +269,8 @@ class StridedView(ArrayHabits):
         self,
         source: Memory | StridedView | ArrayLike,
         *,
-        wait: Waitable | Iterable[Waitable] = (),
-        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+        wait: Waits = (),
+        signal: Signals = (),
     ) -> Fence:
         """Copies `source`, of this size and dtype, to the part, between `wait` and `signal` (see
         `Sequence.eval_async`). Returns a Fence that has ended. Raises the errors of ``Tensor.copy_from``.
@@ -290,8 +301,8 @@ class StridedView(ArrayHabits):
         self,
         target: Memory | StridedView | np.ndarray[Any, Any],
         *,
-        wait: Waitable | Iterable[Waitable] = (),
-        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+        wait: Waits = (),
+        signal: Signals = (),
     ) -> Fence:
         """Copies the part to `target`, of this size and dtype, between `wait` and `signal`. Returns a Fence
         that has ended. Raises the errors of ``Tensor.copy_to``.

@@ -33,6 +33,7 @@ from .._manager.default import manager as default_manager
 from .._manager.manager import Manager
 from .._memory.making import new_tensor
 from .._memory.memory import Memory, memory_list
+from .._sync.ordered import in_order
 from . import content as c
 from . import file
 from .modules import module_of, values_of
@@ -42,6 +43,8 @@ from .running import Loaded, text_of
 from .spread import Spread
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from .._device.annotations import DescribedDevice, DeviceLike
     from .._device.device import Device
     from .._device.shader_check import Finding
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
     from .._memory.needs import MemoryNeeds
     from .._memory.tensor import Tensor
     from .._sync.fence import Fence
-    from .._sync.semaphore import Semaphore, Waitable
+    from .._sync.semaphore import Ordering, Signals, Waits
 
 Parameters = Readable | TensorIndex | Mapping[str, Any] | None
 Hosts = Mapping[str, Callable[..., object]] | None
@@ -195,8 +198,8 @@ class ProgramEntry:
         self,
         /,
         *args: Any,
-        wait: Waitable | Iterable[Waitable] = (),
-        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+        wait: Waits = (),
+        signal: Signals = (),
         **named: Any,
     ) -> Fence:
         """Runs it without waiting and returns a Fence. Tensors and Images only. Results that `out=` does
@@ -567,8 +570,12 @@ class Program(Mapping[str, ProgramEntry]):
                 found[f"{inner}.{name}" if inner else name] = memory
         return found
 
-    def reset(self) -> None:
-        """Gives the program's memory on the current Manager, or those of `on`, what it began with."""
+    @in_order
+    def reset(self, **options: Unpack[Ordering]) -> None:
+        """Gives the program's memory on the current Manager, or those of `on`, what it began with.
+
+        `wait` and `signal` are as in `Sequence.eval`.
+        """
         for manager in self._here():
             for part in self._parts().values():
                 self._core.loaded(part, manager).reset()

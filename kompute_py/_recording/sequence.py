@@ -30,6 +30,7 @@ from .._device.owner import owner
 from .._memory.memory import Memory, memory_list
 from .._memory.peer import HostSteps
 from .._sync.fence import Fence, to_seconds, wait_in_loop
+from .._sync.ordered import NOTHING, ordered
 from .._sync.semaphore import to_signals, to_waits
 from .operations import OpBase
 from .streams import failures_of, fence_of_streams, is_split, managers_of, submit_streams
@@ -37,17 +38,17 @@ from .streams import failures_of, fence_of_streams, is_split, managers_of, submi
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable, Generator
 
+    from typing_extensions import Unpack
+
     from .._base.annotations import Array
     from .._device.device import Device
     from .._device.owner import Manager
     from .._memory.needs import MemoryNeeds
-    from .._sync.semaphore import Semaphore, Waitable
+    from .._sync.semaphore import Ordering, Signals, Waits
     from .split_stream import SplitStream
     from .streaming import FrameStream
 
 _MOST_TIMESTAMPS = (1 << 63) - 1  # the core's limit; it creates queries as operations need them
-# Arguments are compared with this empty tuple by identity, because arrays cannot be compared with ==.
-_NOTHING: tuple[()] = ()
 _AS_MANY_AS_NEEDED = -1
 
 
@@ -149,9 +150,7 @@ class Sequence:
         self._eval: Callable[[], None]
         self._record: Callable[[Any], None]
         self._use(
-            manager._native.stream(
-                index, count, _roots(disjoint, manager) if disjoint is not _NOTHING else ()
-            )
+            manager._native.stream(index, count, _roots(disjoint, manager) if disjoint is not NOTHING else ())
         )
         self._timed = count != 0
         self._watch = manager._watch
@@ -260,11 +259,13 @@ class Sequence:
 
     # -- evaluating ------------------------------------------------------------------------------------------
 
-    def eval(self, op: OpBase | None = None) -> Sequence:
+    def eval(self, op: OpBase | None = None, *, wait: Waits = (), signal: Signals = ()) -> Sequence:
         """Submits the recording and waits until the device is done. Returns the sequence.
 
-        With `op`: drops the recording, records `op` and evaluates that. Other threads run during the wait.
-        Ctrl-C raises KeyboardInterrupt; the work continues, and `eval_await` collects it. Raises
+        With `op`: drops the recording, records `op` and evaluates that. With `wait` and `signal`, the host
+        waits for everything in `wait` first, and raises the semaphores of `signal` after the work; for what
+        they may be, see `eval_async`. If the call raises, it signals nothing. Other threads run during the
+        wait. Ctrl-C raises KeyboardInterrupt; the work continues, and `eval_await` collects it. Raises
         ArgumentTypeError if `op` is not an operation, FailedPreconditionError if the sequence is running or
         the recording uses a destroyed object, DeviceLostError if the device fails, and the exceptions of
         custom operations' hooks and of OpHostCall's functions.
@@ -274,6 +275,9 @@ class Sequence:
         >>> x.tolist()
         [4.0, 4.0, 4.0]
         """
+        if wait is not NOTHING or signal is not NOTHING:
+            with ordered(wait, signal):
+                return self.eval(op)
         if op is None and not self._slow:
             self._eval()
             return self
@@ -297,8 +301,8 @@ class Sequence:
         self,
         op: OpBase | None = None,
         *,
-        wait: Waitable | Iterable[Waitable] = (),
-        signal: tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]] = (),
+        wait: Waits = (),
+        signal: Signals = (),
     ) -> Sequence:
         """Submits the recording and returns the sequence at once. Call `eval_await` or `fence.wait()` later.
 
@@ -324,16 +328,16 @@ class Sequence:
         """
         if op is not None:
             self._replace(op)
-        ordered = wait is not _NOTHING or signal is not _NOTHING
+        in_order = wait is not NOTHING or signal is not NOTHING
         self._fenced = False
-        if not self._slow and not ordered:
+        if not self._slow and not in_order:
             self._native.submit()
             return self
         fences, waits = to_waits(wait)
         signals = to_signals(signal)
         hooks = self._start()
         try:
-            if ordered:
+            if in_order:
                 submit_streams(self._manager, [self._native], fences, waits, signals)
             else:
                 self._native.submit()
@@ -410,6 +414,7 @@ class Sequence:
         depth: int = ...,
         shared: Memory | Iterable[Memory] = ...,
         transfer_queue: int | None = ...,
+        **options: Unpack[Ordering],
     ) -> FrameStream[Array]: ...
     @overload
     def stream(
@@ -421,6 +426,7 @@ class Sequence:
         depth: int = ...,
         shared: Memory | Iterable[Memory] = ...,
         transfer_queue: int | None = ...,
+        **options: Unpack[Ordering],
     ) -> FrameStream[tuple[Array, Array]]: ...
     @overload
     def stream(
@@ -432,6 +438,7 @@ class Sequence:
         depth: int = ...,
         shared: Memory | Iterable[Memory] = ...,
         transfer_queue: int | None = ...,
+        **options: Unpack[Ordering],
     ) -> FrameStream[tuple[Array, Array, Array]]: ...
     @overload
     def stream(
@@ -443,6 +450,7 @@ class Sequence:
         depth: int = ...,
         shared: Memory | Iterable[Memory] = ...,
         transfer_queue: int | None = ...,
+        **options: Unpack[Ordering],
     ) -> FrameStream[Any]: ...
     def stream(
         self,
@@ -453,6 +461,8 @@ class Sequence:
         depth: int = 3,
         shared: Memory | Iterable[Memory] = (),
         transfer_queue: int | None = None,
+        wait: Waits = (),
+        signal: Signals = (),
     ) -> FrameStream[Any]:
         """Runs the recording once for each of `items`, with several frames in flight.
 
@@ -477,6 +487,9 @@ class Sequence:
         images. Uploads and downloads run on `transfer_queue`. By default, this is another queue of the
         Manager, preferably of another family; if there is none, it is the sequence's queue.
 
+        The first frame starts after everything in `wait` is reached; `signal` follows the last one. Both are
+        as in `eval_async`. A stream that ends early signals nothing.
+
         If an item is wrong or `items` raises, the earlier results come first, then the error. Leaving the
         loop ends the stream without waiting for the frames in flight; their memory is freed when the device
         is done with it. Ctrl-C does the same and raises KeyboardInterrupt at once.
@@ -489,7 +502,7 @@ class Sequence:
         """
         from .streaming import FrameStream  # late, because few scripts stream
 
-        return FrameStream(self, items, inputs, outputs, depth, shared, transfer_queue)
+        return FrameStream(self, items, inputs, outputs, depth, shared, transfer_queue, wait, signal)
 
     def _replace(self, op: OpBase) -> None:
         _require_operation(op)

@@ -61,6 +61,7 @@ from .._memory.making import new_tensor
 from .._memory.memory import SINGLE, Memory, memory_list
 from .._memory.tensor import Tensor
 from .._sync.fence import Fence
+from .._sync.ordered import NO_ORDER, Order, check_signals, fence_of, order_of
 
 if TYPE_CHECKING:
     from .._device.device import Device
@@ -110,10 +111,14 @@ class FrameStream(Generic[_Result]):
         depth: int,
         shared: Any,
         transfer_queue: int | None,
+        wait: Any,
+        signal: Any,
     ) -> None:
         self._items = items
         self._results: Iterator[_Result] | None = None
-        self._pipeline: _Pipeline | None = _Pipeline(sequence, inputs, outputs, depth, shared, transfer_queue)
+        self._pipeline: _Pipeline | None = _Pipeline(
+            sequence, inputs, outputs, depth, shared, transfer_queue, order_of(wait, signal) or NO_ORDER
+        )
 
     def _take(self) -> _Pipeline:
         pipeline, self._pipeline = self._pipeline, None
@@ -166,6 +171,8 @@ def _run(pipeline: _Pipeline, source: Iterator[Any]) -> Generator[Any, None, Non
     error: Exception | None = None
     ended = False
     try:
+        if before := pipeline.before():
+            before.wait()
         while True:
             while not ended and pipeline.has_room():
                 try:
@@ -180,6 +187,7 @@ def _run(pipeline: _Pipeline, source: Iterator[Any]) -> Generator[Any, None, Non
             yield pipeline.take()
         if error is not None:
             raise error
+        pipeline.after()
     finally:
         pipeline.close()
 
@@ -188,6 +196,8 @@ async def _run_async(pipeline: _Pipeline, source: AsyncIterator[Any]) -> AsyncGe
     error: Exception | None = None
     ended = False
     try:
+        if before := pipeline.before():
+            await before
         while True:
             while not ended and pipeline.has_room():
                 try:
@@ -204,6 +214,7 @@ async def _run_async(pipeline: _Pipeline, source: AsyncIterator[Any]) -> AsyncGe
             yield pipeline.take()
         if error is not None:
             raise error
+        pipeline.after()
     finally:
         pipeline.close()
 
@@ -224,7 +235,9 @@ class _Pipeline:
         depth: int,
         shared: Any,
         transfer_queue: int | None,
+        order: Order,
     ) -> None:
+        self._order = order
         manager = getattr(sequence, "_manager", None)
         if manager is None or not hasattr(sequence, "stream"):
             raise ArgumentTypeError(
@@ -423,6 +436,19 @@ class _Pipeline:
         stream.record(_native.op_sync_local(results))
 
     # -- running ---------------------------------------------------------------------------------------------
+
+    def before(self) -> Fence | None:
+        """A fence for what the first frame waits for. Raises the errors of `check_signals`."""
+        fences, waits, signals = self._order
+        check_signals(signals)
+        if not fences and not waits:
+            return None
+        return fence_of(_native.submit(self._manager._native, (), fences, waits, ()), self._manager)
+
+    def after(self) -> None:
+        """Signals what follows the last frame."""
+        for semaphore, value in self._order[2]:
+            semaphore.signal(value)
 
     def has_room(self) -> bool:
         """True if another frame may be submitted."""

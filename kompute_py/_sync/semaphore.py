@@ -24,13 +24,23 @@ from .._device.owner import owner
 from .fence import Fence, to_seconds
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from collections.abc import Iterable
+    from typing import TypeAlias, TypedDict
 
     from .._device.device import Device
     from .._device.owner import Manager
     from .sharing import SemaphoreHandle, Shared
 
     Waitable: TypeAlias = "Fence | HasFence | tuple[Semaphore, int]"
+    Waits: TypeAlias = Waitable | Iterable[Waitable]
+    Signals: TypeAlias = "tuple[Semaphore, int] | Iterable[tuple[Semaphore, int]]"
+
+    class Ordering(TypedDict, total=False):
+        """The options of calls that submit; for those that wait for the device, see `ordered`."""
+
+        wait: Waits
+        signal: Signals
+
 
 _MOST = 2**64 - 2
 

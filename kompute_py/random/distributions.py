@@ -22,8 +22,10 @@ from .shaped import LEAST_CHANCE, MOST_COUNT, MOST_MEAN
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
+    from typing_extensions import Unpack
 
     from .._manager.manager import Manager
+    from .._sync.semaphore import Ordering
 
     Numbers = Tensor | StridedView | np.ndarray[Any, Any]
     Parameter = Tensor | StridedView | ArrayLike
@@ -244,7 +246,11 @@ class Distributions:
     # -- floats ----------------------------------------------------------------------------------------------
 
     def standard_exponential(
-        self, size: Size = None, dtype: DTypeLike = np.float32, out: Numbers | None = None
+        self,
+        size: Size = None,
+        dtype: DTypeLike = np.float32,
+        out: Numbers | None = None,
+        **options: Unpack[Ordering],
     ) -> Any:
         """Exponential numbers with mean 1: minus the logarithm of a uniform one. None is above 22.2 (float64:
         44.4). Raises the errors of `random`.
@@ -257,6 +263,7 @@ class Distributions:
         size: Size = None,
         dtype: DTypeLike = np.float32,
         out: Numbers | None = None,
+        **options: Unpack[Ordering],
     ) -> Any:
         """Exponential numbers with the mean `scale`, which may be an array or a Tensor.
 
@@ -280,6 +287,7 @@ class Distributions:
         size: Size = None,
         dtype: DTypeLike = np.float32,
         out: Numbers | None = None,
+        **options: Unpack[Ordering],
     ) -> Any:
         """Laplace's double exponential numbers around `loc`. Raises the errors of `exponential`."""
         return self._shaped("laplace", size, dtype, out, (), PLACED, loc_scale(loc, scale))
@@ -289,7 +297,11 @@ class Distributions:
         return self._op(out, self.laplace, loc, scale)
 
     def standard_cauchy(
-        self, size: Size = None, dtype: DTypeLike = np.float32, out: Numbers | None = None
+        self,
+        size: Size = None,
+        dtype: DTypeLike = np.float32,
+        out: Numbers | None = None,
+        **options: Unpack[Ordering],
     ) -> Any:
         """Cauchy's numbers around 0: the quotient of two normal ones. Raises the errors of `random`."""
         return self._shaped("cauchy", size, dtype, out)
@@ -301,6 +313,7 @@ class Distributions:
         size: Size = None,
         dtype: DTypeLike = np.float32,
         out: Numbers | None = None,
+        **options: Unpack[Ordering],
     ) -> Any:
         """Cauchy's numbers with the median `loc` and the half width `scale`. Raises the errors of
         `exponential`.
@@ -318,6 +331,7 @@ class Distributions:
         size: Size = None,
         dtype: DTypeLike = np.float32,
         out: Numbers | None = None,
+        **options: Unpack[Ordering],
     ) -> Any:
         """Numbers with normal logarithms, of the mean `mean` and the deviation `sigma`. Raises the
         errors of `exponential`.
@@ -332,7 +346,12 @@ class Distributions:
         return self._op(out, self.lognormal, mean, sigma)
 
     def standard_gamma(
-        self, shape: Parameter, size: Size = None, dtype: DTypeLike = np.float32, out: Numbers | None = None
+        self,
+        shape: Parameter,
+        size: Size = None,
+        dtype: DTypeLike = np.float32,
+        out: Numbers | None = None,
+        **options: Unpack[Ordering],
     ) -> Any:
         """Gamma numbers with the scale 1. Raises the errors of `gamma`."""
         return self._shaped("gamma", size, dtype, out, (Given("shape", shape, _POSITIVE),))
@@ -344,6 +363,7 @@ class Distributions:
         size: Size = None,
         dtype: DTypeLike = np.float32,
         out: Numbers | None = None,
+        **options: Unpack[Ordering],
     ) -> Any:
         """Gamma numbers of a `shape` above 0 and a `scale`, by Marsaglia and Tsang's method (2000).
 
@@ -361,7 +381,12 @@ class Distributions:
         return self._op(out, self.gamma, shape, scale)
 
     def chisquare(
-        self, df: Parameter, size: Size = None, dtype: DTypeLike = np.float32, out: Numbers | None = None
+        self,
+        df: Parameter,
+        size: Size = None,
+        dtype: DTypeLike = np.float32,
+        out: Numbers | None = None,
+        **options: Unpack[Ordering],
     ) -> Any:
         """Sums of the squares of `df` normal numbers: twice a gamma number of shape df / 2. Raises the errors
         of `gamma`.
@@ -381,6 +406,7 @@ class Distributions:
         size: Size = None,
         dtype: DTypeLike = np.float32,
         out: Numbers | None = None,
+        **options: Unpack[Ordering],
     ) -> Any:
         """Beta numbers of `a` and `b` above 0: x / (x + y) of two gamma numbers, by their logarithms if `a`
         or `b` is below 1. Raises the errors of `gamma`.
@@ -393,7 +419,12 @@ class Distributions:
         return self._op(out, self.beta, a, b)
 
     def dirichlet(
-        self, alpha: Parameter, size: Size = None, dtype: DTypeLike = np.float32, out: Numbers | None = None
+        self,
+        alpha: Parameter,
+        size: Size = None,
+        dtype: DTypeLike = np.float32,
+        out: Numbers | None = None,
+        **options: Unpack[Ordering],
     ) -> Any:
         """Dirichlet's rows of positive numbers with the sum 1: gamma numbers of the shapes `alpha`, divided
         by their sum. The result has the axes of `size`, and one for the elements of `alpha`.
@@ -418,6 +449,7 @@ class Distributions:
         size: Size = None,
         dtype: DTypeLike = np.int32,
         out: Numbers | None = None,
+        **options: Unpack[Ordering],
     ) -> Any:
         """How often something happens that happens `lam` times on average, by Hörmann's PTRS (1993).
 
@@ -440,6 +472,7 @@ class Distributions:
         size: Size = None,
         dtype: DTypeLike = np.int32,
         out: Numbers | None = None,
+        **options: Unpack[Ordering],
     ) -> Any:
         """How many of `n` tries succeed that each succeed with the probability `p`, by Hörmann's BTRS (1993).
 
@@ -456,7 +489,12 @@ class Distributions:
         return self._op(out, self.binomial, n, p)
 
     def geometric(
-        self, p: Parameter, size: Size = None, dtype: DTypeLike = np.int32, out: Numbers | None = None
+        self,
+        p: Parameter,
+        size: Size = None,
+        dtype: DTypeLike = np.int32,
+        out: Numbers | None = None,
+        **options: Unpack[Ordering],
     ) -> Any:
         """How many tries it takes until one succeeds, each with the probability `p`: 1 or more.
 
@@ -475,6 +513,7 @@ class Distributions:
         size: Size = None,
         dtype: DTypeLike = np.int32,
         out: Numbers | None = None,
+        **options: Unpack[Ordering],
     ) -> Any:
         """Rows that tell how often each outcome occurs in `n` tries, with the probabilities `pvals`: for each
         a binomial number of what is left. The result has the axes of `size`, and one for the outcomes.

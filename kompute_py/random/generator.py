@@ -26,6 +26,7 @@ from .._functions.op_custom import OpCustom
 from .._manager.default import manager as default_manager
 from .._memory.strided import StridedView
 from .._memory.tensor import Tensor
+from .._sync.ordered import in_order
 from ..ops._places.moving import ascontiguousarray, take
 from .chances import sums_of
 from .distributions import (
@@ -47,8 +48,10 @@ from .shaped import RECORDED_SHAPED, SHAPED
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
+    from typing_extensions import Unpack
 
     from .._manager.manager import Manager
+    from .._sync.semaphore import Ordering
     from .distributions import Parameter
 
     Numbers = Tensor | StridedView | np.ndarray[Any, Any]
@@ -74,8 +77,9 @@ class Generator(Distributions):
 
     The draws have the names and the arguments of ``numpy.random.Generator``; the numbers are others. `size`
     is the shape of a new Tensor of `manager` (by default ``kp.manager()``); without it, the result is a
-    number of Python. ``out=`` takes a Tensor, a part of one or an array, and is returned. Methods that end in
-    ``_op`` return an operation to record: each evaluation draws new numbers, from a stream of its own.
+    number of Python. ``out=`` takes a Tensor, a part of one or an array, and is returned. ``wait=`` and
+    ``signal=`` are as in calls of a `Function`. Methods that end in ``_op`` return an operation to record:
+    each evaluation draws new numbers, from a stream of its own.
 
     The method is Philox 4x32-10 (Salmon, Moraes, Dror and Shaw, 2011), with a key of 64 bits from the seed.
     Any number of threads may draw from one generator.
@@ -186,6 +190,7 @@ class Generator(Distributions):
         size: int | Iterable[int] | None = None,
         dtype: DTypeLike = np.float32,
         out: Numbers | None = None,
+        **options: Unpack[Ordering],
     ) -> Any:
         """Uniform numbers in [0, 1): multiples of 2**-24 for float32, 2**-53 for float64, 2**-11 for float16.
 
@@ -201,6 +206,7 @@ class Generator(Distributions):
         size: int | Iterable[int] | None = None,
         dtype: DTypeLike = np.float32,
         out: Numbers | None = None,
+        **options: Unpack[Ordering],
     ) -> Any:
         """Uniform numbers from `low` to below `high`: low + (high - low) * ``random()``, rounded twice, and
         the next number of the dtype if that gives `high`. The bounds may be arrays or Tensors.
@@ -219,6 +225,7 @@ class Generator(Distributions):
         size: int | Iterable[int] | None = None,
         dtype: DTypeLike = np.float32,
         out: Numbers | None = None,
+        **options: Unpack[Ordering],
     ) -> Any:
         """Normal numbers with mean 0 and standard deviation 1. Raises the errors of `random`."""
         return self._drawn("normal", size, dtype, out, FLOATS, 0.0, 1.0)
@@ -230,6 +237,7 @@ class Generator(Distributions):
         size: int | Iterable[int] | None = None,
         dtype: DTypeLike = np.float32,
         out: Numbers | None = None,
+        **options: Unpack[Ordering],
     ) -> Any:
         """Normal numbers with mean `loc` and standard deviation `scale`, by Box and Muller's transform.
 
@@ -252,6 +260,7 @@ class Generator(Distributions):
         dtype: DTypeLike = np.int32,
         endpoint: bool = False,
         out: Numbers | None = None,
+        **options: Unpack[Ordering],
     ) -> Any:
         """Integers from `low` to `high`, without `high` unless `endpoint` is True; from 0 to `low` if `high`
         is None. All are equally likely. The default dtype is int32, because many devices have no int64.
@@ -263,7 +272,7 @@ class Generator(Distributions):
         words = _span(low, high, kind, to_flag(endpoint, "endpoint"))
         return self._drawn("integers", size, dtype, out, _INTEGERS, *words)
 
-    def permutation(self, x: int | Numbers, axis: int = 0) -> Any:
+    def permutation(self, x: int | Numbers, axis: int = 0, **options: Unpack[Ordering]) -> Any:
         """The numbers below `x` in random order (int32), or `x` with its parts along `axis` in random order:
         a new array or Tensor. All orders are equally likely.
 
@@ -289,7 +298,7 @@ class Generator(Distributions):
             raise InvalidArgumentError(f"permutation takes a number from 0, not {count}")
         return self._order(count, self._device())
 
-    def shuffle(self, x: Numbers, axis: int = 0) -> None:
+    def shuffle(self, x: Numbers, axis: int = 0, **options: Unpack[Ordering]) -> None:
         """Brings the parts of `x` along `axis` into random order, in place. All orders are equally likely.
 
         A Tensor stays on its device. Raises ArgumentTypeError for anything but a Tensor or an array,
@@ -319,6 +328,7 @@ class Generator(Distributions):
         p: Any = None,
         axis: int = 0,
         shuffle: bool = True,
+        **options: Unpack[Ordering],
     ) -> Any:
         """Parts of `a` along `axis`, or numbers below `a`: as many as the shape `size` has elements, which
         replaces `axis` in the result.
@@ -754,7 +764,8 @@ def default_generator() -> Generator:
 
 
 @called
-def fill_randn(out: Numbers, generator: Generator | None = None) -> Numbers:
+@in_order
+def fill_randn(out: Numbers, generator: Generator | None = None, **options: Unpack[Ordering]) -> Numbers:
     """Fills `out` (float16, float32 or float64) with standard normal numbers, and returns it.
 
     Raises the errors of `Generator.standard_normal`.
@@ -766,8 +777,13 @@ def fill_randn(out: Numbers, generator: Generator | None = None) -> Numbers:
 
 
 @called
+@in_order
 def fill_uniform(
-    out: Numbers, low: float = 0.0, high: float = 1.0, generator: Generator | None = None
+    out: Numbers,
+    low: float = 0.0,
+    high: float = 1.0,
+    generator: Generator | None = None,
+    **options: Unpack[Ordering],
 ) -> Numbers:
     """Fills `out` with uniform numbers from `low` to `high`, and returns it.
 
@@ -780,8 +796,13 @@ def fill_uniform(
 
 
 @called
+@in_order
 def fill_randint(
-    out: Numbers, low: int, high: int | None = None, generator: Generator | None = None
+    out: Numbers,
+    low: int,
+    high: int | None = None,
+    generator: Generator | None = None,
+    **options: Unpack[Ordering],
 ) -> Numbers:
     """Fills `out` with integers from `low` to below `high`, and returns it.
 

@@ -26,7 +26,6 @@ def double(request: pytest.FixtureRequest, mgr: kp.Manager, monkeypatch: pytest.
     return kp.ops.elementwise("2 * x")
 
 
-@pytest.mark.capability("I39", "`wait=` and `signal=` of each call", "Kernel.submit", "guides/asynchronous")
 def test_a_call_waits_and_then_signals(mgr: kp.Manager, double) -> None:
     counter, x = mgr.semaphore(), np.ones(3, np.float32)
     want = double(np.full(3, 4.0, np.float32))

@@ -26,7 +26,15 @@ from ..._functions.op_custom import OpCustom
 from ..._manager.default import manager as default_manager
 from ..._memory.needs import Imagined, planned
 from ..._memory.strided import StridedView
-from ..._sync.ordered import Order, called_in_order, order_of, stream_of, submit_stream
+from ..._sync.ordered import (
+    Order,
+    called_in_order,
+    in_order,
+    order_of,
+    stream_of,
+    submit_stream,
+    with_options,
+)
 from .given import countable
 from .moving import ascontiguousarray
 
@@ -99,11 +107,10 @@ class Composed(Routine):
         self.__qualname__: str = self.__name__
         self.__doc__ = body.__doc__
         self.__module__ = body.__module__
-        first, *rest = inspect.signature(body, eval_str=False).parameters.values()
-        del first
-        for option, default in (("out", None), ("wait", ()), ("signal", ())):
-            rest.append(inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default))
-        self.__signature__: inspect.Signature = inspect.Signature(rest)
+        _, *rest = inspect.signature(body, eval_str=False).parameters.values()
+        self.__signature__: inspect.Signature = with_options(
+            inspect.Signature(rest), out=None, wait=(), signal=()
+        )
 
     def __repr__(self) -> str:
         return f"<function kp.ops.{self.__name__}{self.__signature__}>"
@@ -207,9 +214,10 @@ class CalledOnly(Routine):
 
     def __init__(self, body: Callable[..., Any], instead: str) -> None:
         functools.update_wrapper(self, body)
-        self._call = called(body)
+        ordered = in_order(body)
+        self._call = called(ordered)
         self._instead = instead
-        self.__signature__ = inspect.signature(body)
+        self.__signature__ = inspect.signature(ordered)
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         return self._call(*args, **named)

@@ -55,3 +55,14 @@ class Custom(kp.OpBase):
 
 seq.record(Custom())
 seq.record(Custom)  # error
+
+# Calls that wait for the device take both options, too.
+pair = (mgr.semaphore(), 1)
+seq.eval(wait=seq, signal=pair)
+mgr.zeros(3).read(wait=[pair], signal=[pair])
+mgr.zeros(3)[::2].write([1.0, 2.0], wait=pair)
+kp.random.Generator(1).normal(size=3, wait=pair, signal=pair)
+kp.ops.unique(mgr.zeros(3), wait=pair)
+seq.eval(wait=1)  # error
+kp.random.Generator(1).random(3, signal=1)  # error
+kp.ops.unique(mgr.zeros(3), waits=pair)  # error
