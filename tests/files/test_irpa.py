@@ -220,12 +220,24 @@ def test_headers_that_repeat_a_large_table_are_bounded(monkeypatch):
         kp.tensor_file_info(whole)
 
 
-# -- a file of IREE's package --------------------------------------------------------------------------------
+# -- with IREE's package -------------------------------------------------------------------------------------
 
 
-def test_reads_what_iree_wrote(mgr):
-    # iree-base-runtime 3.13: parameter_index_add_numpy_ndarray, add_splat, create_archive_file.
-    path = Path(__file__).parent / "iree.irpa"
+def written_by_iree(path):
+    """How iree.irpa, which lies here, was made by iree-base-runtime 3.13."""
+    iree = pytest.importorskip("iree.runtime")  # on platforms that it has no wheels for
+    index = iree.ParameterIndex()
+    for name, array in arrays().items():
+        if array.size:  # it does not write others
+            iree.parameter_index_add_numpy_ndarray(index, name, array)
+    index.add_splat("splat", np.float32(1.5), 16, metadata="mine")
+    index.create_archive_file(str(path))
+    return path
+
+
+@pytest.mark.parametrize("now", [False, True], ids=["years ago", "now"])
+def test_reads_what_iree_wrote(mgr, tmp_path, now):
+    path = written_by_iree(tmp_path / "now.irpa") if now else Path(__file__).parent / "iree.irpa"
     index, loaded = kp.tensor_file_info(path), kp.load_tensors(path, mgr)
     wanted = {name: array for name, array in arrays().items() if array.size}
     assert set(index) == {*wanted, "splat"}
@@ -234,3 +246,26 @@ def test_reads_what_iree_wrote(mgr):
         np.testing.assert_array_equal(loaded[name].read(), array)
     assert index["splat"].is_splat and index["splat"].metadata == b"mine"
     assert loaded["splat"].read().view(np.float32).tolist() == [1.5] * 4
+
+
+def test_iree_reads_what_is_saved(mgr, tmp_path):
+    iree = pytest.importorskip("iree.runtime")
+    kept = {**arrays(), "on a device": mgr.tensor(np.arange(12, dtype=np.int32).reshape(3, 4))}
+    index = kp.TensorIndex(kept)
+    index.add_splat("splat", 1.5, (4, 5), np.float32)
+    index.add("opaque", np.arange(3, dtype=np.uint8), metadata=b"mine")
+    path = tmp_path / "ours.irpa"
+    kp.save_tensors(path, index)
+    there = iree.ParameterIndex()
+    there.load(str(path))
+    entries = dict(there.items())
+    assert list(entries) == list(index)
+    for name, array in kept.items():
+        found = iree.parameter_index_entry_as_numpy_ndarray(entries[name])
+        assert (found.dtype, found.shape) == (array.dtype, array.shape)
+        np.testing.assert_array_equal(found, np.asarray(array))
+    splat, opaque = entries["splat"], entries["opaque"]
+    assert splat.is_splat and splat.length == 80
+    assert bytes(splat.splat_pattern) == np.float32(1.5).tobytes()
+    assert json.loads(splat.metadata.removeprefix(b"TENSORv0:"))["shape"] == [4, 5]
+    assert opaque.metadata == b"mine" and bytes(opaque.file_view) == b"\0\1\2"
