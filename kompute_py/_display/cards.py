@@ -157,7 +157,7 @@ def _contents(memory: Any) -> tuple[np.ndarray[Any, Any] | None, str]:
         except KomputeError:  # a mapping that writes is open, or earlier work failed
             pass
     if kept:
-        return memory.numpy(), _NOTES[freshness]
+        return memory.data().reshape(memory.shape), _NOTES[freshness]
     where = "only on the device" if native.on_device else "only on the device, which its first use fills"
     return None, f"The contents are {where}: read() returns them, show() draws them."
 

@@ -31,6 +31,7 @@ from .._base.types import (
     dtype_text,
     to_memory_type,
 )
+from .._base.warn import warn
 from .._device.device import Device
 from .._device.owner import owner
 from .._sync.fence import Fence
@@ -194,9 +195,20 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
     def numpy(self) -> np.ndarray[Any, np.dtype[Scalar]]:
         """The host copy in this object's shape: a view of `data()`. Does not wait or transfer.
 
-        Raises as `data()` does.
+        A result of work is on the device: `read()` returns it. So a host copy that is older than the device's
+        contents comes with a KomputeWarning; `data()`, which is there for edits, gives none. Raises as
+        `data()` does.
         """
-        return self.data().reshape(self._shape)
+        kept = self.data().reshape(self._shape)
+        self._warn_of_age()
+        return kept
+
+    def _warn_of_age(self) -> None:
+        if self._native.freshness == "behind":
+            warn(
+                f"{self._describe()} has newer contents on the device than in the host copy, which numpy() "
+                "shows: read() returns those, and kp.OpSyncLocal copies them to the host"
+            )
 
     # -- the device's contents -------------------------------------------------------------------------------
 
@@ -644,7 +656,7 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
         self._require_init("be shown")
         native = self._native
         read = native.on_device or self._memory_type is MemoryTypes.storage or not native.host_copy_made
-        return native.name, self.read() if read else self.numpy()
+        return native.name, self.read() if read else self.data().reshape(self._shape)
 
     def _repr_html_(self) -> str:
         """For notebooks: describes the object, with numbers and a picture of the newest contents: those of

@@ -241,9 +241,11 @@ class StridedView(ArrayHabits):
     def numpy(self) -> np.ndarray[Any, Any]:
         """The part of the tensor's host copy, as a strided view. Does not wait or transfer.
 
-        Raises FailedPreconditionError as ``Tensor.data()`` does.
+        Warns and raises as ``Tensor.numpy()`` does.
         """
-        return np.lib.stride_tricks.as_strided(self._base.data()[self._first :], self._shape, self.strides)
+        kept = self._base.data()[self._first :]
+        self._base._warn_of_age()
+        return np.lib.stride_tricks.as_strided(kept, self._shape, self.strides)
 
     # -- copies on the device --------------------------------------------------------------------------------
 

@@ -251,7 +251,7 @@ def test_read_and_write(mgr, memory_type):
     assert got.shape == (4, 3) and got.dtype == np.float32
     np.testing.assert_array_equal(got, data)
     if memory_type is kp.MemoryTypes.device:
-        np.testing.assert_array_equal(t.numpy(), 0)  # the host's side moves only by sync operations
+        assert not t.data().any()  # the host copy changes only by sync operations
     elif memory_type is not kp.MemoryTypes.storage:
         np.testing.assert_array_equal(t.numpy(), data)
     out = np.zeros((4, 6), np.float32)

@@ -60,6 +60,32 @@ def run(mgr, *ops):
     return seq.eval()
 
 
+@pytest.mark.parametrize("kind", ["tensor", "image", "result", "view", "strided", "host"])
+def test_numpy_warns_of_an_older_copy(mgr, kind):
+    """`data()` does not: it is there for edits."""
+    whole = made(mgr, "image" if kind == "image" else "tensor")
+    if kind == "result":
+        whole = kp.ops.add(whole, 1)
+    elif kind == "host":
+        whole = mgr.tensor(np.ones(256), memory_type="host")
+        run(mgr, kp.OpFill([whole], 3.0))
+    else:
+        assert whole.numpy().max() == 1
+        whole.fill(2)
+    looked_at = {"view": lambda: whole[:128], "strided": lambda: whole[::2]}.get(kind, lambda: whole)()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        whole.data(), repr(whole), whole._repr_html_(), whole.read()
+        if kind == "host":
+            mgr.synchronize()
+            assert whole.numpy().max() == 3
+            return
+        with pytest.raises(kp.KomputeWarning, match=r"newer contents on the device .* read\(\) returns"):
+            looked_at.numpy()
+        run(mgr, kp.OpSyncLocal([whole]))
+        assert looked_at.numpy().max() == 2
+
+
 @pytest.mark.parametrize("kind", ["tensor", "image"])
 def test_what_the_host_does(mgr, kind):
     t, other = made(mgr, kind), made(mgr, kind)
