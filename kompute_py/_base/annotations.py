@@ -8,14 +8,67 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar
 
 import numpy as np
 
-from .types import MemoryTypes
+from .types import DataTypes, MemoryTypes
+
+if TYPE_CHECKING:
+    from array import array
+    from typing import TypeAlias
+
+    from typing_extensions import TypeVar as _WithDefault
+
+    Scalar = _WithDefault("Scalar", bound=np.generic, default=Any, covariant=True)
+else:
+    Scalar = TypeVar("Scalar")
 
 Array = np.ndarray[Any, np.dtype[Any]]
 """An array of any shape and dtype."""
+
+
+class HasArray(Protocol[Scalar]):
+    """An array, a scalar of NumPy, or an object that gives one."""
+
+    def __array__(self) -> np.ndarray[Any, np.dtype[Scalar]]:
+        """The array."""
+
+
+class HasDType(Protocol):
+    """An object with a dtype."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype."""
+
+
+class HasNumPyDType(Protocol):
+    """An object that NumPy 2.4 and newer take as a dtype."""
+
+    @property
+    def __numpy_dtype__(self) -> np.dtype[Any]:
+        """The dtype."""
+
+
+ScalarType = type[Scalar] | np.dtype[Scalar]
+"""A dtype that checkers of types know."""
+OtherDType = (
+    DataTypes
+    | HasDType
+    | HasNumPyDType
+    | str
+    | type[bool]
+    | type[int]
+    | type[float]
+    | type[complex]
+    | list[Any]
+    | tuple[Any, Any]
+    | Mapping[str, object]
+)
+"""A dtype that checkers do not know."""
+Numbers: TypeAlias = "complex | str | bytes | bytearray | memoryview | array[Any] | Sequence[Any]"
+"""Data whose dtype checkers do not know."""
 
 MemoryTypeName = Literal["device", "host", "storage", "deviceAndHost"]
 """The names of `kp.MemoryTypes`."""

@@ -63,7 +63,7 @@ def to_element(dtype: DTypeLike) -> tuple[np.dtype[Any], tuple[int, ...]]:
     return check_dtype(made.base), made.shape
 
 
-def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+def to_dtype(dtype: Any) -> np.dtype[Any]:
     """`dtype` as a checked np.dtype of one element."""
     element, axes = to_element(dtype)
     if axes:

@@ -38,18 +38,20 @@ if TYPE_CHECKING:
 
     from .._base.annotations import (
         AddressMode,
-        Array,
         CopyMode,
         FilterName,
         FormatName,
+        HasArray,
         HostBufferSemanticsName,
         ImageOptions,
         MemoryFlags,
         MemoryTypeLike,
+        Numbers,
+        OtherDType,
         SamplerOptions,
+        ScalarType,
     )
     from .._memory.making import MemoryPlace
-    from .._memory.memory import ScalarType
     from .._memory.memory_handle import MemoryHandle
     from .host_memory import HostBufferSemantics
 
@@ -114,7 +116,7 @@ class MemoryMaker(Device):
     @overload
     def tensor_t(
         self,
-        data: np.ndarray[Any, np.dtype[Scalar]],
+        data: HasArray[Scalar],
         memory_type: MemoryTypeLike | None = None,
         *,
         tensor_type: MemoryTypeLike | None = None,
@@ -123,12 +125,21 @@ class MemoryMaker(Device):
     @overload
     def tensor_t(
         self,
-        data: ArrayLike,
+        data: Numbers,
         memory_type: MemoryTypeLike | None = None,
         *,
         tensor_type: MemoryTypeLike | None = None,
         dtype: None = None,
     ) -> Tensor: ...
+    @overload
+    def tensor_t(
+        self,
+        data: ArrayLike,
+        memory_type: MemoryTypeLike | None = None,
+        *,
+        tensor_type: MemoryTypeLike | None = None,
+        dtype: None = None,
+    ) -> Tensor[np.generic]: ...
     def tensor_t(
         self,
         data: ArrayLike,
@@ -156,7 +167,17 @@ class MemoryMaker(Device):
         self._after(where)
         return tensor
 
-    def as_tensor(self, data: ArrayLike | Tensor, dtype: DTypeLike | None = None) -> Tensor:
+    @overload
+    def as_tensor(self, data: Tensor[Scalar] | HasArray[Scalar], dtype: None = None) -> Tensor[Scalar]: ...
+    @overload
+    def as_tensor(self, data: ArrayLike | Tensor, dtype: ScalarType[Scalar]) -> Tensor[Scalar]: ...
+    @overload
+    def as_tensor(self, data: ArrayLike | Tensor, dtype: OtherDType) -> Tensor: ...
+    @overload
+    def as_tensor(self, data: Numbers, dtype: None = None) -> Tensor: ...
+    @overload
+    def as_tensor(self, data: ArrayLike | Tensor, dtype: None = None) -> Tensor[np.generic]: ...
+    def as_tensor(self, data: ArrayLike | Tensor, dtype: DTypeLike | OtherDType | None = None) -> Tensor:
         """`data` as a Tensor of this Manager: a Tensor is returned as it is, anything else becomes a new one.
 
         New tensors have the memory type `device`. They keep the dtype of the data, as with `tensor_t`;
@@ -216,7 +237,7 @@ class MemoryMaker(Device):
     def empty(
         self,
         shape: int | tuple[int, ...],
-        dtype: DTypeLike | None,
+        dtype: OtherDType | None,
         memory_type: MemoryTypeLike | None = None,
         *,
         memory_flags: MemoryFlags = (),
@@ -225,7 +246,7 @@ class MemoryMaker(Device):
     def empty(
         self,
         shape: int | tuple[int, ...],
-        dtype: DTypeLike | None = np.float32,
+        dtype: DTypeLike | OtherDType | None = np.float32,
         memory_type: MemoryTypeLike | None = None,
         *,
         memory_flags: MemoryFlags = (),
@@ -280,7 +301,7 @@ class MemoryMaker(Device):
     def zeros(
         self,
         shape: int | tuple[int, ...],
-        dtype: DTypeLike | None,
+        dtype: OtherDType | None,
         memory_type: MemoryTypeLike | None = None,
         *,
         memory_flags: MemoryFlags = (),
@@ -289,7 +310,7 @@ class MemoryMaker(Device):
     def zeros(
         self,
         shape: int | tuple[int, ...],
-        dtype: DTypeLike | None = np.float32,
+        dtype: DTypeLike | OtherDType | None = np.float32,
         memory_type: MemoryTypeLike | None = None,
         *,
         memory_flags: MemoryFlags = (),
@@ -309,11 +330,33 @@ class MemoryMaker(Device):
         made, element = form_of(shape, dtype)
         return new_tensor(self, made, element, memory_type, b"\0", memory_flags, priority)
 
+    @overload
     def full(
         self,
         shape: int | tuple[int, ...],
         fill_value: Any,
-        dtype: DTypeLike | None = None,
+        dtype: ScalarType[Scalar],
+        memory_type: MemoryTypeLike | None = None,
+        *,
+        memory_flags: MemoryFlags = (),
+        priority: float | None = None,
+    ) -> Tensor[Scalar]: ...
+    @overload
+    def full(
+        self,
+        shape: int | tuple[int, ...],
+        fill_value: Any,
+        dtype: OtherDType | None = None,
+        memory_type: MemoryTypeLike | None = None,
+        *,
+        memory_flags: MemoryFlags = (),
+        priority: float | None = None,
+    ) -> Tensor: ...
+    def full(
+        self,
+        shape: int | tuple[int, ...],
+        fill_value: Any,
+        dtype: DTypeLike | OtherDType | None = None,
         memory_type: MemoryTypeLike | None = None,
         *,
         memory_flags: MemoryFlags = (),
@@ -357,12 +400,12 @@ class MemoryMaker(Device):
 
     def from_host(
         self,
-        array: Array,
+        array: np.ndarray[Any, np.dtype[Scalar]],
         *,
         copy: CopyMode = "auto",
         semantics: HostBufferSemantics | HostBufferSemanticsName | None = None,
         on_done: Callable[[], object] | None = None,
-    ) -> Tensor:
+    ) -> Tensor[Scalar]:
         """A Tensor of memory type `host` that uses the array's own memory: the host and the device read each
         other's writes.
 
@@ -397,10 +440,31 @@ class MemoryMaker(Device):
         """
         return from_host(self, array, copy, semantics, on_done)
 
+    @overload
     def shared(
         self,
         shape: int | tuple[int, ...],
-        dtype: DTypeLike | None = np.float32,
+        dtype: None = None,
+        memory_type: MemoryTypeLike = MemoryTypes.deviceAndHost,
+    ) -> Tensor[np.float32]: ...
+    @overload
+    def shared(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: ScalarType[Scalar],
+        memory_type: MemoryTypeLike = MemoryTypes.deviceAndHost,
+    ) -> Tensor[Scalar]: ...
+    @overload
+    def shared(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: OtherDType | None,
+        memory_type: MemoryTypeLike = MemoryTypes.deviceAndHost,
+    ) -> Tensor: ...
+    def shared(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: DTypeLike | OtherDType | None = np.float32,
         memory_type: MemoryTypeLike = MemoryTypes.deviceAndHost,
     ) -> Tensor:
         """A Tensor of zeros in memory that other Managers and processes can use in place: ``t.share()`` gives

@@ -41,7 +41,6 @@ from .peer import PeerCopies, submitted
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
-    from typing_extensions import TypeVar as _WithDefault
     from typing_extensions import Unpack
 
     from .. import _native as core
@@ -51,8 +50,7 @@ if TYPE_CHECKING:
 
 # The type of the elements, as in np.ndarray: Tensor[np.float32]. Without one, checkers of types take Any.
 if TYPE_CHECKING:
-    Scalar = _WithDefault("Scalar", bound=np.generic, default=Any, covariant=True)
-    ScalarType = type[Scalar] | np.dtype[Scalar]
+    from .._base.annotations import Scalar
 else:
     Scalar = TypeVar("Scalar")
 

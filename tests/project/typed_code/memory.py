@@ -4,6 +4,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 from typing_extensions import assert_type
 
 import kompute_py as kp
@@ -86,3 +87,46 @@ kp.load_tensors("weights.safetensors", mgr, memory_type="storag")  # error
 
 def upload(data: Array, where: MemoryTypeLike = "device") -> kp.Tensor:
     return mgr.tensor_t(data, where)
+
+
+# The dtype of a new tensor is checked against an annotation.
+given: kp.Tensor[np.int32] = mgr.zeros(3, np.int32)
+given = mgr.zeros(3, np.float32)  # error
+given = mgr.zeros(3)  # error
+given = mgr.empty(3, np.dtype(np.uint8))  # error
+given = mgr.full(3, 1, np.int32)
+given = mgr.full(3, 1, np.int64)  # error
+given = mgr.tensor(np.zeros(3, np.int32))  # error
+given = mgr.tensor_t(np.zeros(3, np.int32))
+given = mgr.tensor_t(x)  # error
+given = mgr.tensor_t(memoryview(b"1234"))
+given = mgr.as_tensor(x)  # error
+given = mgr.as_tensor([1, 2], np.int32)
+given = mgr.as_tensor([1, 2], np.float16)  # error
+given = mgr.from_host(np.zeros(3, np.int32))
+given = mgr.from_host(x)  # error
+given = mgr.shared(3, np.int32)
+given = mgr.shared(3, np.float32)  # error
+# Those that no checker knows are taken for what the annotation says.
+given = mgr.zeros(3, "int32")
+given = mgr.zeros(3, int)
+given = mgr.empty(3, kp.DataTypes.int)
+given = mgr.full(3, 1, "int32")
+given = mgr.tensor_t([1, 2, 3])
+
+
+def several(dtype: DTypeLike, data: ArrayLike, array: Array, kind: "np.dtype[Any]") -> None:
+    given: kp.Tensor[np.int32] = mgr.zeros(3, kind)
+    given = mgr.tensor_t(array)
+    unknown: kp.Tensor = mgr.zeros(3, dtype)
+    unknown = mgr.as_tensor(data, dtype)
+    unknown = mgr.tensor_t(data)
+    del given, unknown
+
+
+def needs(tensor: kp.Tensor[np.int32]) -> None: ...
+
+
+needs(mgr.zeros(3, np.int32))
+needs(mgr.zeros(3, np.float32))  # error
+needs(mgr.tensor_t(x))  # error
