@@ -209,10 +209,6 @@ class Part(NamedTuple):
     values: tuple[Value, ...] = ()
     version: int = 0
 
-    def name_of(self, block: int) -> str:
-        """The name of the first value in a block; "" if it has none."""
-        return next((value.name for value in self.values if value.block == block), "")
-
     @property
     def steps(self) -> Iterator[Step]:
         """All steps of its entries, and those in them."""

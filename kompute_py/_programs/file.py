@@ -29,6 +29,7 @@ from .._base.errors import (
 from .._base.file_access import as_path, open_regular
 from .._files import safetensors
 from .._files.index import TensorIndex
+from .._files.progress import ByteProgress, Progress
 from .._files.reading import PIECE, Readable, hold_open, refused
 from .._files.tensors import save_tensors
 from .._files.writing import replacing
@@ -58,12 +59,36 @@ _HEADER = struct.Struct("<26xHH")
 _PLAIN_DATE = (1980, 1, 1, 0, 0, 0)
 
 
+_Progress = Progress | bool | None
+
+
+class _Stopped(BaseException):
+    """What a function of progress raised: no fault of the file."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+def _apart(progress: _Progress) -> _Progress:
+    if not callable(progress):
+        return progress
+
+    def report(*state: Any) -> None:
+        try:
+            progress(*state)
+        except Exception as error:
+            raise _Stopped(error) from None
+
+    return report
+
+
 def save(
     target: str | os.PathLike[str] | BinaryIO,
     content: c.Content,
     files: Mapping[str, bytes],
     contents: Mapping[str, TensorIndex],
     parameters: bool,
+    progress: _Progress,
 ) -> None:
     """Writes a program. `contents` are those of each part; without `parameters`, named ones are left out."""
     index = TensorIndex()
@@ -75,6 +100,7 @@ def save(
         index.add_file(contents[part.name], scope=part.name, names=names)
     described = json.dumps(c.encoded(content), separators=(",", ":")).encode()
     _check_size(described)
+    _check_code(sum(map(len, files.values())))
     if hasattr(target, "write"):
         opened: Any = nullcontext(target)
         path = repr(target)
@@ -89,12 +115,14 @@ def save(
                     made.writestr(zipfile.ZipInfo(name, _PLAIN_DATE), data, zipfile.ZIP_DEFLATED)
                 if index:
                     with made.open(zipfile.ZipInfo(DATA, _PLAIN_DATE), "w", force_zip64=True) as member:
-                        save_tensors(member, index, {}, format="safetensors", progress=False)  # type: ignore[arg-type]
+                        save_tensors(member, index, {}, format="safetensors", progress=_apart(progress))  # type: ignore[arg-type]
         except OSError as error:
             raise refused(f"the file {path!r}", "written", error) from error
+        except _Stopped as stopped:
+            raise stopped.error from None
 
 
-def load(source: Readable) -> tuple[c.Content, dict[str, bytes], dict[str, TensorIndex]]:
+def load(source: Readable, progress: _Progress) -> tuple[c.Content, dict[str, bytes], dict[str, TensorIndex]]:
     """The content of a program, its code by digests, and what the blocks of each part begin with.
 
     Raises NotFoundError if there is no such file, UnavailableError if the system refuses to read it,
@@ -117,11 +145,13 @@ def load(source: Readable) -> tuple[c.Content, dict[str, bytes], dict[str, Tenso
             io.BytesIO(place) if isinstance(place, bytes) else open(open_regular(place), "rb") as file,
             zipfile.ZipFile(file) as members,
         ):
-            return _read(file, members, place)
+            return _read(file, members, place, _apart(progress))
     except FileNotFoundError as error:
         raise NotFoundError(f"There is no file {place!r}") from error
     except OSError as error:
         raise refused(what, "read", error) from error
+    except _Stopped as stopped:
+        raise stopped.error from None
     except KomputeError as error:
         error.args = (f"{what}: {error}", *error.args[1:])
         raise
@@ -130,7 +160,7 @@ def load(source: Readable) -> tuple[c.Content, dict[str, bytes], dict[str, Tenso
 
 
 def _read(
-    file: Any, members: zipfile.ZipFile, place: Any
+    file: Any, members: zipfile.ZipFile, place: Any, progress: _Progress
 ) -> tuple[c.Content, dict[str, bytes], dict[str, TensorIndex]]:
     listed = members.infolist()
     infos = {info.filename: info for info in listed}
@@ -144,12 +174,11 @@ def _read(
     for digest in {d for part in content.parts for s in part.shaders for d in (s.file, s.declared) if d}:
         data = _member(members, infos, _spirv(digest))
         size += len(data)
-        if size > _MOST_CODE:
-            raise InvalidArgumentError(f"its shaders have more than {_MOST_CODE} bytes")
+        _check_code(size)
         if hashlib.sha256(data).hexdigest() != digest or not data.startswith(_SPIRV):
             raise InvalidArgumentError(f"{_spirv(digest)} is not the code that its name says")
         files[digest] = data
-    index = _data(file, members, infos[DATA], place) if DATA in infos else TensorIndex()
+    index = _data(file, members, infos[DATA], place, progress) if DATA in infos else TensorIndex()
     contents = contents_of(index, content)
     for part in content.parts:
         check_contents(part, contents[part.name])
@@ -165,6 +194,15 @@ def _check_size(text: bytes) -> None:
                 f"{DESCRIPTION} has {number} {what}; {most} is the most that is read: make several programs "
                 "of shorter recordings, or repeat operations by OpRepeat"
             )
+
+
+def _check_code(size: int) -> None:
+    """Raises InvalidArgumentError if all shaders together have more bytes than are read."""
+    if size > _MOST_CODE:
+        raise InvalidArgumentError(
+            f"its shaders have {size} bytes or more; {_MOST_CODE} is the most that is read: "
+            "make several programs"
+        )
 
 
 def check_contents(part: c.Part, index: TensorIndex) -> None:
@@ -225,13 +263,16 @@ def _member(members: zipfile.ZipFile, infos: Mapping[str, zipfile.ZipInfo], name
     return data
 
 
-def _data(file: Any, members: zipfile.ZipFile, info: zipfile.ZipInfo, place: Any) -> TensorIndex:
+def _data(
+    file: Any, members: zipfile.ZipFile, info: zipfile.ZipInfo, place: Any, progress: _Progress
+) -> TensorIndex:
     """The tensors of the data, at their places in the file."""
     if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
         raise InvalidArgumentError(f"{DATA} is compressed, or damaged")
-    with members.open(info) as member:
+    title = "checking a program" if isinstance(place, bytes) else f"checking {os.path.basename(place)}"
+    with members.open(info) as member, ByteProgress(title, info.file_size, progress) as bar:
         while member.read(PIECE):  # which raises an error at the end if the checksum is another one
-            pass
+            bar.at(member.tell(), DATA)
     with members.open(info) as member:
 
         def read(offset: int, size: int) -> bytes:

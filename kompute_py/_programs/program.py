@@ -25,6 +25,7 @@ from .._device.names import DeviceInfo, is_number, one_or_several
 from .._device.options import string_tuple
 from .._device.shader_check import check
 from .._files.index import TensorIndex
+from .._files.progress import Progress
 from .._files.reading import Readable
 from .._files.tensors import tensor_file_info
 from .._kernels.kernel import Kernel
@@ -71,7 +72,9 @@ class _Core:
         files: Mapping[str, bytes],
         contents: Mapping[str, TensorIndex],
         hosts: Mapping[str, Callable[..., object]],
+        progress: Progress | bool | None = None,
     ) -> None:
+        self._progress = progress
         self.content, self.files, self.contents, self.hosts = content, files, contents, hosts
         self.parts = {part.name: part for part in content.parts}
         self.entries: dict[str, tuple[c.Part, c.Entry]] = {}
@@ -90,7 +93,7 @@ class _Core:
             for key, each in list(self._loaded.items()):
                 if not each.manager.is_init():
                     self._loaded.pop(key, None)
-            made = Loaded(part, self.files, self.contents[part.name], self.hosts, manager)
+            made = Loaded(part, self.files, self.contents[part.name], self.hosts, self._progress, manager)
             found = self._loaded.setdefault((id(manager), part.name), made)
         return found
 
@@ -475,15 +478,17 @@ class Program(Mapping[str, ProgramEntry]):
         *,
         parameters: bool = True,
         without: Iterable[str] = (),
+        progress: Progress | bool | None = None,
     ) -> None:
         """Writes the program to a file, by its path or open for writing bytes.
 
         ``parameters=False`` leaves out the contents of named parameters, `without` whole modules, by name;
         `kp.load_program` is then given them. Modules have to have at least the version that they have now. A
-        file by its path is written completely or not at all. The format is in docs/reference/programs.md.
+        file by its path is written completely or not at all. `progress` is as in `kp.save_tensors`. The
+        format is in docs/reference/programs.md.
 
         Raises the errors of `kp.save_tensors` about files, NotFoundError for a module that there is not,
-        InvalidArgumentError for recordings of more than some 100,000 operations.
+        InvalidArgumentError for recordings of more than some 100,000 operations, or 64 MiB of shaders.
         """
         own = self._parts()
         parts = [part._replace(name=name) for name, part in own.items()]
@@ -499,13 +504,13 @@ class Program(Mapping[str, ProgramEntry]):
         digests = {d for part in parts for s in part.shaders for d in (s.file, s.declared) if d}
         files = {digest: self._core.files[digest] for digest in digests}
         content = c.Content(c.FORMAT, c.VERSION, tuple(parts), tuple(needs))
-        file.save(target, content, files, contents, to_flag(parameters, "parameters"))
+        file.save(target, content, files, contents, to_flag(parameters, "parameters"), progress)
 
     def __reduce_ex__(self, protocol: object) -> Any:
         """Pickles by content, with functions of the host; state begins anew."""
         made = io.BytesIO()
-        self.save(made)
-        return load_program, (made.getvalue(), None, dict(self._core.hosts))
+        self.save(made, progress=False)
+        return load_program, (made.getvalue(), None, dict(self._core.hosts), None, False)
 
     def on(self, manager: Manager | DeviceLike | Iterable[Manager | DeviceLike]) -> Program:
         """The program on one Manager, or on each of several: its entries run there, whatever their arguments.
@@ -687,6 +692,7 @@ def load_program(
     parameters: Parameters = None,
     hosts: Hosts = None,
     modules: Mapping[str, Program] | None = None,
+    progress: Progress | bool | None = None,
 ) -> Program:
     """Loads a program of a file, by its path, open for reading bytes, or as bytes. Needs no device.
 
@@ -694,7 +700,8 @@ def load_program(
     `TensorIndex`, or a parameter file. Those of modules have names with a scope, "blur::weight". `hosts` are
     the functions of the host, by name: see `Program.record`. `modules` are programs by name, for those that
     `Program.save` left out: with their entries, and of the same version or a later one. Memory is made, and
-    data read, when an entry is called or preloaded first; the file must not change until then.
+    data read, when an entry is called or preloaded first; the file must not change until then. `progress` is
+    as in `kp.load_tensors`: of the check of the data, here, and of each tensor's way to a device, then.
 
     Raises NotFoundError if the file, a module that it needs or an entry of that does not exist,
     FailedPreconditionError if a module's version is older, InvalidArgumentError if the file is damaged or not
@@ -707,7 +714,7 @@ def load_program(
     [1.0, 1.0]
     """
     functions = _functions(hosts)
-    content, files, contents = file.load(source)
+    content, files, contents = file.load(source, progress)
     if parameters is not None:
         if isinstance(parameters, Mapping):
             given_index: Any = parameters
@@ -738,7 +745,7 @@ def load_program(
         c.check(content)
         files, contents = {**files, **joined.files}, {**contents, **joined.contents}
         functions = {**joined.hosts, **functions}
-    return Program._of(_Core(content, files, contents, functions))
+    return Program._of(_Core(content, files, contents, functions, progress))
 
 
 def _to_version(version: int) -> int:

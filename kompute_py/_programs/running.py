@@ -46,6 +46,7 @@ from .modules import check_constants, module_of, values_of
 
 if TYPE_CHECKING:
     from .._files.index import TensorIndex
+    from .._files.progress import Progress
     from .._manager.manager import Manager
 
 _BYTES = np.dtype(np.uint8)
@@ -101,10 +102,14 @@ class Loaded:
         files: Mapping[str, bytes],
         contents: TensorIndex,
         hosts: Mapping[str, Callable[..., object]],
+        progress: Progress | bool | None,
         manager: Manager,
     ) -> None:
         self.part = part
         self.manager = manager
+        self.first = {value.block: value for value in reversed(part.values)}
+        """The first value in each block."""
+        self._progress = progress
         self._files, self._contents, self._hosts = files, contents, hosts
         self.running = threading.RLock()
         """Held by a call: entries share memory."""
@@ -177,7 +182,7 @@ class Loaded:
                 "kp.load_program(path, parameters=...)"
             )
         where = MemoryTypes.__members__[block.memory_type]
-        name = self.part.name_of(number) or block.contents
+        name = self.name_of(number) or block.contents
         if block.image is not None:
             width, height, depth, layers = block.image.size
             form = ImageSize(block.image.dims, width, height, depth, layers if block.image.arrayed else None)
@@ -189,7 +194,7 @@ class Loaded:
         elif block.contents:
             names = {name: block.contents}
             loaded = load_tensors(
-                self._contents, self.manager, names=names, memory_type=where, progress=False
+                self._contents, self.manager, names=names, memory_type=where, progress=self._progress
             )
             made = loaded[name].reshape(-1).view(_BYTES) if block.nbytes else loaded[name]
         else:
@@ -199,6 +204,11 @@ class Loaded:
             made._native.note_match()  # that they differ, if they do, was the script's will
         made.name = name
         return made
+
+    def name_of(self, number: int) -> str:
+        """The name of the first value in a block; "" if it has none."""
+        value = self.first.get(number)
+        return "" if value is None else value.name
 
     def memory_of(self, value: c.Value) -> Any:
         """A value as a Tensor or an Image."""

@@ -39,7 +39,7 @@ def traced(
         sequence.eval()
         yield (
             step.name,
-            {loaded.part.name_of(n) or f"block {n}": _contents(loaded, step, n) for n in sorted(written)},
+            {loaded.name_of(n) or f"block {n}": _contents(loaded, step, n) for n in sorted(written)},
         )
     state = [value for value in loaded.part.values if value.role == c.STATE and value.name]
     yield "", {value.name: loaded.memory_of(value).read() for value in (*form.outputs, *state)}
@@ -51,7 +51,8 @@ def _contents(loaded: Loaded, step: c.Step, block: int) -> np.ndarray[Any, Any]:
     data: np.ndarray[Any, Any] = memory.read()
     if isinstance(memory, Image):
         return data
-    dtype = next((c.dtype_of(v.dtype) for v in loaded.part.values if v.block == block), None)
+    first = loaded.first.get(block)
+    dtype = None if first is None else c.dtype_of(first.dtype)
     for each in (step, *step.steps):
         if dtype is not None or each.shader is None:
             continue

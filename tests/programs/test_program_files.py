@@ -317,10 +317,70 @@ def test_small_files_take_no_minutes(parts, refused):
     assert time.process_time() - began < 5
 
 
-def test_all_shaders_have_a_limit(saved, monkeypatch):
+def test_memory_of_many_names_takes_no_minutes(mgr):
+    """As above, when the memory is made."""
+    blocks = [{**MEMORY, "nbytes": 1} for _ in range(MANY // 2)]
+    values = _values("state", block=lambda n: n)[: MANY // 2]
+    part = {"name": "", "entries": [], "blocks": blocks, "values": values}
+    program = kp.load_program(file_of({"format": "kompute_py program", "version": 1, "parts": [part]}))
+    began = time.process_time()
+    state = program.on(mgr).state
+    assert time.process_time() - began < 5 and state["v7"].name == "v7"
+
+
+def test_all_shaders_have_a_limit(saved, tmp_path, monkeypatch):
+    program = kp.load_program(saved)
     monkeypatch.setattr("kompute_py._programs.file._MOST_CODE", 100)
-    with pytest.raises(kp.InvalidArgumentError, match="its shaders have more than 100 bytes"):
+    with pytest.raises(kp.InvalidArgumentError, match=r"its shaders have \d+ bytes or more; 100 is the most"):
         kp.load_program(saved)
+    with pytest.raises(kp.InvalidArgumentError, match="100 is the most that is read"):
+        program.save(tmp_path / "other.kpp")  # a file that nothing could read
+    assert not (tmp_path / "other.kpp").exists()
+
+
+def test_files_report_their_progress(mgr, tmp_path):
+    """The data of a file, and each tensor on its way to the device, as in parameter files."""
+    weight, x, y = mgr.tensor(np.arange(1 << 21)), mgr.zeros(1 << 21), mgr.zeros(1 << 21)
+    program = kp.Program.record(
+        kp.OpMult([x, weight, y]), inputs={"x": x}, outputs={"y": y}, parameters={"weight": weight}
+    )
+    path, seen = tmp_path / "large.kpp", []
+
+    def report(*state):
+        seen.append(state)
+
+    def spans():
+        """The last report, after reports in order."""
+        assert seen == sorted(seen)
+        done, total, name = seen[-1]
+        seen.clear()
+        return done == total, name
+
+    program.save(path, progress=report)
+    assert spans() == (True, "weight")
+    loaded = kp.load_program(path, progress=report).on(mgr)
+    assert spans() == (True, "parameters.safetensors")
+    loaded.preload()
+    assert spans() == (True, "weight")
+    loaded.main(np.ones(1 << 21, np.float32))
+    assert not seen
+
+
+@pytest.mark.parametrize("error", [ValueError, OSError, kp.InvalidArgumentError])
+def test_errors_of_progress_are_not_of_the_file(saved, tmp_path, error):
+    def stop(done, total, name):
+        raise error("stop")
+
+    with pytest.raises(error, match="stop"):
+        kp.load_program(saved, progress=stop)
+    program, path = kp.load_program(saved), tmp_path / "other.kpp"
+    with pytest.raises(error, match="stop"):
+        program.save(path, progress=stop)
+    assert list(tmp_path.iterdir()) == [saved]
+    with pytest.raises(kp.ArgumentTypeError, match="progress is a str"):
+        program.save(path, progress="bar")
+    with pytest.raises(kp.ArgumentTypeError, match="progress is a str"):
+        kp.load_program(saved, progress="bar")
 
 
 def test_a_file_that_changes_is_noticed(saved, mgr):
