@@ -317,6 +317,8 @@ class _Maker:
             else:
                 if name in self.written and isinstance(value, np.ndarray) and not value.flags.writeable:
                     raise InvalidArgumentError(f"{name} is written by the kernels and is a read-only array")
+                if name in self.written and isinstance(value, StridedView):
+                    value._require_apart()
                 if isinstance(value, StridedView) and (self.gathers or name in self.written):
                     self._spread(name, place, arg, value)
                 else:

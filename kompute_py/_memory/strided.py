@@ -210,7 +210,21 @@ class StridedView(ArrayHabits):
         self._require_init("be written")
         self._store(spread(value, self.dtype, self._shape, self._describe))
 
+    def _require_apart(self) -> None:
+        """Refuses writes to elements that share memory, as overlapping windows do. Others lie apart: the step
+        of each axis is longer than all within the step.
+        """
+        within = 0
+        for step, length in sorted(zip(map(abs, self._strides), self._shape, strict=True)):
+            if length > 1 and step <= within:
+                raise InvalidArgumentError(
+                    f"{self._describe()} cannot be written: some elements, {self.strides} bytes apart, "
+                    "are the same memory. Write to its base, or to parts that do not overlap"
+                )
+            within += step * (length - 1)
+
     def _store(self, array: np.ndarray[Any, Any]) -> None:
+        self._require_apart()
         base = self._base
         runs = runs_of(self._first, self._shape, self._strides, base._dtype.itemsize)
         base._native.write_runs(np.ascontiguousarray(runs.sorted(array)), runs.offset, runs.length, runs.axes)

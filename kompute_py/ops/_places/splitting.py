@@ -49,8 +49,8 @@ def sliding_window_view(
 
     A window has `window_shape` elements along each of `axis`, or along all axes for None. The view has the
     axes of `x`, on which windows begin, then those of a window. Of a Tensor it is a StridedView to read:
-    functions of `kp.ops` take it, and `[::n]` of an axis leaves only each n-th window. What is written to it
-    comes to all windows that share an element, in no order.
+    functions of `kp.ops` take it, and `[::n]` of an axis leaves only each n-th window. Windows that overlap
+    cannot be written: InvalidArgumentError.
 
     Raises InvalidArgumentError for axes that `x` does not have, for another number of lengths than axes, and
     for windows that are longer than the axis or have no element.

@@ -373,6 +373,30 @@ def test_windows_are_views(mgr):
     assert every[0, 0].item() == 99  # nothing was copied
 
 
+def test_windows_that_overlap_are_not_written(mgr):
+    """And those that do not are, in whatever order their axes are."""
+    x = np.arange(24, dtype=np.float32)
+    t = mgr.tensor(x)
+    view = kp.ops.sliding_window_view(t, 3)
+    ways = (
+        lambda windows: windows.write(np.zeros(windows.shape, np.float32)),
+        lambda windows: windows.fill(7),
+        lambda windows: windows.__setitem__(..., 5),
+        lambda windows: windows.copy_from(mgr.zeros(windows.shape)),
+        lambda windows: kp.ops.add(windows, 1, out=windows),
+        lambda windows: mgr.sequence().record(kp.ops.add.bind(windows, 1, out=windows)),
+    )
+    for way in ways:
+        for windows in (view, view[::2], view.T[::-1], view[1:4, ::2]):
+            with pytest.raises(kp.InvalidArgumentError, match="the same memory"):
+                way(windows)
+    np.testing.assert_array_equal(t.read(), x)
+    for windows in (view[::4], view[::-3].T, view[::2, ::2][::2]):
+        want = windows.read() + 1
+        kp.ops.add(windows, 1, out=windows)
+        np.testing.assert_array_equal(windows.read(), want)
+
+
 def test_windows_that_do_not_fit(mgr):
     t = mgr.zeros((3, 4))
     for args, match in [
