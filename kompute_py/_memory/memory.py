@@ -37,7 +37,7 @@ from .._device.owner import owner
 from .._sync.fence import Fence
 from .._sync.ordered import NOTHING, in_order, ordered
 from .array_habits import ArrayHabits
-from .peer import PeerCopies, submitted
+from .peer import PeerCopies, copy_of, submitted
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
@@ -332,7 +332,9 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
             with ordered(wait, signal):
                 self.write(source)
             return Fence.join()
-        return submitted(copy_of((source, self)), self._manager, wait, signal)
+        return submitted(
+            copy_of(memory_list((source, self), "OpCopy", across=True)), self._manager, wait, signal
+        )
 
     def copy_to(
         self,
@@ -357,7 +359,9 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
             with ordered(wait, signal):
                 self.read(target)
             return Fence.join()
-        return submitted(copy_of((self, target)), self._manager, wait, signal)
+        return submitted(
+            copy_of(memory_list((self, target), "OpCopy", across=True)), self._manager, wait, signal
+        )
 
     def fill(
         self,
@@ -783,28 +787,3 @@ def fill_of(memories: Iterable[Memory], value: Any) -> _native.Operation:
     filled = memory_list(memories, "OpFill")
     patterns = [packed(value, each._dtype) or each._pattern(value) for each in filled]
     return _native.op_fill([each._native for each in filled], patterns)
-
-
-def copy_of(tensors: Iterable[Memory]) -> Any:
-    """The native operation that copies the first of `tensors` to the others, PeerCopies for several Managers.
-    Raises the errors of OpCopy.
-    """
-    memories = memory_list(tensors, "OpCopy", across=True)
-    if len(memories) < 2:
-        raise InvalidArgumentError(
-            "OpCopy copies from the first to the rest: give at least two tensors or images"
-        )
-    source = memories[0]
-    manager, alone = source._manager, True
-    for target in memories[1:]:
-        alone = alone and target._manager is manager
-        if target._dtype != source._dtype:
-            raise ArgumentTypeError(
-                f"OpCopy copies bytes: {source._describe()} and {target._describe()} differ in dtype"
-            )
-        if target._count != source._count:
-            raise InvalidArgumentError(
-                f"OpCopy needs equal sizes: {source._describe()} has {source._count} elements, "
-                f"{target._describe()} {target._count}"
-            )
-    return _native.op_copy([memory._native for memory in memories]) if alone else PeerCopies(memories)

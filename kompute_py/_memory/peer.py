@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from .. import _native
-from .._base.errors import FailedPreconditionError, InvalidArgumentError
+from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError
 from .._sync.fence import Fence
 from .._sync.ordered import fence_of, order_of, ordered, stream_of, submit_stream
 from .._sync.semaphore import listed
@@ -153,3 +153,27 @@ def submitted(native: Any, manager: Device, wait: Any = (), signal: Any = ()) ->
         if signals:  # which may be of either device
             fence.wait()
     return fence
+
+
+def copy_of(memories: Seq[Any]) -> Any:
+    """The native operation that copies the first of `memories` to the others, PeerCopies for several
+    Managers. Raises the errors of OpCopy.
+    """
+    if len(memories) < 2:
+        raise InvalidArgumentError(
+            "OpCopy copies from the first to the rest: give at least two tensors or images"
+        )
+    source = memories[0]
+    manager, alone = source._manager, True
+    for target in memories[1:]:
+        alone = alone and target._manager is manager
+        if target._dtype != source._dtype:
+            raise ArgumentTypeError(
+                f"OpCopy copies bytes: {source._describe()} and {target._describe()} differ in dtype"
+            )
+        if target._count != source._count:
+            raise InvalidArgumentError(
+                f"OpCopy needs equal sizes: {source._describe()} has {source._count} elements, "
+                f"{target._describe()} {target._count}"
+            )
+    return _native.op_copy([memory._native for memory in memories]) if alone else PeerCopies(memories)

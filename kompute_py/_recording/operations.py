@@ -23,7 +23,8 @@ from .._base.errors import (
 )
 from .._device.owner import owner
 from .._memory.image import Image, SampledImage
-from .._memory.memory import Memory, copy_of, fill_of, memory_list
+from .._memory.memory import Memory, fill_of, memory_list
+from .._memory.peer import copy_of
 from .._memory.sampler import Bindable, Sampler
 from .._memory.tensor import Tensor
 from .._shaders.constants import is_given
@@ -268,7 +269,7 @@ class OpCopy(OpBase):
     __slots__ = ("_native",)
 
     def __init__(self, tensors: Iterable[Memory]) -> None:
-        self._native = copy_of(tensors)
+        self._native = copy_of(memory_list(tensors, "OpCopy", across=True))
 
 
 class OpFill(OpBase):
