@@ -28,7 +28,7 @@ from ._base.settings import ConfigReport
 from ._base.types import DataTypes, MemoryTypes, SemaphoreCompatibility, TensorDataTypes, TensorTypes
 from ._device.names import DeviceInfo
 from ._device.options import config_report
-from ._manager.default import manager, set_manager
+from ._manager.default import manager, set_manager, supports
 from ._manager.host_memory import HostBufferSemantics, aligned_empty, aligned_zeros
 from ._manager.manager import Manager, alive
 from ._memory.image import Image, SampledImage
@@ -289,6 +289,7 @@ __all__ = [
     "set_manager",
     "show",
     "struct_dtype",
+    "supports",
     "tensor_file_info",
     "tune",
     "write_video",
@@ -381,11 +382,11 @@ def _begin_capture(self: Manager, path: str) -> Any:
 Manager._begin_capture = _begin_capture  # type: ignore[method-assign]
 
 
-def _device_info(device: str) -> Any:
-    """The DeviceInfo of a device by its name, for the compilers, which stand below devices."""
-    from ._device.devices import found_device
+def _device_info(device: Any) -> DeviceInfo:
+    """The DeviceInfo of a named or described device, for the compilers, which stand below devices."""
+    from ._device.devices import info_of
 
-    return found_device(device)
+    return DeviceInfo(info_of(device))
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -141,8 +141,8 @@ class HasCompileOptions(Protocol):
         """Options of `kp.compile`."""
 
 
-TargetLike = Target | HasCompileOptions | str
-"""A version of Vulkan to compile for, or a device, which may be a URI."""
+TargetLike = Target | HasCompileOptions | str | os.PathLike[str] | Mapping[str, Any]
+"""A version of Vulkan to compile for, or a device, which may be a URI, or a description or its path."""
 
 
 class HasSpirv(Protocol):

@@ -107,8 +107,8 @@ def compile(
             specialization constants are kept.
         debug_info: Keep the source and its lines in the module, for debuggers and profilers.
         target: ``"vulkan1.0"`` to ``"vulkan1.3"``: the Vulkan version of the resulting SPIR-V. A device (a
-            `DeviceInfo`, a Manager, or a URI such as ``"vulkan://nvidia"``) stands for the newest one that it
-            takes.
+            `DeviceInfo`, a Manager, a URI such as ``"vulkan://nvidia"``, or the path of a description as
+            `kp.check` takes it) stands for the newest one that it takes.
         spirv_version: ``"1.0"`` to ``"1.6"``, up to what the target has; by default that, and for HLSL and
             Slang 1.3, which all drivers take.
         glsl_version: The version of GLSL whatever ``#version`` says: 430 to 460, ``"310 es"``,
@@ -436,8 +436,11 @@ def _module(path: Path, content: bytes, target: str, unchecked: int | None) -> b
 
 
 def target_of(target: Any) -> str:
-    """The name of a target: as given, or of a device. Raises ArgumentTypeError for anything else."""
-    if isinstance(target, str) and target.lower().startswith("vulkan:"):
+    """The name of a target: as given, or of a device, which may be described by a dict or a file. Raises
+    ArgumentTypeError for anything else.
+    """
+    text = target.lower() if isinstance(target, str) else ""
+    if text.startswith("vulkan:") or text.endswith(".json") or isinstance(target, (os.PathLike, Mapping)):
         from .. import _device_info
 
         target = _device_info(target)
@@ -465,7 +468,7 @@ def minor_of(target: Any) -> int:
     if name not in TARGETS:
         raise InvalidArgumentError(
             f"{shown(name)} is not a target; choose one of {', '.join(TARGETS)}, or give a device: a "
-            "DeviceInfo, a Manager or a URI such as 'vulkan://nvidia'"
+            "DeviceInfo, a Manager, a URI such as 'vulkan://nvidia' or a file such as 'vulkaninfo.json'"
         )
     return TARGETS.index(name)
 

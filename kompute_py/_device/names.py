@@ -71,18 +71,19 @@ class DeviceInfo(dict[str, Any]):
         """Options of `kp.compile` for this device, ``kp.compile(source, **info.compile_options)``: the newest
         ``target`` that it takes, and as ``defines`` the macros KP_SUBGROUP_SIZE, KP_SHARED_MEMORY (bytes of a
         workgroup), KP_WORKGROUP_INVOCATIONS (the most), and KP_HAS_shaderFloat64 and the like, 1 for each
-        feature of Vulkan that it has.
+        feature of Vulkan that it has. Raises InvalidArgumentError for a description that lacks one of these.
         """
-        minor = (
-            int(str(self["api_version"]).split(".")[1]) if str(self["api_version"]).startswith("1.") else 3
-        )
-        limits = self["limits"]
-        numbers = {
-            "KP_SUBGROUP_SIZE": self.get("subgroup_size", 1),
-            "KP_SHARED_MEMORY": limits["maxComputeSharedMemorySize"],
-            "KP_WORKGROUP_INVOCATIONS": limits["maxComputeWorkGroupInvocations"],
-        }
-        features = {f"KP_HAS_{name}": 1 for name, has in self["features"].items() if has}
+        try:
+            version, limits = str(self["api_version"]), self["limits"]
+            numbers = {
+                "KP_SUBGROUP_SIZE": self.get("subgroup_size", 1),
+                "KP_SHARED_MEMORY": limits["maxComputeSharedMemorySize"],
+                "KP_WORKGROUP_INVOCATIONS": limits["maxComputeWorkGroupInvocations"],
+            }
+            features = {f"KP_HAS_{name}": 1 for name, has in self["features"].items() if has}
+        except KeyError as error:
+            raise InvalidArgumentError(f"The description of the device lacks {error.args[0]}") from None
+        minor = int(version.split(".")[1]) if version.startswith("1.") else 3
         return {"target": f"vulkan1.{min(minor, 3)}", "defines": {**numbers, **features}}
 
     def _identity(self) -> tuple[Any, ...]:

@@ -77,6 +77,18 @@ def set_manager(manager: Manager | None) -> None:
         process.default = manager
 
 
+def supports(*names: str) -> bool:
+    """True if the Manager that `kp.manager` returns has all of these features and extensions, by Vulkan's
+    names; before there is one, if the device that it would open has them. Opens no device.
+
+    Raises NotFoundError as `DeviceInfo.supports` does, and if there is no device.
+
+    >>> kp.supports("timelineSemaphore")
+    True
+    """
+    return (present() or found_device(None)).supports(*names)
+
+
 def _of(make: Any, key: tuple[str, ...] | None = None) -> Manager:
     made: Manager = make()
     if key is None:

@@ -157,6 +157,14 @@ def test_options_of_the_compiler():
         assert kp.ShaderModule(plain, target=device).reflection["version"] == version
         text = kp.disassemble(spirv)
         assert kp.ShaderModule(kp.assemble(text, target=device)).reflection["version"] == version
+    file = kp.compile(plain, target=VULKANINFO)
+    assert file == kp.compile(plain, target=str(VULKANINFO)) == kp.compile(plain, target=dict(info))
+    assert file == kp.compile(plain, target=info) != kp.compile(plain, target=dict(older))
+    assert kp.ShaderModule(plain, target=VULKANINFO).reflection["version"] == (1, 6)
+    with pytest.raises(kp.InvalidArgumentError, match="lacks api_version"):
+        kp.compile(plain, target={})
+    with pytest.raises(kp.NotFoundError, match=r"none\.json"):
+        kp.compile(plain, target="none.json")
     with pytest.raises(kp.InvalidArgumentError, match=r"not valid SPIR-V for target='vulkan1\.1'"):
         kp.ShaderModule(kp.compile(plain, target=info), target=older)
     with pytest.raises(kp.ShaderCompileError, match="no doubles"):

@@ -167,6 +167,8 @@ def test_a_driver_that_is_not_there_is_said():
 
 
 def check_facts():
+    # The device that a Manager would open, which stays closed.
+    assert kp.supports("timelineSemaphore") and not kp.supports("VK_KHR_of_tomorrow") and not kp.alive()
     with kp.Manager() as mgr:
         info, listed = mgr.get_device_properties(), kp.list_devices()[0]
         assert info == listed and hash(info) == hash(listed) and {info: 1}[listed] == 1
@@ -185,7 +187,7 @@ def check_facts():
             {"limits": {**info["limits"], "maxComputeSharedMemorySize": 1}},
         ):
             assert kp.DeviceInfo({**info, **wider}).digest() != info.digest()
-        for owner in (info, mgr):
+        for owner in (info, mgr, kp):
             assert owner.supports() and owner.supports("timelineSemaphore", "VK_KHR_timeline_semaphore") in (
                 True,
                 False,
@@ -200,7 +202,7 @@ def check_facts():
 @pytest.mark.capability(
     "P54",
     "features and extensions looked up by name",
-    "Manager.supports, DeviceInfo.supports",
+    "kp.supports, Manager.supports, DeviceInfo.supports",
     "reference/devices",
 )
 @pytest.mark.capability(

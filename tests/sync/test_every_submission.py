@@ -73,7 +73,7 @@ OTHERS = {
         MANY: "benchmark plot show tune write_video",
         NOTHING: "aligned_empty aligned_zeros alive assemble available_drivers check compile config_report "
         "decompile disassemble list_devices load_program manager op_library report set_manager struct_dtype "
-        "tensor_file_info",
+        "supports tensor_file_info",
     },
 }
 HOLDERS: dict[str, Any] = {
