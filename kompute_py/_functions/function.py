@@ -416,8 +416,11 @@ class Function(Routine):
         """
         for value in flat((*values, *outs)):
             if isinstance(value, np.ndarray):
+                own = zip(self._names, values, strict=True)
+                places = (name for name, each in own if any(value is one for one in flat([each])))
+                name = next(places, "out")
                 raise ArgumentTypeError(
-                    f"{self.__name__}: what is recorded works on Tensors, and this is {kind_of(value)}: "
+                    f"{self.__name__}: what is recorded works on Tensors, and {name!r} is {kind_of(value)}: "
                     "make one, mgr.tensor_t(array)"
                 )
         given = self._prepared.memory(values, outs)

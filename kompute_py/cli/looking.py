@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+import traceback
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -107,6 +108,12 @@ def profile_command(
     sys.path.insert(0, str(script.parent.absolute()))
     try:
         runpy.run_path(str(script), run_name="__main__")
+    except Exception as error:  # the script's, shown as Python shows it
+        frames = error.__traceback__
+        while frames is not None and frames.tb_frame.f_code.co_filename != str(script):
+            frames = frames.tb_next
+        traceback.print_exception(type(error), error, frames)
+        raise typer.Exit(1) from None
     finally:
         profiles = scripts.finish()
         for profile in profiles:

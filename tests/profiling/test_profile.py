@@ -520,6 +520,22 @@ def test_the_command(script, tmp_path):
     check_trace(json.loads((tmp_path / "out.json").read_text()))
 
 
+def test_the_command_of_a_script_that_fails(script, tmp_path):
+    """Its traceback is that of Python, and what ran before is in the trace."""
+    Path(script).write_text(
+        Path(script).read_text() + "\ndef ends():\n    raise ValueError('early')\nends()\n"
+    )
+    done = python("-m", "kompute_py", "profile", "--out", "out.json", script, "--flag", cwd=tmp_path)
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert lines[0] == "Traceback (most recent call last):" and lines[1].startswith(
+        f'  File "{script}", line '
+    )
+    assert "    raise ValueError('early')" in lines and "ValueError: early" in lines
+    assert "runpy" not in done.stderr and "square" in done.stdout
+    check_trace(json.loads((tmp_path / "out.json").read_text()))
+
+
 def test_the_command_without_a_script(capsys):
     assert main(["profile", "nowhere.py"]) == 1
     assert "there is no script nowhere.py" in capsys.readouterr().err
