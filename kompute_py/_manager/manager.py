@@ -520,9 +520,10 @@ class Manager(MemoryMaker, WithAnswers):
 
     def _end(self) -> None:
         told = self._native.destroy()
-        waiting = sys.modules.get("kompute_py._sync.waiting")
-        if waiting is not None:
-            waiting.end(self)
+        for name in ("waiting", "sharing"):  # if they are in use
+            module = sys.modules.get(f"kompute_py._sync.{name}")
+            if module is not None:
+                module.end(self)
         _native.release_arrays()
         forget(self)
         self._diagnostics.log_notes()

@@ -216,6 +216,11 @@ def duplicate(fd: int) -> int:
         raise InvalidArgumentError(f"{fd} is not an open file descriptor") from None
 
 
+def end(manager: Device) -> None:
+    """Lets go of the descriptors that fences of the Manager, which was destroyed, wait for."""
+    _reader.wake()  # it looks at each of them
+
+
 _writable: set[int] = set()
 """The ends that this process will write to, or close."""
 
@@ -449,14 +454,8 @@ class _Reader:
 
     def _run(self) -> None:
         while not self._ends:
-            for fd, events in self._waits().poll(self._patience()):
+            for fd, events in self._waits().poll():
                 self._serve(fd, events)
-
-    def _patience(self) -> float | None:
-        """Milliseconds. Descriptors that fences wait for are let go of when their Manager is destroyed, which
-        nobody tells.
-        """
-        return None if all(isinstance(each, weakref.ref) for each in list(self._sources.values())) else 500
 
     # Methods of their own, so that the thread keeps no source alive while it waits.
     def _waits(self) -> select.poll:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from kompute_py._sync import sharing
 from tests.drivers import null_control
 from tests.memory.test_views import ADD_ONE, compiled
 from tests.support.child import python, run_child
@@ -402,11 +403,15 @@ def test_descriptors_run_out(mgr):
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_fences_of_descriptors_end_with_their_manager(make_manager):
+def test_fences_of_descriptors_end_with_their_manager(make_manager, monkeypatch):
     mgr = make_manager()
     before = descriptors()
     here, there = socket.socketpair()
     fence = mgr.import_fence(here)
+    looks, look = [], sharing._reader._waits
+    monkeypatch.setattr(sharing._reader, "_waits", lambda: looks.append(time.monotonic()) or look())
+    time.sleep(1.2)
+    assert len(looks) < 2  # the thread sleeps until it is woken
     mgr.destroy()
     until(lambda: descriptors() <= before + 2)  # those of the pair
     with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
