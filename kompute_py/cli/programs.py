@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import io
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import numpy as np
 import typer
@@ -44,14 +46,13 @@ FILE was saved by kp.Program.save. `run` calls one entry with the arrays and pic
 recording without one gets random numbers, always the same. A kernel takes all options of `kompute-py run`: \
 its push constants are given by --set. `compare` runs each recording, or the kernel \
 that --entry names, on each driver, in processes of their own, one step at a time, and prints the worst \
-differences of the results and the state to those of the first driver, and the first step that differs. All \
-that the steps write is kept in the folder for temporary files meanwhile. With --out \
-it draws the differences of pictures: white for the largest.
+differences of the results and the state to those of the first driver, and the first step that differs. A \
+driver that does not answer within --timeout has failed. With --out it draws the differences of pictures: \
+white for the largest.
 
 Exit status: 0 done and no difference beyond --rtol and --atol, 1 failed or a difference, 2 wrong usage."""
 
 _SEED = 33
-_STEPS = "steps.json"
 
 
 def program_command(
@@ -81,7 +82,11 @@ def program_command(
     ] = None,
     rtol: Rtol = 0.0,
     atol: Atol = 0.0,
-    trace: Annotated[Path | None, typer.Option("--trace", metavar="DIR", hidden=True)] = None,
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", metavar="S", help="compare: the seconds that a driver has for a step."),
+    ] = 600.0,
+    trace: Annotated[bool, typer.Option("--trace", hidden=True)] = False,
     show_traceback: Traceback = False,
 ) -> None:
     """``kompute-py program``."""
@@ -105,7 +110,13 @@ def program_command(
         on = drivers or _drivers()
         if len(on) == 1:
             raise InvalidArgumentError(f"--driver={on[0]} stands alone: compare takes two drivers or more")
-        failed = [name for name in chosen if _differs(path, name, command, on, rtol, atol, folder)]
+        run = [sys.executable, "-m", "kompute_py", "program", "run", str(path), *command]
+        failed = []
+        for name in chosen:
+            print(f"{name} on {on[0]}", flush=True)
+            picture = None if folder is None else folder / name
+            if _differs([*run, "--entry", name], on, timeout, (rtol, atol), picture):
+                failed.append(name)
         if failed or not chosen:
             raise KomputeError(
                 f"different results on the drivers: {', '.join(failed)}"
@@ -115,12 +126,16 @@ def program_command(
         return
     from .._manager.manager import Manager
 
+    if trace:  # what drivers print goes elsewhere
+        told = os.fdopen(os.dup(1), "wb")
+        os.dup2(2, 1)
     called = _entry_of(program, entry)
     options: dict[str, Any] = {"driver": drivers[0]} if drivers else {}
     with Manager(device_of(given.device), **options) as manager:
         called = program.on(manager)[called.name]
-        if trace is not None:
-            _write_trace(_steps(manager, called, given), trace)
+        if trace:
+            with told:
+                _tell(_steps(manager, called, given), told)
             return
         run = _ready(manager, called, given)
         if action == "bench":
@@ -245,17 +260,76 @@ def _steps(manager: Manager, entry: ProgramEntry, given: Given) -> Iterable[tupl
     return traced(entry._target((), {}), _arguments(entry, given))
 
 
-def _write_trace(steps: Iterable[tuple[str, dict[str, Array]]], folder: Path) -> None:
-    """Writes the arrays by number, as bytes where NumPy would lose the dtype; `_STEPS` has the names."""
-    listed = []
-    for number, (name, arrays) in enumerate(steps):
-        kinds = [each.dtype.name if is_small_float(each.dtype) else "" for each in arrays.values()]
-        each_kind = zip(arrays.values(), kinds, strict=True)
-        np.savez(
-            folder / f"{number:06}.npz", *(a.view(f"u{a.itemsize}") if kind else a for a, kind in each_kind)
+def _tell(steps: Iterable[tuple[str, dict[str, Array]]], file: BinaryIO) -> None:
+    """Writes steps for `_Trace`: a line of JSON, then the arrays. The last step has the results."""
+    for name, arrays in steps:
+        listed, parts = [], []
+        for memory, array in arrays.items():
+            kind = array.dtype.name if is_small_float(array.dtype) else ""  # which NumPy's format would lose
+            part = io.BytesIO()
+            np.save(part, array.view(f"u{array.itemsize}") if kind else array, allow_pickle=False)
+            listed.append((memory, kind, len(part.getbuffer())))
+            parts.append(part.getbuffer())
+        file.write(json.dumps([name, listed]).encode() + b"\n")
+        file.writelines(parts)
+        file.flush()
+
+
+class _Trace:
+    """An entry that runs on one driver, in a process of its own. Its steps come through a pipe, so it is at
+    most one step ahead.
+    """
+
+    def __init__(self, driver: str, command: list[str], timeout: float) -> None:
+        self.driver = driver
+        self._timeout = timeout
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - see `close`
+        self._process = subprocess.Popen(
+            [*command, f"--driver={driver}", "--trace"], stdout=subprocess.PIPE, stderr=self._errors
         )
-        listed.append([name, list(zip(arrays, kinds, strict=True))])
-    (folder / _STEPS).write_text(json.dumps(listed), encoding="utf-8")
+        self._late = False
+
+    def step(self) -> tuple[str, dict[str, Array]]:
+        """The next step. Raises KomputeError if the process fails, or does not answer in time."""
+        from .._programs.content import dtype_of
+
+        assert self._process.stdout is not None
+        file: Any = self._process.stdout
+        timer = threading.Timer(self._timeout, self._stop)
+        timer.start()
+        try:
+            name, listed = json.loads(file.readline())
+            arrays = {}
+            for memory, kind, size in listed:
+                found = np.load(io.BytesIO(file.read(size)), allow_pickle=False)
+                arrays[memory] = found.view(dtype_of(kind)) if kind else found
+            if not name:
+                self._require(not self._process.wait())
+        except (ValueError, EOFError):  # it has ended
+            self._require(False)
+        finally:
+            timer.cancel()
+        return name, arrays
+
+    def _require(self, well: bool) -> None:
+        if well:
+            return
+        code = self._process.wait()
+        if self._late:
+            raise KomputeError(f"it did not answer within {self._timeout:g} s (--timeout)")
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        raise KomputeError(lines[-1] if lines else f"it ended with {code}")
+
+    def _stop(self) -> None:
+        self._late = True
+        self._process.kill()
+
+    def close(self) -> None:
+        """Ends the process, if it runs."""
+        self._process.kill()
+        self._process.communicate()
+        self._errors.close()
 
 
 def _drivers() -> list[str]:
@@ -289,75 +363,52 @@ def _draw(one: Array, other: Array, path: Path) -> None:
 
 
 def _differs(
-    path: Path,
-    entry: str,
-    options: list[str],
+    command: list[str],
     drivers: list[str],
-    rtol: float,
-    atol: float,
-    out: Path | None,
+    timeout: float,
+    bounds: tuple[float, float],
+    picture: Path | None,
 ) -> bool:
-    """Compares the results of an entry on the drivers. Returns whether some differ too much."""
+    """Compares the results of an entry on the drivers. Returns whether some differ too much. `picture` is the
+    place of its pictures, without their names.
+    """
     from .._programs.tracing import difference
 
-    print(f"{entry} on {drivers[0]}")
     wrong = False
-    with tempfile.TemporaryDirectory() as folder:
-        traces = [Path(folder) / str(number) for number in range(len(drivers))]
-        for driver, trace in zip(drivers, traces, strict=True):
-            trace.mkdir()
-            command = [
-                sys.executable,
-                "-m",
-                "kompute_py",
-                "program",
-                "run",
-                str(path),
-                "--entry",
-                entry,
-                *options,
-            ]
-            done = subprocess.run(
-                [*command, f"--driver={driver}", f"--trace={trace}"],
-                capture_output=True,
-                text=True,
-                env=os.environ,
-                check=False,
-            )
-            if done.returncode:
-                why = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
-                print(f"  {driver}: failed: {why}")
-                wrong = True
-                if driver == drivers[0]:
-                    return True
-        for at, (driver, trace) in list(enumerate(zip(drivers, traces, strict=True)))[1:]:
-            first, results = True, 0
-            for step, name, one, other in _pairs(traces[0], trace):
-                found = difference(one, other)
-                if step and first and found.exceeds(rtol, atol):
-                    first = False
-                    print(f"  {driver}: first in step {step}, {name}: {found}")
-                elif not step:
-                    results += 1
-                    print(f"  {driver}: {name}: {found}")
-                    if out is not None and found.elements:
-                        _draw(one, other, out / f"{entry}.{name}.{at}.png")
-                    wrong = wrong or found.exceeds(rtol, atol)
-            if (trace / _STEPS).exists() and not results:  # its memory is all that it leaves
-                wrong = wrong or not first
-                print(f"  {driver}: {'all steps equal' if first else 'its memory differs'}")
-    return wrong
-
-
-def _pairs(one: Path, other: Path) -> Iterator[tuple[str, str, Array, Array]]:
-    """(step, memory, contents on one driver and on the other); "" is the step of the results."""
-    from .._programs.content import dtype_of
-
-    if not (other / _STEPS).exists():
-        return
-    for number, (name, arrays) in enumerate(json.loads((one / _STEPS).read_text(encoding="utf-8"))):
-        with np.load(one / f"{number:06}.npz") as left, np.load(other / f"{number:06}.npz") as right:
-            for place, (memory, kind) in enumerate(arrays):
-                found = [each[f"arr_{place}"] for each in (left, right)]
-                here, there = (each.view(dtype_of(kind)) for each in found) if kind else found
-                yield f"{number} ({name})" if name else "", memory, here, there
+    with contextlib.ExitStack() as stack:
+        traces = [stack.enter_context(contextlib.closing(_Trace(each, command, timeout))) for each in drivers]
+        same = dict.fromkeys(traces[1:], True)
+        """The drivers whose steps are those of the first so far."""
+        step = 0
+        while True:
+            steps: dict[_Trace, tuple[str, dict[str, Array]]] = {}
+            for trace in [traces[0], *same]:
+                try:
+                    steps[trace] = trace.step()
+                except KomputeError as error:
+                    print(f"  {trace.driver}: failed: {error}")
+                    wrong = True
+                    same.pop(trace, None)
+            if traces[0] not in steps or not same:
+                return True
+            name, ones = steps[traces[0]]
+            for trace in same:
+                for memory, one in ones.items():
+                    other = steps[trace][1][memory]
+                    found = difference(one, other)
+                    differs = found.exceeds(*bounds)
+                    if not name:
+                        print(f"  {trace.driver}: {memory}: {found}")
+                        wrong = wrong or differs
+                        if picture is not None and found.elements:
+                            at = traces.index(trace)
+                            _draw(one, other, picture.with_name(f"{picture.name}.{memory}.{at}.png"))
+                    elif differs and same[trace]:
+                        same[trace] = False
+                        print(f"  {trace.driver}: first in step {step} ({name}), {memory}: {found}")
+                if not name and not ones:  # its memory is all that it leaves
+                    wrong = wrong or not same[trace]
+                    print(f"  {trace.driver}: {'all steps equal' if same[trace] else 'its memory differs'}")
+            if not name:
+                return wrong
+            step += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 
 import ml_dtypes
 import numpy as np
@@ -12,10 +13,10 @@ import PIL.Image
 import pytest
 
 import kompute_py as kp
+from kompute_py._programs import tracing
 from kompute_py._programs.tracing import difference
-from kompute_py.cli import main, programs
+from kompute_py.cli import main
 from tests.drivers import DriverUnavailableError, environment
-from tests.support.child import python
 
 ORDER = """
 #extension GL_KHR_shader_subgroup_arithmetic : require
@@ -72,12 +73,6 @@ def test_mistakes(path, capsys, arguments, text):
     assert text in capsys.readouterr().err
 
 
-@pytest.fixture
-def forked(monkeypatch):
-    """The processes of `compare` need no interpreter's start."""
-    monkeypatch.setattr(programs.subprocess, "run", lambda command, **_: python(*command[1:]))
-
-
 def manifest(driver: str) -> str:
     try:
         return environment(driver)["VK_DRIVER_FILES"]
@@ -85,7 +80,7 @@ def manifest(driver: str) -> str:
         pytest.skip(f"{driver} is not there")
 
 
-def test_compare_finds_the_first_step_that_differs(forked, path, capsys):
+def test_compare_finds_the_first_step_that_differs(path, capsys):
     drivers = [f"--driver={manifest(each)}" for each in ("lavapipe", "swiftshader")]
     assert main(["program", "compare", str(path), "--entry", "same", *drivers]) == 0
     assert "y: equal" in capsys.readouterr().out
@@ -119,7 +114,7 @@ class reversed_groups(kp.CustomOp):
 
 
 @pytest.mark.parametrize("barrier", [True, False], ids=["barrier", "none"])
-def test_compare_finds_a_missing_barrier_in_a_custom_operation(forked, mgr, tmp_path, capsys, barrier):
+def test_compare_finds_a_missing_barrier_in_a_custom_operation(mgr, tmp_path, capsys, barrier):
     drivers = [f"--driver={manifest(each)}" for each in ("lavapipe", "swiftshader")]
     x, y, z = mgr.zeros(1024), mgr.zeros(1024), mgr.zeros(1024)
     steps = [
@@ -148,7 +143,7 @@ def test_compare_takes_the_drivers_that_have_a_device(path, tmp_path):
         )
 
 
-def test_compare_of_a_recording_without_results(forked, mgr, tmp_path, capsys):
+def test_compare_of_a_recording_without_results(mgr, tmp_path, capsys):
     y, z = mgr.tensor(np.arange(64)), mgr.zeros(64)
     same = kp.ops.add.bind(y, 1, out=z)
     order = mgr.kernel(ORDER, name="order").bind(y, z, grid=64)
@@ -175,7 +170,7 @@ void main() {
 """
 
 
-def test_kernels_are_run_and_compared_with_pictures_of_differences(forked, mgr, tmp_path, capsys):
+def test_kernels_are_run_and_compared_with_pictures_of_differences(mgr, tmp_path, capsys):
     path, out = str(tmp_path / "program.kpp"), tmp_path / "pictures"
     kp.Program.record({"picture": mgr.kernel(PICTURE, name="picture")}).save(path)
     given = ["--entry", "picture", "--in", "y=zeros:8,8", "--set", "scale=0.5"]
@@ -275,7 +270,7 @@ layout(binding = 1) buffer S { float s[]; };
 void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) s[i] = x[i] * gl_SubgroupSize; }"""
 
 
-def test_compare_looks_at_the_state(forked, mgr, tmp_path, capsys):
+def test_compare_looks_at_the_state(mgr, tmp_path, capsys):
     x, y, s = mgr.zeros(4), mgr.zeros(4), mgr.zeros(4)
     steps = [mgr.kernel(OF_THE_SUBGROUP).bind(x, s), kp.ops.multiply.bind(x, 2, out=y)]
     path = tmp_path / "state.kpp"
@@ -286,7 +281,7 @@ def test_compare_looks_at_the_state(forked, mgr, tmp_path, capsys):
     assert "y: equal" in printed and ": s: 4 differ" in printed
 
 
-def test_compare_takes_any_names_and_dtypes(forked, mgr, tmp_path, capsys):
+def test_compare_takes_any_names_and_dtypes(mgr, tmp_path, capsys):
     half = mgr.tensor_t(np.ones(8, ml_dtypes.bfloat16))
     other = mgr.zeros(8, ml_dtypes.bfloat16)
     kernel = mgr.kernel(OF_THE_SUBGROUP.replace(" * gl_SubgroupSize", ""), name="two\nlines")
@@ -301,6 +296,36 @@ def test_compare_takes_any_names_and_dtypes(forked, mgr, tmp_path, capsys):
     assert main(["program", "compare", str(path), *drivers]) == 0
     printed = capsys.readouterr().out
     assert "file: equal" in printed and "arr_1: equal" in printed
+
+
+def test_a_driver_that_hangs_has_failed(path, monkeypatch, capsys):
+    files = [f"--driver={manifest(each)}" for each in ("null", "lavapipe")]
+    monkeypatch.setenv("KP_NULL_DRIVER", f"gpu_us={1000 * 1_000_000}")  # a submission takes so long
+    assert main(["program", "compare", str(path), "--entry", "same", *files, "--timeout", "3"]) == 1
+    assert "failed: it did not answer within 3 s (--timeout)" in capsys.readouterr().out
+
+
+def test_compare_keeps_nothing_of_the_steps(mgr, tmp_path, monkeypatch, capsys):
+    """They were files before, of all drivers at once: here 48 MiB."""
+    x, y = mgr.zeros(1 << 19), mgr.zeros(1 << 19)
+    path, folder = tmp_path / "steps.kpp", tmp_path / "temporary"
+    kp.Program.record(
+        [kp.ops.add.bind(x, number, out=y) for number in range(12)], inputs={"x": x}, outputs={"y": y}
+    ).save(path)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    sizes = []
+
+    def looked(one, other):
+        sizes.append(sum(each.stat().st_size for each in folder.rglob("*")))
+        return difference(one, other)
+
+    monkeypatch.setattr(tracing, "difference", looked)
+    drivers = 2 * [f"--driver={manifest('lavapipe')}"]
+    assert main(["program", "compare", str(path), *drivers]) == 0
+    assert "y: equal" in capsys.readouterr().out
+    assert len(sizes) == 13 and max(sizes) < 1 << 20
+    assert not list(folder.iterdir())
 
 
 def test_differences_are_those_of_numbers():
