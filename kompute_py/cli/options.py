@@ -68,7 +68,8 @@ class CompileOptions:
         str | None,
         typer.Option(
             "--target", metavar="T", rich_help_panel=COMPILE_PANEL,
-            help="vulkan1.0 to vulkan1.3. Default: vulkan1.2.",
+            help="vulkan1.0 to vulkan1.3, a device (vulkan://nvidia), or a file that describes one "
+            "(vulkaninfo.json). Default: vulkan1.2.",
         ),
     ] = None  # fmt: skip
 

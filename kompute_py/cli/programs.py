@@ -137,13 +137,13 @@ def program_command(
             with told:
                 _tell(_steps(manager, called, given), told)
             return
-        run = _ready(manager, called, given)
+        ready = _ready(manager, called, given)
         if action == "bench":
             from .._profiling.benchmark import benchmark
 
-            print(f"{called.name}: {benchmark(run)}")
+            print(f"{called.name}: {benchmark(ready)}")
         else:
-            _show(run(), called.name, out or ())
+            _show(ready(), called.name, out or ())
 
 
 def _entry_of(program: Program, name: str | None) -> ProgramEntry:

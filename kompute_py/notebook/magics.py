@@ -71,7 +71,12 @@ def _kernel_parser(language: str) -> _Parser:
         help="a folder for #include; repeatable",
     )
     add("-O", "--optimize", choices=("none", "size", "performance"), default="performance")
-    add("-t", "--target", default="vulkan1.2", help="vulkan1.0 to vulkan1.3 (default: vulkan1.2)")
+    add(
+        "-t",
+        "--target",
+        default="vulkan1.2",
+        help="vulkan1.0 to vulkan1.3, a device (vulkan://nvidia), or a file that describes one",
+    )
     add("-g", "--debug-info", action="store_true", help="keep the source in the module, for debuggers")
     add("-a", "--auto-bind", action="store_true", help="number the bindings that have no number")
     add("-q", "--quiet", action="store_true", help="do not show the kernel's signature")

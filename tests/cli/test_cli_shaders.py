@@ -99,6 +99,7 @@ def test_compile_warnings_go_to_stderr(folder, capsys):
         (["compile", "none.comp"], "none.comp"),
         (["compile", "."], "Cannot read the shader file '.'"),
         (["compile", "blur.comp", "--target", "vulkan9"], "vulkan9"),
+        (["compile", "blur.comp", "--target", "none.json"], "none.json"),
         (["compile", "blur.comp", "-O", "fast"], "fast"),
         (["compile", "blur.comp", "-o", "none/out.spv"], "cannot write none/out.spv"),
         (["compile", "blur.comp", "-o", "blur.comp"], "the shader itself"),

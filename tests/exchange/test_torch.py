@@ -35,7 +35,12 @@ def host_memory(mgr):
             yield t
 
 
-@pytest.mark.capability("W11", "PyTorch's tensors without a copy", "kp.from_dlpack", "guides/exchange")
+@pytest.mark.capability(
+    "W11",
+    "PyTorch's tensors: ours without a copy, theirs too where their memory can be imported",
+    "kp.from_dlpack",
+    "guides/exchange",
+)
 def test_shares_both_ways_and_keeps_the_memory_after_destroy(torch, make_manager):
     mgr = make_manager()
     kept = []
