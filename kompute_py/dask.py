@@ -12,8 +12,9 @@ from __future__ import annotations
 import inspect
 import pickle
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -328,11 +329,15 @@ class _Task:
             arguments = tuple(
                 [np.array(each) if isinstance(each, np.ndarray) else each for each in arguments]
             )
-            left_out = None if shape is None else _left_out(work, arguments, keywords)
-            if left_out is not None and shape is not None:
-                keywords = {**keywords, left_out.name: np.zeros(shape, left_out.dtype)}
-        found = work(*arguments, **keywords)
-        return found.read() if isinstance(found, Memory) else found
+            target = work._target(arguments, keywords) if isinstance(work, ProgramEntry) else work
+            if isinstance(target, Kernel):
+                left_out = None if shape is None else _left_out(target, arguments, keywords)
+                if left_out is not None and shape is not None:
+                    keywords = {**keywords, left_out.name: np.zeros(shape, left_out.dtype)}
+                with _idle(target) as work:
+                    return _on_host(work(*arguments, **keywords))
+            target.loaded.bind()  # so that calls of several threads overlap
+        return _on_host(work(*arguments, **keywords))
 
     def __reduce__(self) -> Any:
         return _Task, (self._content, self.name, self.takes)
@@ -344,12 +349,37 @@ class _Task:
         return self.token
 
 
-def _left_out(work: Kernel | ProgramEntry, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+def _on_host(found: Any) -> Any:
+    return found.read() if isinstance(found, Memory) else found
+
+
+_copies: weakref.WeakKeyDictionary[Kernel, list[Kernel]] = weakref.WeakKeyDictionary()
+
+
+@contextmanager
+def _idle(kernel: Kernel) -> Iterator[Kernel]:
+    """The kernel, or a copy if another thread calls it: calls of one kernel take turns."""
+    with _lock:
+        copies = _copies.setdefault(kernel, [])
+        for each in (kernel, *copies):
+            if each._lock.acquire(blocking=False):
+                break
+        else:
+            with current(kernel.manager):
+                each = pickle.loads(pickle.dumps(kernel))
+            copies.append(each)
+            each._lock.acquire()
+    try:
+        yield each
+    finally:
+        each._lock.release()
+
+
+def _left_out(kernel: Kernel, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
     """The only output that a call of a kernel leaves out, if it is an array of numbers of any length, and not
     one for each workgroup.
     """
-    kernel = work._target(arguments, named) if isinstance(work, ProgramEntry) else work
-    if not isinstance(kernel, Kernel) or "out" in named:
+    if "out" in named:
         return None
     version = kernel._version
     parameters = version.signature.parameters

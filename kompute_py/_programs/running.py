@@ -112,7 +112,7 @@ class Loaded:
         self._progress = progress
         self._files, self._contents, self._hosts = files, contents, hosts
         self.running = threading.RLock()
-        """Held by a call: entries share memory."""
+        """Held by a call that uses the entries' own memory, which they share, and while one is submitted."""
         self.is_bound = False
         """See `bind`."""
         self._lock = threading.RLock()
@@ -134,12 +134,15 @@ class Loaded:
             return self._entries[name]  # type: ignore[no-any-return]
 
     def bind(self) -> None:
-        """Notes that an entry is part of other recordings: these use the memory without the lock."""
+        """Notes that others use the memory, other recordings or threads, so that calls over arrays go through
+        memory of their own.
+        """
         if not self.is_bound:
-            self.is_bound = True
-            for each in self._entries.values():
-                if isinstance(each, Recorded):
-                    each.arrays.clear()  # they go through this memory
+            with self.running:
+                self.is_bound = True
+                for each in self._entries.values():
+                    if isinstance(each, Recorded):
+                        each.arrays.clear()  # they go through this memory
 
     # -- shaders ---------------------------------------------------------------------------------------------
 
@@ -396,12 +399,12 @@ class Recorded:
         with (
             donating(self.name, names, tensors, donate, written) as (taken, _),
             ordered(wait, signal),
-            self.loaded.running,
         ):
             given = with_taken(given, taken)
             result = run(form, given, out)
             if not taken:
-                form.remember(self, args, named, given, out)
+                with self.loaded.running:
+                    form.remember(self, args, named, given, out)
         return result
 
     def bind(self, /, *args: Any, out: Any = None, **named: Any) -> OpProgram:
@@ -512,8 +515,14 @@ class RecordedForm:
 
     def call(self, given: list[Any], out: Any) -> Any:
         """The results, once the work is done. Arrays go through the recording's own memory, or through new
-        memory if other recordings use that.
+        memory if others use that: then calls of several threads wait for each other only to be submitted.
         """
+        if self.loaded.is_bound:
+            return self._called(given, out, [self._like(each) for each in (*self.inputs, *self.outputs)])
+        with self.loaded.running:
+            return self._called(given, out, self.own)
+
+    def _called(self, given: list[Any], out: Any, ways: list[Any]) -> Any:
         ins = self._ins(given)
         if out is not None:
             outs: Any = self._outs(out)
@@ -522,9 +531,6 @@ class RecordedForm:
         else:
             makes = ((v.name, host_empty(v.shape, c.dtype_of(v.dtype), self.name)) for v in self.outputs)
             outs = [self._on_host(f"{self.name}: {name}", array) for name, array in makes]
-        ways = self.own
-        if self.loaded.is_bound:
-            ways = [self._like(each) for each in (*self.inputs, *self.outputs)]
         memories = [
             each if isinstance(each, Memory) else way for each, way in zip([*ins, *outs], ways, strict=True)
         ]
@@ -546,10 +552,11 @@ class RecordedForm:
     def _run(self, memories: list[Any], order: Order | None, results: tuple[Any, ...] = ()) -> Fence:
         """Submits the recording over this memory."""
         manager = self.loaded.manager
-        before, pairs, after = self._around(memories)
-        streams = [stream_of(manager, self._over(pairs)) if pairs else self.free()]
-        streams = [*_recorded(manager, before), *streams, *_recorded(manager, after)]
-        native = submit_streams(manager, streams, *(order or NO_ORDER))
+        with self.loaded.running:
+            before, pairs, after = self._around(memories)
+            streams = [stream_of(manager, self._over(pairs)) if pairs else self.free()]
+            streams = [*_recorded(manager, before), *streams, *_recorded(manager, after)]
+            native = submit_streams(manager, streams, *(order or NO_ORDER))
         if manager._watch is not None:
             manager._watch()
         return Fence(native, managers_of(streams, manager), (), failures_of(streams), results)

@@ -19,7 +19,8 @@ from scipy import ndimage
 
 import kompute_py as kp
 import kompute_py.dask
-from tests.support.child import python
+from tests.drivers import null_control
+from tests.support.child import python, run_child
 from tests.support.sampling import sampled, spread
 
 pytestmark = pytest.mark.own_driver  # what Dask does with blocks; a driver's numbers are tested elsewhere
@@ -235,6 +236,57 @@ def test_parameters_go_to_each_worker_once(mgr, needs, cluster):
         tasks = dict(found.__dask_graph__())
         assert sum(len(pickle.dumps(each)) for each in tasks.values()) < 2 * weights.nbytes
         np.testing.assert_allclose(found.compute(), added)
+
+
+def overlap():
+    """Of two blocks in two threads, the second is given to the device while that works on the first. For a
+    child on the null driver.
+    """
+    mgr, control = kp.manager(), null_control()
+    a, b, t = mgr.zeros(64), mgr.zeros(64), mgr.zeros(64)
+    kernel = mgr.kernel(SCALE, name="scale")
+    steps = [kernel.bind(a, t, factor=2.0), kernel.bind(t, b, factor=3.0)]
+    recording = kp.Program.record(steps, inputs={"a": a}, outputs={"b": b}, temporary=[t])
+    x = da.zeros(128, chunks=64, dtype=np.float32)
+    for work, named in (
+        (recording, {}),
+        (kernel, {"factor": 2.0}),
+        (kp.ops.elementwise("x * 2", name="twice"), {}),
+    ):
+        made = kp.dask.map_blocks(work, x, **named)
+        made.compute(scheduler="threads", num_workers=2)
+        before = control.calls("vkQueueSubmit")
+        with control.pausing():
+            thread = threading.Thread(target=made.compute, kwargs={"scheduler": "threads", "num_workers": 2})
+            thread.start()
+            until = time.monotonic() + 60
+            while control.calls("vkQueueSubmit") < before + 2:
+                assert time.monotonic() < until, f"{work}: the second block waits for the first"
+                time.sleep(0.01)
+        thread.join()
+
+
+def test_blocks_of_two_threads_overlap():
+    run_child(overlap, driver="null", config="memory=unified,gpu_us=1000")
+
+
+@pytest.mark.parametrize("host", [False, True], ids=["device", "host"])
+def test_recordings_of_many_threads_are_right(mgr, host):
+    """Their scratch memory is one, their inputs and outputs are not."""
+    values, x = array((64, 32), (2, 32))
+    a, b, t = mgr.zeros((2, 32)), mgr.zeros((2, 32)), mgr.zeros((2, 32))
+    kernel = mgr.kernel(SCALE, name="scale")
+    steps = [kernel.bind(a, t, factor=2.0), kernel.bind(t, b, factor=3.0)]
+    if host:
+        function = lambda there: there.write(there.read() + 1)  # noqa: E731
+        steps.insert(1, kp.OpHostCall(lambda: None, reads=[t], writes=[t], name="more"))
+    program = kp.Program.record(
+        steps, inputs={"a": a}, outputs={"b": b}, temporary=[t], hosts={"more": function} if host else None
+    )
+    with mgr.current():
+        for _ in range(3):
+            found = kp.dask.map_blocks(program, x).compute(scheduler="threads", num_workers=4)
+            np.testing.assert_allclose(found, 3 * (2 * values + host), rtol=1e-6)
 
 
 def test_delayed_and_graphs_of_dask(cluster):
