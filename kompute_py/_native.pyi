@@ -643,6 +643,8 @@ class Semaphore(_Object):
 
     def at(self, value: int) -> Fence: ...
     def is_init(self) -> bool: ...
+    def is_alone(self) -> bool:
+        """Whether nothing else refers to it: no fence, no held work."""
 
 def submit(
     context: Context,

@@ -366,9 +366,10 @@ class Manager(MemoryMaker, WithAnswers):
         process, an eventfd, a timerfd, a sync_file of a kernel driver, a socket. Work waits for it by
         ``wait=``.
 
-        The descriptor is duplicated, and nothing is read from it. The duplicate is kept until it is readable
-        or the Manager is destroyed. If its other end is closed before it is readable, the fence fails with
-        AbortedError. The host does the waiting, so the work begins a moment later.
+        The descriptor is duplicated, and nothing is read from it. The duplicate is kept until it is readable,
+        the Manager is destroyed, or the fence and the work that waits for it are gone. If its other end is
+        closed before it is readable, the fence fails with AbortedError. The host does the waiting, so the
+        work begins a moment later.
 
         Raises InvalidArgumentError if the number is not an open descriptor, ArgumentTypeError if it is not an
         int and has no ``fileno()``, OutOfMemoryError if the process may open no more descriptors,

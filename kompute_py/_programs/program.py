@@ -577,9 +577,8 @@ class Program(Mapping[str, ProgramEntry]):
 
     @in_order
     def reset(self, **options: Unpack[Ordering]) -> None:
-        """Gives the program's memory on the current Manager, or those of `on`, what it began with.
-
-        `wait` and `signal` are as in `Sequence.eval`.
+        """Gives the program's memory on the current Manager, or those of `on`, what it began with. `wait` and
+        `signal` are as in `Sequence.eval`.
         """
         for manager in self._here():
             for part in self._parts().values():

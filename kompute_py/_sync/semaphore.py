@@ -269,12 +269,10 @@ def imported_semaphore(manager: Device, handle: Any) -> Semaphore:
 
 def imported_fence(manager: Device, fd: Any) -> Fence:
     """The fence of a descriptor. See `Manager.import_fence`."""
-    from .sharing import await_descriptor
+    from .sharing import fence_of_descriptor
 
     number = as_index(fd.fileno() if hasattr(fd, "fileno") else fd, "fd")
-    native = _native.Semaphore(manager._native, 0)
-    await_descriptor(native, number)
-    return Fence(native.at(1), (manager,))
+    return Fence(fence_of_descriptor(_native.Semaphore(manager._native, 0), number), (manager,))
 
 
 def to_value(value: Any, name: str) -> int:

@@ -195,9 +195,12 @@ def _require() -> None:
         )
 
 
-def await_descriptor(native: _native.Semaphore, fd: int) -> None:
-    """Signals 1 when a duplicate of the descriptor is readable."""
+def fence_of_descriptor(native: _native.Semaphore, fd: int) -> _native.Fence:
+    """The fence of 1, which is signalled when a duplicate of the descriptor is readable."""
+    fence = native.at(1)
     _reader.add(_Awaited(duplicate(fd), native), keeps=True)
+    weakref.finalize(fence, look).atexit = False
+    return fence
 
 
 def duplicate(fd: int) -> int:
@@ -216,9 +219,14 @@ def duplicate(fd: int) -> int:
         raise InvalidArgumentError(f"{fd} is not an open file descriptor") from None
 
 
-def end(manager: Device) -> None:
-    """Lets go of the descriptors that fences of the Manager, which was destroyed, wait for."""
-    _reader.wake()  # it looks at each of them
+def look(destroyed: Device | None = None) -> None:
+    """Lets go of the descriptors that no fence waits for any more: their Manager was destroyed, or they and
+    the work that waited for them are gone.
+    """
+    _reader.wake()
+
+
+end = look
 
 
 _writable: set[int] = set()
@@ -394,7 +402,7 @@ class _Awaited:
         self._native = native
 
     def fileno(self) -> int:
-        if self._fd >= 0 and not self._native.is_init():
+        if self._fd >= 0 and (self._native.is_alone() or not self._native.is_init()):
             self._close()
         return self._fd
 

@@ -258,6 +258,8 @@ void bind_fence(py::module_& m) {
             },
             py::arg("value"))
         .def("is_init", [](const Semaphore& s) { return s.is_init(); })
+        // The caller's reference and that of its Python object.
+        .def("is_alone", [](const std::shared_ptr<Semaphore>& s) { return s.use_count() <= 2; })
         .def_property(
             "name", [](const Semaphore& s) { return s.name(); },
             [](Semaphore& s, const std::string& n) { s.set_name(n); })

@@ -403,6 +403,27 @@ def test_descriptors_run_out(mgr):
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def test_fences_of_descriptors_that_nobody_has_let_go_of_them(mgr):
+    here, there = socket.socketpair()
+    with here, there:
+        fence = mgr.import_fence(here)
+        before = descriptors()
+        for _ in range(20):
+            mgr.import_fence(here)
+        until(lambda: descriptors() <= before)
+        t = mgr.zeros(4)
+        t.fill(3, wait=mgr.import_fence(here))  # the work has it
+        joined = kp.Fence.join(mgr.import_fence(here), fence)
+        for _ in range(3):
+            mgr.import_fence(here)
+        until(lambda: descriptors() == before + 2)
+        assert not joined.done()
+        there.send(b"1")
+        joined.wait(timeout=20)
+        assert t.tolist() == [3] * 4
+        until(lambda: descriptors() < before)
+
+
 def test_fences_of_descriptors_end_with_their_manager(make_manager, monkeypatch):
     mgr = make_manager()
     before = descriptors()
