@@ -336,7 +336,10 @@ class _Task:
                     keywords = {**keywords, left_out.name: np.zeros(shape, left_out.dtype)}
                 with _idle(target) as work:
                     return _on_host(work(*arguments, **keywords))
-            target.loaded.bind()  # so that calls of several threads overlap
+            if target.loaded.running.acquire(blocking=False):
+                target.loaded.running.release()
+            else:  # another thread calls it: their transfers and work overlap from now on
+                target.loaded.bind()
         return _on_host(work(*arguments, **keywords))
 
     def __reduce__(self) -> Any:

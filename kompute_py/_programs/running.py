@@ -432,6 +432,8 @@ class RecordedForm:
         self.outputs = [values[number] for number in recording.outputs]
         self._sequence: Sequence | None = None
         """The recording over its own memory."""
+        self._idle: list[list[Any]] = []
+        """Memory for inputs and outputs of calls that do not use its own, as often as they overlapped."""
 
     # -- arguments -------------------------------------------------------------------------------------------
 
@@ -518,7 +520,13 @@ class RecordedForm:
         memory if others use that: then calls of several threads wait for each other only to be submitted.
         """
         if self.loaded.is_bound:
-            return self._called(given, out, [self._like(each) for each in (*self.inputs, *self.outputs)])
+            try:
+                ways = self._idle.pop()
+            except IndexError:
+                ways = [self._like(each) for each in (*self.inputs, *self.outputs)]
+            result = self._called(given, out, ways)
+            self._idle.append(ways)
+            return result
         with self.loaded.running:
             return self._called(given, out, self.own)
 

@@ -19,6 +19,7 @@ from scipy import ndimage
 
 import kompute_py as kp
 import kompute_py.dask
+from kompute_py._programs.running import Loaded
 from tests.drivers import null_control
 from tests.support.child import python, run_child
 from tests.support.sampling import sampled, spread
@@ -247,6 +248,8 @@ def overlap():
     kernel = mgr.kernel(SCALE, name="scale")
     steps = [kernel.bind(a, t, factor=2.0), kernel.bind(t, b, factor=3.0)]
     recording = kp.Program.record(steps, inputs={"a": a}, outputs={"b": b}, temporary=[t])
+    met, bind = threading.Event(), Loaded.bind
+    Loaded.bind = lambda loaded: (met.set(), bind(loaded))
     x = da.zeros(128, chunks=64, dtype=np.float32)
     for work, named in (
         (recording, {}),
@@ -254,6 +257,14 @@ def overlap():
         (kp.ops.elementwise("x * 2", name="twice"), {}),
     ):
         made = kp.dask.map_blocks(work, x, **named)
+        if work is recording:  # which is told that there are several threads when they meet
+            made.compute(scheduler="synchronous")
+            (entry,) = mgr._loaded.values()
+            thread = threading.Thread(target=made.compute, kwargs={"scheduler": "synchronous"})
+            with entry._target((), {}).loaded.running:
+                thread.start()
+                assert met.wait(60)
+            thread.join()
         made.compute(scheduler="threads", num_workers=2)
         before = control.calls("vkQueueSubmit")
         with control.pausing():
