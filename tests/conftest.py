@@ -38,6 +38,9 @@ DRIVER = os.environ.get("KOMPUTE_PY_TEST_DRIVER", "lavapipe")
 SHARE = os.environ.get("KOMPUTE_PY_TEST_SHARE", "")
 """Which part of the cases to run (`sampling.shared`); all if it is empty. tools/passes.py sets it."""
 
+FILES = os.environ.get("KOMPUTE_PY_TEST_FILES", "")
+"""Which part of the files to read, as "1/2"; all if it is empty. tools/passes.py sets it."""
+
 SHADERS = os.environ.get("KOMPUTE_PY_TEST_SHADERS", "")
 """The folder of a cache of compiled shaders, for `_OF_NUMBERS`; tools/passes.py sets it."""
 _ROOMS = ("builders", "custom", "formulas", "functions", "launches", "ops", "random")
@@ -85,6 +88,8 @@ _passed = pytest.StashKey[bool]()
 def pytest_ignore_collect(collection_path, config):
     """A pass of the suite reads no file without a case of its own: reading all takes ten seconds."""
     if SHARE and collection_path.suffix == ".py" and collection_path.name.startswith("test_"):
+        if not sampling.of_part(str(collection_path.relative_to(ROOT)), FILES):
+            return True
         return not sampling.has_cases(collection_path.read_text(), config.option.markexpr) or None
     return None
 

@@ -1,7 +1,8 @@
-"""Runs the passes of the test suite, a few at a time, each in a process of its own: `./dev test`.
+"""Runs the passes of the test suite side by side, each in a process of its own: `./dev test`.
 
-Tests that choose their driver, or need none, are a pass of their own. The drivers share the others: one half
-runs on lavapipe, the other on SwiftShader, and with the next commit it is the other way round
+Tests that choose their driver, or need none, are two passes, each of half of the files: they often wait, for
+timers and other processes, and leave the processors to the others. The drivers share the other tests: one
+half runs on lavapipe, the other on SwiftShader, and with the next commit it is the other way round
 (tests/support/sampling.py says what runs on both, and what the suite takes samples of). Output comes as lines
 that begin with the pass's name, and stands whole in build/logs/pytest-NAME.log. Exits with 1 if a pass fails.
 """
@@ -15,52 +16,42 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LOGS = ROOT / "build" / "logs"
-AT_A_TIME = (os.cpu_count() or 1) + 1
-"""One more than there are processors: a pass waits for a part of its time, for timers and other processes."""
-_MARKED = {"own": "own_driver"}
-"""The pass of tests with this mark; the passes of drivers have the others."""
+_OWN = {"own1": "1/2", "own2": "2/2"}
+"""The passes of tests with drivers of their own, and which part of the files each has."""
 
 
 class Pass:
     """One run of pytest."""
 
     def __init__(self, name: str, share: str, shaders: str) -> None:
+        files = _OWN.get(name, "")
         self.name = name
-        self.share = share
-        self.shaders = shaders
         self.log = LOGS / f"pytest-{name}.log"
         self.status: int | None = None
-        self.seconds = 0.0
         self.last_line = "did not run"
-
-    def command(self) -> list[str]:
-        """The command of the pass."""
-        own = _MARKED.get(self.name)
-        chosen = ["-m", own or " and ".join(f"not {mark}" for mark in _MARKED.values())]
-        report = f"--junitxml={LOGS / f'pytest-{self.name}.xml'}"
-        return [sys.executable, "-m", "pytest", "-q", "--color=no", report, *chosen]
+        marked = "own_driver" if files else "not own_driver"
+        report = f"--junitxml={self.log.with_suffix('.xml')}"
+        self.command = [sys.executable, "-m", "pytest", "-q", "--color=no", report, "-m", marked]
+        self.environment = {
+            **os.environ,
+            "KOMPUTE_PY_TEST_DRIVER": "lavapipe" if files else name,
+            "KOMPUTE_PY_TEST_FILES": files,
+            "KOMPUTE_PY_TEST_SHARE": share,
+            "KOMPUTE_PY_TEST_SHADERS": shaders,
+        }
 
     def run(self, shown: threading.Lock) -> None:
         """Runs it; forwards its lines."""
-        began = time.monotonic()
-        driver = "lavapipe" if self.name in _MARKED else self.name
-        environment = {
-            **os.environ,
-            "KOMPUTE_PY_TEST_DRIVER": driver,
-            "KOMPUTE_PY_TEST_SHARE": self.share,
-            "KOMPUTE_PY_TEST_SHADERS": self.shaders,
-        }
         with (
             self.log.open("w") as log,
             subprocess.Popen(
-                self.command(),
+                self.command,
                 cwd=ROOT,
-                env=environment,
+                env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -76,7 +67,6 @@ class Pass:
                 with shown:
                     print(f"{self.name:10} | {line}", end="", flush=True)
         self.status = process.returncode
-        self.seconds = time.monotonic() - began
 
 
 def commits() -> int:
@@ -107,33 +97,19 @@ def shaders() -> Path:
     return folder
 
 
-def main(names: list[str]) -> int:
-    """Runs the passes `names`: of drivers, and "own"."""
+def main(drivers: list[str]) -> int:
+    """Runs the passes of the drivers, and those of tests with drivers of their own."""
     LOGS.mkdir(parents=True, exist_ok=True)
-    drivers = [name for name in names if name not in _MARKED]
-    first = commits()
-    shares = {name: f"{first + n}/{len(drivers)}" for n, name in enumerate(drivers)}
-    compiled = str(shaders())
-    passes = [Pass(name, shares.get(name, f"{first}/1"), compiled) for name in names]
-    waiting = list(passes)
-    shown = threading.Lock()
-
-    def work() -> None:
-        while True:
-            try:
-                each = waiting.pop(0)
-            except IndexError:
-                return
-            each.run(shown)
-
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(AT_A_TIME)]
+    first, compiled, shown = commits(), str(shaders()), threading.Lock()
+    passes = [Pass(name, f"{first}/1", compiled) for name in _OWN]
+    passes += [Pass(name, f"{first + n}/{len(drivers)}", compiled) for n, name in enumerate(drivers)]
+    threads = [threading.Thread(target=each.run, args=(shown,), daemon=True) for each in passes]
     for thread in threads:
         thread.start()
     try:
         for thread in threads:
             thread.join()
     except KeyboardInterrupt:  # the passes got it, too
-        waiting.clear()
         return 130
     for each in passes:
         print(f"{each.name + ':':12} {each.last_line}", flush=True)

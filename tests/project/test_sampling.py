@@ -94,6 +94,13 @@ def test_a_pass_reads_files_that_have_cases_of_it():
         assert [each for each in (own, others) if sampling.has_cases(source, each)] == passes, source
 
 
+def test_each_file_is_of_one_part():
+    files = [f"tests/{room}/test_it.py" for room in ("base", "dask", "docs", "sync")]
+    parts = [[sampling.of_part(file, part) for part in ("1/2", "2/2")] for file in files]
+    assert all(sum(of_parts) == 1 for of_parts in parts) and len({tuple(each) for each in parts}) == 2
+    assert all(sampling.of_part(file, "") for file in files)
+
+
 def test_variants_are_taken_in_turn(monkeypatch):
     monkeypatch.setattr(sampling, "_turns", collections.Counter())
     ran = []

@@ -1,9 +1,9 @@
 """What runs where: the suite takes samples of what is long, and its passes share the rest.
 
-`./dev test` runs three passes, each a part of the tests:
+`./dev test` runs four passes, each a part of the tests:
 
-- Tests with the mark `own_driver` are a pass of their own: no driver changes their subject (files, documents,
-  tools, errors of arguments), or they choose a driver themselves.
+- Tests with the mark `own_driver` are two passes, each of half of the files (`of_part`): no driver changes
+  their subject (files, documents, tools, errors of arguments), or they choose a driver themselves.
 - lavapipe and SwiftShader share the cases of a test with parameters. A case runs on one of them, and with the
   next commit on the other. So it is with tests without parameters, but for those in the rooms whose subject
   is the device itself (`_OF_DEVICES`): they run on both.
@@ -170,6 +170,12 @@ def has_cases(source: str, marks: str) -> bool:
     if marks == "own_driver":
         return "own_driver" in source
     return not re.search(r"^pytestmark = .*\bown_driver\b", source, re.MULTILINE)
+
+
+def of_part(file: str, part: str) -> bool:
+    """Whether a file is of a part, such as "1/2"; "" has all."""
+    number, _, parts = part.partition("/")
+    return not part or zlib.crc32(file.encode()) % int(parts) == int(number) - 1
 
 
 def _every(item: Any) -> int:
