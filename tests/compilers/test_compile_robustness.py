@@ -16,29 +16,21 @@ import kompute_py as kp
 from kompute_py import _native
 from kompute_py._compilers.compile import ShaderCompileWarning
 from tests.support.compiling import HEAD, shader
+from tests.support.threads import on_threads
 
 pytestmark = pytest.mark.own_driver  # none at all
 
 
 def test_threads_compile_at_the_same_time():
-    problems: list[object] = []
 
     def work(number: int) -> None:
-        try:
-            for _ in range(5):
-                spirv = kp.compile(shader(f"data[0] = {number}.25;"))
-                assert f"OpConstant %float {number}.25" in _native.disassemble_spirv(spirv)
-                with pytest.raises(kp.ShaderCompileError, match=f"'missing{number}'"):
-                    kp.compile(shader(f"data[0] = missing{number};"))
-        except BaseException as error:
-            problems.append(error)
+        for _ in range(5):
+            spirv = kp.compile(shader(f"data[0] = {number}.25;"))
+            assert f"OpConstant %float {number}.25" in _native.disassemble_spirv(spirv)
+            with pytest.raises(kp.ShaderCompileError, match=f"'missing{number}'"):
+                kp.compile(shader(f"data[0] = missing{number};"))
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert problems == []
+    on_threads(work, range(8))
 
 
 def test_garbage_raises_and_does_no_more():

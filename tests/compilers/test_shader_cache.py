@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 import time
 import warnings
 
@@ -20,6 +19,7 @@ from kompute_py._compilers import cache as shader_cache
 from kompute_py._compilers.cache import Compiled, ShaderCache
 from tests.support.child import run_child
 from tests.support.compiling import HEAD, shader
+from tests.support.threads import on_threads
 
 pytestmark = pytest.mark.own_driver  # none at all
 
@@ -395,23 +395,15 @@ def test_what_dead_writers_left_is_swept_and_other_files_stay(folder):
 
 
 def test_threads_share_it(folder):
-    problems: list[object] = []
 
     def work(number: int) -> None:
-        try:
-            for round_ in range(6):
-                value = (number + round_) % 4
-                spirv = kp.compile(shader(f"data[0] = {value}.25;"))
-                assert f"OpConstant %float {value}.25" in text_of(spirv)
-        except BaseException as error:
-            problems.append(error)
+        for round_ in range(6):
+            value = (number + round_) % 4
+            spirv = kp.compile(shader(f"data[0] = {value}.25;"))
+            assert f"OpConstant %float {value}.25" in text_of(spirv)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert problems == [] and len(entries(folder)) == 4
+    on_threads(work, range(6))
+    assert len(entries(folder)) == 4
     assert list(folder.glob("*.tmp")) == []
 
 

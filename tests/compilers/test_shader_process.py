@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 import types
 
@@ -20,6 +19,7 @@ import kompute_py as kp
 from kompute_py._compilers import process as shader_process
 from tests.support.child import python
 from tests.support.languages import COMPILERS, needs_dxc, needs_slang
+from tests.support.threads import on_threads
 
 pytestmark = pytest.mark.own_driver
 
@@ -176,24 +176,15 @@ def test_large_sources_and_messages():
 def test_threads():
     sources = [GOOD.replace("= 1", f"= {i}") for i in range(24)]
     results: dict[int, bytes] = {}
-    errors = []
 
     def work(first):
         for i in range(first, len(sources), 4):
-            try:
-                if i % 8 == 5:
-                    with pytest.raises(kp.ShaderCompileError):
-                        kp.compile(GOOD.replace("= 1", "= x"), language="hlsl")
-                results[i] = kp.compile(sources[i], language="hlsl")
-            except Exception as error:
-                errors.append(error)
+            if i % 8 == 5:
+                with pytest.raises(kp.ShaderCompileError):
+                    kp.compile(GOOD.replace("= 1", "= x"), language="hlsl")
+            results[i] = kp.compile(sources[i], language="hlsl")
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
+    on_threads(work, range(4))
     assert results == {i: kp.compile(source, language="hlsl") for i, source in enumerate(sources)}
     assert len(shader_process._pool.everyone()) <= shader_process._MOST
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-import threading
 
 import numpy as np
 import pytest
 
 import kompute_py as kp
+from tests.support.threads import on_threads
 
 pytestmark = pytest.mark.usefixtures("current")
 
@@ -109,20 +109,13 @@ def test_recordings_at_the_same_time(mgr):
             sequence.eval_await()
         for x, op in zip(arrays, operations, strict=True):
             np.testing.assert_array_equal(op.results[0].read(), x[::-1])
-    failures = []
 
     def work(seed):
         x = np.random.default_rng(seed).random(500 + seed, np.float32)
         for _ in range(10):
-            if not np.array_equal(turned(mgr.tensor_t(x)).read(), x[::-1]):
-                failures.append(seed)
+            np.testing.assert_array_equal(turned(mgr.tensor_t(x)).read(), x[::-1])
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    on_threads(work, range(4))
 
 
 @pytest.mark.capability(

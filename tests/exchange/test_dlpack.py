@@ -6,7 +6,6 @@ from __future__ import annotations
 import ctypes
 import datetime
 import gc
-import threading
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +13,7 @@ import pytest
 
 import kompute_py as kp
 from tests.support.child import run_child
+from tests.support.threads import beside
 
 pytestmark = pytest.mark.each_driver
 
@@ -148,14 +148,8 @@ def test_threads_drop_capsules_after_the_manager(make_manager):
     unused = [mgr.tensor(np.arange(50), "host").__dlpack__() for _ in range(10)]
     mgr.destroy()
     del mgr
-    threads = [
-        threading.Thread(target=lambda part: [t.drop() for t in part], args=(taken[i::4],)) for i in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    unused.clear()
-    for thread in threads:
-        thread.join()
+    with beside(lambda part: [t.drop() for t in part], [taken[i::4] for i in range(4)]):
+        unused.clear()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

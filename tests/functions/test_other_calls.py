@@ -10,6 +10,7 @@ import pytest
 
 import kompute_py as kp
 from kompute_py.errors import FailedPreconditionError
+from tests.support.threads import on_threads
 
 numbers = itertools.count()
 
@@ -168,21 +169,14 @@ def test_threads_with_arrays_of_one_shape(mgr: kp.Manager, monkeypatch: pytest.M
     """Each call has memory of its own while it runs."""
     monkeypatch.setattr("kompute_py._functions.preparing.default_manager", lambda: mgr)
     operation = kp.ops.elementwise("x * 2 + y")
-    failed: list[object] = []
 
     def run(seed: int) -> None:
         rng = np.random.default_rng(seed)
         for _ in range(40):
             x, y = rng.random((2, 1000), dtype=np.float32)
-            if not np.array_equal(operation(x, y), x * 2 + y):
-                failed.append(seed)
+            np.testing.assert_array_equal(operation(x, y), x * 2 + y)
 
-    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
+    on_threads(run, range(6))
 
 
 def test_zeros_have_signs_and_numbers_have_dtypes(mgr: kp.Manager) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from tests.support.threads import beside
 
 pytestmark = pytest.mark.each_driver
 
@@ -541,37 +542,28 @@ def test_relative_paths_hold_when_the_folder_changes(mgr, shader, monkeypatch, t
 def test_threads_evaluate_while_the_file_is_edited(mgr, shader):
     x = mgr.tensor(np.ones(256, np.float32))
     scale = mgr.kernel(shader, watch=True)
-    failures = []
     stop = threading.Event()
 
-    def work():
-        try:
-            y = mgr.zeros(256)
-            sequence = mgr.sequence().record(
-                kp.OpSyncDevice([x]), scale.bind(x, y, factor=1.0), kp.OpSyncLocal([y])
-            )
-            while not stop.is_set():
-                sequence.eval()
-                assert len(set(y.data())) == 1
-                scale(x, y, factor=1.0)
+    def work(_):
+        y = mgr.zeros(256)
+        sequence = mgr.sequence().record(
+            kp.OpSyncDevice([x]), scale.bind(x, y, factor=1.0), kp.OpSyncLocal([y])
+        )
+        while not stop.is_set():
             sequence.eval()
-            assert y.data()[0] == 12
-        except BaseException as error:
-            failures.append(error)
+            assert len(set(y.data())) == 1
+            scale(x, y, factor=1.0)
+        sequence.eval()
+        assert y.data()[0] == 12
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    library = shader.parent / "lib.glsl"
-    for value in range(1, 13):
-        fresh = library.with_suffix(".new")
-        fresh.write_text(f"#define SCALE {value}.0\n#define LOCAL {16 << value % 3}\n")
-        os.replace(fresh, library)
-        time.sleep(0.02)
-    stop.set()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    with beside(work, range(3)):
+        library = shader.parent / "lib.glsl"
+        for value in range(1, 13):
+            fresh = library.with_suffix(".new")
+            fresh.write_text(f"#define SCALE {value}.0\n#define LOCAL {16 << value % 3}\n")
+            os.replace(fresh, library)
+            time.sleep(0.02)
+        stop.set()
 
 
 def test_sequences_without_watched_kernels_do_not_look(mgr, shader):

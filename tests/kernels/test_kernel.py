@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 import warnings
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 
 import kompute_py as kp
 from tests.support.kernel_sources import FIXED, SCALE, SPECIAL
+from tests.support.threads import on_threads
 
 HLSL = """
 RWStructuredBuffer<float> data : register(u0);
@@ -433,24 +433,15 @@ def test_many_tensors_in_turn(mgr, scale):
 
 
 def test_threads_take_turns(mgr, scale):
-    errors = []
 
     def work(seed):
-        try:
-            for i in range(20):
-                np.testing.assert_array_equal(
-                    scale(arange(64) + seed, np.empty(64, np.float32), factor=float(i + 1)),
-                    (arange(64) + seed) * (i + 1),
-                )
-        except BaseException as error:
-            errors.append(error)
+        for i in range(20):
+            np.testing.assert_array_equal(
+                scale(arange(64) + seed, np.empty(64, np.float32), factor=float(i + 1)),
+                (arange(64) + seed) * (i + 1),
+            )
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+    on_threads(work, range(4))
 
 
 def test_after_the_manager_is_destroyed(make_manager):

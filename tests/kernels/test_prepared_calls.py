@@ -7,7 +7,6 @@ from __future__ import annotations
 import gc
 import itertools
 import struct
-import threading
 import warnings
 
 import numpy as np
@@ -16,6 +15,7 @@ import pytest
 import kompute_py as kp
 from kompute_py._kernels import prepared
 from kompute_py._memory import lending
+from tests.support.threads import on_threads
 
 BITS = """#version 450
 layout(local_size_x = 1) in;
@@ -504,8 +504,6 @@ void main() { x[0] = x[0] * factor + plus; }""")
 
 
 def test_threads_call_one_kernel(mgr, scale):
-    wrong = []
-
     def work(number):
         x, y = mgr.tensor(arange(64) + number), mgr.zeros(64)
         for i in range(40):
@@ -514,19 +512,11 @@ def test_threads_call_one_kernel(mgr, scale):
             out = scale(arange(64 + i % 3), factor=factor)
             fresh = mgr.zeros(64)
             scale.submit(x, fresh, factor=factor).wait()
-            if (
-                not np.array_equal(y.read(), (arange(64) + number) * np.float32(factor))
-                or not np.array_equal(out, arange(64 + i % 3) * np.float32(factor))
-                or not np.array_equal(fresh.read(), y.read())
-            ):
-                wrong.append((number, i))
+            np.testing.assert_array_equal(y.read(), (arange(64) + number) * np.float32(factor))
+            np.testing.assert_array_equal(out, arange(64 + i % 3) * np.float32(factor))
+            np.testing.assert_array_equal(fresh.read(), y.read())
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    on_threads(work, range(4))
 
 
 def test_images_are_recognized(mgr, needs):

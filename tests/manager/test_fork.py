@@ -15,6 +15,7 @@ import pytest
 
 import kompute_py as kp
 from tests.support.child import run_child
+from tests.support.threads import beside
 
 pytestmark = [
     pytest.mark.own_driver,
@@ -126,16 +127,12 @@ def check_while_threads_work():
     mgr = kp.Manager()
     stop = threading.Event()
 
-    def work():
+    def work(_):
         t = mgr.tensor(np.arange(256))
         seq = mgr.sequence().record(kp.OpSyncDevice([t]), kp.OpSyncLocal([t]))
         while not stop.is_set():
             seq.eval()
             mgr.tensor([1]).destroy()
-
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
 
     def child():
         with pytest.raises(kp.FailedPreconditionError, match="parent process"):
@@ -144,13 +141,10 @@ def check_while_threads_work():
         assert fresh.tensor([1, 2]).data().tolist() == [1, 2]
         fresh.destroy()
 
-    try:
+    with beside(work, range(3)):
         for _ in range(10):
             forked(child)
-    finally:
         stop.set()
-        for thread in threads:
-            thread.join()
     mgr.destroy()
 
 

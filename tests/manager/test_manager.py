@@ -25,6 +25,7 @@ from kompute_py._device.options import options_of, settings
 from tests.drivers import null_control
 from tests.support.breaking import Breaks
 from tests.support.child import python, run_child
+from tests.support.threads import on_threads
 
 
 def resolve_options(keywords):
@@ -255,11 +256,7 @@ def test_the_default_manager():
     try:
         assert kp.manager() is made
         found = []
-        threads = [threading.Thread(target=lambda: found.append(kp.manager())) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        on_threads(lambda _: found.append(kp.manager()), range(4))
         assert all(manager is made for manager in found)
         made.destroy()
         again = kp.manager()

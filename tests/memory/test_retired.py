@@ -13,6 +13,7 @@ import pytest
 import kompute_py as kp
 from tests.drivers import null_control
 from tests.support.child import run_child
+from tests.support.threads import on_threads
 
 pytestmark = pytest.mark.own_driver
 
@@ -145,33 +146,22 @@ def test_a_new_tensor_asks_once_for_all_that_is_retired():
 
 def free_while_others_make() -> int:
     """Threads make, use and drop tensors on queues of their own."""
-    import threading
-
     mgr = kp.Manager(family_queue_indices=[0, 0, 0])
     base_of: list[int] = []
     for round_ in range(2):
-        errors: list[BaseException] = []
 
-        def run(queue: int, errors: list[BaseException] = errors) -> None:
-            try:
-                seq = mgr.sequence(queue)
-                shared = mgr.empty(4)
-                for i in range(150):
-                    made = mgr.full(64, i)
-                    seq.clear()
-                    seq.record(kp.OpCopy([made[:4], shared])).eval_async()
-                    made.destroy()
-                    seq.eval_await()
-                    assert shared.read()[0] == i
-            except BaseException as error:
-                errors.append(error)
+        def run(queue: int) -> None:
+            seq = mgr.sequence(queue)
+            shared = mgr.empty(4)
+            for i in range(150):
+                made = mgr.full(64, i)
+                seq.clear()
+                seq.record(kp.OpCopy([made[:4], shared])).eval_async()
+                made.destroy()
+                seq.eval_await()
+                assert shared.read()[0] == i
 
-        threads = [threading.Thread(target=run, args=(queue,)) for queue in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not errors, errors
+        on_threads(run, range(3))
         gc.collect()
         mgr.synchronize()
         base_of.append(mgr.memory.used)

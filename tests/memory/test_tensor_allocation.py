@@ -11,6 +11,7 @@ import pytest
 
 import kompute_py as kp
 from tests.support.child import run_child
+from tests.support.threads import on_threads
 
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 KINDS = ("device", "host", "storage", "deviceAndHost")
@@ -157,15 +158,11 @@ def test_threads_agree_on_one_host_copy(mgr):
         t = mgr.full(50_000, 5, np.uint8)
         views, start = [], threading.Barrier(4)
 
-        def look(t=t, views=views, start=start):
+        def look(_, t=t, views=views, start=start):
             start.wait()
             views.append(t[100:200].data())
 
-        threads = [threading.Thread(target=look) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        on_threads(look, range(4))
         views[0][:] = 6
         assert all((view == 6).all() for view in views) and t.data()[99] == 5
 

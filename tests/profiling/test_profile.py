@@ -16,6 +16,7 @@ import kompute_py as kp
 from kompute_py._base.text import binary_size
 from kompute_py.cli import main
 from tests.support.child import python
+from tests.support.threads import on_threads
 
 HEAD = "#version 450\nlayout(local_size_x = 64) in;\nlayout(binding = 0) buffer X { float x[]; };\n"
 SQUARE = HEAD + "void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] *= x[i]; }"
@@ -251,14 +252,7 @@ def test_streams_threads_and_queues(device, make_manager):
             sequence.eval()
 
     with two.profile() as p:
-        threads = [
-            threading.Thread(target=work, args=(each,), name=f"worker {i}")
-            for i, each in enumerate(sequences)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        on_threads(work, sequences)
         frames = list(
             copy.stream([np.full(N, i, np.float32) for i in range(5)], inputs=[source], outputs=target)
         )

@@ -17,6 +17,7 @@ import kompute_py as kp
 from tests.drivers import null_control
 from tests.support.child import run_child
 from tests.support.sampling import sampled
+from tests.support.threads import beside
 
 pytestmark = pytest.mark.own_driver
 
@@ -132,34 +133,22 @@ def check_other_threads():
     """Others submit while profiles end and begin: no command buffer is freed while it runs."""
     control = null_control()
     mgr = kp.Manager(force_staging=True)
-    errors = []
     done = threading.Event()
 
-    def work():
+    def work(_):
         t = mgr.tensor(np.zeros(1000))
-        try:
-            for i in itertools.count():
-                if done.is_set():
-                    break
-                t.write(np.full(1000, i))
-                assert t.read()[-1] == i
-        except BaseException as error:
-            errors.append(error)
-            raise
+        for i in itertools.count():
+            if done.is_set():
+                break
+            t.write(np.full(1000, i))
+            assert t.read()[-1] == i
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    try:
+    with beside(work, range(3)):
         for _ in range(300):
             with mgr.profile() as p:
                 pass
             assert not np.isnan(p.records["seconds"]).any()
-    finally:
         done.set()
-        for thread in threads:
-            thread.join()
-    assert not errors
     mgr.destroy()
     assert not control.violations()
 

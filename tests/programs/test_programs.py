@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gc
 import pickle
-import threading
 
 import numpy as np
 import pytest
 
 import kompute_py as kp
+from tests.support.threads import on_threads
 
 SCALE = """
 layout(local_size_x = 64) in;
@@ -164,21 +164,14 @@ def test_a_bound_entry_is_an_operation(mgr, pipeline):
 
 def test_threads_share_a_program(mgr, pipeline):
     program = pipeline.on(mgr)
-    wrong = []
 
     def work(number: int) -> None:
         given, out = mgr.tensor(X * number), mgr.zeros(8)
         for _ in range(20):
             program.run(given, out=out)
-            if not np.array_equal(out.read(), program.run(X * number)):
-                wrong.append(number)
+            np.testing.assert_array_equal(out.read(), program.run(X * number))
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    on_threads(work, range(4))
     assert program.state["count"].tolist() == [160.0]
 
 

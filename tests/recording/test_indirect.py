@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 
 import kompute_py as kp
 from tests.drivers import null_control
 from tests.support.child import run_child
+from tests.support.threads import on_threads
 
 COUNT = """
 layout(local_size_x = 4) in;
@@ -264,22 +263,13 @@ def test_frames_bring_their_own_numbers(mgr):
 def test_threads_use_it_at_once(mgr):
     count = mgr.kernel(COUNT)
     tensors = [zeros(mgr) for _ in range(4)]
-    errors = []
 
     def work(number):
-        try:
-            numbers = groups_of(mgr, number + 1, 1, 1)
-            for _ in range(10):
-                count(tensors[number], indirect=numbers)
-        except BaseException as error:
-            errors.append(error)
+        numbers = groups_of(mgr, number + 1, 1, 1)
+        for _ in range(10):
+            count(tensors[number], indirect=numbers)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
+    on_threads(work, range(4))
     for number, tensor in enumerate(tensors):
         assert tensor.read().tolist() == [10] * (4 * number + 4) + [0] * (60 - 4 * number)
 

@@ -18,6 +18,7 @@ from tests.drivers import null_control
 from tests.soak.phases import PHASES, Phase
 from tests.soak.running import judge, run
 from tests.support.child import run_child
+from tests.support.threads import on_threads
 
 SPECIAL = """#version 450
 layout(local_size_x = 1) in;
@@ -126,11 +127,7 @@ def test_kernels_of_several_threads_are_one(make_manager):
         for n in range(100):
             found[i].append(kernel.specialize(N=n % 10))
 
-    threads = [threading.Thread(target=look, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    on_threads(look, range(4))
     assert len({id(each) for kernels in found for each in kernels}) == 10
 
 

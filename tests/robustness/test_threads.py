@@ -18,6 +18,7 @@ import pytest
 import kompute_py as kp
 from tests.drivers import null_control
 from tests.support.child import run_child
+from tests.support.threads import on_threads
 
 THREADS = 8
 EVALS = int(os.environ.get("KOMPUTE_PY_TEST_EVALS", "8000"))
@@ -33,26 +34,6 @@ layout(local_size_x = 16) in;
 layout(set = 0, binding = 0) buffer Total { int total[]; };
 void main() { total[gl_GlobalInvocationID.x] += 1; }
 """
-
-
-def on_threads(body, count=THREADS, within=900.0):
-    """`body(i)` on `count` threads at once. Raises the first error; a thread that does not end is one."""
-    errors = []
-
-    def run(i):
-        try:
-            body(i)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(i,), daemon=True) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(within)
-        assert not thread.is_alive(), "a deadlock"
-    if errors:
-        raise errors[0]
 
 
 @pytest.fixture
@@ -134,7 +115,7 @@ def test_a_sequence_may_go_while_one_submitted_with_it_is_recorded(mgr, by):
             if by == "an operation":
                 gone.destroy()
             else:
-                on_threads(lambda i: gone.destroy(), count=1)
+                on_threads(lambda i: gone.destroy(), range(1))
 
     seq = mgr.sequence().record(Destroys())
     with pytest.raises(kp.FailedPreconditionError, match="destroyed"):
@@ -178,7 +159,7 @@ def test_what_is_recorded_is_seen_from_other_threads(mgr):
             except kp.FailedPreconditionError as error:
                 assert "running" in str(error) or "record" in str(error) or "evaluated" in str(error), error
 
-    on_threads(body, count=3)
+    on_threads(body, range(3))
 
 
 def test_one_sequence_and_many_threads(mgr):
@@ -205,7 +186,7 @@ def test_one_sequence_and_many_threads(mgr):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # eval_await warns where another thread was a moment faster
-            on_threads(body)
+            on_threads(body, range(THREADS))
     finally:
         sys.setswitchinterval(old)
     if seq.is_running():
@@ -247,7 +228,7 @@ def evaluate_from_threads(mgr, queues, evals):
             private.eval_await()
         assert (mine.read() == turns * table_of).all()
 
-    on_threads(body)
+    on_threads(body, range(THREADS))
     assert (total.read() == THREADS * turns).all()
 
 
@@ -282,7 +263,7 @@ def check_families(evals, config):
             shared.eval_await()
             private.eval_await()
 
-    on_threads(body)
+    on_threads(body, range(THREADS))
     mgr.synchronize()
     mgr.destroy()
     assert not null_control().violations()
@@ -315,7 +296,7 @@ def test_a_manager_is_everybodys(mgr):
             if turn % 2:
                 t.destroy()
 
-    on_threads(body)
+    on_threads(body, range(THREADS))
 
 
 def test_fences_of_other_threads(mgr):
@@ -342,4 +323,4 @@ def test_fences_of_other_threads(mgr):
             assert (tensors[i].read() == turn).all()
             meet.wait(60)
 
-    on_threads(body)
+    on_threads(body, range(THREADS))

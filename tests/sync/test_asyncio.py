@@ -14,6 +14,7 @@ import pytest
 import kompute_py as kp
 from tests.support.child import python
 from tests.support.kernel_sources import ADD
+from tests.support.threads import beside
 
 
 @pytest.fixture
@@ -157,14 +158,10 @@ def test_several_loops_in_several_threads(mgr, seq):
         await asyncio.wait_for(asyncio.gather(*(sem.at(value) for value in (1, 2, 3))), 30)
         results.append(sem.query())
 
-    threads = [threading.Thread(target=asyncio.run, args=(main(),)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    time.sleep(0.05)
-    for value in (1, 2, 3):
-        sem.signal(value)
-    for thread in threads:
-        thread.join()
+    with beside(lambda _: asyncio.run(main()), range(4)):
+        time.sleep(0.05)
+        for value in (1, 2, 3):
+            sem.signal(value)
     assert results == [3] * 4 and len(waiting_threads()) == 1
 
 

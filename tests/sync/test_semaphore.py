@@ -13,6 +13,7 @@ import pytest
 import kompute_py as kp
 from tests.support.child import run_child
 from tests.support.kernel_sources import ADD
+from tests.support.threads import on_threads
 
 DOUBLE = ADD.replace("+= 1.0", "*= 2.0")
 
@@ -595,22 +596,15 @@ def test_recordings_stay_good_while_held(mgr, work):
 def test_many_threads_signal_and_wait(mgr, work):
     sem = mgr.semaphore()
     made = [work() for _ in range(6)]
-    errors = []
 
-    def run(i, seq):
-        try:
-            for turn in range(20):
-                seq.eval_async(wait=[(sem, turn * 6 + i)], signal=[(sem, turn * 6 + i + 1)])
-                seq.eval_await(timeout=60)
-        except Exception as error:
-            errors.append(error)
+    def run(i):
+        seq, _ = made[i]
+        for turn in range(20):
+            seq.eval_async(wait=[(sem, turn * 6 + i)], signal=[(sem, turn * 6 + i + 1)])
+            seq.eval_await(timeout=60)
 
-    threads = [threading.Thread(target=run, args=(i, seq)) for i, (seq, _) in enumerate(made)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors and sem.query() == 120
+    on_threads(run, range(6))
+    assert sem.query() == 120
     assert [first(t) for _, t in made] == [20] * 6
 
 

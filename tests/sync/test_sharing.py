@@ -9,7 +9,6 @@ import resource
 import select
 import signal
 import socket
-import threading
 import time
 from functools import partial
 
@@ -22,6 +21,7 @@ from tests.drivers import null_control
 from tests.memory.test_views import ADD_ONE, compiled
 from tests.support.child import python, run_child
 from tests.support.spawned import start
+from tests.support.threads import on_threads
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="file descriptors")
 
@@ -164,17 +164,13 @@ def test_holders_signal_in_turns_from_threads(mgr, make_manager):
     three = mgr.import_semaphore(one.share())
     turns = 150
 
-    def play(semaphore, first):
+    def play(given):
+        semaphore, first = given
         for value in range(first, 3 * turns, 3):
             semaphore.wait(value, timeout=60)
             semaphore.signal(value + 1)
 
-    threads = [threading.Thread(target=play, args=given) for given in ((two, 1), (three, 2))]
-    for thread in threads:
-        thread.start()
-    play(one, 0)
-    for thread in threads:
-        thread.join()
+    on_threads(play, [(one, 0), (two, 1), (three, 2)])
     one.wait(3 * turns, timeout=20)
 
 

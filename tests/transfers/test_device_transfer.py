@@ -12,6 +12,7 @@ import pytest
 import kompute_py as kp
 from tests.drivers import PROFILES
 from tests.support.child import run_child
+from tests.support.threads import on_threads
 
 TWO = "lavapipe+swiftshader"
 TYPES = list(kp.MemoryTypes.__members__.values())
@@ -290,27 +291,16 @@ def check_mapped(here, there):
 
 def check_threads(here, there):
     """Copies both ways at once, each thread with its own sequences."""
-    errors = []
 
-    def work(source, target, value):
-        try:
-            a, b = filled(source, np.full(3000, value, np.float32)), target.zeros(3000)
-            sequence = source.sequence().record(step(a, 1, 1), kp.OpCopy([a, b]))
-            for n in range(20):
-                sequence.eval()
-                assert np.all(b.read() == value + n + 1)
-        except BaseException as error:
-            errors.append(error)
+    def work(n):
+        source, target = (there, here) if n % 2 else (here, there)
+        a, b = filled(source, np.full(3000, 100 * n, np.float32)), target.zeros(3000)
+        sequence = source.sequence().record(step(a, 1, 1), kp.OpCopy([a, b]))
+        for turn in range(20):
+            sequence.eval()
+            assert np.all(b.read() == 100 * n + turn + 1)
 
-    threads = [
-        threading.Thread(target=work, args=(*pair, 100 * n))
-        for n, pair in enumerate([(here, there), (there, here)] * 2)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+    on_threads(work, range(4))
 
 
 CHECKS = [
@@ -438,19 +428,14 @@ def test_one_thread_at_a_time(make_manager):
     seq.record(kp.OpCopy([source, target]))
     done, refused = [], []
 
-    def many():
+    def many(_):
         for _ in range(25):
             try:
                 done.append(seq.eval())
             except kp.FailedPreconditionError:
                 refused.append(seq.is_running())
 
-    threads = [threading.Thread(target=many) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
+    on_threads(many, range(4), within=60)
     assert done and len(done) + len(refused) == 100
     assert (target.read() == 3).all()
 

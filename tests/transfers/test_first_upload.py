@@ -5,13 +5,13 @@ since.
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import numpy as np
 import pytest
 
 import kompute_py as kp
 from tests.manager.test_first_use import ADD, DATA, PIXELS, N, soil
+from tests.support.threads import on_threads
 
 
 def test_the_first_upload_takes_the_host_copy_and_later_edits_need_a_sync(mgr):
@@ -114,40 +114,29 @@ def test_what_is_cancelled_uploads_nothing(mgr):
 
 def test_threads_that_use_what_is_fresh(make_manager):
     mgr = make_manager(family_queue_indices=[0, 0, 0])
-    for turn in range(20):
+    for _ in range(20):
         tensors = [mgr.tensor(DATA + i) for i in range(4)]
         images = [mgr.image(PIXELS + i) for i in range(2)]
         begin = threading.Barrier(6)
-        wrong: list[Any] = []
 
-        def work(number: int, tensors=tensors, images=images, begin=begin, wrong=wrong) -> None:
+        def work(number: int, tensors=tensors, images=images, begin=begin) -> None:
             begin.wait()
-            try:
-                for i in range(4):
-                    at = (i + number) % 4
-                    t = tensors[at]
-                    if number % 3 == 0:
-                        seen = t.read()
-                    elif number % 3 == 1:
-                        target = mgr.empty(N)
-                        mgr.sequence(number % 2).eval(kp.OpCopy([t, target]))
-                        seen = target.read()
-                    else:
-                        # Overwrites with the same, so that what it brings is what all others are to see; on
-                        # the queue of reads, because nothing orders those with other threads' work elsewhere.
-                        mgr.sequence(0).record(kp.OpSyncDevice([t])).eval()
-                        seen = t.read()
-                    if not np.array_equal(seen, DATA + at):
-                        wrong.append((number, at, seen[:4]))
-                for i, image in enumerate(images):
-                    if not np.array_equal(image.read(), PIXELS + i):
-                        wrong.append((number, image))
-            except Exception as error:
-                wrong.append(error)
+            for i in range(4):
+                at = (i + number) % 4
+                t = tensors[at]
+                if number % 3 == 0:
+                    seen = t.read()
+                elif number % 3 == 1:
+                    target = mgr.empty(N)
+                    mgr.sequence(number % 2).eval(kp.OpCopy([t, target]))
+                    seen = target.read()
+                else:
+                    # Overwrites with the same, so that what it brings is what all others are to see; on
+                    # the queue of reads, because nothing orders those with other threads' work elsewhere.
+                    mgr.sequence(0).record(kp.OpSyncDevice([t])).eval()
+                    seen = t.read()
+                np.testing.assert_array_equal(seen, DATA + at)
+            for i, image in enumerate(images):
+                np.testing.assert_array_equal(image.read(), PIXELS + i)
 
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not wrong, (turn, wrong)
+        on_threads(work, range(6))
