@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kompute_py as kp
+from tests.support.operations import Like
 from tests.support.sampling import examples
 
 pytestmark = pytest.mark.usefixtures("current")
@@ -131,12 +132,8 @@ def test_results_in_the_memory_of_arguments(mgr, dtype):
 
 def test_other_operations_copy_arguments_that_they_would_overwrite(mgr):
     @kp.CustomOp.register
-    class mirrored(kp.CustomOp):
+    class mirrored(Like):
         signature = "mirrored(Tensor x) -> Tensor"
-
-        def select(self, ksel):
-            x = ksel.arg_tensor("x")
-            ksel.return_new_tensor(x.shape, x.dtype)
 
         def generate(self, ksel, kb):
             kb.yield_results("x_load(x_size - 1 - i)")

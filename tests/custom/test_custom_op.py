@@ -8,7 +8,6 @@ import inspect
 import pydoc
 import random
 import re
-import threading
 
 import numpy as np
 import pytest
@@ -17,7 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
+from tests.support.operations import Like
 from tests.support.sampling import examples
+from tests.support.threads import on_threads
 
 from .operations import bilateral, compact, softmax
 
@@ -183,12 +184,8 @@ def test_all_dtypes(mgr, needs, dtype):
         needs(mgr, feature)
 
     @kp.CustomOp.register
-    class same(kp.CustomOp):
+    class same(Like):
         signature = "same(Tensor x) -> Tensor"
-
-        def select(self, ksel):
-            x = ksel.arg_tensor(0)
-            ksel.return_new_tensor(x.shape, x.dtype)
 
         def generate(self, ksel, kb):
             kb.yield_results("x_load(i)")
@@ -387,12 +384,8 @@ def test_meta_needs_no_device(monkeypatch):
 @pytest.mark.capability("W31", "calls that Python answers", "CustomOp.eager_execute", "reference/operations")
 def test_eager_execution():
     @kp.CustomOp.register
-    class double(kp.CustomOp):
+    class double(Like):
         signature = "double(Tensor x) -> Tensor"
-
-        def select(self, ksel):
-            x = ksel.arg_tensor("x")
-            ksel.return_new_tensor(x.shape, x.dtype)
 
         def generate(self, ksel, kb):
             kb.yield_results("2 * x_load(i)")
@@ -521,24 +514,14 @@ def test_portable_programs_run_without_the_operation(mgr, tmp_path):
 
 
 def test_threads():
-    failures = []
+    contexts = [contextvars.copy_context() for _ in range(6)]
 
     def work(seed):
         x = np.random.default_rng(seed).random((3, 4 + seed), np.float32)
         for _ in range(20):
-            try:
-                np.testing.assert_allclose(softmax(x), softmax_of(x, 1), rtol=1e-5)
-            except Exception as error:
-                failures.append(error)
+            np.testing.assert_allclose(softmax(x), softmax_of(x, 1), rtol=1e-5)
 
-    threads = [
-        threading.Thread(target=contextvars.copy_context().run, args=(work, seed % 3)) for seed in range(6)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    on_threads(lambda number: contexts[number].run(work, number % 3), range(6))
 
 
 # -- what is refused -----------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from kompute_py._custom.declaration import parse
 from kompute_py._custom.names import tensor_of_name
 from kompute_py._shaders.signature import MISSING
 from kompute_py.errors import ArgumentTypeError, SignatureError
+from tests.support.operations import Like
 
 pytestmark = pytest.mark.own_driver
 
@@ -148,12 +149,8 @@ def test_libraries() -> None:
     library = kp.op_library("tests_of_custom_ops")
 
     @kp.CustomOp.register(library=library)
-    class same(kp.CustomOp):
+    class same(Like):
         signature = "same(Tensor x) -> Tensor"
-
-        def select(self, ksel):
-            x = ksel.arg_tensor(0)
-            ksel.return_new_tensor(x.shape, x.dtype)
 
         def generate(self, ksel, kb):
             kb.yield_results("x_load(i)")

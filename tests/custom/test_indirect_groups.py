@@ -8,6 +8,7 @@ import pytest
 import kompute_py as kp
 from tests.drivers import null_control
 from tests.support.child import run_child
+from tests.support.operations import Like
 
 from .operations import compact
 
@@ -127,12 +128,8 @@ def test_the_device_is_given_the_place():
     ],
 )
 def test_errors(mgr, write, error, match):
-    class Bad(kp.CustomOp):
+    class Bad(Like):
         signature = "bad(Tensor x) -> Tensor"
-
-        def select(self, ksel):
-            x = ksel.arg_tensor("x")
-            ksel.return_new_tensor(x.shape, x.dtype)
 
         def generate(self, ksel, kb):
             write(kb, kb.arg_value("x"))

@@ -12,6 +12,7 @@ import pytest
 import kompute_py as kp
 from kompute_py._custom.float_modes import lines_of
 from kompute_py.errors import FailedPreconditionError, FormulaError, InvalidArgumentError, SignatureError
+from tests.support.operations import Like
 
 DTYPES = ["float32", "int32", "float16", "int8", "uint16", "bool", "complex64"]
 
@@ -158,12 +159,8 @@ def test_yielded_results_have_one_size(mgr: kp.Manager) -> None:
 
 def test_a_workgroup_after_its_count_is_refused(mgr: kp.Manager) -> None:
     def made(generate: Any) -> kp.Operation:
-        class Made(kp.CustomOp):
+        class Made(Like):
             signature = "made(Tensor x) -> Tensor"
-
-            def select(self, ksel: kp.FunctionSelection) -> None:
-                x = ksel.arg_tensor("x")
-                ksel.return_new_tensor(x.shape, x.dtype)
 
         Made.generate = lambda self, ksel, kb: generate(kb)  # type: ignore[method-assign]
         return kp.CustomOp.register(Made)

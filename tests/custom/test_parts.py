@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 import kompute_py as kp
 from kompute_py.errors import ArgumentTypeError, InvalidArgumentError
+from tests.support.operations import Like
 from tests.support.sampling import examples
 
 from .operations import softmax
@@ -20,14 +21,10 @@ DTYPES = ["float32", "float16", "int32", "uint8", "int16", "bool", "complex64", 
 
 
 @kp.CustomOp.register
-class same(kp.CustomOp):
+class same(Like):
     """A copy of `x`."""
 
     signature = "same(Tensor x) -> Tensor"
-
-    def select(self, ksel: kp.FunctionSelection) -> None:
-        x = ksel.arg_tensor("x")
-        ksel.return_new_tensor(x.shape, x.dtype)
 
     def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
         kb.yield_results("x_load(i)")

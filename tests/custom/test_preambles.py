@@ -7,6 +7,7 @@ import pytest
 
 import kompute_py as kp
 from kompute_py.errors import InvalidArgumentError, ShaderCompileError
+from tests.support.operations import Like
 
 SAME = "float own(float a) {\n    return a;\n}"
 DOUBLED = "float own(float a) {\n    return 2.0 * a;\n}"
@@ -32,12 +33,8 @@ def _calling(*operations: kp.Elementwise, declared: str = "") -> kp.Operation:
     """The sum of 100 times the first and the second."""
 
     @kp.CustomOp.register
-    class calling(kp.CustomOp):
+    class calling(Like):
         signature = "calling(Tensor x) -> Tensor"
-
-        def select(self, ksel: kp.FunctionSelection) -> None:
-            x = ksel.arg_tensor("x")
-            ksel.return_new_tensor(x.shape, x.dtype)
 
         def generate(self, ksel: kp.FunctionSelection, kb: kp.FunctionBuilder) -> None:
             if declared:

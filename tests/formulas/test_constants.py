@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from tests.support.operations import Like
 
 _calls: list[kp.Manager] = []
 
@@ -88,12 +89,8 @@ def test_a_recording_keeps_it(mgr):
 )
 def test_errors(mgr, arguments, error, message):
     @kp.CustomOp.register
-    class wrong(kp.CustomOp):
+    class wrong(Like):
         signature = "wrong(Tensor x) -> Tensor"
-
-        def select(self, ksel):
-            x = ksel.arg_tensor("x")
-            ksel.return_new_tensor(x.shape, x.dtype)
 
         def generate(self, ksel, kb):
             kb.constant(**arguments)

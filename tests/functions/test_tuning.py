@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from tests.support.operations import Like
 
 
 @pytest.fixture(autouse=True)
@@ -36,12 +37,8 @@ def made(names=("slow", "fast"), written=None):
     seen = [] if written is None else written
 
     @kp.CustomOp.register
-    class triple(kp.CustomOp):
+    class triple(Like):
         signature = "triple(Tensor x) -> Tensor"
-
-        def select(self, ksel):
-            x = ksel.arg_tensor("x")
-            ksel.return_new_tensor(x.shape, x.dtype)
 
         def variants(self, ksel):
             return list(names)
@@ -249,12 +246,8 @@ def test_the_device_and_the_files(tmp_path):
     seen = []
 
     @kp.CustomOp.register
-    class looks(kp.CustomOp):
+    class looks(Like):
         signature = "looks(Tensor x) -> Tensor"
-
-        def select(self, ksel):
-            x = ksel.arg_tensor("x")
-            ksel.return_new_tensor(x.shape, x.dtype)
 
         def variants(self, ksel):
             seen.append((ksel.device is None, ksel.has(), ksel.has("noSuchFeature")))
@@ -282,12 +275,8 @@ def test_wrong_variants(mgr, found, error):
 
 def _returning(found):
     @kp.CustomOp.register
-    class wrong(kp.CustomOp):
+    class wrong(Like):
         signature = "wrong(Tensor x) -> Tensor"
-
-        def select(self, ksel):
-            x = ksel.arg_tensor("x")
-            ksel.return_new_tensor(x.shape, x.dtype)
 
         def variants(self, ksel):
             return found
@@ -297,13 +286,9 @@ def _returning(found):
 
 def test_variants_that_the_device_cannot_run(mgr):
     @kp.CustomOp.register
-    class two(kp.CustomOp):
+    class two(Like):
         signature = "two(Tensor x) -> Tensor"
         failing = ("a",)
-
-        def select(self, ksel):
-            x = ksel.arg_tensor("x")
-            ksel.return_new_tensor(x.shape, x.dtype)
 
         def variants(self, ksel):
             return ["a", "b"]

@@ -11,6 +11,7 @@ import pytest
 import kompute_py as kp
 from benchmarks.library.calls import CALLS
 from tests.ops.test_staging import mapped
+from tests.support.operations import Like
 
 ELEMENTS = 1 << 18
 SLACK = 2 << 10
@@ -126,12 +127,8 @@ def test_text():
 
 def test_what_lives_at_the_same_time(mgr):
     @kp.CustomOp.register
-    class chained(kp.CustomOp):
+    class chained(Like):
         signature = "chained(Tensor x) -> Tensor"
-
-        def select(self, ksel):
-            x = ksel.arg_tensor("x")
-            ksel.return_new_tensor(x.shape, x.dtype)
 
         def eager_execute(self, x):
             twice = kp.ops.add(x, x)
@@ -153,12 +150,8 @@ def test_what_lives_at_the_same_time(mgr):
 
 def test_contents_that_decide(mgr):
     @kp.CustomOp.register
-    class halved(kp.CustomOp):
+    class halved(Like):
         signature = "halved(Tensor x) -> Tensor"
-
-        def select(self, ksel):
-            x = ksel.arg_tensor("x")
-            ksel.return_new_tensor(x.shape, x.dtype)
 
         def eager_execute(self, x):
             return kp.ops.add(x, x)[: int(kp.ops.sum(x).read())]

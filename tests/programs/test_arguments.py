@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
+from tests.support.operations import Like
 
 
 def again(program: kp.Program) -> kp.Program:
@@ -18,12 +19,8 @@ def again(program: kp.Program) -> kp.Program:
 
 
 @kp.CustomOp.register
-class same(kp.CustomOp):
+class same(Like):
     signature = "same(Tensor x) -> Tensor"
-
-    def select(self, ksel):
-        x = ksel.arg_tensor("x")
-        ksel.return_new_tensor(x.shape, x.dtype)
 
     def generate(self, ksel, kb):
         kb.yield_results("x_load(i)")

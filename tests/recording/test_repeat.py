@@ -11,6 +11,7 @@ import pytest
 import kompute_py as kp
 from tests.drivers import null_control
 from tests.support.child import run_child
+from tests.support.operations import Like
 
 HEAT = """
 layout(local_size_x = 64) in;
@@ -242,12 +243,8 @@ def test_threads_change_it_while_others_build(mgr):
 
 def test_generated_operations_and_indirect_dispatches(mgr):
     @kp.CustomOp.register
-    class next_of(kp.CustomOp):
+    class next_of(Like):
         signature = "next_of(Tensor x) -> Tensor"
-
-        def select(self, ksel):
-            x = ksel.arg_tensor("x")
-            ksel.return_new_tensor(x.shape, x.dtype)
 
         def generate(self, ksel, kb):
             kb.yield_results("x_load(i) * 2 + 1")
