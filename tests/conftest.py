@@ -42,7 +42,8 @@ FILES = os.environ.get("KOMPUTE_PY_TEST_FILES", "")
 """Which part of the files to read, as "1/2"; all if it is empty. tools/passes.py sets it."""
 
 SHADERS = os.environ.get("KOMPUTE_PY_TEST_SHADERS", "")
-"""The folder of a cache of compiled shaders, for `_OF_NUMBERS`; tools/passes.py sets it."""
+"""The folder of a cache of compiled shaders, for all but `_OF_COMPILERS`; tools/passes.py sets it."""
+_OF_COMPILERS = tuple(f"tests/{room}/" for room in ("base", "cli", "compilers", "docs", "project"))
 _ROOMS = ("builders", "custom", "formulas", "functions", "launches", "ops", "random")
 _OF_NUMBERS = tuple(f"tests/{room}/" for room in _ROOMS)
 
@@ -163,11 +164,11 @@ def _only_what_the_module_made():
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiled_before(request):
-    """Where numbers are judged, a shader that was compiled before comes from the cache. Operations take their
-    variants in turn, but where measurements are what is tested.
+    """Where compilers are not what is tested, a shader that was compiled before comes from the cache.
+    Operations take their variants in turn, but where measurements are what is tested.
     """
     with pytest.MonkeyPatch.context() as patch:
-        if request.node.nodeid.startswith(_OF_NUMBERS):
+        if not request.node.nodeid.startswith(_OF_COMPILERS):
             patch.setenv("KOMPUTE_PY_SHADER_CACHE_DIR", SHADERS)
         measures = ("tests/functions/", "tests/docs/")  # whose pages show what is measured
         if not (sampling.WHOLE or request.node.nodeid.startswith(measures)):

@@ -416,6 +416,7 @@ def memory_limit():
     return {each.name: each.value for each in kp.manager().config}["memory_limit"] >> 20
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("names", [["gpu-0", "gpu-1", "gpu-2"], [None] * 3])
 def test_devices_are_dealt_out_in_turn(names):
     """Whatever the names. Those that begin later go on, and one that begins again gets its device again."""
