@@ -52,3 +52,9 @@ class Routine:
 
     def __get__(self, instance: object, owner: type | None = None) -> Self:
         return self  # `inspect.isroutine` asks for this method; in a class, the callable stays what it is
+
+    def __copy__(self) -> Self:
+        return self  # as functions do
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self

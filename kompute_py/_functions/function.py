@@ -142,12 +142,6 @@ class Function(Routine):
         self._recipe = make, args, named
         return self
 
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
-
     def __reduce_ex__(self, protocol: object) -> Any:
         """An operation is pickled by its name, or by the texts that it was made of."""
         return recalled(self, type(self._op).__module__, self._recipe)

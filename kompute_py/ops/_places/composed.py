@@ -6,7 +6,6 @@ A body is written once, with `run` for each operation that it needs: a call runs
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -97,29 +96,20 @@ class _Preparer(_Imaginer):
         return made_of_specs([value], otherwise=lambda: self._manager)[0]
 
 
-class Composed(Routine):
-    """A function of several operations: ``f(...)`` runs them, ``f.bind(...)`` is one to record. `name` is the
-    body's own, unless it is a part of another operation."""
+class _Plain(Routine):
+    """A function of `kp.ops` without all that a `Function` has; `lacks` says why, in errors."""
 
-    def __init__(self, body: Callable[..., Any], name: str = "") -> None:
-        self._body = body
-        self.__name__: str = name or body.__name__
-        self.__qualname__: str = self.__name__
-        self.__doc__ = body.__doc__
-        self.__module__ = body.__module__
-        _, *rest = inspect.signature(body, eval_str=False).parameters.values()
-        self.__signature__: inspect.Signature = with_options(
-            inspect.Signature(rest), out=None, wait=(), signal=()
-        )
+    def __init__(
+        self, body: Callable[..., Any], name: str, parameters: inspect.Signature, lacks: str
+    ) -> None:
+        self._body, self._lacks = body, lacks
+        self.__name__: str = name
+        self.__qualname__: str = name
+        self.__doc__, self.__module__ = body.__doc__, body.__module__
+        self.__signature__: inspect.Signature = parameters
 
     def __repr__(self) -> str:
         return f"<function kp.ops.{self.__name__}{self.__signature__}>"
-
-    def __copy__(self) -> Composed:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Composed:
-        return self
 
     def __reduce_ex__(self, protocol: object) -> Any:
         """It is pickled by its name."""
@@ -128,8 +118,19 @@ class Composed(Routine):
     def __getattr__(self, name: str) -> Any:
         text = f"kp.ops.{self.__name__} has no attribute {name!r}"
         if hasattr(Function, name):
-            text += ": it runs several operations, and only single ones have it"
+            text += f": it {self._lacks}"
         raise AttributeError(text, name=name, obj=self)
+
+
+class Composed(_Plain):
+    """A function of several operations: ``f(...)`` runs them, ``f.bind(...)`` is one to record. `name` is the
+    body's own, unless it is a part of another operation."""
+
+    def __init__(self, body: Callable[..., Any], name: str = "") -> None:
+        _, *rest = inspect.signature(body, eval_str=False).parameters.values()
+        parameters = with_options(inspect.Signature(rest), out=None, wait=(), signal=())
+        lacks = "runs several operations, and only single ones have it"
+        super().__init__(body, name or body.__name__, parameters, lacks)
 
     def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         if "wait" in named or "signal" in named:
@@ -209,37 +210,17 @@ def called_only(instead: str) -> Callable[[Callable[..., Any]], CalledOnly]:
     return lambda body: CalledOnly(body, instead)
 
 
-class CalledOnly(Routine):
+class CalledOnly(_Plain):
     """A function for which the host looks at what the device computes, or that computes nothing."""
 
     def __init__(self, body: Callable[..., Any], instead: str) -> None:
-        functools.update_wrapper(self, body)
+        lacks = f"can only be called. To record, use {instead}"
         ordered = in_order(body)
-        self._call = called(ordered)
+        super().__init__(called(ordered), body.__name__, inspect.signature(ordered), lacks)
         self._instead = instead
-        self.__signature__ = inspect.signature(ordered)
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
-        return self._call(*args, **named)
-
-    def __getattr__(self, name: str) -> Any:
-        text = f"kp.ops.{self.__name__} has no attribute {name!r}"
-        if hasattr(Function, name):
-            text += f": it can only be called. To record, use {self._instead}"
-        raise AttributeError(text, name=name, obj=self)
-
-    def __repr__(self) -> str:
-        return f"<function kp.ops.{self.__name__}{self.__signature__}>"
-
-    def __copy__(self) -> CalledOnly:
-        return self
-
-    def __deepcopy__(self, memo: object) -> CalledOnly:
-        return self
-
-    def __reduce_ex__(self, protocol: object) -> Any:
-        """It is pickled by its name."""
-        return recalled(self, self.__module__)
+        return self._body(*args, **named)
 
 
 CalledOnly.__name__ = CalledOnly.__qualname__ = "Function"
