@@ -28,7 +28,7 @@ from .._base.errors import (
 )
 from .._base.public import Routine
 from .._device.device import Device, require_manager
-from .._device.owner import owner
+from .._device.owner import Owned
 from .._launches.grid import Spelling
 from .._memory.lending import Lending
 from .._memory.memory import Memory
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .._base.annotations import KernelOptions, ShaderSource, TextLanguage
-    from .._device.owner import Manager
     from .._memory.needs import MemoryNeeds
     from .._shaders.statistics import ShaderStatistics
     from .._sync.semaphore import Signals, Waits
@@ -90,7 +89,7 @@ def _together(constants: Mapping[Any, Any], named: Mapping[str, Any]) -> Mapping
     return {**constants, **named}
 
 
-class Kernel(Routine, Generic[Results]):
+class Kernel(Routine, Owned, Generic[Results]):
     """A compute shader to be called like a function. Made by ``mgr.kernel(source)``.
 
     >>> scale = mgr.kernel('''
@@ -600,11 +599,6 @@ class Kernel(Routine, Generic[Results]):
         self._table.clear()  # what is prepared has the earlier one
 
     @property
-    def manager(self) -> Manager:
-        """The Manager that it belongs to."""
-        return owner(self._manager)
-
-    @property
     def module(self) -> ShaderModule:
         """The shader."""
         return self._version.module
@@ -691,14 +685,6 @@ class Kernel(Routine, Generic[Results]):
 
         made = cls(manager(), module, name=name, bounds="zero" if zero else "check")
         return made.specialize(values) if values else made
-
-    def __copy__(self) -> Kernel:
-        """Itself, as for functions."""
-        return self
-
-    def __deepcopy__(self, memo: object) -> Kernel:
-        """Itself, as for functions."""
-        return self
 
     def __str__(self) -> str:
         signature = self.signature

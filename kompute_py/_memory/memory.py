@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from .. import _native
-from .._base.arrays import as_name, check_out, converted, counted, element_bytes, fitted, packed, to_copy
+from .._base.arrays import check_out, converted, counted, element_bytes, fitted, packed, to_copy
 from .._base.errors import (
     ArgumentTypeError,
     DonatedTensorError,
@@ -33,7 +33,7 @@ from .._base.types import (
 )
 from .._base.warn import warn
 from .._device.device import Device
-from .._device.owner import owner
+from .._device.owner import Named
 from .._sync.fence import Fence
 from .._sync.ordered import NOTHING, in_order, ordered
 from .array_habits import ArrayHabits
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
     from .. import _native as core
     from .._base.annotations import MemoryTypeLike
-    from .._device.owner import Manager
     from .._sync.semaphore import Ordering, Signals, Waits
 
 # The type of the elements, as in np.ndarray: Tensor[np.float32]. Without one, checkers of types take Any.
@@ -75,7 +74,7 @@ seen_by_others: weakref.WeakSet[Memory] = weakref.WeakSet()
 
 
 @not_copyable("keep t.read(), a NumPy array, and make a new one from it with mgr.tensor_t or mgr.image_t")
-class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
+class Memory(ArrayHabits, Named, DeviceMemoryObject, Generic[Scalar]):
     """Base of Tensor and Image: memory on the device and, except for `storage`, a host copy of it.
 
     Created by a Manager. Compares and hashes by identity. It has no arithmetic: use shaders (see
@@ -521,20 +520,6 @@ class Memory(ArrayHabits, DeviceMemoryObject, Generic[Scalar]):
     def nbytes(self) -> int:
         """The size of all elements in bytes."""
         return self._count * self._dtype.itemsize
-
-    @property
-    def name(self) -> str:
-        """A name for error messages, validation messages and profiles; "" by default."""
-        return self._native.name
-
-    @name.setter
-    def name(self, value: str) -> None:
-        self._native.name = as_name(value)
-
-    @property
-    def manager(self) -> Manager:
-        """The Manager of this object."""
-        return owner(self._manager)
 
     def memory_type(self) -> MemoryTypes:
         """The memory type."""

@@ -15,12 +15,11 @@ from .._base.errors import (
 )
 from .._base.plain_arguments import as_text
 from .._device.device import require_manager
-from .._device.owner import owner
+from .._device.owner import Owned
 
 if TYPE_CHECKING:
     from .._base.annotations import AddressMode, BorderColor, FilterName
     from .._device.device import Device
-    from .._device.owner import Manager
 
 
 class Bindable:
@@ -48,7 +47,7 @@ class Bindable:
 
 
 @not_copyable("make a new one with mgr.sampler")
-class Sampler(Bindable):
+class Sampler(Bindable, Owned):
     """How a shader reads images. Created by ``mgr.sampler(...)``; lives as long as its Manager.
 
     Pass it itself for a binding declared ``sampler``; for one declared ``sampler2D`` and the like, pass
@@ -95,11 +94,6 @@ class Sampler(Bindable):
         self._text = (
             f"filter={shown(filter)} address={shown(address)}{' unnormalized' if unnormalized else ''}"
         )
-
-    @property
-    def manager(self) -> Manager:
-        """The Manager of this sampler."""
-        return owner(self._manager)
 
     @property
     def vk_sampler(self) -> int:

@@ -19,7 +19,7 @@ from .._base.errors import (
 from .._base.warn import warn
 from .._compilers.spirv_words import module_bytes
 from .._device.device import require_manager
-from .._device.owner import owner
+from .._device.owner import Owned
 from .._memory.image import SampledImage
 from .._memory.memory import Memory, memory_list
 from .._memory.sampler import Bindable, Sampler
@@ -32,7 +32,6 @@ from .preload import Ahead, is_reported, preload, report_made
 if TYPE_CHECKING:
     from .._base.annotations import ShaderSource
     from .._device.device import Device
-    from .._device.owner import Manager
     from .._shaders.signature import Binding, PushConstants, Signature, SpecConstant
 
 _AXES = "xyz"
@@ -61,7 +60,7 @@ def to_groups(workgroup: Any, what: str) -> tuple[int, int, int]:
 
 
 @not_copyable("keep the SPIR-V and the constants, and make a new one with mgr.algorithm")
-class Algorithm:
+class Algorithm(Owned):
     """A compute pipeline: a shader, the tensors and images bound to it in order, its constants and default
     workgroup.
 
@@ -265,11 +264,6 @@ class Algorithm:
         return list(self._tensors)
 
     get_mem_objects = get_tensors
-
-    @property
-    def manager(self) -> Manager:
-        """The Manager that it belongs to."""
-        return owner(self._manager)
 
     @property
     def name(self) -> str:

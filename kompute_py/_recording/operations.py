@@ -21,7 +21,7 @@ from .._base.errors import (
     kind_of,
     refuse_copy,
 )
-from .._device.owner import owner
+from .._device.owner import Owned
 from .._memory.image import Image, SampledImage
 from .._memory.memory import Memory, fill_of, memory_list
 from .._memory.peer import copy_of
@@ -35,7 +35,6 @@ from .binding import indirect_groups
 if TYPE_CHECKING:
     from .._base.annotations import ShaderSource
     from .._device.device import Device
-    from .._device.owner import Manager
 
 _NOTHING: Any = ()
 _BEGIN = 0
@@ -43,7 +42,7 @@ _ONE_GROUP = (1, 1, 1)
 _sync_device, _sync_local = _native.sync_device_of, _native.sync_local_of
 
 
-class CommandRecorder:
+class CommandRecorder(Owned):
     """The raw handles for a custom operation, as integers that the PyPI package `vulkan` accepts.
 
     Valid only during the `record` call that receives it.
@@ -61,11 +60,6 @@ class CommandRecorder:
     def __init__(self, manager: Device, vk_command_buffer: int) -> None:
         self._manager = manager
         self._vk_command_buffer = vk_command_buffer
-
-    @property
-    def manager(self) -> Manager:
-        """The Manager of the recording sequence."""
-        return owner(self._manager)
 
     @property
     def vk_command_buffer(self) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, overload
 
 from .. import _native
-from .._base.arrays import as_index, as_name, to_flag
+from .._base.arrays import as_index, to_flag
 from .._base.errors import (
     ArgumentTypeError,
     EvalTimeoutError,
@@ -26,7 +26,7 @@ from .._base.errors import (
 from .._base.plain_arguments import as_list
 from .._base.warn import warn, warn_of_cancelled
 from .._device.device import require_manager
-from .._device.owner import owner
+from .._device.owner import Named
 from .._memory.memory import Memory, memory_list
 from .._memory.peer import HostSteps
 from .._sync.fence import Fence, to_seconds, wait_in_loop
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     from .._base.annotations import Array
     from .._device.device import Device
-    from .._device.owner import Manager
     from .._memory.needs import MemoryNeeds
     from .._sync.semaphore import Ordering, Signals, Waits
     from .split_stream import SplitStream
@@ -74,7 +73,7 @@ def _queue_of(manager: Device, queue_index: Any) -> int:
 
 
 @not_copyable("record the operations into a new mgr.sequence()")
-class Sequence:
+class Sequence(Named):
     """Operations recorded for one queue.
 
     Create one with ``mgr.sequence(queue_index, total_timestamps)`` or ``kp.Sequence(mgr, ...)``.
@@ -628,23 +627,9 @@ class Sequence:
         )
 
     @property
-    def manager(self) -> Manager:
-        """The Manager of this sequence."""
-        return owner(self._manager)
-
-    @property
     def queue_index(self) -> int:
         """The index of the Manager's queue that the sequence submits to."""
         return self._native.queue_index
-
-    @property
-    def name(self) -> str:
-        """A name for error messages, validation messages and profiles; "" by default."""
-        return self._native.name
-
-    @name.setter
-    def name(self, value: str) -> None:
-        self._native.name = as_name(value)
 
     def memory_needs(self) -> MemoryNeeds:
         """The memory of the recording, which its tensors hold already: what it only reads, what it writes,

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .. import _native
-from .._base.arrays import as_index, as_name, to_flag
+from .._base.arrays import as_index, to_flag
 from .._base.errors import (
     ArgumentTypeError,
     EvalTimeoutError,
@@ -20,7 +20,7 @@ from .._base.plain_arguments import as_text
 from .._base.types import SemaphoreCompatibility
 from .._base.warn import warn_of_cancelled
 from .._device.device import require_manager
-from .._device.owner import owner
+from .._device.owner import Named
 from .fence import Fence, to_seconds
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from typing import TypeAlias, TypedDict
 
     from .._device.device import Device
-    from .._device.owner import Manager
     from .sharing import SemaphoreHandle, Shared
 
     Waitable: TypeAlias = "Fence | HasFence | tuple[Semaphore, int]"
@@ -61,7 +60,7 @@ class HasFileno(Protocol):
 
 
 @not_copyable("create another one with mgr.semaphore()")
-class Semaphore:
+class Semaphore(Named):
     """A timeline semaphore: a 64-bit counter that only goes up. Created by ``mgr.semaphore(initial=0)``.
 
     ``seq.eval_async(wait=[(sem, 1)], signal=[(sem, 2)])`` starts when the counter is at 1 or more, and raises
@@ -198,20 +197,6 @@ class Semaphore:
     def compatibility(self) -> SemaphoreCompatibility:
         """The sides that can wait for its values and signal them: ALL, for each semaphore of a Manager."""
         return SemaphoreCompatibility.ALL
-
-    @property
-    def manager(self) -> Manager:
-        """The Manager of this semaphore."""
-        return owner(self._manager)
-
-    @property
-    def name(self) -> str:
-        """A name for error and validation messages; "" by default."""
-        return self._native.name
-
-    @name.setter
-    def name(self, value: str) -> None:
-        self._native.name = as_name(value)
 
     def is_init(self) -> bool:
         """False after the Manager's `destroy()`."""
