@@ -179,3 +179,5 @@ def test_one_struct_is_refused_as_an_array_of_them():
             function(*args)
     with pytest.raises(kp.InvalidArgumentError, match="f has no axis"):
         kp.ops.gradient(5.0)
+    with pytest.raises(kp.ArgumentTypeError, match="edge_order"):  # compared with numbers, it takes 1 TiB
+        kp.ops.gradient(SMALL, edge_order=np.broadcast_to(np.int8(1), (1 << 20, 1 << 20)))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..._base.arrays import as_index, to_flag
-from ..._base.errors import InvalidArgumentError, shown
+from ..._base.errors import InvalidArgumentError
 from ..._builders.elementwise import elementwise
 from ..._memory.tensor import Tensor
 from .._places.composed import Composed, Run, dense, records
@@ -183,7 +183,8 @@ def gradient(run: Run, f: Array, *spacing: Array, axis: Any = None, edge_order: 
     One axis gives an array of the shape of `f`, several a tuple of them.
 
     Raises InvalidArgumentError for `f` without axes, an axis with fewer than ``edge_order + 1`` elements or
-    that `f` does not have, another number of spacings, or places of another length.
+    that `f` does not have, another `edge_order` than 1 and 2, another number of spacings, or places of
+    another length; ArgumentTypeError unless `edge_order` is an int.
 
     >>> kp.ops.gradient(np.float32([1, 2, 4, 7]), axis=0).tolist()
     [1.0, 1.5, 2.5, 3.0]
@@ -203,8 +204,9 @@ def gradient(run: Run, f: Array, *spacing: Array, axis: Any = None, edge_order: 
     for place in places:
         if not -len(shape) <= place < len(shape):
             raise InvalidArgumentError(f"gradient: axis is {place}, and f has {len(shape)} axes")
-    if edge_order not in (1, 2):
-        raise InvalidArgumentError(f"gradient: edge_order is {shown(edge_order)}; give 1 or 2")
+    order = as_index(edge_order, "gradient: edge_order")
+    if order not in (1, 2):
+        raise InvalidArgumentError(f"gradient: edge_order is {order}; give 1 or 2")
     steps = spacing or (1.0,)
     if len(steps) == 1 and not shape_of(steps[0]):
         steps *= len(places)
@@ -215,8 +217,7 @@ def gradient(run: Run, f: Array, *spacing: Array, axis: Any = None, edge_order: 
     if f.dtype.kind in "biu":
         f = run(divide, f, 1)
     found = [
-        _slopes(run, f, place % len(shape), step, edge_order)
-        for place, step in zip(places, steps, strict=True)
+        _slopes(run, f, place % len(shape), step, order) for place, step in zip(places, steps, strict=True)
     ]
     return found[0] if len(found) == 1 else tuple(found)
 
