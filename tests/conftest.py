@@ -248,13 +248,11 @@ def current(mgr):
 def needs(request):
     """`needs(mgr, feature)` skips the test, naming the driver, where the device lacks the feature.
 
-    Features are Vulkan's names, or "dispatch" (the driver runs shaders) and "timestamps".
+    Features are Vulkan's names, or "timestamps".
     """
 
     def check(manager: kp.Manager, feature: str) -> None:
-        if feature == "dispatch":
-            has = DRIVER != "null"
-        elif feature == "timestamps":
+        if feature == "timestamps":
             has = manager.get_device_properties()["timestamps_supported"]
         else:
             has = feature in manager.enabled_features

@@ -58,8 +58,7 @@ def test_an_algorithm_warns_once_where_dtypes_contradict(mgr, declared, dtype, f
         mgr.algorithm([given, out], spirv, (4, 1, 1))  # once is enough
 
 
-def test_what_kompute_converts_to_float32_warns_where_the_shader_reads_integers(mgr, needs):
-    needs(mgr, "dispatch")
+def test_what_kompute_converts_to_float32_warns_where_the_shader_reads_integers(mgr):
     given = mgr.tensor(np.array([1, 2], np.uint32))
     out = mgr.zeros(2)
     with pytest.warns(kp.KomputeWarning, match=r"mgr\.tensor converts to float32"):
@@ -131,8 +130,7 @@ def test_a_kernel_refuses_and_says_how_to_convert(mgr, declared, dtype, fix, wit
         kernel(mgr.tensor_t(np.ones(4, dtype)), np.zeros(4, np.float32))
 
 
-def test_lists_of_numbers_and_of_truth_values_are_converted(mgr, needs):
-    needs(mgr, "dispatch")
+def test_lists_of_numbers_and_of_truth_values_are_converted(mgr):
     kernel = mgr.kernel(COPY.replace("FROM", "uint").replace("TO", "float"))
     np.testing.assert_array_equal(kernel([True, False, 3], np.zeros(3, np.float32)), [1, 0, 3])
     mask = np.array([True, False, True])
@@ -157,8 +155,7 @@ def test_lists_of_numbers_and_of_truth_values_are_converted(mgr, needs):
         ("float x;", np.ones(4, np.bool_), 2.36943e-38),
     ],
 )
-def test_arrays_of_another_dtype_that_go_in_bit_by_bit_warn_once(mgr, needs, members, data, bits):
-    needs(mgr, "dispatch")
+def test_arrays_of_another_dtype_that_go_in_bit_by_bit_warn_once(mgr, members, data, bits):
     spirv = kp.compile(PUSHED.replace("MEMBERS", members))
     out = mgr.zeros(1)
     with pytest.warns(
@@ -224,10 +221,7 @@ def test_integers_that_the_other_sign_does_not_hold_warn_once_they_are_given(
         ("int", np.uint32, 2**31 - 1, 2**32 - 5, "numbers from there on are negative"),
     ],
 )
-def test_the_warning_about_a_sign_tells_what_the_shader_finds(
-    mgr, needs, declared, dtype, largest, beyond, says
-):
-    needs(mgr, "dispatch")
+def test_the_warning_about_a_sign_tells_what_the_shader_finds(mgr, declared, dtype, largest, beyond, says):
     spirv = kp.compile(COPY.replace("FROM", declared).replace("TO", declared))
     given, out = (
         mgr.tensor_t(np.array([0, largest, beyond], dtype)),
@@ -241,8 +235,7 @@ def test_the_warning_about_a_sign_tells_what_the_shader_finds(
     np.testing.assert_array_equal(found, [0, largest, expected])
 
 
-def test_specialization_constants_warn_as_well(mgr, needs):
-    needs(mgr, "dispatch")
+def test_specialization_constants_warn_as_well(mgr):
     spirv = kp.compile(PUSHED.replace("MEMBERS", "float x;"))
     out = mgr.zeros(1)
     with pytest.warns(

@@ -173,7 +173,6 @@ IN_SHADERS = [
 
 @pytest.mark.parametrize(("code", "glsl", "features"), IN_SHADERS, ids=[code for code, _, _ in IN_SHADERS])
 def test_shaders_compute_in_the_type(mgr, needs, code, glsl, features):
-    needs(mgr, "dispatch")
     for feature in features:
         needs(mgr, feature)
     x = some(np.dtype(code), (37,))
@@ -202,8 +201,7 @@ def test_shaders_compute_in_the_type(mgr, needs, code, glsl, features):
     np.testing.assert_array_equal(out.data(), x * x + np.arange(37).astype(code))
 
 
-def test_complex_numbers_and_bfloat16_are_what_shaders_make_of_their_bits(mgr, needs):
-    needs(mgr, "dispatch")
+def test_complex_numbers_and_bfloat16_are_what_shaders_make_of_their_bits(mgr):
     z = np.array([1 + 2j, -3 + 0.5j], np.complex64)
     half = np.array([1, -2.5, 3, 0.15625], ml_dtypes.bfloat16)
     conjugated, wide = mgr.zeros(2, np.complex64, "host"), mgr.zeros(4, np.float32, "host")
@@ -272,8 +270,7 @@ def test_a_view_never_has_the_other_byte_order(mgr):
         assert t.view(np.dtype(name)).dtype == np.dtype(name)
 
 
-def test_a_kernel_takes_arrays_of_the_other_byte_order(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_kernel_takes_arrays_of_the_other_byte_order(mgr):
     add = mgr.kernel("""
         #version 450
         layout(local_size_x = 1) in;

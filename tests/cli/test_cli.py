@@ -145,8 +145,7 @@ def test_advice_on_the_validation_layer():
 
 
 @pytest.fixture
-def runs_shaders(mgr, needs, clean, monkeypatch):
-    needs(mgr, "dispatch")
+def runs_shaders(mgr, clean, monkeypatch):
     monkeypatch.setenv("KOMPUTE_PY_VALIDATION", "1")
 
 

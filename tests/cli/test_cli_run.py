@@ -60,8 +60,7 @@ void main() {{
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch, mgr, needs):
-    needs(mgr, "dispatch")
+def folder(tmp_path, monkeypatch, mgr):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KOMPUTE_PY_VALIDATION", "1")
     monkeypatch.setenv("KOMPUTE_PY_STRICT", "1")

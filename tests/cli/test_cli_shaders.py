@@ -168,8 +168,7 @@ def test_disasm(folder, capsys):
 # -- check ---------------------------------------------------------------------------------------------------
 
 
-def test_check(folder, capsys, mgr, needs):
-    needs(mgr, "dispatch")
+def test_check(folder, capsys, mgr):
     assert main(["check", "blur.comp"]) == 0
     assert capsys.readouterr().out == "nothing: the device accepts the shader\n"
 
@@ -195,8 +194,7 @@ def test_check(folder, capsys, mgr, needs):
     assert (found[0]["needed"], found[0]["has"]) == (32, 16)
 
 
-def test_check_with_constants(folder, capsys, mgr, needs):
-    needs(mgr, "dispatch")
+def test_check_with_constants(folder, capsys, mgr):
     for spec in ("SIZE=1048576", "4=1048576"):
         assert main(["check", "blur.comp", "--spec", spec]) == 1
         assert "4194304 bytes of shared memory" in capsys.readouterr().out
@@ -327,8 +325,7 @@ def test_reflect_shows_layouts_and_check_two_defaults(tmp_path, monkeypatch, cap
 
 
 @pytest.mark.parametrize("one", ['{"a":[1,2],"n":3}', "[[1,2],3]"])
-def test_structs_are_given_as_the_help_says(tmp_path, monkeypatch, capsys, mgr, needs, one):
-    needs(mgr, "dispatch")
+def test_structs_are_given_as_the_help_says(tmp_path, monkeypatch, capsys, mgr, one):
     monkeypatch.chdir(tmp_path)
     Path("layout.comp").write_text(LAYOUT)
     command = ["run", "layout.comp", "--spec", "L=64", "--shape", "y=2", "--out", "y=-", "--set", "factor=2"]

@@ -62,8 +62,7 @@ def ops(request):
 
 
 @pytest.fixture
-def multiply(mgr, needs):
-    needs(mgr, "dispatch")
+def multiply(mgr):
     return kp.compile(MULTIPLY)
 
 
@@ -332,7 +331,6 @@ SMALL_FORMATS = "shaderStorageImageExtendedFormats"  # r16i and the like; a feat
     ],
 )  # fmt: skip
 def test_image_types(mgr, needs, ops, dtype, format, prefix, name):
-    needs(mgr, "dispatch")
     if "32" not in format:
         needs(mgr, SMALL_FORMATS)
     upload, download, _ = ops
@@ -397,7 +395,6 @@ GLSL = {"float32": "float", "int32": "int", "uint32": "uint", "float64": "double
 @pytest.mark.parametrize(("spec", "push"), list(itertools.product(GLSL, GLSL)))
 def test_typed_constants(mgr, needs, ops, spec, push):
     """Each of Kompute's four dtypes for each kind of constant, as arrays of the shader's type."""
-    needs(mgr, "dispatch")
     if "float64" in (spec, push):
         needs(mgr, "shaderFloat64")
     code = kp.compile(ADD_CONSTANTS.format(spec=GLSL[spec], push=GLSL[push]))
@@ -415,8 +412,7 @@ def test_typed_constants(mgr, needs, ops, spec, push):
     [[1, 2, 3], [1.0, 2.0, 3.0], (1, 2, 3), np.array([1, 2, 3]), np.array([1.0, 2.0, 3.0])],
     ids=repr,
 )
-def test_constants_are_converted_to_what_the_shader_declares(mgr, needs, glsl, values):
-    needs(mgr, "dispatch")
+def test_constants_are_converted_to_what_the_shader_declares(mgr, glsl, values):
     out = mgr.tensor([0, 0, 0])
     code = kp.compile(ADD_CONSTANTS.format(spec=glsl, push=glsl))
     algorithm = mgr.algorithm([out], code, (3, 1, 1), [10], values)
@@ -424,9 +420,8 @@ def test_constants_are_converted_to_what_the_shader_declares(mgr, needs, glsl, v
     assert out.read().tolist() == [11, 12, 13]
 
 
-def test_an_int_array_beside_an_empty_list(mgr, needs):
+def test_an_int_array_beside_an_empty_list(mgr):
     """Kompute sends the bits of floats here: 7 arrives as 1088421888."""
-    needs(mgr, "dispatch")
     out = mgr.tensor([0, 0, 0])
     code = kp.compile(ADD_CONSTANTS.format(spec="float", push="int"))
     algorithm = mgr.algorithm([out], code, (3, 1, 1), [], np.array([7, -8, 9], np.int32))
@@ -469,8 +464,7 @@ def test_algorithm_arguments(mgr, multiply):
         assert algorithm.destroy() is None and not algorithm.is_init()
 
 
-def test_workgroups_are_groups(mgr, needs, ops):
-    needs(mgr, "dispatch")
+def test_workgroups_are_groups(mgr, ops):
     code = kp.compile("""
         #version 450
         layout(local_size_x = 1) in;

@@ -31,8 +31,7 @@ def ops(request):
 
 
 @pytest.fixture
-def multiply(mgr, needs):
-    needs(mgr, "dispatch")
+def multiply(mgr):
     return kp.compile(MULTIPLY)
 
 
@@ -46,8 +45,7 @@ def test_copy(mgr, ops):
     assert a.data().tolist() == b.data().tolist() == c.data().tolist() == [1, 2, 3]
 
 
-def test_mult(mgr, needs, ops):
-    needs(mgr, "dispatch")
+def test_mult(mgr, ops):
     upload, download, _ = ops
     a, b, out = mgr.tensor([2, 2, 2]), mgr.tensor([1, 2, 3]), mgr.tensor([0, 0, 0])
     algorithm = mgr.algorithm()
@@ -67,8 +65,7 @@ void main() {{ sum[0] += pushed.x; sum[1] += pushed.y; sum[2] += pushed.z; }}
 """
 
 
-def test_push_constants_by_dispatch(mgr, needs, ops):
-    needs(mgr, "dispatch")
+def test_push_constants_by_dispatch(mgr, ops):
     t = mgr.tensor([0, 0, 0])
     algorithm = mgr.algorithm([t], kp.compile(PUSH_ADD.format(type="float")), (1, 1, 1), [], [0.1, 0.2, 0.3])
     (
@@ -88,7 +85,6 @@ def test_push_constants_by_dispatch(mgr, needs, ops):
     ("type", "dtype"), [("int", np.int32), ("uint", np.uint32), ("float", np.float32), ("double", np.float64)]
 )
 def test_push_constants_as_arrays(mgr, needs, ops, type, dtype):
-    needs(mgr, "dispatch")
     if type == "double":
         needs(mgr, "shaderFloat64")
     t = mgr.tensor_t(np.zeros(3, dtype))
@@ -177,8 +173,7 @@ def test_sequence_states(mgr, ops):
     ]  # fmt: skip
 
 
-def test_clear_and_rerecord(mgr, needs, ops):
-    needs(mgr, "dispatch")
+def test_clear_and_rerecord(mgr, ops):
     t = mgr.tensor([0, 0, 0])
     algorithm = mgr.algorithm([t], kp.compile(PUSH_ADD.format(type="float")), (1, 1, 1), [], [1, 2, 3])
     mgr.sequence().eval(ops[0]([t]))
@@ -191,9 +186,8 @@ def test_clear_and_rerecord(mgr, needs, ops):
     assert t.data().tolist() == [3, 6, 9]
 
 
-def test_a_record_after_an_eval_evaluates_only_what_is_new(mgr, needs, ops):
+def test_a_record_after_an_eval_evaluates_only_what_is_new(mgr, ops):
     """Kompute's README: "evaluates only last recorded operation"."""
-    needs(mgr, "dispatch")
     t = mgr.tensor([0, 0, 0])
     algorithm = mgr.algorithm([t], kp.compile(PUSH_ADD.format(type="float")), (1, 1, 1), [], [1, 1, 1])
     seq = mgr.sequence().record(ops[0]([t])).record(kp.OpAlgoDispatch(algorithm)).eval()
@@ -238,11 +232,10 @@ def test_the_manager_destroys_its_children(mgr, multiply, ops):
 # -- whole scripts -------------------------------------------------------------------------------------------
 
 
-def test_the_readme_in_one(mgr, needs, ops):
+def test_the_readme_in_one(mgr, ops):
     """Two outputs of another dtype, constants of both kinds, an override, and a second, asynchronous
     sequence.
     """
-    needs(mgr, "dispatch")
     upload, download, _ = ops
     a, b = mgr.tensor([2, 2, 2]), mgr.tensor([1, 2, 3])
     products, sums = mgr.tensor_t(np.zeros(3, np.uint32)), mgr.tensor_t(np.array([0, 0, 0], dtype=np.uint32))
@@ -277,8 +270,7 @@ def test_the_readme_in_one(mgr, needs, ops):
     assert sums.data().tolist() == [10, 10, 10]
 
 
-def test_sequences_that_take_turns(mgr, needs, ops):
-    needs(mgr, "dispatch")
+def test_sequences_that_take_turns(mgr, ops):
     upload, download, _ = ops
     x, step, y = mgr.tensor([1, 2, 3]), mgr.tensor([1, 1, 1]), mgr.tensor([0, 0, 0])
     add = kp.compile(MULTIPLY.replace(" * ", " + "))
@@ -319,11 +311,10 @@ void main() {
 """
 
 
-def test_logistic_regression(mgr, needs, ops):
+def test_logistic_regression(mgr, ops):
     """One recorded sequence that uploads the weights of each step, ten bindings, gradients applied on the
     host.
     """
-    needs(mgr, "dispatch")
     upload, download, _ = ops
     x_i, x_j, y = np.float32([0, 1, 1, 1, 1]), np.float32([0, 0, 0, 1, 1]), np.float32([0, 0, 0, 1, 1])
     t_xi, t_xj, t_y = mgr.tensor(x_i), mgr.tensor(x_j.tolist()), mgr.tensor(y)
@@ -405,8 +396,7 @@ class MatMul:
         )
 
 
-def test_tiled_matrix_multiplication(mgr, needs):
-    needs(mgr, "dispatch")
+def test_tiled_matrix_multiplication(mgr):
     shape = [16, 16]
     left, right = np.triu(np.ones(shape)), np.arange(256.0).reshape(shape) % 7
     t_left, t_right, out = mgr.tensor(left), mgr.tensor(right), mgr.tensor(np.zeros(shape))
@@ -419,11 +409,10 @@ def test_tiled_matrix_multiplication(mgr, needs):
     assert multiply.made == 2 and (out.data().reshape(shape) == right @ left).all()
 
 
-def test_layers_that_stay_on_the_device(mgr, needs):
+def test_layers_that_stay_on_the_device(mgr):
     """As in Kompute's image network: tensors of each layer are made as it goes, and only the last is
     downloaded.
     """
-    needs(mgr, "dispatch")
     code = kp.compile("""
         #version 450
         layout(local_size_x = 8, local_size_y = 2) in;

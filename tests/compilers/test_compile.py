@@ -20,8 +20,7 @@ from tests.support.compiling import HEAD, HLSL, run, shader
 
 @pytest.mark.capability("P42", "GLSL, HLSL and Slang to SPIR-V", "kp.compile", "reference/shaders")
 @pytest.mark.parametrize("optimize", [False, True])
-def test_a_compiled_shader_runs(mgr, needs, optimize):
-    needs(mgr, "dispatch")
+def test_a_compiled_shader_runs(mgr, optimize):
     spirv = kp.compile(
         shader("data[gl_GlobalInvocationID.x] = float(gl_GlobalInvocationID.x) * SCALE;"),
         defines={"SCALE": 1.5},
@@ -67,8 +66,7 @@ def test_files_are_named_in_errors_and_searched_for_includes(tmp_path, as_path):
     )
 
 
-def test_include_directories_are_searched_in_order(tmp_path, mgr, needs):
-    needs(mgr, "dispatch")
+def test_include_directories_are_searched_in_order(tmp_path, mgr):
     for number, name in enumerate(("first", "second")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "value.glsl").write_text(f"#define VALUE {number + 1}.0\n")
@@ -112,8 +110,7 @@ def test_a_str_is_a_path_only_with_a_suffix_and_on_one_line():
         (False, 0), (np.int32(5), 5), (np.float32(0.5), 0.5), (4294967295, 4294967295.0),
     ],
 )  # fmt: skip
-def test_macros(mgr, needs, value, expected):
-    needs(mgr, "dispatch")
+def test_macros(mgr, value, expected):
     spirv = kp.compile(shader("data[0] = float(VALUE);"), defines={"VALUE": value})
     assert run(mgr, spirv) == [np.float32(expected)]
 
@@ -227,8 +224,7 @@ def test_debug_information_names_the_file(tmp_path):
     assert b"named.comp" not in kp.compile(file)
 
 
-def test_hlsl_by_suffix_and_by_name(tmp_path, mgr, needs):
-    needs(mgr, "dispatch")
+def test_hlsl_by_suffix_and_by_name(tmp_path, mgr):
     file = tmp_path / "fill.hlsl"
     file.write_text(HLSL.replace("fill(", "main("))
     assert run(mgr, kp.compile(file)) == [7]
@@ -239,8 +235,7 @@ def test_hlsl_by_suffix_and_by_name(tmp_path, mgr, needs):
         kp.compile(HLSL, language="hlsl", entry="blur")
 
 
-def test_komputes_own_compile_source(mgr, needs):
-    needs(mgr, "dispatch")
+def test_komputes_own_compile_source(mgr):
     spirv = kp.Shader.compile_source(shader("data[0] = SCALE;"), "main", [("SCALE", "4.0")])
     assert run(mgr, spirv) == [4]
     assert kp.Shader.compile_source(source=shader(""), entryPoint="main", definitions=[])

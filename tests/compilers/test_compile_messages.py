@@ -138,8 +138,7 @@ def test_push_constants_of_a_wrong_shape(mgr, name, value, says):
     assert says in str(caught.value)
 
 
-def test_a_struct_goes_in_as_a_record(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_struct_goes_in_as_a_record(mgr):
     kernel = mgr.kernel(PUSH)
     record = np.zeros((), np.dtype([("y", "i4"), ("x", "f4")]))
     record["x"], record["y"] = 0.5, 3

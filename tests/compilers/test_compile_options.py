@@ -15,8 +15,7 @@ from tests.support.compiling import HLSL, run, shader
 from tests.support.languages import COMPILERS, dxc_is_old
 
 
-def test_virtual_includes_come_before_files_and_their_errors_name_them(tmp_path, mgr, needs):
-    needs(mgr, "dispatch")
+def test_virtual_includes_come_before_files_and_their_errors_name_them(tmp_path, mgr):
     (tmp_path / "value.glsl").write_text("#define VALUE 1.0\n")
     source = shader("data[0] = VALUE;", '#include "value.glsl"')
     texts = {"value.glsl": '#include "lib/more.glsl"\n', "lib/more.glsl": "#define VALUE 2.0\n"}
@@ -39,8 +38,7 @@ def test_line_directives_are_followed(tmp_path):
     assert found.source_line == "float f() { return nothing; }" and found.column == 20
 
 
-def test_levels_of_optimization(mgr, needs):
-    needs(mgr, "dispatch")
+def test_levels_of_optimization(mgr):
     source = shader(
         "data[0] = float(f(3) + f(5));",
         "int f(int n) { int s = 7; for (int i = 0; i < n; ++i) { if (data[i] < 0.0) return s; s += i; } "
@@ -117,8 +115,7 @@ def test_bindings_are_numbered_on_request():
     assert [(b["binding"], b["name"] or b["block_name"]) for b in bindings] == [(0, "Data"), (1, "More")]
 
 
-def test_registers_of_hlsl_can_be_kept_apart(mgr, needs):
-    needs(mgr, "dispatch")
+def test_registers_of_hlsl_can_be_kept_apart(mgr):
     source = """StructuredBuffer<float> source : register(t0);
     RWStructuredBuffer<float> target : register(u0);
     cbuffer Numbers : register(b0) { float scale; };
@@ -229,8 +226,7 @@ def test_assembly_without_a_version(tmp_path, mgr):
         kp.assemble(text.replace("OpReturn\n", ""), target="vulkan1.1")
 
 
-def test_assembly_files(tmp_path, mgr, needs):
-    needs(mgr, "dispatch")
+def test_assembly_files(tmp_path, mgr):
     # SPIR-V of Vulkan 1.1 lists fewer variables with the entry point.
     text = _native.disassemble_spirv(kp.compile(shader("data[0] = 9.0;"), target="vulkan1.1"))
     file = tmp_path / "made.spvasm"

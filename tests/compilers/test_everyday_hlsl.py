@@ -16,7 +16,6 @@ SHADERS = [*unity.shaders, *directx.shaders, *unreal.shaders]
 
 @needs_dxc
 @pytest.mark.parametrize("shader", SHADERS, ids=[each.name for each in SHADERS])
-def test_everyday_shader(mgr, needs, shader: Shader):
-    needs(mgr, "dispatch")
+def test_everyday_shader(mgr, shader: Shader):
     with skipping_missing_waves():
         check(mgr, shader)

@@ -27,9 +27,8 @@ def compiler(request):
 
 
 @pytest.fixture
-def evaluate(mgr, needs, compiler):
+def evaluate(mgr, compiler):
     """The values of HLSL expressions in floats x (bits of 8 numbers) and n = 0..."""
-    needs(mgr, "dispatch")
 
     def values(expressions, optimize, x=(0.0,), before="", locals_=""):
         body = locals_ + "".join(f"    o[{i}] = {each};\n" for i, each in enumerate(expressions))
@@ -153,8 +152,7 @@ def test_its_own_any_and_all_stay(evaluate):
     ) == (pytest.approx([4, 6]))
 
 
-def test_remainders_of_specialization_constants(mgr, needs, compiler):
-    needs(mgr, "dispatch")
+def test_remainders_of_specialization_constants(mgr, compiler):
     source = (
         "[[vk::constant_id(0)]] const int A = 5;\n"
         f"{HEAD}[numthreads(1, 1, 1)] void main() {{ o[0] = A % 3; }}"
@@ -183,7 +181,7 @@ def test_mad(evaluate, compiler, optimize):
     assert got.tolist() == [-32, 40, 9, -6.375, 6]
 
 
-def test_uniforms_that_are_in_no_block(mgr, needs, compiler):
+def test_uniforms_that_are_in_no_block(mgr, compiler):
     """Their block has one name with both compilers, by which it can be passed."""
     source = (
         "uniform int m; uniform int n;\n"
@@ -192,15 +190,13 @@ def test_uniforms_that_are_in_no_block(mgr, needs, compiler):
     )
     kernel = mgr.kernel(source, language="hlsl", compiler=compiler)
     assert [p.name for p in kernel.signature.parameters if p.kind == "uniform buffer"] == ["GlobalParams"]
-    needs(mgr, "dispatch")
     assert kernel(o=np.zeros(1, np.float32), GlobalParams=np.array([9, 4], np.int32), groups=1).tolist() == [
         5
     ]
 
 
-def test_exchanges(mgr, needs, compiler):
+def test_exchanges(mgr, compiler):
     """They give the value before, of all memory that has atomics."""
-    needs(mgr, "dispatch")
     source = """RWStructuredBuffer<uint> o : register(u0), u : register(u1);
 RWByteAddressBuffer b : register(u2);
 RWStructuredBuffer<int> n : register(u3);
@@ -236,8 +232,7 @@ def test_exchanges_need_a_version_of_spirv():
     assert kp.ShaderModule(source, language="slang").compiler is not None
 
 
-def test_a_byte_address_buffer_that_no_code_uses(mgr, needs, compiler):
-    needs(mgr, "dispatch")
+def test_a_byte_address_buffer_that_no_code_uses(mgr, compiler):
     source = f"{HEAD}RWByteAddressBuffer b : register(u1);\n[numthreads(1, 1, 1)] void main() {{ o[0] = 5; }}"
     kernel = mgr.kernel(source, language="hlsl", compiler=compiler)
     assert kernel(np.zeros(1, np.float32), groups=1).tolist() == [5]
@@ -284,9 +279,8 @@ WAVES = {
 
 
 @pytest.mark.parametrize("call", WAVES)
-def test_wave_intrinsics(mgr, needs, compiler, call):
+def test_wave_intrinsics(mgr, compiler, call):
     """Of eight invocations, in one wave or several."""
-    needs(mgr, "dispatch")
     lanes = min(8, mgr.get_device_properties()["subgroup_size"])
     source = (
         "RWStructuredBuffer<uint> o : register(u0);\n[numthreads(8, 1, 1)] void main(uint3 id : "
@@ -309,9 +303,8 @@ def test_wave_intrinsics(mgr, needs, compiler, call):
         ("glsl", None),
     ],
 )
-def test_programs(mgr, needs, language, compiler, name):
+def test_programs(mgr, language, compiler, name):
     """One form of each agrees with NumPy in every language, and so with each other."""
-    needs(mgr, "dispatch")
 
     def make(program):
         return mgr.kernel(in_language(program, language), language=language, compiler=compiler)
@@ -332,9 +325,8 @@ _BLOCK = """cbuffer C : register(b1) {
 
 
 @pytest.mark.parametrize("optimize", [True, False])
-def test_matrices_of_a_constant_buffer(mgr, needs, compiler, optimize):
+def test_matrices_of_a_constant_buffer(mgr, compiler, optimize):
     """m[row][column] is the array's [row, column], however it lies in memory."""
-    needs(mgr, "dispatch")
     rng = np.random.default_rng(1)
     given = {
         "m": rng.normal(size=(2, 3)), "r": rng.normal(size=(2, 3)), "t": rng.normal(size=(3, 2)),
@@ -367,9 +359,8 @@ def test_matrices_of_a_constant_buffer(mgr, needs, compiler, optimize):
 
 @pytest.mark.parametrize("layout", ["", "row_major "])
 @pytest.mark.parametrize("shape", [(2, 3), (3, 2), (4, 4), (2, 3, 2)])
-def test_a_matrix_alone_in_its_constant_buffer(mgr, needs, compiler, layout, shape):
+def test_a_matrix_alone_in_its_constant_buffer(mgr, compiler, layout, shape):
     """Its array is passed by itself, and means what it means in a dict."""
-    needs(mgr, "dispatch")
     rows, columns = shape[-2:]
     several = f"[{shape[0]}]" if len(shape) == 3 else ""
     places = list(np.ndindex(shape))
@@ -386,9 +377,8 @@ def test_a_matrix_alone_in_its_constant_buffer(mgr, needs, compiler, layout, sha
 
 
 @pytest.mark.parametrize("layout", ["", "row_major"])
-def test_matrices_of_structured_buffers(mgr, needs, compiler, layout):
+def test_matrices_of_structured_buffers(mgr, compiler, layout):
     """Arrays are the memory: one of another order or without padding is refused."""
-    needs(mgr, "dispatch")
     source = f"""{f"#pragma pack_matrix({layout})" if layout else ""}
 StructuredBuffer<float2x3> s : register(t1);
 {HEAD}[numthreads(1, 1, 1)] void main() {{ o[0] = s[1][0][1]; o[1] = s[1][1][0]; o[2] = s[1][1][2]; }}"""
@@ -409,8 +399,7 @@ StructuredBuffer<float2x3> s : register(t1);
             kernel(np.zeros(3, np.float32), mgr.tensor_t(each), groups=1)
 
 
-def test_matrices_of_structures(mgr, needs, compiler):
-    needs(mgr, "dispatch")
+def test_matrices_of_structures(mgr, compiler):
     source = f"""struct S {{ float2x2 m; float weight; }};
 StructuredBuffer<S> s : register(t1);
 {HEAD}[numthreads(1, 1, 1)] void main(uint3 id : SV_DispatchThreadID) {{
@@ -448,8 +437,7 @@ cbuffer C : register(b1) {{
     assert {m["name"]: m["offset"] for m in inner} == {"a": 0, "b": 4, "c": 16, "d": 32, "e": 52}
 
 
-def test_push_constants_on_a_variable(mgr, needs, compiler):
-    needs(mgr, "dispatch")
+def test_push_constants_on_a_variable(mgr, compiler):
     source = f"""struct P {{ float2x2 m; float factor; }};
 [[vk::push_constant]] P p;
 {HEAD}[numthreads(1, 1, 1)] void main() {{ o[0] = p.m[0][1] * p.factor; o[1] = p.m[1][0]; }}"""
@@ -493,7 +481,7 @@ cbuffer C : register(b1) { float c; }
     assert {p.name: p.binding for p in module.signature.parameters} == {"a": 0, "b": 8, "c": 5}
 
 
-def test_registers_that_would_share_a_binding_are_shifted_apart(mgr, needs, compiler):
+def test_registers_that_would_share_a_binding_are_shifted_apart(mgr, compiler):
     source = """StructuredBuffer<float> x : register(t0), z : register(t1);
 RWStructuredBuffer<float> y : register(u0); cbuffer C : register(b0) { float c; }
 [[vk::binding(7)]] StructuredBuffer<float> seven;
@@ -516,7 +504,6 @@ RWStructuredBuffer<float> y : register(u0); cbuffer C : register(b0) { float c; 
     alone = "RWStructuredBuffer<float> y : register(u0); [numthreads(1, 1, 1)] void main() { y[0] = 1; }"
     module = kp.ShaderModule(alone, language="hlsl", compiler=compiler)
     assert [p.binding for p in module.signature.parameters] == [0]
-    needs(mgr, "dispatch")
     one, two = np.ones(1, np.float32), np.full(1, 2, np.float32)
     assert kernel(one, two, one, np.zeros(1, np.float32), two, groups=1).tolist() == [5]
 
@@ -533,9 +520,8 @@ def test_bindings_that_are_shared_by_number_warn():
 # -- byte-address buffers ------------------------------------------------------------------------------------
 
 
-def test_dimensions_of_buffers(mgr, needs, compiler):
+def test_dimensions_of_buffers(mgr, compiler):
     """Bytes of a byte-address buffer, elements of a structured one."""
-    needs(mgr, "dispatch")
     source = f"""{HEAD}ByteAddressBuffer one : register(t1), two : register(t2);
     // not StructuredBuffer<uint> one
 RWByteAddressBuffer three : register(u3);
@@ -667,8 +653,7 @@ def test_an_unknown_entry_point_names_those_that_exist(compiler):
         ("In input", "input.id.x", "struct In { uint3 id : SV_DispatchThreadID; uint i : SV_GroupIndex; };"),
     ],
 )
-def test_the_grid_follows_the_numbers_of_invocations(mgr, needs, parameters, index, before):
-    needs(mgr, "dispatch")
+def test_the_grid_follows_the_numbers_of_invocations(mgr, parameters, index, before):
     source = f"{HEAD}{before} [numthreads(8, 1, 1)] void main({parameters}) {{ o[{index}] = 1; }}"
     for optimize in ("none", "size", "performance"):
         kernel = mgr.kernel(source, language="hlsl", compiler="dxc", optimize=optimize)
@@ -678,8 +663,7 @@ def test_the_grid_follows_the_numbers_of_invocations(mgr, needs, parameters, ind
 @pytest.mark.parametrize(
     ("kind", "rows", "columns"), [("float3x1", 3, 1), ("float1x3", 1, 3), ("float1x1", 1, 1)]
 )
-def test_matrices_of_one_row_or_column(mgr, needs, kind, rows, columns):
-    needs(mgr, "dispatch")
+def test_matrices_of_one_row_or_column(mgr, kind, rows, columns):
     kernel = mgr.kernel(
         f"StructuredBuffer<{kind}> a; RWStructuredBuffer<{kind}> o; StructuredBuffer<{kind}> m;\n"
         f"[numthreads(1, 1, 1)] void main(uint3 t : SV_DispatchThreadID) {{ {kind} r = a[t.x] * 2 + m[0];\n"
@@ -697,8 +681,7 @@ def test_matrices_of_one_row_or_column(mgr, needs, kind, rows, columns):
 @needs_dxc
 @pytest.mark.parametrize("order", ["row_major", "column_major"])
 @pytest.mark.parametrize(("rows", "columns"), [(3, 1), (1, 3), (1, 1)])
-def test_matrices_of_one_row_or_column_in_a_constant_buffer(mgr, needs, rows, columns, order):
-    needs(mgr, "dispatch")
+def test_matrices_of_one_row_or_column_in_a_constant_buffer(mgr, rows, columns, order):
     kernel = mgr.kernel(
         f"RWStructuredBuffer<float> o; cbuffer C {{ {order} float{rows}x{columns} m; float z; }}\n"
         f"[numthreads(1, 1, 1)] void main() {{ for (int i = 0; i < {rows}; ++i)\n"

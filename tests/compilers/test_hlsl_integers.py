@@ -31,8 +31,7 @@ def signed(number):
 
 @pytest.mark.parametrize("optimize", ["none", "performance"])
 @needs_dxc
-def test_amounts_of_shifts(mgr, needs, optimize):
-    needs(mgr, "dispatch")
+def test_amounts_of_shifts(mgr, optimize):
     body = (
         "a[0] = n << 33; a[1] = u >> 33; a[2] = n >> 40; uint s = 35; a[3] = n << s; int x = n; x <<= 34; "
         "a[4] = x; "
@@ -53,8 +52,7 @@ def test_amounts_of_shifts(mgr, needs, optimize):
 
 @needs_dxc
 @pytest.mark.parametrize("amount", [31, 32, 37, 64])
-def test_amounts_that_are_known_at_run_time_alone(mgr, needs, amount):
-    needs(mgr, "dispatch")
+def test_amounts_that_are_known_at_run_time_alone(mgr, amount):
     code = source("a[0] = n << u; a[1] = n >> u; a[2] = u >> (u + 1); a[3] = (int2(7, n) << int2(u, 2)).x;")
     got = run(mgr, code, -1234567, amount, language="hlsl", compiler="dxc")
     k = amount & 31
@@ -63,8 +61,7 @@ def test_amounts_that_are_known_at_run_time_alone(mgr, needs, amount):
 
 
 @needs_dxc
-def test_shifts_by_specialization_constants(mgr, needs):
-    needs(mgr, "dispatch")
+def test_shifts_by_specialization_constants(mgr):
     code = "[[vk::constant_id(0)]] const uint K = 33;\n" + source("a[0] = n << K;")
     kernel = mgr.kernel(code, language="hlsl", compiler="dxc")
     assert called(kernel, 3)[0] == 6
@@ -81,8 +78,7 @@ FOLDED = {
 
 @needs_dxc
 @pytest.mark.parametrize("body", FOLDED)
-def test_shifts_of_constants(mgr, needs, body):
-    needs(mgr, "dispatch")
+def test_shifts_of_constants(mgr, body):
     before, want = FOLDED[body]
     assert run(mgr, source(body, before), language="hlsl", compiler="dxc")[0] == want
 
@@ -120,10 +116,9 @@ NEGATIVE = {  # remainders of what may be folded, and what they are
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("body", NEGATIVE)
-def test_remainders_of_negative_constants(mgr, needs, compiler, body):
+def test_remainders_of_negative_constants(mgr, compiler, body):
     before, want = NEGATIVE[body]
     code = source(body, before)
-    needs(mgr, "dispatch")
     assert run(mgr, code, language="hlsl", compiler=compiler)[0] == want
 
 
@@ -144,8 +139,7 @@ POSITIVE = {
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("body", POSITIVE)
-def test_remainders_that_cannot_be_folded_wrongly_are_taken(mgr, needs, compiler, body):
-    needs(mgr, "dispatch")
+def test_remainders_that_cannot_be_folded_wrongly_are_taken(mgr, compiler, body):
     before = "".join(
         text
         for name, text in (
@@ -186,7 +180,6 @@ INTRINSICS = {  # of x and y, which is x in reverse
 def test_every_intrinsic_is_right_or_refused(mgr, needs, language, bits, kind):
     for feature in {16: ("shaderInt16", "storageBuffer16BitAccess"), 64: ("shaderInt64",)}.get(bits, ()):
         needs(mgr, feature)
-    needs(mgr, "dispatch")
     scalar = kind if bits == 32 else f"{kind}{bits}_t"
     dtype = np.dtype(f"{kind}{bits}")
     info = np.iinfo(dtype)

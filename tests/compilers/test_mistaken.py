@@ -100,9 +100,8 @@ def test_a_missing_include_names_the_folders(tmp_path, language):
     assert "looked in" in str(caught.value)
 
 
-def test_one_name_for_a_binding(mgr, needs):
+def test_one_name_for_a_binding(mgr):
     """The signature's names are those that a call takes."""
-    needs(mgr, "dispatch")
     kernel = mgr.kernel(
         """#version 450
 layout(local_size_x = 1) in;

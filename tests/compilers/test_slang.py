@@ -30,8 +30,7 @@ void main(uint3 id : SV_DispatchThreadID, uniform float factor) {
 """
 
 
-def test_a_kernel(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_kernel(mgr):
     kernel = mgr.kernel(SCALE, language="slang")
     assert kernel.module.language == "slang" and kernel.module.compiler.startswith("Slang 20")
     assert kernel.signature.text("k") == "k(float[] x, out float[] y, *, float factor)"
@@ -39,8 +38,7 @@ def test_a_kernel(mgr, needs):
     np.testing.assert_array_equal(kernel(x, np.zeros_like(x), factor=3, groups=2), 3 * x)
 
 
-def test_generics_and_interfaces(mgr, needs):
-    needs(mgr, "dispatch")
+def test_generics_and_interfaces(mgr):
     source = """
 interface IOperation { static float of(float a, float b); }
 struct Add : IOperation { static float of(float a, float b) { return a + b; } }
@@ -110,9 +108,8 @@ THREE = {
 
 
 @pytest.mark.parametrize("name", THREE)
-def test_one_shader_in_three_languages(mgr, needs, name):
+def test_one_shader_in_three_languages(mgr, name):
     """The same signature but for the matrix's name, and the same result."""
-    needs(mgr, "dispatch")
     source, options = THREE[name]
     language = name.split()[0]
     module = kp.ShaderModule(source, language=language, **options)
@@ -194,8 +191,7 @@ def value(mgr, source, **options):
 
 
 @pytest.mark.parametrize("language", ["hlsl", "slang"])
-def test_macros(mgr, needs, language):
-    needs(mgr, "dispatch")
+def test_macros(mgr, language):
     source = "#ifdef EMPTY\n" + FILL.format("SQUARE(N) + FLAG + HALF") + "\n#endif"
     defines = {"N": 3, "FLAG": True, "HALF": 0.5, "EMPTY": None, "SQUARE(x)": "((x) * (x))"}
     assert value(mgr, source, language=language, defines=defines) == 10.5
@@ -206,9 +202,8 @@ def test_macros(mgr, needs, language):
 
 
 @pytest.mark.parametrize("language", ["hlsl", "slang"])
-def test_includes(mgr, needs, tmp_path, language):
+def test_includes(mgr, tmp_path, language):
     """Beside the file that includes, then in the folders that are given; texts by name before any file."""
-    needs(mgr, "dispatch")
     (tmp_path / "inner").mkdir()
     (tmp_path / "near.h").write_text('#include "inner/deep.h"\n')
     (tmp_path / "inner" / "deep.h").write_text('#include "beside.h"\n#define DEEP BESIDE\n')
@@ -252,8 +247,7 @@ def test_errors_in_includes_name_their_file(tmp_path):
     assert f"{first.file}:2:12: error: undefined identifier 'wrong'" in str(caught.value)
 
 
-def test_modules_are_imported(mgr, needs, tmp_path):
-    needs(mgr, "dispatch")
+def test_modules_are_imported(mgr, tmp_path):
     (tmp_path / "numbers.slang").write_text("public float seven() { return 7; }\n")
     path = tmp_path / "top.slang"
     path.write_text("import numbers;\n" + FILL.format("seven()"))
@@ -307,8 +301,7 @@ def test_the_cache_knows_compilers_and_libraries_apart(tmp_path, cached, monkeyp
     assert len(cached) == 3
 
 
-def test_hot_reload_of_includes(mgr, needs, tmp_path):
-    needs(mgr, "dispatch")
+def test_hot_reload_of_includes(mgr, tmp_path):
     include = tmp_path / "value.h"
     include.write_text("#define VALUE 1\n")
     path = tmp_path / "top.slang"
@@ -345,12 +338,11 @@ SHADER = '[shader("compute")] [numthreads(4, 1, 1)] void main(uint3 t : SV_Dispa
 
 @pytest.mark.parametrize("language", ["hlsl", "slang"])
 @pytest.mark.parametrize("element", IMAGES)
-def test_formats_of_images_are_inferred(mgr, needs, language, element):
+def test_formats_of_images_are_inferred(mgr, language, element):
     """From the declared type, if the image is read: no device feature is needed.
 
     Two formats stay two types.
     """
-    needs(mgr, "dispatch")
     channels = IMAGES[element]
     source = (
         f"[[vk::binding(0)]] RWTexture2D<{element}> image; [[vk::binding(1)]] RWTexture2D<float> other;"
@@ -380,8 +372,7 @@ def test_images_that_are_only_written_have_no_format():
     assert "WriteWithoutFormat" in text and "ReadWithoutFormat" not in text
 
 
-def test_formats_of_arrays_of_images_beside_local_variables(mgr, needs):
-    needs(mgr, "dispatch")
+def test_formats_of_arrays_of_images_beside_local_variables(mgr):
     kernel = mgr.kernel(
         f"RWTexture2D<float2> images[2]; {SHADER} {{ for (uint i = 0; i < 2; ++i) images[i][t.xy] *= 2; }}",
         language="slang",
@@ -394,7 +385,6 @@ def test_formats_of_arrays_of_images_beside_local_variables(mgr, needs):
 
 
 def test_pointers_in_a_struct(mgr, needs):
-    needs(mgr, "dispatch")
     needs(mgr, "bufferDeviceAddress")
     kernel = mgr.kernel(
         "struct Job { float* from; float* to; uint n; };"
@@ -421,8 +411,7 @@ NORMALIZED = {
         if (language, element) != ("slang", "unorm float")  # Slang makes SPIR-V of it that is not valid
     ],
 )
-def test_images_of_normalized_floats_have_8_bits(mgr, needs, language, element):
-    needs(mgr, "dispatch")
+def test_images_of_normalized_floats_have_8_bits(mgr, language, element):
     form, dtype = NORMALIZED[element]
     kernel = mgr.kernel(
         f"RWTexture2D<{element}> image; RWTexture2D<float> other;"
@@ -440,8 +429,7 @@ def test_images_of_normalized_floats_have_8_bits(mgr, needs, language, element):
     np.testing.assert_array_equal(other.read(), np.ones((1, 4)))
 
 
-def test_registers_of_slang_are_shifted_apart(mgr, needs):
-    needs(mgr, "dispatch")
+def test_registers_of_slang_are_shifted_apart(mgr):
     source = f"""ByteAddressBuffer bytes : register(t1); StructuredBuffer<float> x : register(t0);
 RWStructuredBuffer<float> y : register(u0);
 {SHADER} {{ y[t.x] = x[t.x] * 2 + bytes.Load<float2>(8 * t.x).y + bytes.Load<uint>(0); }}"""

@@ -92,8 +92,7 @@ def array(shape=(90, 100), chunks=(40, 30), seed=1):
     return values, da.from_array(values, chunks=chunks)
 
 
-def test_kernels_functions_and_entries(mgr, needs, cluster):
-    needs(mgr, "dispatch")
+def test_kernels_functions_and_entries(mgr, cluster):
     values, x = array()
     kernel = mgr.kernel(SCALE, name="scale")
     program = kp.Program.record({"a": kernel, "twice": kernel})
@@ -108,8 +107,7 @@ def test_kernels_functions_and_entries(mgr, needs, cluster):
     np.testing.assert_array_equal(bools.compute(), values > 0.5)
 
 
-def test_kernels_that_write_their_argument_leave_blocks_alone(mgr, needs, cluster):
-    needs(mgr, "dispatch")
+def test_kernels_that_write_their_argument_leave_blocks_alone(mgr, cluster):
     code = "x[gl_GlobalInvocationID.x] *= 2;"
     blocks = "layout(binding = 0) buffer X { float x[]; };"
     double = mgr.kernel(f"#version 450\nlayout(local_size_x = 1) in; {blocks} void main() {{ {code} }}")
@@ -121,8 +119,7 @@ def test_kernels_that_write_their_argument_leave_blocks_alone(mgr, needs, cluste
     assert ones.compute().tolist() == [2] * 8
 
 
-def test_halos(mgr, needs, cluster):
-    needs(mgr, "dispatch")
+def test_halos(mgr, cluster):
     values, x = array()
 
     def blur(block):  # the grid and the size follow from the block
@@ -138,8 +135,7 @@ def test_halos(mgr, needs, cluster):
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_kernels_that_read_neighbours_need_no_grid(mgr, needs, cluster):
-    needs(mgr, "dispatch")
+def test_kernels_that_read_neighbours_need_no_grid(mgr, cluster):
     values, x = array((90, 64), (40, 64))  # the last block has fewer rows
     kernel = mgr.kernel(NEIGHBOURS, name="neighbours")
     expected = values.copy()
@@ -154,8 +150,7 @@ def test_kernels_that_read_neighbours_need_no_grid(mgr, needs, cluster):
         kp.dask.map_blocks(sums, x, grid=64).compute()
 
 
-def test_halos_of_several_arrays(mgr, needs, cluster):
-    needs(mgr, "dispatch")
+def test_halos_of_several_arrays(mgr, cluster):
     values, x = array()
     others, y = array(seed=2)
     halo = np.pad(others, 1, "edge")
@@ -190,8 +185,7 @@ def test_functions_learn_their_block(mgr, cluster):
 
 
 @pytest.mark.sampled
-def test_reductions_in_two_stages(mgr, needs, cluster):
-    needs(mgr, "dispatch")
+def test_reductions_in_two_stages(mgr, cluster):
     values, x = array()
     for axis, keepdims in spread([*itertools.product((None, 0, 1, (0, 1)), (False, True))], 3):
         total = kp.dask.reduction(kp.ops.sum, x, axis=axis, keepdims=keepdims).compute()
@@ -215,8 +209,7 @@ def test_reductions_that_have_no_stages_are_refused():
     assert counts.dtype == np.int64
 
 
-def test_a_program_of_one_entry_stands_for_it(mgr, needs, cluster):
-    needs(mgr, "dispatch")
+def test_a_program_of_one_entry_stands_for_it(mgr, cluster):
     values, x = array((8, 8), (4, 4))
     program = kp.Program.record(kp.ops.exp, kp.TensorSpec((4, 4)), portable=True)
     np.testing.assert_allclose(kp.dask.map_blocks(program, x).compute(), np.exp(values), rtol=1e-6)
@@ -225,8 +218,7 @@ def test_a_program_of_one_entry_stands_for_it(mgr, needs, cluster):
         kp.dask.map_blocks(both, x)
 
 
-def test_parameters_go_to_each_worker_once(mgr, needs, cluster):
-    needs(mgr, "dispatch")
+def test_parameters_go_to_each_worker_once(mgr, cluster):
     values, x = array((64, 8), (4, 8))
     weights = mgr.tensor_t(np.random.default_rng(2).random(1 << 18, np.float32))
     a, b = mgr.zeros((4, 8)), mgr.zeros((4, 8))
@@ -379,8 +371,7 @@ def test_the_plugin_gives_each_worker_a_manager(cluster):
         kp.dask.ManagerPlugin(preload=[3])
 
 
-def test_kernels_follow_the_current_manager(mgr, needs):
-    needs(mgr, "dispatch")
+def test_kernels_follow_the_current_manager(mgr):
     values, x = array((8, 8), (4, 4))
     kernel = mgr.kernel(SCALE, name="scale")
 
@@ -402,8 +393,7 @@ def test_kernels_follow_the_current_manager(mgr, needs):
     others[1].destroy()
 
 
-def test_another_plugin_takes_the_place_of_the_first(mgr, needs, cluster):
-    needs(mgr, "dispatch")
+def test_another_plugin_takes_the_place_of_the_first(mgr, cluster):
     values, x = array((8, 8), (4, 4))
     kernel = mgr.kernel(SCALE, name="scale again")
     for factor in (2.0, 3.0):

@@ -4,10 +4,9 @@ import pytest
 
 
 @pytest.fixture
-def debugged(request, make_manager, needs):
+def debugged(request, make_manager):
     """A Manager with the words of the module's DEBUG."""
     mgr = make_manager(debug=request.module.DEBUG)
-    needs(mgr, "dispatch")
     return mgr
 
 

@@ -51,9 +51,8 @@ OUTSIDE = HEAD + "void main() { uint i = gl_GlobalInvocationID.x;\ny[i] = x[i + 
 
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("how", ["destroy", "with", "recording"])
-def test_work_that_nobody_waits_for_is_reported_at_the_end(make_manager, needs, strict, how):
+def test_work_that_nobody_waits_for_is_reported_at_the_end(make_manager, strict, how):
     mgr = make_manager(debug=DEBUG, strict=strict)
-    needs(mgr, "dispatch")
     got = []
     mgr.on_message(got.append)
     kernel, t, u = mgr.kernel(OUTSIDE), mgr.tensor([1, 2, 3, 4]), mgr.zeros(4)
@@ -194,9 +193,8 @@ def test_faults_before_a_loop_that_is_cut_off(debugged, messages):
     assert [m.values for m in messages] == [(9, 1)]
 
 
-def test_strict_raises(make_manager, needs):
+def test_strict_raises(make_manager):
     mgr = make_manager(debug="bounds", strict=True)
-    needs(mgr, "dispatch")
     mgr.on_message(lambda message: None)
     with pytest.raises(kp.errors.ValidationError, match="reads element 9 of x") as error:
         run(mgr, "void main() { y[0] = x[9]; }", [1], [2])

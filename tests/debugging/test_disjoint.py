@@ -57,8 +57,7 @@ def test_a_read_of_what_the_other_writes(mgr):
     assert not reports(two(mgr, x, kp.OpCopy([x[:60], z]), kp.OpCopy([x[40:], y])))  # two that read
 
 
-def test_parts_that_a_shader_chooses(mgr, needs):
-    needs(mgr, "dispatch")
+def test_parts_that_a_shader_chooses(mgr):
     x = mgr.full(100, 3.0)
     scale = mgr.kernel(SCALE)
 

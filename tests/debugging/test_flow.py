@@ -107,9 +107,8 @@ def test_all_loops_of_an_invocation_count(debugged, messages):
     assert {m.kind for m in messages} == {"loops", "dropped"} or {m.kind for m in messages} == {"loops"}
 
 
-def test_other_words_add_nothing(make_manager, needs):
+def test_other_words_add_nothing(make_manager):
     mgr = make_manager(debug="printf")
-    needs(mgr, "dispatch")
     messages = []
     mgr.on_message(messages.append)
     run(mgr, "void main() { if (gl_LocalInvocationIndex < 3) barrier(); x[0] = 1.0; }")

@@ -81,9 +81,8 @@ def test_planted_bugs_in_slang(debugged, messages, tmp_path, name):
     check(debugged, messages, tmp_path / "planted.slang", SLANG + body, kind, line, grid=N)
 
 
-def test_a_planted_nan(make_manager, needs, tmp_path):
+def test_a_planted_nan(make_manager, tmp_path):
     mgr = make_manager(debug="nans")
-    needs(mgr, "dispatch")
     (tmp_path / "planted.comp").write_text(GLSL + "y[i] = sqrt(x[i] - 3.0);\n}\n")
     with pytest.raises(kp.errors.NonFiniteError) as caught:
         mgr.kernel(tmp_path / "planted.comp")(x=mgr.tensor(np.arange(N)), y=mgr.zeros(N), grid=N)

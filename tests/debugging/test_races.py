@@ -294,11 +294,10 @@ class OwnDispatch(kp.OpBase):
         vk.vkCmdDispatch(commands, *self.algorithm.workgroup)
 
 
-def test_dispatches_by_commands_of_a_script(make_manager, needs):
+def test_dispatches_by_commands_of_a_script(make_manager):
     """They have the shader's instruments: earlier dispatches are no part of theirs, and reports name them."""
     pytest.importorskip("vulkan")
     mgr, messages = make_manager(debug="races,printf"), []
-    needs(mgr, "dispatch")
     mgr.on_message(messages.append)
     x, y = mgr.tensor_t(np.arange(32, dtype=np.float32)), mgr.zeros(32)
     shift = kp.compile(HEAD + "void main() { uint i = gl_GlobalInvocationID.x; y[i] = x[(i + 1) % 32]; }")
@@ -348,9 +347,8 @@ def test_hlsl_and_slang(debugged, messages, language):
     assert races(messages) and races(messages) <= {(6, "writes", 8), (8, "reads", 6)}
 
 
-def test_correct_operations_of_the_library_report_nothing(make_manager, needs):
+def test_correct_operations_of_the_library_report_nothing(make_manager):
     mgr = make_manager(debug="races,barriers,loops")
-    needs(mgr, "dispatch")
     messages = []
     mgr.on_message(messages.append)
     with mgr.current():
@@ -362,9 +360,8 @@ def test_correct_operations_of_the_library_report_nothing(make_manager, needs):
     assert messages == []
 
 
-def test_strict_raises(make_manager, needs):
+def test_strict_raises(make_manager):
     mgr = make_manager(debug="races", strict=True)
-    needs(mgr, "dispatch")
     mgr.on_message(lambda message: None)
     with pytest.raises(kp.errors.ValidationError, match=r"workgroups are in no order|no barrier is between"):
         run(mgr, "void main() { uint i = gl_GlobalInvocationID.x; y[0] = x[i]; }")

@@ -32,9 +32,8 @@ def line_here(offset: int = 0) -> str:
 
 
 @pytest.fixture
-def debugged(make_manager, needs):
+def debugged(make_manager):
     manager = make_manager(debug="nans")
-    needs(manager, "dispatch")
     return manager
 
 
@@ -74,9 +73,8 @@ def test_the_first_operation_that_writes_one(debugged):
     np.testing.assert_array_equal(z.read(), np.ones(N))
 
 
-def test_what_shaders_said_comes_with_the_error(make_manager, needs):
+def test_what_shaders_said_comes_with_the_error(make_manager):
     manager = make_manager(debug="nans,printf")
-    needs(manager, "dispatch")
     said = []
     manager.on_message(said.append)
     said_first = '{ debugPrintfEXT("of %f", x[i]); y[i] = 1 / x[i]; }'
@@ -289,9 +287,8 @@ def test_functions_of_the_library_raise_nothing_for_finite_numbers(debugged):
 
 
 @pytest.mark.parametrize("staging", [False, True])
-def test_streams_of_frames(make_manager, needs, staging):
+def test_streams_of_frames(make_manager, staging):
     debugged = make_manager(debug="nans", force_staging=staging)
-    needs(debugged, "dispatch")
     invert, add = debugged.kernel(INVERT, name="invert"), debugged.kernel(ADD, name="add")
     for between in (False, True):
         x, y = debugged.zeros(N), debugged.zeros(N)
@@ -308,8 +305,7 @@ def test_streams_of_frames(make_manager, needs, staging):
         assert len(got) <= 3  # the fourth frame does not run
 
 
-def test_without_the_option_nothing_is_seen(mgr, needs):
-    needs(mgr, "dispatch")
+def test_without_the_option_nothing_is_seen(mgr):
     assert np.isinf(kp.ops.divide(1, mgr.zeros(3)).read()).all()
 
 
@@ -405,9 +401,8 @@ def test_memory_of_several_operations_has_one_dtype_each(debugged):
         sequence.eval()
 
 
-def test_values_of_arrays(make_manager, needs, tmp_path):
+def test_values_of_arrays(make_manager, tmp_path):
     manager = make_manager(debug="values")
-    needs(manager, "dispatch")
     seen = []
     with manager.current(), manager.watch(seen.append), manager.watch(tmp_path):
         for count in (2, 3):
@@ -447,9 +442,8 @@ def test_names_are_of_one_tensor_each(make_manager):
 @pytest.mark.capability(
     "I72", "a callback with the values of each operation", "Manager.watch", "guides/debugging"
 )
-def test_a_callback_with_the_values_of_each_operation(make_manager, needs):
+def test_a_callback_with_the_values_of_each_operation(make_manager):
     manager = make_manager(debug="values")
-    needs(manager, "dispatch")
     add = manager.kernel(ADD, name="add")
     x, y = manager.tensor(np.arange(N)), manager.zeros(N)
     x.name, y.name = "x", "y"
@@ -568,9 +562,8 @@ def test_other_memory(config):
 # -- records -------------------------------------------------------------------------------------------------
 
 
-def test_the_first_difference_of_two_records(make_manager, needs, tmp_path, capsys):
+def test_the_first_difference_of_two_records(make_manager, tmp_path, capsys):
     manager = make_manager(debug="values")
-    needs(manager, "dispatch")
     add = manager.kernel(ADD, name="add")
     folders = [tmp_path / name for name in ("one", "two", "three")]
     for number, folder in enumerate(folders):

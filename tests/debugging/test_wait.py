@@ -82,10 +82,9 @@ def test_an_error_shows_at_its_line():
     assert run_child(lost, driver="null", config="gpu_us=300000") == {"none": "submitted", "wait": "raised"}
 
 
-def test_work_that_waits_for_the_host_is_not_waited_for(make_manager, needs):
+def test_work_that_waits_for_the_host_is_not_waited_for(make_manager):
     """It has not been submitted, and only a later line lets it begin."""
     mgr = make_manager(debug="wait")
-    needs(mgr, "dispatch")
     x = mgr.zeros(64, dtype=np.float32)
     semaphore = mgr.semaphore()
     fence = mgr.kernel(ADD).submit(x, wait=[(semaphore, 1)])
@@ -95,9 +94,8 @@ def test_work_that_waits_for_the_host_is_not_waited_for(make_manager, needs):
     assert (x.read() == 1).all()
 
 
-def test_streams_wait_too(make_manager, needs):
+def test_streams_wait_too(make_manager):
     mgr = make_manager(debug="wait")
-    needs(mgr, "dispatch")
     x = mgr.zeros(64, dtype=np.float32)
     sequence = mgr.sequence().record(mgr.kernel(ADD).bind(x))
     frames = [np.full(64, i, np.float32) for i in range(5)]

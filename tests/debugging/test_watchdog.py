@@ -36,9 +36,8 @@ def expected(groups):
 
 
 @pytest.mark.parametrize("groups", [(300, 1, 1), (3, 50, 2), (1, 1, 40)])
-def test_groups_have_the_numbers_of_the_whole_grid(make_manager, needs, groups):
+def test_groups_have_the_numbers_of_the_whole_grid(make_manager, groups):
     mgr = make_manager(watchdog=0.01)
-    needs(mgr, "dispatch")
     wanted = expected(groups)
     x = mgr.tensor_t(np.zeros_like(wanted))
     where = mgr.kernel(WHERE)
@@ -48,10 +47,9 @@ def test_groups_have_the_numbers_of_the_whole_grid(make_manager, needs, groups):
         np.testing.assert_array_equal(x.read(), wanted * (run + 1))
 
 
-def test_a_recording_in_parts(make_manager, needs):
+def test_a_recording_in_parts(make_manager):
     """Operations that depend on each other, over several command buffers."""
     mgr = make_manager(watchdog=0.01)
-    needs(mgr, "dispatch")
     wanted = expected((200, 1, 1))
     x, y = mgr.tensor_t(np.zeros_like(wanted)), mgr.tensor_t(np.zeros_like(wanted))
     where = mgr.kernel(WHERE)
@@ -67,18 +65,16 @@ def test_a_recording_in_parts(make_manager, needs):
     np.testing.assert_array_equal(x.read(), wanted * 48)
 
 
-def test_shaders_that_read_the_number_of_groups_run_whole(make_manager, needs):
+def test_shaders_that_read_the_number_of_groups_run_whole(make_manager):
     mgr = make_manager(watchdog=0.01)
-    needs(mgr, "dispatch")
     x = mgr.tensor_t(np.zeros(1, np.uint32))
     for _ in range(2):
         mgr.kernel(COUNT)(x, groups=(1000, 1, 1))
     assert x.read()[0] == 2 * 1000**2
 
 
-def test_the_library(make_manager, needs):
+def test_the_library(make_manager):
     mgr = make_manager(watchdog=0.01)
-    needs(mgr, "dispatch")
     a = np.random.default_rng(3).random(100_003, np.float32)
     with mgr.current():
         for _ in range(2):
@@ -87,10 +83,9 @@ def test_the_library(make_manager, needs):
             np.testing.assert_allclose(kp.ops.cumsum(a), np.cumsum(a, dtype=np.float64), rtol=1e-5)
 
 
-def test_a_run_that_never_began_teaches_nothing(make_manager, needs):
+def test_a_run_that_never_began_teaches_nothing(make_manager):
     """The validation layer reports a look at queries that were not reset."""
     mgr = make_manager(watchdog=0.01)
-    needs(mgr, "dispatch")
     wanted = expected((20, 1, 1))
     x = mgr.tensor_t(np.zeros_like(wanted))
     sequence = mgr.sequence().record(mgr.kernel(WHERE).bind(x, turns=1, size=(160, 2), groups=(20, 1, 1)))

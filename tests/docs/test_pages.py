@@ -12,7 +12,7 @@ import pytest
 
 import kompute_py as kp
 from kompute_py._programs.capture import finish
-from tests.conftest import DRIVER, ROOT
+from tests.conftest import ROOT
 from tests.support.pages import SHELL, NotAsShown, Page, blocks_of, matches, pages
 
 pytestmark = pytest.mark.own_driver
@@ -43,7 +43,6 @@ def folder(tmp_path, monkeypatch, clean):
     return tmp_path
 
 
-@pytest.mark.skipif(DRIVER == "null", reason="the null driver runs no shaders")
 @pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_page(path, folder, record_property):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from tests.conftest import DRIVER, ROOT
+from tests.conftest import ROOT
 
 sys.path.append(str(ROOT / "docs" / "_ext"))
 import form  # noqa: F401 - test_docstrings takes it from here, with the folder on the path
@@ -119,7 +119,6 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.skipif(DRIVER == "null", reason="the null driver runs no shaders")
 @pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(("name", "thing"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
 def test_examples_in_docstrings(name, thing, clean, tmp_path, monkeypatch):

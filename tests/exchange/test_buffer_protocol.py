@@ -66,8 +66,7 @@ def test_views_outlive_tensor_and_manager(make_manager, where):
     assert whole[99] == 99 and part[9] == 99
 
 
-def test_waits_for_pending_work(mgr, needs):
-    needs(mgr, "dispatch")
+def test_waits_for_pending_work(mgr):
     n = 1 << 20
     a, out = mgr.tensor(np.arange(n), "host"), mgr.empty(n, memory_type="host")
     sequence = mgr.sequence().record(kp.OpMult([a, a, out]))

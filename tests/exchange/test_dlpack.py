@@ -107,8 +107,7 @@ def test_numpy_shares_the_devices_contents(mgr, where):
 
 
 @pytest.mark.parametrize("where", HOST_TYPES)
-def test_work_on_both_sides_without_a_copy(mgr, needs, where):
-    needs(mgr, "dispatch")
+def test_work_on_both_sides_without_a_copy(mgr, where):
     a, b, out = (mgr.tensor(np.zeros(100), where) for _ in range(3))
     x, y, z = (Taken(t.__dlpack__()) for t in (a, b, out))
     for view, values in ((x, np.arange(100)), (y, np.full(100, 3))):
@@ -199,8 +198,7 @@ def test_copies_when_asked(mgr, where):
     shared.drop()
 
 
-def test_waits_for_pending_work(mgr, needs):
-    needs(mgr, "dispatch")
+def test_waits_for_pending_work(mgr):
     n = 1 << 20
     a, b = mgr.tensor(np.arange(n), "host"), mgr.tensor(np.full(n, 2), "host")
     out = mgr.empty(n, memory_type="host")

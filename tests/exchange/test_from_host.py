@@ -89,8 +89,7 @@ def test_device_and_array_are_one_memory(importing, count, dtype):
     assert t.read()[-1] == 9
 
 
-def test_shaders_work_in_place(importing, needs):
-    needs(importing, "dispatch")
+def test_shaders_work_in_place(importing):
     a, b, out = (kp.aligned_empty(1000) for _ in range(3))
     a[:], b[:], out[:] = np.arange(1000), 2, 0
     tensors = [importing.from_host(x, copy="never") for x in (a, b, out)]
@@ -342,8 +341,7 @@ def test_immutable_memory_is_never_written(importing):
         assert not np.from_dlpack(t).flags.writeable
 
 
-def test_shaders_that_write_immutable_memory_are_refused(importing, needs):
-    needs(importing, "dispatch")
+def test_shaders_that_write_immutable_memory_are_refused(importing):
     array = kp.aligned_zeros(16)
     fixed = importing.from_host(array, copy="never", semantics=S.IMMUTABLE_ZERO_COPY)
     two = importing.tensor(np.full(16, 2))

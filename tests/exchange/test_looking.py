@@ -180,8 +180,7 @@ def holds(side, state, kind, where):
 
 @pytest.mark.parametrize("where", COLUMNS)
 @pytest.mark.parametrize("kind", ["tensor", "view", "image"])
-def test_each_way_shows_what_the_page_says(mgr, needs, tmp_path, kind, where):
-    needs(mgr, "dispatch")
+def test_each_way_shows_what_the_page_says(mgr, tmp_path, kind, where):
     for (name, (way, of_images)), state in itertools.product(WAYS.items(), ("fresh", "edited", "written")):
         if (kind == "image" and not of_images) or (state == "edited" and where == "storage"):
             continue

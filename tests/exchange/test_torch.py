@@ -63,8 +63,7 @@ def test_shares_both_ways_and_keeps_the_memory_after_destroy(torch, make_manager
     assert all(x.sum().item() == 12 for x in kept)
 
 
-def test_a_shader_works_on_what_torch_wrote(torch, mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_shader_works_on_what_torch_wrote(torch, mgr):
     a, b, out = (mgr.zeros(100, memory_type="deviceAndHost") for _ in range(3))
     x, y, z = map(torch.from_dlpack, (a, b, out))
     x.copy_(torch.arange(100))
@@ -73,8 +72,7 @@ def test_a_shader_works_on_what_torch_wrote(torch, mgr, needs):
     assert torch.equal(z, torch.arange(100) * 3.0)
 
 
-def test_a_kernel_reads_and_writes_tensors_of_torch(torch, mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_kernel_reads_and_writes_tensors_of_torch(torch, mgr):
     scale = mgr.kernel(SCALE, name="scale")
     x, whole = torch.arange(6, dtype=torch.float32), torch.zeros(6, 2)
     for out in (torch.zeros(6), whole[:, 1]):

@@ -49,8 +49,7 @@ def test_kinds_and_sizes(mgr, clean, shape, options):
 
 
 @pytest.mark.capability("", "images filled on the device", "OpFill, Image.fill", "guides/images")
-def test_a_recording_clears_and_draws(mgr, needs, clean):
-    needs(mgr, "dispatch")
+def test_a_recording_clears_and_draws(mgr, clean):
     picture, sums = mgr.image(np.full((3, 8, 4), 9, np.uint8), format="rgba8"), mgr.zeros(4)
     draw = mgr.kernel(DRAW).bind(picture)
     sequence = mgr.sequence().record(kp.OpFill([picture, sums], 0), draw)

@@ -239,8 +239,7 @@ void main() {
 """
 
 
-def test_unorm_images_in_a_shader(mgr, needs):
-    needs(mgr, "dispatch")
+def test_unorm_images_in_a_shader(mgr):
     data = pattern(6, 5, 4, np.uint8)
     source = mgr.image(data, format="rgba8")
     target = mgr.image(np.zeros_like(data), format="rgba8", memory_type="storage")
@@ -250,8 +249,7 @@ def test_unorm_images_in_a_shader(mgr, needs):
 
 
 @pytest.mark.parametrize("memory_type", MEMORY_TYPES)
-def test_integer_images_in_a_shader(mgr, needs, memory_type):
-    needs(mgr, "dispatch")
+def test_integer_images_in_a_shader(mgr, memory_type):
     data = pattern(4, 3, 1, np.uint32)
     picture, total = mgr.image_t(data, memory_type=memory_type), mgr.zeros(1, np.uint32)
     algorithm = mgr.algorithm([picture, total], kp.compile(ADD), (3, 4, 1))

@@ -208,8 +208,7 @@ def test_copies_that_cannot_be(mgr):
 
 
 @pytest.mark.parametrize(("kind", "axes"), KINDS)
-def test_storage_images_of_every_kind(mgr, needs, kind, axes):
-    needs(mgr, "dispatch")
+def test_storage_images_of_every_kind(mgr, kind, axes):
     name = f"image{kind.get('dims', 2)}D{'Array' if kind.get('layers') else ''}"
     at = {"image1D": "int(p.x)", "image1DArray": "ivec2(p.xy)", "image2D": "ivec2(p.xy)"}.get(
         name, "ivec3(p)"

@@ -36,8 +36,7 @@ POINTS = np.random.default_rng(5).uniform(-1.5, 2.5, (200, 2)).astype(np.float32
 
 
 @pytest.fixture
-def picture(mgr, needs):
-    needs(mgr, "dispatch")
+def picture(mgr):
     image = mgr.image(np.random.default_rng(4).random((5, 8, 4), dtype=np.float32))
     mgr.sequence().eval(kp.OpSyncDevice([image]))
     return image
@@ -98,8 +97,7 @@ def test_filters_and_address_modes(mgr, picture, filter, mode):
 
 
 @pytest.mark.parametrize("mode", ["clamp_to_edge", "repeat", "mirrored_repeat", "clamp_to_border"])
-def test_linear_samples_of_bytes_are_as_near_as_the_page_on_faults_says(mgr, needs, mode):
-    needs(mgr, "dispatch")
+def test_linear_samples_of_bytes_are_as_near_as_the_page_on_faults_says(mgr, mode):
     texels = np.random.default_rng(4).integers(0, 256, (5, 8, 4), np.uint8)
     image = mgr.image(texels, format="rgba8").sampled("linear", mode)
     result = mgr.kernel(SAMPLE)(image, POINTS, np.zeros((len(POINTS), 4), np.float32), grid=len(POINTS))
@@ -145,8 +143,7 @@ def test_separate_textures_and_samplers(mgr, picture):
     assert isinstance(algorithm.get_tensors()[1], kp.Sampler)
 
 
-def test_normalized_texels(mgr, needs):
-    needs(mgr, "dispatch")
+def test_normalized_texels(mgr):
     texels = np.array([[[0, 51, 255, 102]]], np.uint8)
     for form, wanted in (("rgba8", texels / 255), ("srgba8", None)):
         if "sample" not in mgr.image_formats().get(form, ()):
@@ -229,8 +226,7 @@ def test_sampled_images_are_ordered(mgr, picture):
 # -- sets and arrays of bindings -----------------------------------------------------------------------------
 
 
-def test_several_sets(mgr, needs):
-    needs(mgr, "dispatch")
+def test_several_sets(mgr):
     k = mgr.kernel(
         """
         #version 450
@@ -250,7 +246,6 @@ def test_several_sets(mgr, needs):
 
 
 def test_arrays_of_bindings(mgr, needs):
-    needs(mgr, "dispatch")
     needs(mgr, "shaderStorageBufferArrayDynamicIndexing")
     k = mgr.kernel(
         """
@@ -286,7 +281,6 @@ def test_arrays_of_bindings(mgr, needs):
 
 
 def test_arrays_of_any_length(mgr, needs):
-    needs(mgr, "dispatch")
     needs(mgr, "runtimeDescriptorArray")
     # In loops of groups of one, Mesa 26.1 reads the descriptor behind the last, and crashes.
     k = mgr.kernel(

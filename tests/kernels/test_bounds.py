@@ -28,8 +28,7 @@ def zeroing(mgr, source=ADD, **options):
 
 
 @pytest.mark.parametrize("kind", ["tensors", "arrays"])
-def test_beyond_the_end_are_zeros(mgr, needs, kind):
-    needs(mgr, "dispatch")
+def test_beyond_the_end_are_zeros(mgr, kind):
     kernel = zeroing(mgr)
     x, y = np.arange(1, 301, dtype=np.float32), np.arange(1, 101, dtype=np.float32)
     expected = x.copy()
@@ -48,16 +47,14 @@ def test_beyond_the_end_are_zeros(mgr, needs, kind):
         np.testing.assert_array_equal(short, 2 * x[:100])
 
 
-def test_a_part_of_a_tensor_ends_where_it_ends(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_part_of_a_tensor_ends_where_it_ends(mgr):
     kernel = zeroing(mgr)
     whole, z = mgr.tensor(np.ones(1024)), mgr.zeros(1024)
     kernel.specialize()(whole, whole[0:256], z, grid=1024)
     np.testing.assert_array_equal(z.read(), np.repeat([2.0, 1, 1, 1], 256))
 
 
-def test_what_stays_refused(mgr, needs):
-    needs(mgr, "dispatch")
+def test_what_stays_refused(mgr):
     kernel = zeroing(mgr)
     x, y, z = np.ones(300, np.float32), np.ones(100, np.float32), np.zeros(300, np.float32)
     with pytest.raises(kp.InvalidArgumentError, match="'y' has 100 elements"):

@@ -39,8 +39,7 @@ def _has_addresses(mgr, needs):
 
 
 @pytest.mark.capability("", "addresses of tensors in shaders", "Manager.kernel", "reference/kernel_rules")
-def test_a_tensor_is_given_for_a_reference(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_tensor_is_given_for_a_reference(mgr):
     scale = mgr.kernel(SCALE)
     assert "Floats* data" in str(scale)
     x, y = mgr.tensor(np.arange(100, dtype=np.float32)), mgr.zeros(100)
@@ -58,8 +57,7 @@ def test_a_tensor_is_given_for_a_reference(mgr, needs):
     assert np.array_equal(y.read(), 5 * x.data())
 
 
-def test_writes_through_references_are_ordered(mgr, needs):
-    needs(mgr, "dispatch")
+def test_writes_through_references_are_ordered(mgr):
     fill, scale = mgr.kernel(FILL), mgr.kernel(SCALE)
     x, y, z = mgr.zeros(1000), mgr.zeros(1000), mgr.zeros(1000)
     sequence = mgr.sequence().record(
@@ -73,8 +71,7 @@ def test_writes_through_references_are_ordered(mgr, needs):
         assert np.array_equal(z.data(), np.full(1000, 60.5))
 
 
-def test_the_operation_keeps_the_tensor(mgr, needs):
-    needs(mgr, "dispatch")
+def test_the_operation_keeps_the_tensor(mgr):
     scale = mgr.kernel(SCALE)
     y = mgr.zeros(100)
     x = mgr.tensor(np.full(100, 7, np.float32), "storage")
@@ -109,8 +106,7 @@ def test_a_destroyed_tensor_is_named(mgr):
         scale(y, data=x, factor=1.0)
 
 
-def test_calls_do_not_keep_tensors_alive(mgr, needs):
-    needs(mgr, "dispatch")
+def test_calls_do_not_keep_tensors_alive(mgr):
     scale = mgr.kernel(SCALE)
     y = mgr.zeros(10)
     scale(y, data=mgr.zeros(10), factor=1.0)
@@ -122,8 +118,7 @@ def test_calls_do_not_keep_tensors_alive(mgr, needs):
     assert kp.alive() == before
 
 
-def test_arrays_and_structs_of_references(mgr, needs):
-    needs(mgr, "dispatch")
+def test_arrays_and_structs_of_references(mgr):
     kernel = mgr.kernel(
         HEAD
         + """
@@ -144,8 +139,7 @@ def test_arrays_and_structs_of_references(mgr, needs):
     assert np.array_equal(y.read(), np.full(10, 2 + 30 + 100 + 1))
 
 
-def test_addresses_in_memory(mgr, needs):
-    needs(mgr, "dispatch")
+def test_addresses_in_memory(mgr):
     kernel = mgr.kernel(
         HEAD
         + """
@@ -204,7 +198,7 @@ def test_addresses(mgr):
         _ = x.device_address
 
 
-def test_an_algorithm_takes_addresses_by_position(mgr, needs):
+def test_an_algorithm_takes_addresses_by_position(mgr):
     """Not Tensors, which its push constants would not keep alive; what is no address is the same error as by
     name.
     """
@@ -220,14 +214,12 @@ def test_an_algorithm_takes_addresses_by_position(mgr, needs):
         kp.ArgumentTypeError, match=r"data is a buffer reference.*give tensor\.device_address"
     ):
         mgr.algorithm([y], spirv, (1, 1, 1), push_consts=[t, 2.0])
-    needs(mgr, "dispatch")
     algorithm = mgr.algorithm([y], spirv, (1, 1, 1), push_consts=[t.device_address, 2.0])
     mgr.sequence().record(kp.OpSyncDevice([t])).eval(kp.OpAlgoDispatch(algorithm))
     np.testing.assert_array_equal(y.read(), [10])
 
 
-def test_reloading_keeps_references(mgr, needs, tmp_path):
-    needs(mgr, "dispatch")
+def test_reloading_keeps_references(mgr, tmp_path):
     path = tmp_path / "scale.comp"
     path.write_text(SCALE)
     scale = mgr.kernel(path, watch=True)
@@ -283,8 +275,7 @@ def _arange(n):
     return np.arange(n, dtype=np.float32)
 
 
-def test_a_tensor_in_place_of_a_reference_is_recognized(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_tensor_in_place_of_a_reference_is_recognized(mgr):
     double = mgr.kernel(DOUBLE)
     one, two = mgr.tensor(_arange(9)), mgr.tensor(_arange(9) + 100)
     y = mgr.zeros(9)
@@ -303,8 +294,7 @@ def test_a_tensor_in_place_of_a_reference_is_recognized(mgr, needs):
     assert np.array_equal(y.read(), 2 * _arange(9) + 200)
 
 
-def test_addresses_as_numbers_are_read_anew(mgr, needs):
-    needs(mgr, "dispatch")
+def test_addresses_as_numbers_are_read_anew(mgr):
     double = mgr.kernel(DOUBLE)
     x, y = mgr.tensor(_arange(16)), mgr.zeros(4)
     mgr.sequence().record(kp.OpSyncDevice([x])).eval()
@@ -313,8 +303,7 @@ def test_addresses_as_numbers_are_read_anew(mgr, needs):
         assert np.array_equal(y.read(), 2 * x.read()[n : n + 4])
 
 
-def test_calls_with_uses_are_recognized(mgr, needs):
-    needs(mgr, "dispatch")
+def test_calls_with_uses_are_recognized(mgr):
     follow = mgr.kernel(POINTER)
     rows = [mgr.tensor(_arange(5) + 10 * n) for n in range(3)]
     addresses = mgr.tensor_t(np.array([each.device_address for each in rows], np.uint64).view(np.uint32))
@@ -333,8 +322,7 @@ def test_calls_with_uses_are_recognized(mgr, needs):
         follow.submit(addresses, y, row=n, uses=rows).wait()
 
 
-def test_a_list_of_tensors_is_told_by_what_it_holds(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_list_of_tensors_is_told_by_what_it_holds(mgr):
     follow = mgr.kernel(POINTER)
     rows = [mgr.tensor(_arange(5) + 10 * n) for n in range(2)]
     addresses = mgr.tensor_t(np.array([each.device_address for each in rows], np.uint64).view(np.uint32))
@@ -351,8 +339,7 @@ def test_a_list_of_tensors_is_told_by_what_it_holds(mgr, needs):
     assert len(follow._table) == 0
 
 
-def test_a_dict_with_references_is_read_anew(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_dict_with_references_is_read_anew(mgr):
     kernel = mgr.kernel(
         HEAD
         + """

@@ -22,8 +22,7 @@ LANGUAGES = [pytest.param("hlsl", marks=needs_dxc), pytest.param("slang", marks=
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_append_and_consume(mgr, needs, language):
-    needs(mgr, "dispatch")
+def test_append_and_consume(mgr, language):
     kernel = mgr.kernel(ODD, language=language)
     assert kernel.signature.text("k") == (
         "k(out uint[] odd, uint[] given, inout uint odd_counter, inout uint given_counter)"
@@ -42,8 +41,7 @@ def test_append_and_consume(mgr, needs, language):
 
 
 @needs_dxc
-def test_submitted_work_has_counters_of_its_own(mgr, needs):
-    needs(mgr, "dispatch")
+def test_submitted_work_has_counters_of_its_own(mgr):
     kernel = mgr.kernel(ODD, language="hlsl")
     given = mgr.tensor_t(np.arange(64, dtype=np.uint32))
     for _ in range(3):
@@ -53,8 +51,7 @@ def test_submitted_work_has_counters_of_its_own(mgr, needs):
 
 
 @needs_dxc
-def test_increment_and_decrement(mgr, needs):
-    needs(mgr, "dispatch")
+def test_increment_and_decrement(mgr):
     kernel = mgr.kernel(
         """
 RWStructuredBuffer<uint> items;
@@ -77,8 +74,7 @@ RWStructuredBuffer<uint> seen;
 
 
 @needs_dxc
-def test_recordings_take_counters_by_name(mgr, needs):
-    needs(mgr, "dispatch")
+def test_recordings_take_counters_by_name(mgr):
     kernel = mgr.kernel(ODD, language="hlsl")
     odd, given = mgr.tensor_t(np.zeros(8, np.uint32)), mgr.tensor_t(np.arange(8, dtype=np.uint32))
     with pytest.raises(kp.InvalidArgumentError, match="missing arguments 'odd_counter', 'given_counter'"):

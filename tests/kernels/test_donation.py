@@ -20,8 +20,7 @@ X = np.arange(100_000, dtype=np.float32)
 
 
 @pytest.fixture
-def scale(mgr, needs):
-    needs(mgr, "dispatch")
+def scale(mgr):
     return mgr.kernel(SCALE, name="scale")
 
 

@@ -32,11 +32,6 @@ LIB = "#define SCALE 1.0\n#define LOCAL 64\n"
 
 
 @pytest.fixture(autouse=True)
-def _runs_shaders(mgr, needs):
-    needs(mgr, "dispatch")
-
-
-@pytest.fixture(autouse=True)
 def _warnings_are_errors():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

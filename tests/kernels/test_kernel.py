@@ -50,8 +50,7 @@ def arange(n, dtype=np.float32):
 
 
 @pytest.fixture
-def scale(mgr, needs):
-    needs(mgr, "dispatch")
+def scale(mgr):
     return mgr.kernel(SCALE, name="scale")
 
 
@@ -100,8 +99,7 @@ def test_arrays_are_copied_in_and_back(scale):
         np.testing.assert_array_equal(scale(arange(n), np.empty(n, np.float32), factor=n), arange(n) * n)
 
 
-def test_several_written_arrays(mgr, needs):
-    needs(mgr, "dispatch")
+def test_several_written_arrays(mgr):
     split = mgr.kernel(
         """
         #version 450
@@ -117,8 +115,7 @@ def test_several_written_arrays(mgr, needs):
         split(arange(6, np.int32), out=left)
 
 
-def test_grids(mgr, needs):
-    needs(mgr, "dispatch")
+def test_grids(mgr):
     count = mgr.kernel(
         """
         #version 450
@@ -147,8 +144,7 @@ def test_grids(mgr, needs):
             ran(4, **wrong)
 
 
-def test_images(mgr, needs):
-    needs(mgr, "dispatch")
+def test_images(mgr):
     invert = mgr.kernel(
         """
         #version 450
@@ -172,8 +168,7 @@ def test_images(mgr, needs):
         invert(picture, result)
 
 
-def test_hlsl(mgr, needs):
-    needs(mgr, "dispatch")
+def test_hlsl(mgr):
     data = arange(50)
     assert mgr.kernel(HLSL, language="hlsl", target="vulkan1.1")(data) is data
     np.testing.assert_array_equal(data, arange(50) + 1)
@@ -185,8 +180,7 @@ def test_hlsl(mgr, needs):
 @pytest.mark.capability(
     "P43 W20", "kernels of text, files, modules, SPIR-V and assembly", "Manager.kernel", "guides/kernels"
 )
-def test_sources(mgr, needs, tmp_path):
-    needs(mgr, "dispatch")
+def test_sources(mgr, tmp_path):
     spirv = kp.compile(SCALE)
     (tmp_path / "twice.comp").write_text(SCALE)
     (tmp_path / "twice.spv").write_bytes(spirv)
@@ -244,8 +238,7 @@ def test_a_graphics_shader_is_refused(mgr):
 # -- push constants and specialization -----------------------------------------------------------------------
 
 
-def test_push_constants_by_layout(mgr, needs):
-    needs(mgr, "dispatch")
+def test_push_constants_by_layout(mgr):
     show = mgr.kernel(RECORDS, name="show")
     matrix = np.arange(6).reshape(2, 3)
     lights = [{"colour": (1, 2, 3), "power": 4}, ((5, 6, 7), 8)]
@@ -275,8 +268,7 @@ def test_push_constants_by_layout(mgr, needs):
             show(np.zeros(24, np.float32), grid=1, **{**values, name: wrong})
 
 
-def test_specialization(mgr, needs):
-    needs(mgr, "dispatch")
+def test_specialization(mgr):
     kernel = mgr.kernel(SPECIAL)
     assert kernel.local_size == (16, 1, 1) and kernel.spec_constants == {"TILE": 16, "BIAS": 0.5}
     wide = kernel.specialize(TILE=32)
@@ -381,8 +373,7 @@ def test_another_managers_tensor(make_manager, needs):
         one.kernel(SCALE)(one.tensor([1]), other.tensor([1]), factor=1)
 
 
-def test_fixed_blocks_and_unused_bindings(mgr, needs):
-    needs(mgr, "dispatch")
+def test_fixed_blocks_and_unused_bindings(mgr):
     kernel = mgr.kernel(FIXED, name="fixed")
     assert [p.name for p in kernel.signature.parameters] == ["first", "nothing", "grid"]
     table = np.arange(17, dtype=np.int32)

@@ -11,13 +11,11 @@ from tests.support.kernel_sources import FIXED, SCALE
 
 
 @pytest.fixture
-def scale(mgr, needs):
-    needs(mgr, "dispatch")
+def scale(mgr):
     return mgr.kernel(SCALE, name="scale")
 
 
-def test_a_block_of_one_member_takes_a_dict_too(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_block_of_one_member_takes_a_dict_too(mgr):
     kernel = mgr.kernel(
         """
         #version 450
@@ -89,8 +87,7 @@ def test_a_push_constant_by_position_is_told_its_name(mgr, scale):
         scale(mgr.zeros(4), mgr.zeros(4), 2.0)
 
 
-def test_constants_decide_how_large_a_block_is(mgr, needs):
-    needs(mgr, "dispatch")
+def test_constants_decide_how_large_a_block_is(mgr):
     kernel = mgr.kernel(
         """
         #version 450
@@ -116,8 +113,7 @@ def test_constants_decide_how_large_a_block_is(mgr, needs):
         kernel(result, mgr.zeros((4, 4)), grid=1)
 
 
-def test_what_the_device_cannot_run_names_the_kernel(mgr, needs):
-    needs(mgr, "dispatch")
+def test_what_the_device_cannot_run_names_the_kernel(mgr):
     head = "#version 450\nlayout(local_size_x_id = 0) in; layout(constant_id = 1) const int ROOM = 1;\n"
     kernel = mgr.kernel(
         head + "layout(binding = 0) buffer A { float a[]; }; shared float room[ROOM];\n"
@@ -148,8 +144,7 @@ class Own:
         return np.array(self.array, dtype)
 
 
-def test_lists_take_the_bindings_dtype_and_must_fit(mgr, needs):
-    needs(mgr, "dispatch")
+def test_lists_take_the_bindings_dtype_and_must_fit(mgr):
     kernel = mgr.kernel(
         """
         #version 450
@@ -183,8 +178,7 @@ def test_a_kernel_is_no_operation_and_says_how_to_make_one(mgr, scale):
         mgr.sequence().record(scale)
 
 
-def test_arguments_called_self(mgr, needs):
-    needs(mgr, "dispatch")
+def test_arguments_called_self(mgr):
     kernel = mgr.kernel(
         """
         #version 450
@@ -201,8 +195,7 @@ def test_arguments_called_self(mgr, needs):
     assert (a.read(), b.read()) == (2, 3)
 
 
-def test_a_constant_does_not_take_the_default_of_the_local_size(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_constant_does_not_take_the_default_of_the_local_size(mgr):
     kernel = mgr.kernel(
         """
         #version 450

@@ -24,8 +24,7 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < a.length()) { b[i] = a[i
 
 
 @pytest.fixture
-def scale(mgr, needs):
-    needs(mgr, "dispatch")
+def scale(mgr):
     return mgr.kernel(SCALE, name="scale")
 
 
@@ -106,8 +105,7 @@ def test_results_are_in_the_memory_that_was_given(scale, kind):
 
 
 @pytest.mark.parametrize("kind", WRITABLE)
-def test_all_that_the_shader_writes_is_written_back_whatever_its_name(mgr, needs, kind):
-    needs(mgr, "dispatch")
+def test_all_that_the_shader_writes_is_written_back_whatever_its_name(mgr, kind):
     kernel = mgr.kernel(INOUT, name="inout")
     a, b, c = (WRITABLE[kind]() for _ in range(3))
     t = mgr.tensor(X)

@@ -30,8 +30,7 @@ void main() { b[0] = a.length(); }
 """
 
 
-def test_unused_bindings_of_any_kind_and_set(mgr, needs):
-    needs(mgr, "dispatch")
+def test_unused_bindings_of_any_kind_and_set(mgr):
     kernel = mgr.kernel(MUCH_UNUSED, name="k")
     assert str(kernel.signature.parameters[0]) == "unused image2D picture"
     t = mgr.tensor_t(np.arange(100, dtype=np.uint32))
@@ -40,8 +39,7 @@ def test_unused_bindings_of_any_kind_and_set(mgr, needs):
     mgr.kernel("#version 450\nlayout(binding = 1) buffer A { uint a[]; };\nvoid main() {}")(groups=1)
 
 
-def test_a_length_alone_is_a_use(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_length_alone_is_a_use(mgr):
     kernel = mgr.kernel(LENGTH_ALONE, name="k")
     a = kernel.signature.parameters[0]
     assert (a.access, a.used, str(a)) == ("none", True, "uint[] a")
@@ -64,9 +62,8 @@ def test_binding_numbers_beyond_all_tables(mgr, number):
         mgr.kernel(spirv)
 
 
-def test_the_first_call_with_a_view_uploads_all_of_the_tensor(mgr, needs):
+def test_the_first_call_with_a_view_uploads_all_of_the_tensor(mgr):
     """Else a later call with the tensor would find the rest of it undefined."""
-    needs(mgr, "dispatch")
     kernel = mgr.kernel(MUCH_UNUSED)
     t = mgr.tensor_t(np.arange(128, dtype=np.uint32))
     kernel(a=t[64:])
@@ -93,8 +90,7 @@ CONFIG = {"gain": 2.0, "mode": 3, "lights": [{"pos": (0, 7, 0), "power": 1.0}, (
 
 
 @pytest.mark.capability("I4", "uniform buffers", "Manager.kernel", "guides/structs")
-def test_a_block_takes_a_dict(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_block_takes_a_dict(mgr):
     kernel = mgr.kernel(RECORD_BLOCKS, name="blocks")
     histogram, y = kernel(np.zeros(3, np.uint32), config=CONFIG, y=np.zeros(10, np.float32), grid=10)
     assert np.array_equal(y, np.full(10, 113)) and list(histogram) == [10, 5, 5]
@@ -129,7 +125,7 @@ def test_a_block_of_one_kind_of_scalars_has_its_dtype(mgr):
     kernel.bind(mgr.empty(12, np.uint8), config=mgr.zeros(20), y=mgr.zeros(10), grid=10)  # raw bytes
 
 
-def test_rows_of_three_for_a_padded_vec3(mgr, needs):
+def test_rows_of_three_for_a_padded_vec3(mgr):
     source = """
         #version 450
         layout(set = 0, binding = 0) readonly buffer P { vec3 points[]; };
@@ -145,7 +141,6 @@ def test_rows_of_three_for_a_padded_vec3(mgr, needs):
     ):
         kernel.bind(mgr.tensor_t(points), mgr.zeros(4))
     kernel.bind(mgr.zeros(16), mgr.zeros(4))
-    needs(mgr, "dispatch")
     made = np.zeros(4, kp.struct_dtype(kernel, "points"))
     made[..., :3] = points
     assert np.array_equal(kernel(made, np.zeros(4, np.float32)), points[:, 2])
@@ -153,7 +148,7 @@ def test_rows_of_three_for_a_padded_vec3(mgr, needs):
     assert np.array_equal(kernel(padded, np.zeros(4, np.float32)), points[:, 2])
 
 
-def test_numbers_for_a_padded_array(mgr, needs):
+def test_numbers_for_a_padded_array(mgr):
     source = """
         #version 450
         layout(set = 0, binding = 0, std140) readonly buffer X { float x[]; };
@@ -170,7 +165,6 @@ def test_numbers_for_a_padded_array(mgr, needs):
             r"4.*std430",
         ):
             kernel(given, mgr.zeros(4))
-    needs(mgr, "dispatch")
     values = np.arange(4, dtype=np.float32)
     assert np.array_equal(kernel(np.pad(values[:, None], ((0, 0), (0, 3))), np.zeros(4, np.float32)), values)
     made = np.zeros(4, kp.struct_dtype(kernel, "x"))
@@ -210,9 +204,8 @@ def test_arrays_for_matrices_are_their_memory(mgr, declared, fits, wrong):
                 kernel(np.zeros(1, np.float32), given, groups=1)
 
 
-def test_a_matrix_alone_in_a_uniform_block(mgr, needs):
+def test_a_matrix_alone_in_a_uniform_block(mgr):
     """Its array has rows and columns, as in a dict."""
-    needs(mgr, "dispatch")
     source = """
         #version 450
         layout(binding = 0) buffer Y { float y[]; };

@@ -46,10 +46,9 @@ void main() { y[gl_GlobalInvocationID.x] = FACTOR * x[gl_GlobalInvocationID.x]; 
 
 
 @pytest.fixture
-def own(needs):
+def own():
     """A Manager that knows no pipelines yet."""
     with kp.Manager(pipeline_cache_dir="") as manager:
-        needs(manager, "dispatch")
         yield manager
 
 

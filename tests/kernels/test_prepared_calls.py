@@ -40,8 +40,7 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < count) y[i] = x[i] + 1.0
 
 
 @pytest.fixture
-def scale(mgr, needs):
-    needs(mgr, "dispatch")
+def scale(mgr):
     return mgr.kernel(SCALE)
 
 
@@ -58,8 +57,7 @@ NUMBERS = [
 ]  # fmt: skip
 
 
-def test_numbers_reach_the_shader_bit_by_bit(mgr, needs):
-    needs(mgr, "dispatch")
+def test_numbers_reach_the_shader_bit_by_bit(mgr):
     kernel, out = mgr.kernel(BITS), mgr.tensor_t(np.zeros(3, np.uint32))
     for _ in range(2):  # the first round prepares the call
         for number in NUMBERS:
@@ -86,8 +84,7 @@ def test_numbers_reach_the_shader_bit_by_bit(mgr, needs):
     ],
     ids=str,
 )  # fmt: skip
-def test_numbers_that_do_not_fit_are_refused_after_others_were_prepared(mgr, needs, wrong):
-    needs(mgr, "dispatch")
+def test_numbers_that_do_not_fit_are_refused_after_others_were_prepared(mgr, wrong):
     kernel, out = mgr.kernel(BITS), mgr.tensor_t(np.zeros(3, np.uint32))
     good = {"f": 1.0, "i": 1, "u": 1, "groups": 1}
     with pytest.raises(kp.KomputeError) as first:
@@ -138,8 +135,7 @@ def test_arguments_by_name_in_any_order(mgr, scale):
 # -- grids ---------------------------------------------------------------------------------------------------
 
 
-def test_grids_are_told_apart(mgr, needs):
-    needs(mgr, "dispatch")
+def test_grids_are_told_apart(mgr):
     one_each = mgr.kernel("""#version 450
 layout(local_size_x = 1, local_size_y = 1) in;
 layout(binding = 0) buffer N { uint n[]; };
@@ -163,8 +159,7 @@ void main() { atomicAdd(n[gl_GlobalInvocationID.y], 1u); }""")
             one_each(np.zeros(2, np.uint32), grid=wrong)
 
 
-def test_checks_that_depend_on_push_constants_are_made_for_each_value(mgr, needs):
-    needs(mgr, "dispatch")
+def test_checks_that_depend_on_push_constants_are_made_for_each_value(mgr):
     add = mgr.kernel(COUNTED)
     for x, y in [
         (arange(10), np.zeros(20, np.float32)),
@@ -250,8 +245,7 @@ def test_what_may_differ_from_a_prepared_call(mgr, scale, no_longer_way):
 @pytest.mark.parametrize(
     "sizes", [(8, 9), (9, 8), (0, 8), (8, 0), (0, 0), (6, 8), (5, 5), (2**31, 4)], ids=str
 )
-def test_sizes_that_are_refused_are_refused_after_others(mgr, needs, sizes):
-    needs(mgr, "dispatch")
+def test_sizes_that_are_refused_are_refused_after_others(mgr, sizes):
     outcomes = []
     for prepared_before in (False, True):
         quads = mgr.kernel(QUADS)
@@ -270,8 +264,7 @@ def test_sizes_that_are_refused_are_refused_after_others(mgr, needs, sizes):
     assert outcomes[0] == outcomes[1]
 
 
-def test_what_a_shader_leaves_keeps_the_callers_contents(mgr, needs):
-    needs(mgr, "dispatch")
+def test_what_a_shader_leaves_keeps_the_callers_contents(mgr):
     add = mgr.kernel(COUNTED)
     for count in (3, 3, 5, 0, 8):
         y = np.full(8, -7, np.float32)
@@ -325,8 +318,7 @@ def test_large_arrays(mgr, scale):
         assert np.array_equal(scale(x, factor=factor), x * np.float32(factor))
 
 
-def test_the_buffers_of_arrays_are_shared_by_sizes(mgr, needs):
-    needs(mgr, "dispatch")
+def test_the_buffers_of_arrays_are_shared_by_sizes(mgr):
     for n in range(1, 5000, 7):
         assert n <= lending.capacity(n) <= max(256, n * 5 // 4)
         assert lending.capacity(lending.capacity(n)) == lending.capacity(n)
@@ -346,8 +338,7 @@ def test_the_buffers_of_arrays_are_shared_by_sizes(mgr, needs):
 # -- memory --------------------------------------------------------------------------------------------------
 
 
-def test_sets_of_tensors_in_turn_beyond_what_is_kept(mgr, needs, monkeypatch):
-    needs(mgr, "dispatch")
+def test_sets_of_tensors_in_turn_beyond_what_is_kept(mgr, monkeypatch):
     monkeypatch.setattr(prepared, "_MOST_ENTRIES", 20)
     kernel = mgr.kernel(SCALE)
     sets = [(mgr.tensor(arange(8) + i), mgr.zeros(8)) for i in range(50)]
@@ -435,8 +426,7 @@ def test_tensors_of_another_manager_are_refused(mgr, scale, call):
         run(other.tensor(arange(8)), mgr.zeros(8), factor=2.0)
 
 
-def test_a_kernel_is_freed_with_all_that_it_prepared(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_kernel_is_freed_with_all_that_it_prepared(mgr):
     gc.collect()
     before = kp.alive(detail=True)
     kernel = mgr.kernel(SCALE)
@@ -482,8 +472,7 @@ def test_bound_operations_are_independent(mgr, scale):
             call(arange(8), y, factor=2.0)
 
 
-def test_many_submissions_at_once(mgr, needs):
-    needs(mgr, "dispatch")
+def test_many_submissions_at_once(mgr):
     step = mgr.kernel("""#version 450
 layout(local_size_x = 1) in;
 layout(binding = 0) buffer X { uint x[]; };
@@ -519,8 +508,7 @@ def test_threads_call_one_kernel(mgr, scale):
     on_threads(work, range(4))
 
 
-def test_images_are_recognized(mgr, needs):
-    needs(mgr, "dispatch")
+def test_images_are_recognized(mgr):
     fill = mgr.kernel("""#version 450
 layout(local_size_x = 8, local_size_y = 8) in;
 layout(binding = 0, r32f) uniform writeonly image2D img;
@@ -538,8 +526,7 @@ void main() { imageStore(img, ivec2(gl_GlobalInvocationID.xy), vec4(value)); }""
     assert len(fill._table) == 0
 
 
-def test_calls_whose_groups_the_device_reads(mgr, needs):
-    needs(mgr, "dispatch")
+def test_calls_whose_groups_the_device_reads(mgr):
     count = mgr.kernel("""#version 450
 layout(local_size_x = 1) in;
 layout(binding = 0) buffer X { uint x[]; };
@@ -592,8 +579,7 @@ BODIES = {
 
 @pytest.mark.parametrize("tensors", [False, True], ids=["arrays", "tensors"])
 @pytest.mark.parametrize("body", BODIES)
-def test_a_prepared_kernel_does_what_a_new_one_does(mgr, needs, body, tensors):
-    needs(mgr, "dispatch")
+def test_a_prepared_kernel_does_what_a_new_one_does(mgr, body, tensors):
     source = f"""#version 450
 layout(local_size_x = 8) in;
 layout(binding = 0) readonly buffer X {{ float x[]; }};
@@ -630,8 +616,7 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < c.length()) c[i] = a[i] 
 """
 
 
-def test_outputs_that_are_left_out_are_made_without_python(mgr, needs, no_longer_way):
-    needs(mgr, "dispatch")
+def test_outputs_that_are_left_out_are_made_without_python(mgr, no_longer_way):
     add = mgr.kernel(ADD)
     a = arange(80)
     x, y, z = mgr.tensor(a), mgr.tensor(2 * a), mgr.tensor(3 * a)
@@ -653,16 +638,14 @@ def test_outputs_that_are_left_out_are_made_without_python(mgr, needs, no_longer
     assert np.array_equal(add(x[64:71], w).read(), 64 + 2 * arange(7))
 
 
-def test_a_part_that_cannot_be_bound_is_copied_as_the_first_time(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_part_that_cannot_be_bound_is_copied_as_the_first_time(mgr):
     add = mgr.kernel(ADD)
     x, y = mgr.tensor(arange(40)), mgr.tensor(arange(7))
     for first in (1, 0, 1, 1):
         assert np.array_equal(add(x[first : first + 7], y).read(), first + 2 * arange(7))
 
 
-def test_what_a_prepared_call_leaves_in_a_new_output_is_zero(mgr, needs):
-    needs(mgr, "dispatch")
+def test_what_a_prepared_call_leaves_in_a_new_output_is_zero(mgr):
     some = mgr.kernel("""#version 450
 layout(local_size_x = 32) in;
 layout(binding = 0) readonly buffer X { float x[]; };
@@ -676,8 +659,7 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) if (x[i] > 0
         del result
 
 
-def test_an_output_that_is_left_out_is_refused_by_bind(mgr, needs):
-    needs(mgr, "dispatch")
+def test_an_output_that_is_left_out_is_refused_by_bind(mgr):
     add = mgr.kernel(ADD)
     x = mgr.tensor(arange(4))
     add(x, x)
@@ -685,8 +667,7 @@ def test_an_output_that_is_left_out_is_refused_by_bind(mgr, needs):
         add.bind(x, x)
 
 
-def test_new_push_constants_are_checked_with_outputs_left_out(mgr, needs):
-    needs(mgr, "dispatch")
+def test_new_push_constants_are_checked_with_outputs_left_out(mgr):
     counted = mgr.kernel(COUNTED)
     x = mgr.tensor(arange(8))
     assert np.array_equal(counted(x, count=8).read(), arange(8) + 1)

@@ -41,8 +41,7 @@ RWStructuredBuffer<float> o : register(u0);
         pytest.param("slang", HLSL, marks=needs_slang),
     ],
 )
-def test_indices_that_differ(mgr, needs, language, source):
-    needs(mgr, "dispatch")
+def test_indices_that_differ(mgr, language, source):
     try:
         kernel = mgr.kernel(source, language=language)
     except kp.UnimplementedError as error:

@@ -36,8 +36,7 @@ def supported(run):
     "name", ["float16", "float32", "uint8", "int8", "uint16", "int16", "i:int8", "i:int16", "i:int32",
              "u:uint8", "u:uint16", "u:uint32"],
 )  # fmt: skip
-def test_the_tensor_decides_the_format(mgr, needs, name, channels):
-    needs(mgr, "dispatch")
+def test_the_tensor_decides_the_format(mgr, name, channels):
     prefix, _, name = name.rpartition(":")
     dtype = np.dtype(name)
     kernel = mgr.kernel(HEAD + DOUBLED % {"p": prefix, "f": {"": "f", "i": "i", "u": "ui"}[prefix]})
@@ -52,9 +51,8 @@ def test_the_tensor_decides_the_format(mgr, needs, name, channels):
     np.testing.assert_allclose(y, 2 * wide, rtol=1e-6)
 
 
-def test_one_tensor_in_two_shapes(mgr, needs):
+def test_one_tensor_in_two_shapes(mgr):
     """The descriptors of a call are not those of another shape of the same memory."""
-    needs(mgr, "dispatch")
     kernel = mgr.kernel(HEAD + DOUBLED % {"p": "", "f": "f"})
     flat = mgr.tensor(np.arange(40))
     rows = flat.reshape(10, 4)
@@ -87,8 +85,7 @@ void main() {
 """
 
 
-def test_a_declared_format_and_atomics(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_declared_format_and_atomics(mgr):
     kernel = mgr.kernel(HEAD + COUNTED)
     assert kernel.signature.text("k") == "k(inout uimageBuffer total, inout imageBuffer x)"
     total, x = np.zeros(1, np.uint32), np.arange(20, dtype=np.float32)
@@ -100,8 +97,7 @@ def test_a_declared_format_and_atomics(mgr, needs):
         kernel(total, x.astype(np.int32))
 
 
-def test_work_through_texels_is_ordered_with_other_work(mgr, needs):
-    needs(mgr, "dispatch")
+def test_work_through_texels_is_ordered_with_other_work(mgr):
     texels = mgr.kernel(HEAD + COUNTED)
     plain = mgr.kernel(
         HEAD
@@ -122,16 +118,14 @@ def test_work_through_texels_is_ordered_with_other_work(mgr, needs):
     assert total.read()[0] == 3 * 512
 
 
-def test_an_algorithm_by_position(mgr, needs):
-    needs(mgr, "dispatch")
+def test_an_algorithm_by_position(mgr):
     x, y = mgr.tensor(np.arange(16).reshape(4, 4)), mgr.zeros((4, 4))
     spirv = kp.compile(HEAD + DOUBLED % {"p": "", "f": "f"})
     mgr.sequence().eval(kp.OpAlgoDispatch(mgr.algorithm([x, y], spirv, (1, 1, 1))))
     np.testing.assert_array_equal(y.read(), 2 * x.read())
 
 
-def test_what_no_texel_buffer_can_be(mgr, needs):
-    needs(mgr, "dispatch")
+def test_what_no_texel_buffer_can_be(mgr):
     kernel = mgr.kernel(HEAD + DOUBLED % {"p": "", "f": "f"})
     y = mgr.zeros((8, 4))
     for x, said in (
@@ -162,9 +156,8 @@ def test_what_no_texel_buffer_can_be(mgr, needs):
 @pytest.mark.parametrize(
     "language", [pytest.param("hlsl", marks=needs_dxc), pytest.param("slang", marks=needs_slang)]
 )
-def test_declared_types(mgr, needs, language):
+def test_declared_types(mgr, language):
     """The declared type is the format, also in arrays, and in Slang without an argument."""
-    needs(mgr, "dispatch")
     kernel = mgr.kernel(
         """
 RWBuffer<float4> a; Buffer<float> b; RWBuffer<uint> c; RWBuffer<int2> d; Buffer<float2> e;

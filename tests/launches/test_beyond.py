@@ -89,8 +89,7 @@ CHECKS = {
 
 
 @pytest.fixture
-def made(mgr, needs):
-    needs(mgr, "dispatch")
+def made(mgr):
 
     def make(body, head=HEAD, **options):
         return mgr.kernel(f"{head}void main() {{ {XY} {body} }}", name="k", **options)

@@ -87,8 +87,7 @@ def right(array):
 
 @pytest.mark.parametrize("element", ELEMENTS)
 @pytest.mark.parametrize("dims", (1, 2, 3))
-def test_every_element_or_a_choice(mgr, needs, dims, element):
-    needs(mgr, "dispatch")
+def test_every_element_or_a_choice(mgr, dims, element):
     declaration, statement, dtype, inner = ELEMENTS[element]
     if element == "array":
         statement = statement if dims > 1 else "for (uint k = 0; k < 4; ++k) b[i][k] += 1"
@@ -118,8 +117,7 @@ def test_every_element_or_a_choice(mgr, needs, dims, element):
             refused(lambda tensor=tensor, keywords=keywords: kernel.submit(tensor, **keywords))
 
 
-def test_the_reported_arrays(mgr, needs):
-    needs(mgr, "dispatch")
+def test_the_reported_arrays(mgr):
     square = mgr.kernel(
         "#version 450\nlayout(local_size_x = 64) in;\nlayout(binding = 0) buffer Data { float data[]; };\n"
         "void main() { uint i = gl_GlobalInvocationID.x; if (i < data.length()) data[i] *= data[i]; }"
@@ -136,8 +134,7 @@ def test_the_reported_arrays(mgr, needs):
     assert np.all(move(np.zeros((1024, 4), np.float32)) == 1)
 
 
-def test_declared_lengths_and_arrays_after_members(mgr, needs):
-    needs(mgr, "dispatch")
+def test_declared_lengths_and_arrays_after_members(mgr):
     head = "#version 450\nlayout(local_size_x = 4, local_size_y = 2) in;\n"
     table = mgr.kernel(head + "layout(binding = 0) buffer T { uint cells[6][5]; };\n"
                        "void main() { uvec2 p = gl_GlobalInvocationID.xy; if (p.x < 5 && p.y < 6) "
@@ -175,8 +172,7 @@ def image_kernel(mgr, dims, kind, at):
     )
 
 
-def test_images(mgr, needs):
-    needs(mgr, "dispatch")
+def test_images(mgr):
 
     def image(shape, dims, layers=None):
         return mgr.image_t(np.zeros(shape, np.float32), dims=dims, layers=layers)
@@ -220,16 +216,14 @@ def lines(mgr, body, local="local_size_x = 16", extra=""):
         "gl_GlobalInvocationID.x + 0 * width",
     ],
 )
-def test_numbers_of_groups_and_within_them(mgr, needs, index):
-    needs(mgr, "dispatch")
+def test_numbers_of_groups_and_within_them(mgr, index):
     kernel = lines(mgr, f"uint i = {index}; if (i < b.length()) b[i] = a[i] + 1;")
     for shape in ((5,), (100, 10), (3, 4, 5)):
         a = np.random.default_rng(0).random(shape, np.float32)
         np.testing.assert_array_equal(kernel(a, np.zeros(shape, np.float32), width=1), a + 1)
 
 
-def test_blocks_of_two_axes_counted_on_one(mgr, needs):
-    needs(mgr, "dispatch")
+def test_blocks_of_two_axes_counted_on_one(mgr):
     kernel = lines(
         mgr,
         "uint i = gl_WorkGroupID.x * 16 + gl_LocalInvocationIndex; if (i < b.length()) b[i] = a[i] + width;",
@@ -240,8 +234,7 @@ def test_blocks_of_two_axes_counted_on_one(mgr, needs):
     assert np.all(kernel(np.zeros(1000, np.float32), np.zeros(1000, np.float32), width=1) == 1)
 
 
-def test_a_group_for_each_row_is_a_choice(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_group_for_each_row_is_a_choice(mgr):
     body = """
         uint row = gl_WorkGroupID.x, i = gl_LocalInvocationID.x; float sum = 0;
         for (uint c = i; c < width; c += 16) sum += a[row * width + c];
@@ -259,8 +252,7 @@ def test_a_group_for_each_row_is_a_choice(mgr, needs):
     np.testing.assert_allclose(along_y(a, np.zeros(40, np.float32), width=30), a.sum(1))
 
 
-def test_an_array_by_group_is_named_and_the_grid_of_the_other_comes_first(mgr, needs):
-    needs(mgr, "dispatch")
+def test_an_array_by_group_is_named_and_the_grid_of_the_other_comes_first(mgr):
     kernel = mgr.kernel("""
 layout(local_size_x = 16) in;
 layout(binding = 0) buffer Y { float y[]; };
@@ -284,8 +276,7 @@ void main() {
     assert kernel(y, np.zeros(7, np.float32), grid=100)[1].tolist() == [32.0] * 6 + [8.0]
 
 
-def test_partial_sums_are_a_choice(mgr, needs):
-    needs(mgr, "dispatch")
+def test_partial_sums_are_a_choice(mgr):
     kernel = lines(
         mgr,
         "sums[gl_LocalInvocationID.x] = a[gl_GlobalInvocationID.x] * width; barrier(); if "
@@ -299,8 +290,7 @@ def test_partial_sums_are_a_choice(mgr, needs):
     )
 
 
-def test_numbers_within_a_group_alone(mgr, needs):
-    needs(mgr, "dispatch")
+def test_numbers_within_a_group_alone(mgr):
     kernel = lines(mgr, "uint i = gl_LocalInvocationID.x; if (i < b.length()) b[i] = a[i] + width;")
     assert np.all(kernel(np.zeros(16, np.float32), np.zeros(16, np.float32), width=2) == 2)
     assert kernel.bind(mgr.zeros(16), mgr.zeros(16), width=1).groups == (1, 1, 1)
@@ -309,8 +299,7 @@ def test_numbers_within_a_group_alone(mgr, needs):
     )
 
 
-def test_no_number_at_all_is_one_group(mgr, needs):
-    needs(mgr, "dispatch")
+def test_no_number_at_all_is_one_group(mgr):
     kernel = lines(
         mgr, "for (uint i = 0; i < b.length(); ++i) b[i] = a[i] + width;", local="local_size_x = 1"
     )
@@ -318,8 +307,7 @@ def test_no_number_at_all_is_one_group(mgr, needs):
     assert kernel.bind(mgr.zeros((5, 7)), mgr.zeros((5, 7)), width=1).groups == (1, 1, 1)
 
 
-def test_counters_do_not_say_how_many_run(mgr, needs):
-    needs(mgr, "dispatch")
+def test_counters_do_not_say_how_many_run(mgr):
     histogram = mgr.kernel(
         "#version 450\nlayout(local_size_x = 16) in;\nlayout(binding = 0) readonly buffer A { uint a[]; };\n"
         "layout(binding = 1) buffer H { uint bins[]; };\n"
@@ -348,8 +336,7 @@ def test_counters_do_not_say_how_many_run(mgr, needs):
     assert any_positive(np.zeros(1, np.uint32), np.eye(20, dtype=np.float32), grid=400)[0] == 1
 
 
-def test_arrays_of_bindings(mgr, needs):
-    needs(mgr, "dispatch")
+def test_arrays_of_bindings(mgr):
     kernel = mgr.kernel(
         "#version 450\nlayout(local_size_x = 16) in;\nlayout(binding = 0) buffer B { float b[]; } parts[2];\n"
         "void main() { uint i = gl_GlobalInvocationID.x; if (i < parts[0].b.length()) parts[0].b[i] += 1; "
@@ -360,8 +347,7 @@ def test_arrays_of_bindings(mgr, needs):
     assert np.all(one.read() == 1) and np.all(two.read() == 2)
 
 
-def test_hlsl(mgr, needs):
-    needs(mgr, "dispatch")
+def test_hlsl(mgr):
     head = "struct P { float2 at; uint n; uint pad; };\nRWStructuredBuffer<{}> b : register(u0);\n"
 
     def kernel(kind, parameters, body, threads="16, 1, 1", before=""):
@@ -407,8 +393,7 @@ def test_hlsl(mgr, needs):
 
 
 @pytest.mark.parametrize("optimize", [True, False])
-def test_spirv_of_any_optimization(mgr, needs, optimize):
-    needs(mgr, "dispatch")
+def test_spirv_of_any_optimization(mgr, optimize):
     text = source(1, *ELEMENTS["vec4"][:2]).replace(
         "uint i = gl_GlobalInvocationID.x;", "uvec3 id = gl_GlobalInvocationID; uint i = id.x;"
     )
@@ -416,8 +401,7 @@ def test_spirv_of_any_optimization(mgr, needs, optimize):
     assert np.all(kernel(np.zeros((5, 6, 7, 4), np.float32)) == 1)
 
 
-def test_constants_decide(mgr, needs):
-    needs(mgr, "dispatch")
+def test_constants_decide(mgr):
     kernel = mgr.kernel(
         "#version 450\nlayout(local_size_x_id = 0) in;\nlayout(constant_id = 1) const uint TILE = 1;\n"
         "layout(binding = 0) buffer B { float b[]; };\n"
@@ -433,8 +417,7 @@ def test_constants_decide(mgr, needs):
 # -- a shader that counts one axis over two ------------------------------------------------------------------
 
 
-def test_the_fold_of_two_axes(mgr, needs):
-    needs(mgr, "dispatch")
+def test_the_fold_of_two_axes(mgr):
     kernel = mgr.kernel(
         "#version 450\nlayout(local_size_x = 4) in;\nlayout(binding = 0) buffer B { uint b[]; };\nvoid "
         "main() {\n"
@@ -456,8 +439,7 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < data.length()) data[i] +
 
 
 @pytest.fixture
-def limit(mgr, needs):
-    needs(mgr, "dispatch")
+def limit(mgr):
     most = mgr.get_device_properties()["max_work_group_count"][0]
     if most > 2**20:
         pytest.skip(f"the device runs {most} groups on an axis: no array here needs more")
@@ -590,8 +572,7 @@ def test_layers_stay_within_the_limits_of_the_device():
 # -- the command line ----------------------------------------------------------------------------------------
 
 
-def test_the_command_line(mgr, needs, tmp_path, monkeypatch, capsys):
-    needs(mgr, "dispatch")
+def test_the_command_line(mgr, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     for dims, element in itertools.product((1, 2, 3), ("float", "vec4")):
@@ -653,8 +634,7 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < a.length()) a[i] += 1.0;
         assert kernel(np.zeros(shape, np.float32), grid=(8,)).reshape(-1)[:4].all()
 
 
-def test_of_a_block_the_array_of_run_time_length_or_the_longest_counts_and_counters_never(mgr, needs):
-    needs(mgr, "dispatch")
+def test_of_a_block_the_array_of_run_time_length_or_the_longest_counts_and_counters_never(mgr):
     head = "#version 450\nlayout(local_size_x = 4) in;\n"
     tail = mgr.kernel(
         head + "layout(binding = 0) buffer A { uint head[3]; uint a[]; };\n"
@@ -678,8 +658,7 @@ def test_of_a_block_the_array_of_run_time_length_or_the_longest_counts_and_count
     np.testing.assert_array_equal(b, np.arange(12))
 
 
-def test_a_grid_in_the_order_of_the_axes_is_told_so(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_grid_in_the_order_of_the_axes_is_told_so(mgr):
     twice = mgr.kernel(
         """#version 450
         layout(local_size_x = 8, local_size_y = 8) in;

@@ -60,8 +60,7 @@ def called(kernel, shape, transposed=False, **options):
 
 @pytest.mark.parametrize("count", [DOWN, TILES], ids=["global", "tiles"])
 @pytest.mark.parametrize("body", BODIES)
-def test_x_that_counts_rows_is_refused_and_the_first_choice_is_right(mgr, needs, count, body):
-    needs(mgr, "dispatch")
+def test_x_that_counts_rows_is_refused_and_the_first_choice_is_right(mgr, count, body):
     kernel = mgr.kernel(ROWS + "void main() {" + count + BODIES[body] + "}")
     with pytest.raises(kp.InvalidArgumentError, match=r"another order.*as the code counts") as caught:
         called(kernel, (H, W))
@@ -74,14 +73,12 @@ def test_x_that_counts_rows_is_refused_and_the_first_choice_is_right(mgr, needs,
 
 
 @pytest.mark.parametrize("body", [body for body in BODIES if body != "no check"])
-def test_x_that_counts_columns_runs_and_is_right(mgr, needs, body):
-    needs(mgr, "dispatch")
+def test_x_that_counts_columns_runs_and_is_right(mgr, body):
     b, right = called(mgr.kernel(ROWS + "void main() {" + ALONG + BODIES[body] + "}"), (H, W))
     np.testing.assert_array_equal(b, right)
 
 
-def test_a_transposition_is_refused_unless_it_counts_what_it_writes(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_transposition_is_refused_unless_it_counts_what_it_writes(mgr):
     read = mgr.kernel(ROWS + "void main() {" + ALONG + "if (r < h && c < w) b[c * h + r] = a[r * w + c]; }")
     with pytest.raises(kp.InvalidArgumentError, match="another order") as caught:
         called(read, (H, W), transposed=True)
@@ -92,8 +89,7 @@ def test_a_transposition_is_refused_unless_it_counts_what_it_writes(mgr, needs):
     np.testing.assert_array_equal(b, right)
 
 
-def test_the_order_of_declared_rows_and_of_three_axes(mgr, needs):
-    needs(mgr, "dispatch")
+def test_the_order_of_declared_rows_and_of_three_axes(mgr):
     nested = mgr.kernel(
         ROWS.replace("float b[]", "float b[][13]")
         + f"void main() {{ {DOWN} if (r < b.length() && c < {W}) b[r][c] = 1; }}"
@@ -113,8 +109,7 @@ def test_the_order_of_declared_rows_and_of_three_axes(mgr, needs):
     assert (b == 1).all()
 
 
-def test_orders_that_run_the_same_or_leave_out_the_same_are_not_refused(mgr, needs):
-    needs(mgr, "dispatch")
+def test_orders_that_run_the_same_or_leave_out_the_same_are_not_refused(mgr):
     square = mgr.kernel(ROWS + "void main() {" + DOWN + f"if (r < h && c < w) {ADD} }}")
     a, b = np.ones((6, 6), np.float32), np.zeros((6, 6), np.float32)
     square(b, a, **sizes(6, 6))
@@ -144,8 +139,7 @@ COUNTS = {
 
 
 @pytest.mark.parametrize("body", COUNTS)
-def test_a_first_array_that_is_not_counted_is_refused_if_another_has_other_elements(mgr, needs, body):
-    needs(mgr, "dispatch")
+def test_a_first_array_that_is_not_counted_is_refused_if_another_has_other_elements(mgr, body):
     kernel = mgr.kernel(FLAT + "void main() {" + COUNTS[body] + "}")
     a = np.arange(1000, dtype=np.float32)
     s, b = np.zeros(3, np.uint32), np.zeros(1000, np.float32)
@@ -161,8 +155,7 @@ def test_a_first_array_that_is_not_counted_is_refused_if_another_has_other_eleme
 
 
 @pytest.mark.parametrize("check", ["if (i < index.length()) ", ""], ids=["checked", "unchecked"])
-def test_scattered_writes_count_what_is_read(mgr, needs, check):
-    needs(mgr, "dispatch")
+def test_scattered_writes_count_what_is_read(mgr, check):
     kernel = mgr.kernel(
         FLAT + "void main() { uint i = gl_GlobalInvocationID.x; " + check + "s[index[i]] = 1; }"
     )
@@ -185,8 +178,7 @@ def test_scattered_writes_count_what_is_read(mgr, needs, check):
     assert s.all()
 
 
-def test_another_array_that_is_written_to_its_end_is_counted(mgr, needs):
-    needs(mgr, "dispatch")
+def test_another_array_that_is_written_to_its_end_is_counted(mgr):
     kernel = mgr.kernel(
         FLAT
         + "void main() { uint i = gl_GlobalInvocationID.x; if (i < s.length()) s[i] = 1; if (i < b.length()) "
@@ -196,8 +188,7 @@ def test_another_array_that_is_written_to_its_end_is_counted(mgr, needs):
         kernel(s=np.zeros(10, np.uint32), b=np.zeros(1000, np.float32))
 
 
-def test_writes_at_constants_alone_run_one_workgroup_or_are_refused(mgr, needs):
-    needs(mgr, "dispatch")
+def test_writes_at_constants_alone_run_one_workgroup_or_are_refused(mgr):
     head = "#version 450\nlayout(local_size_x = 4) in;\nlayout(binding = 0) buffer Y { float y[]; };\n"
     races = mgr.kernel(head + "void main() { y[0] = float(gl_GlobalInvocationID.x) + 2; }")
     with pytest.raises(kp.InvalidArgumentError, match=r"groups=\(1,\) for one workgroup, or grid=\(9,\)"):
@@ -318,8 +309,7 @@ def called_in(mgr, language, body, sizes, constants, optimize=True, **grid):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_indices_that_do_not_tell_the_number_of_invocations(mgr, needs, language):
-    needs(mgr, "dispatch")
+def test_indices_that_do_not_tell_the_number_of_invocations(mgr, language):
     for name, (body, sizes, constants, first) in REFUSED.items():
         for optimize in (True, False):
             with pytest.raises(kp.InvalidArgumentError, match="Choose the grid") as caught:
@@ -331,8 +321,7 @@ def test_indices_that_do_not_tell_the_number_of_invocations(mgr, needs, language
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_indices_that_tell_it(mgr, needs, language):
-    needs(mgr, "dispatch")
+def test_indices_that_tell_it(mgr, language):
     for name, (body, sizes, constants, right) in RUNS.items():
         for optimize in (True, False):
             try:
@@ -342,8 +331,7 @@ def test_indices_that_tell_it(mgr, needs, language):
             np.testing.assert_array_equal(b, i[:N][::-1] if right is None else right, name)
 
 
-def test_recorded_grids_are_looked_at_when_constants_or_files_change(mgr, needs, tmp_path):
-    needs(mgr, "dispatch")
+def test_recorded_grids_are_looked_at_when_constants_or_files_change(mgr, tmp_path):
     path = tmp_path / "k.comp"
     path.write_text(GLSL.replace("BODY", "b[i / w] = 1;"))
     kernel = mgr.kernel(path)
@@ -361,8 +349,7 @@ def test_recorded_grids_are_looked_at_when_constants_or_files_change(mgr, needs,
     kernel.reload()
 
 
-def test_prepared_calls_look_at_other_push_constants(mgr, needs):
-    needs(mgr, "dispatch")
+def test_prepared_calls_look_at_other_push_constants(mgr):
     kernel = mgr.kernel(GLSL.replace("BODY", "b[i / w] = 1;"), name="k")
     for b in (np.zeros(N, np.uint32), mgr.zeros(N, np.uint32)):
         for _ in range(3):
@@ -376,8 +363,7 @@ def test_prepared_calls_look_at_other_push_constants(mgr, needs):
 # -- several axes --------------------------------------------------------------------------------------------
 
 
-def test_two_axes(mgr, needs):
-    needs(mgr, "dispatch")
+def test_two_axes(mgr):
     header = """#version 450
     layout(local_size_x = 4, local_size_y = 2) in;
     layout(binding = 0) buffer B { uint b[]; };
@@ -422,8 +408,7 @@ def test_two_axes(mgr, needs):
         kernel(columns)(b, a, w=24, h=16)
 
 
-def test_images(mgr, needs):
-    needs(mgr, "dispatch")
+def test_images(mgr):
     header = """#version 450
     layout(local_size_x = 4, local_size_y = LY) in;
     layout(binding = 0, r32f) uniform image2D b;
@@ -448,8 +433,7 @@ def test_images(mgr, needs):
         assert target.read().all()
 
 
-def test_a_binding_of_declared_length(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_binding_of_declared_length(mgr):
     source = GLSL.replace("uint b[]", "uint b[64]")
     with pytest.raises(kp.InvalidArgumentError, match="divides"):
         mgr.kernel(source.replace("BODY", "b[i / 2] = 1;"))(np.zeros(64, np.uint32), **NONE)

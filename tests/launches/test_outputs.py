@@ -29,8 +29,7 @@ ADD = shader(f"{GUARDED} c[i] = a[i] + b[i];", "float a", "float b", "out float 
 
 
 @pytest.fixture
-def made(mgr, needs):
-    needs(mgr, "dispatch")
+def made(mgr):
 
     def make(source, **options):
         return mgr.kernel(source, name="k", **options)

@@ -104,8 +104,7 @@ def written(index, condition, n, width, height):
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("axes", [1, 2])
-def test_default_grids_that_run_are_right(mgr, needs, axes):
-    needs(mgr, "dispatch")
+def test_default_grids_that_run_are_right(mgr, axes):
     ran = 0
     count = sampled(60, 1500)
     for seed in range(count):

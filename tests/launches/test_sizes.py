@@ -57,8 +57,7 @@ TIED = {
 
 
 @pytest.fixture
-def make(mgr, needs):
-    needs(mgr, "dispatch")
+def make(mgr):
 
     def kernel(body, push=True, **options):
         head = "".join(line for line in HEAD.splitlines(True) if push or "push_constant" not in line)
@@ -265,9 +264,8 @@ void main() {
 )  # fmt: skip
 @pytest.mark.parametrize("tensors", [False, True])
 def test_the_advice_for_one_number_has_as_many_elements_as_the_array_beside_it(
-    mgr, needs, source, target, shape, written, tensors
+    mgr, source, target, shape, written, tensors
 ):
-    needs(mgr, "dispatch")
     text = SCALED.replace(
         "TO(a[i])", f"{target}(a[i]{'.x' if source != 'float' and target == 'float' else ''})"
     )
@@ -284,8 +282,7 @@ def test_the_advice_for_one_number_has_as_many_elements_as_the_array_beside_it(
     np.testing.assert_array_equal(np.asarray(given[3]), np.full(written, 3.5))
 
 
-def test_the_other_advice_for_one_number_compiles(mgr, needs):
-    needs(mgr, "dispatch")
+def test_the_other_advice_for_one_number_compiles(mgr):
     with pytest.raises(kp.InvalidArgumentError) as raised:
         mgr.kernel(SCALED.replace("FROM", "float").replace("TO", "vec2"))(
             np.zeros(1, np.uint32), np.ones(3, np.float32), np.ones(2, np.float32), 2,
@@ -310,8 +307,7 @@ def test_numbers_that_no_element_of_the_array_holds_are_refused_first(mgr):
         kernel(*others, np.inf, np.zeros(2, np.float32))
 
 
-def test_numbers_for_blocks_of_fixed_size_and_lists_of_one_are_taken(mgr, needs):
-    needs(mgr, "dispatch")
+def test_numbers_for_blocks_of_fixed_size_and_lists_of_one_are_taken(mgr):
     kernel = mgr.kernel(
         """
         #version 450
@@ -325,8 +321,7 @@ def test_numbers_for_blocks_of_fixed_size_and_lists_of_one_are_taken(mgr, needs)
     np.testing.assert_array_equal(kernel(np.ones(5, np.float32), 3, [0.5]), np.full(5, 3.5))
 
 
-def test_the_command_line_refuses_both(tmp_path, monkeypatch, capsys, mgr, needs):
-    needs(mgr, "dispatch")
+def test_the_command_line_refuses_both(tmp_path, monkeypatch, capsys, mgr):
     monkeypatch.chdir(tmp_path)
     Path("add.comp").write_text(HEAD.replace("LOCAL", "4") + "void main() {" + TIED["early return"] + "}")
     np.save("a.npy", np.ones(N, np.float32))

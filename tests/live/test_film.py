@@ -124,8 +124,7 @@ def _full(tmp_path):
     return path
 
 
-def test_a_kernel_as_a_film(mgr, needs, tmp_path):
-    needs(mgr, "dispatch")
+def test_a_kernel_as_a_film(mgr, tmp_path):
     y, seen = mgr.zeros((17, 24, 4)), []
     kernel = mgr.kernel(WAVES, name="waves")
     kp.show(
@@ -140,8 +139,7 @@ def test_a_kernel_as_a_film(mgr, needs, tmp_path):
         np.testing.assert_allclose(frame / 255, expected, atol=0.51 / 255)
 
 
-def test_watch_writes_a_film_of_so_many_groups(mgr, needs, tmp_path):
-    needs(mgr, "dispatch")
+def test_watch_writes_a_film_of_so_many_groups(mgr, tmp_path):
     (tmp_path / "w.comp").write_text(
         "#version 450\nlayout(local_size_x = 8, local_size_y = 8) in;\n"
         "layout(binding = 0, rgba8) uniform writeonly image2D i;\n"

@@ -475,9 +475,8 @@ def check_all_uses(memory_debug: bool) -> list[str]:
 
 
 @pytest.mark.parametrize("what, make, holds, use", [pytest.param(*case, id=case[0]) for case in cases(True)])
-def test_every_first_use_finds_the_data(make_manager, needs, what, make, holds, use):
+def test_every_first_use_finds_the_data(make_manager, what, make, holds, use):
     mgr = make_manager(family_queue_indices=[0, 0])
-    needs(mgr, "dispatch")
     check_a_use(mgr, make, holds, use)
 
 

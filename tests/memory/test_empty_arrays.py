@@ -119,8 +119,7 @@ def test_views(mgr):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_kernels_run_nothing(mgr, needs, shape):
-    needs(mgr, "dispatch")
+def test_kernels_run_nothing(mgr, shape):
     kernel = mgr.kernel(SCALE, name="scale")
     x, y = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
     assert kernel(x, y, factor=2) is y
@@ -147,8 +146,7 @@ def test_kernels_run_nothing(mgr, needs, shape):
     assert results == [shape] * 4
 
 
-def test_a_grid_of_no_invocation_runs_nothing(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_grid_of_no_invocation_runs_nothing(mgr):
     kernel = mgr.kernel(SCALE, name="scale")
     x, y = np.ones(4, np.float32), np.full(4, 7, np.float32)
     for more in ({"grid": 0}, {"grid": (4, 0)}, {"groups": 0}, {"groups": (1, 1, 0)}):
@@ -164,7 +162,6 @@ def test_a_grid_of_no_invocation_runs_nothing(mgr, needs):
 
 @pytest.mark.parametrize("kind", ["float", "vec4", "double", "uint16_t"])
 def test_shaders_find_no_element(mgr, needs, kind):
-    needs(mgr, "dispatch")
     dtype = {"float": "f4", "vec4": "f4", "double": "f8", "uint16_t": "u2"}[kind]
     if kind == "double":
         needs(mgr, "shaderFloat64")
@@ -189,7 +186,6 @@ def test_shaders_find_no_element(mgr, needs, kind):
 
 
 def test_arrays_of_single_bytes_are_refused_only_where_something_runs(mgr, needs):
-    needs(mgr, "dispatch")
     needs(mgr, "storageBuffer8BitAccess")
     source = COUNT.replace("TYPE", "uint8_t").replace(
         "#version 450", "#version 450\n#extension GL_EXT_shader_8bit_storage : enable"
@@ -201,8 +197,7 @@ def test_arrays_of_single_bytes_are_refused_only_where_something_runs(mgr, needs
         kernel(np.zeros(0, np.uint8), np.zeros(3, np.uint32), grid=3)
 
 
-def test_the_default_workgroup_of_an_empty_tensor_is_no_group(mgr, needs):
-    needs(mgr, "dispatch")
+def test_the_default_workgroup_of_an_empty_tensor_is_no_group(mgr):
     source = (
         "#version 450\n"
         "layout(local_size_x = 4) in; layout(set = 0, binding = 0) readonly buffer A { float a[]; }; "
@@ -285,8 +280,7 @@ def test_struct_dtypes_with_no_element(mgr):
     mgr.algorithm([t], spirv, (1, 1, 1))
 
 
-def test_the_command_line(tmp_path, monkeypatch, capsys, mgr, needs):
-    needs(mgr, "dispatch")
+def test_the_command_line(tmp_path, monkeypatch, capsys, mgr):
     monkeypatch.chdir(tmp_path)
     Path("scale.comp").write_text(SCALE)
     np.save("x.npy", np.zeros(0, np.float32))

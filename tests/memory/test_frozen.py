@@ -63,8 +63,7 @@ def ways_to_write(mgr, t, others):
     "I6", "tensors that nothing may write any more", "Tensor.freeze", "reference/tensor_rules"
 )
 @pytest.mark.parametrize("memory_type", list(kp.MemoryTypes))
-def test_frozen_memory_is_not_written_in_any_way(mgr, needs, memory_type):
-    needs(mgr, "dispatch")
+def test_frozen_memory_is_not_written_in_any_way(mgr, memory_type):
     data = np.arange(8, dtype=np.uint32)
     with kp.Manager() as others:
         t = mgr.tensor_t(data, memory_type)
@@ -118,8 +117,7 @@ def test_memory_that_others_could_write_is_not_frozen(mgr):
         mapped.freeze()
 
 
-def test_frozen_memory_is_not_donated(mgr, needs):
-    needs(mgr, "dispatch")
+def test_frozen_memory_is_not_donated(mgr):
     x = mgr.tensor([1, 2, 3]).freeze()
     with pytest.raises(kp.InvalidArgumentError, match=r"cannot be donated.*frozen"):
         kp.ops.sin(x, donate=["x"])

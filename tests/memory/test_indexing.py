@@ -191,8 +191,7 @@ def test_random_parts(mgr):
         same(t.read(), data)
 
 
-def test_pending_work_is_waited_for(mgr, needs):
-    needs(mgr, "dispatch")
+def test_pending_work_is_waited_for(mgr):
     t = mgr.zeros((64, 64), np.uint32)
     fill = mgr.sequence().record(kp.OpFill([t], 7))
     fill.eval_async()
@@ -442,8 +441,7 @@ def test_a_strided_view_is_not_bound_and_says_so(mgr):
         t.view(slice(None), 0, dtype=np.int32)
 
 
-def test_a_kernel_reads_a_strided_view_and_refuses_to_write_one(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_kernel_reads_a_strided_view_and_refuses_to_write_one(mgr):
     copied, t = mgr.kernel(COPY), mgr.tensor(data_of("f4"))
     wanted = data_of("f4")[:, 0]
     same(copied(t[:, 0], np.zeros((4, 6), np.float32)), wanted)

@@ -293,10 +293,9 @@ def test_host_copies_keep_to_the_limit(make_manager):
 
 
 @pytest.mark.parametrize("kind", ["tensors", "images", "host copies", "shared"])
-def test_memory_of_work_in_flight_is_waited_for(make_manager, needs, kind):
+def test_memory_of_work_in_flight_is_waited_for(make_manager, kind):
     """Dropped objects are free after the work that uses them: more of it than fits is submitted."""
     mgr = make_manager(memory_limit=32 * MIB)
-    needs(mgr, "dispatch")
     slow = mgr.kernel(SLOW)
 
     def one():

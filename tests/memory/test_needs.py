@@ -97,8 +97,7 @@ def test_arrays_and_parts(mgr):
     "Kernel.memory_needs, Function.memory_needs, Sequence.memory_needs, Program.memory_needs",
     "concepts/memory_types",
 )
-def test_kernels(mgr, needs):
-    needs(mgr, "dispatch")
+def test_kernels(mgr):
     twice = mgr.kernel(TWICE)
     x = np.ones(ELEMENTS + 100, np.float32)
     t = mgr.tensor_t(x)
@@ -173,8 +172,7 @@ def test_calls_in_parts(make_manager, mgr):
     assert needs.inputs == rows * 4096 and needs.scratch < rows * 1024
 
 
-def test_images(mgr, needs):
-    needs(mgr, "dispatch")
+def test_images(mgr):
     copied = mgr.kernel("""
     #version 450
     layout(local_size_x = 8, local_size_y = 8) in;
@@ -200,8 +198,7 @@ def test_images(mgr, needs):
     check("add", mgr, told.outputs + told.scratch, grown(mgr, lambda: kp.ops.add(image, image)))
 
 
-def test_recordings(mgr, needs):
-    needs(mgr, "dispatch")
+def test_recordings(mgr):
     gc.collect()
     mgr.memory.trim()
     before = mgr.memory.used
@@ -228,8 +225,7 @@ def test_recordings(mgr, needs):
         mgr.sequence().record(Own()).memory_needs()
 
 
-def test_entries_of_kernels(mgr, needs):
-    needs(mgr, "dispatch")
+def test_entries_of_kernels(mgr):
     kernel = mgr.kernel(TWICE)
     program = kp.Program.record({"twice": kernel}).on(mgr)
     spec = kp.TensorSpec(ELEMENTS)

@@ -26,10 +26,9 @@ void main() {
 
 
 @pytest.fixture
-def two(make_manager, needs):
+def two(make_manager):
     """A Manager with two queues that imports arrays."""
     made = make_manager(0, [0, 0])
-    needs(made, "dispatch")
     if made.host_import_alignment is None:
         pytest.skip("this device does not import memory of the process")
     return made

@@ -230,8 +230,7 @@ def test_the_device_fills_memory_that_the_host_does_not_see():
 # -- large tensors -------------------------------------------------------------------------------------------
 
 
-def test_tensors_beyond_the_binding_limit_are_moved_and_bound_in_windows(mgr, needs):
-    needs(mgr, "dispatch")
+def test_tensors_beyond_the_binding_limit_are_moved_and_bound_in_windows(mgr):
     limit = mgr.get_device_properties()["limits"]["maxStorageBufferRange"]
     if limit > 1 << 28:
         pytest.skip(f"this device binds {limit} bytes at once")

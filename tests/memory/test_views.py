@@ -140,8 +140,7 @@ def test_copies_between_parts(mgr):
         kp.OpCopy([a[0:4], a[0:4]])
 
 
-def test_windows_bound_to_a_shader(mgr, needs):
-    needs(mgr, "dispatch")
+def test_windows_bound_to_a_shader(mgr):
     t = mgr.tensor_t(counting(1024))
     window = t[256:512]
     add = mgr.algorithm([window], compiled(ADD_ONE), (4, 1, 1))
@@ -154,8 +153,7 @@ def test_windows_bound_to_a_shader(mgr, needs):
     np.testing.assert_array_equal(t.data(), wanted)
 
 
-def test_two_parts_of_one_tensor_in_one_shader(mgr, needs):
-    needs(mgr, "dispatch")
+def test_two_parts_of_one_tensor_in_one_shader(mgr):
     t = mgr.tensor_t(counting(512))
     copy = mgr.algorithm([t[0:256], t[256:512]], compiled(COPY), (4, 1, 1))
     mgr.sequence().record(kp.OpSyncDevice([t])).record(kp.OpAlgoDispatch(copy)).record(
@@ -177,9 +175,8 @@ def test_a_window_at_a_place_that_no_descriptor_takes(mgr):
     mgr.algorithm([t[alignment:]], compiled(ADD_ONE), (1, 1, 1))
 
 
-def test_hazards_are_by_byte_range(mgr, needs):
+def test_hazards_are_by_byte_range(mgr):
     """Parts that do not meet need no barrier between them; parts that do have one."""
-    needs(mgr, "dispatch")
     t = mgr.tensor_t(counting(512))
 
     def barriers(first, second):
@@ -196,11 +193,10 @@ def test_hazards_are_by_byte_range(mgr, needs):
     np.testing.assert_array_equal(mgr.tensor_t(t.read()).read().shape, (512,))
 
 
-def test_a_long_chain_over_overlapping_windows(mgr, needs):
+def test_a_long_chain_over_overlapping_windows(mgr):
     """Against NumPy: random windows of one tensor are copied, filled, counted up and synchronized in one
     recording.
     """
-    needs(mgr, "dispatch")
     rng = np.random.default_rng(3)
     step = max(mgr.get_device_properties()["limits"]["minStorageBufferOffsetAlignment"] // 4, 1)
     count = step * 64

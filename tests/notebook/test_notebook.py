@@ -48,8 +48,7 @@ def run(shell, cell):
     return result, captured.stdout + captured.stderr
 
 
-def test_a_cell_becomes_a_kernel(shell, needs, mgr):
-    needs(mgr, "dispatch")
+def test_a_cell_becomes_a_kernel(shell, mgr):
     result, text = run(shell, CELL.format(line="twice -m mgr", code="*= 2"))
     assert result.success and "twice" in text
     kernel = shell.user_ns["twice"]

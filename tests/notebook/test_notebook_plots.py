@@ -131,8 +131,7 @@ def drawn(sliders) -> np.ndarray:
     return np.asarray(pillow.open(io.BytesIO(base64.b64decode(found[1]))))
 
 
-def test_sliders_call_the_kernel_and_draw(mgr, needs):
-    needs(mgr, "dispatch")
+def test_sliders_call_the_kernel_and_draw(mgr):
     ramp = np.linspace(0, 1, 256, dtype=np.float32).reshape(16, 16)
     x, y = mgr.tensor_t(ramp), mgr.zeros((16, 16))
     live = kp.notebook.sliders(mgr.kernel(SOURCE), x, out=y, factor=(0.0, 1.0, 0.25, 1.0), offset=0, width=16)
@@ -148,8 +147,7 @@ def test_sliders_call_the_kernel_and_draw(mgr, needs):
     live.close()
 
 
-def test_sliders_by_type_and_lines(mgr, needs):
-    needs(mgr, "dispatch")
+def test_sliders_by_type_and_lines(mgr):
     x, y = mgr.tensor(np.arange(8)), mgr.zeros(8)
     live = kp.notebook.sliders(mgr.kernel(SOURCE), x, y, grid=(8, 1), width=(8, 16), offset=(-5, 5))
     assert [type(knob).__name__ for knob in live.knobs.values()] == ["FloatSlider", "IntSlider", "IntSlider"]

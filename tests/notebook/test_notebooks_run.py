@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from tests.conftest import DRIVER, ROOT
+from tests.conftest import ROOT
 
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 
@@ -24,7 +24,6 @@ def test_kept_without_outputs(path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(DRIVER == "null", reason="the null driver runs no shaders")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs(path, tmp_path):
     notebook = nbformat.read(path, as_version=4)

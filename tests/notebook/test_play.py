@@ -229,8 +229,7 @@ def test_channels(channels):
     assert (made[..., 3] == 255).all()
 
 
-def test_frames_as_the_browser_asks(mgr, needs, made):
-    needs(mgr, "dispatch")
+def test_frames_as_the_browser_asks(mgr, made):
     y = mgr.zeros((12, 16))
     kernel = kernel_of(
         mgr,
@@ -280,8 +279,7 @@ def test_frames_as_the_browser_asks(mgr, needs, made):
     assert live._screen.description == "Tensor as a moving picture, 16 columns by 12 rows"
 
 
-def test_given_values_win(mgr, needs, made):
-    needs(mgr, "dispatch")
+def test_given_values_win(mgr, made):
     y = mgr.zeros((12, 16))
     kernel = kernel_of(mgr, "float time; float iTime; mat2 mouse;", "time", "iTime", "mouse[1][1]")
     live = made(
@@ -291,8 +289,7 @@ def test_given_values_win(mgr, needs, made):
     assert list(live.knobs) == ["iTime"]
 
 
-def test_before_runs_once_for_each_new_frame(mgr, needs, made):
-    needs(mgr, "dispatch")
+def test_before_runs_once_for_each_new_frame(mgr, made):
     y, count = mgr.zeros((12, 16)), []
     live = made(
         kp.notebook.play(kernel_of(mgr, "float gain;"), y, grid=(16, 12), before=lambda: count.append(1))
@@ -308,8 +305,7 @@ def test_before_runs_once_for_each_new_frame(mgr, needs, made):
     assert len(count) == 4
 
 
-def test_an_error_shows_once_and_stops(mgr, needs, made):
-    needs(mgr, "dispatch")
+def test_an_error_shows_once_and_stops(mgr, made):
     y, fails = mgr.zeros((12, 16)), []
 
     def before():
@@ -345,8 +341,7 @@ def test_an_error_shows_once_and_stops(mgr, needs, made):
     assert not live.playing and browser.sent[-1][0] == {"answer": True}
 
 
-def test_the_last_view_that_goes_pauses(mgr, needs, made):
-    needs(mgr, "dispatch")
+def test_the_last_view_that_goes_pauses(mgr, made):
     live = made(kp.notebook.play(kernel_of(mgr, "float time;"), mgr.zeros((12, 16)), grid=(16, 12)))
     browser = Browser(live)
     live.play()
@@ -363,8 +358,7 @@ def widgets():
 
 
 @pytest.mark.parametrize("make", ["play", "sliders"])
-def test_closed_widgets_hold_nothing(mgr, needs, make):
-    needs(mgr, "dispatch")
+def test_closed_widgets_hold_nothing(mgr, make):
     before = widgets()
     y = mgr.zeros((12, 16))
     kernel = kernel_of(mgr, "float speed; int steps;", "speed")
@@ -393,8 +387,7 @@ def test_closed_widgets_hold_nothing(mgr, needs, make):
 
 
 @pytest.mark.parametrize("make", ["play", "sliders"])
-def test_a_cell_that_runs_again_closes_what_it_made(mgr, needs, monkeypatch, make):
-    needs(mgr, "dispatch")
+def test_a_cell_that_runs_again_closes_what_it_made(mgr, monkeypatch, make):
     parent = {"metadata": {"cellId": "a"}, "header": {"msg_id": "1"}}
     shell = SimpleNamespace(kernel=SimpleNamespace(get_parent=lambda channel: parent))
     monkeypatch.setattr("IPython.get_ipython", lambda: shell)
@@ -450,8 +443,7 @@ def test_refusals(mgr):
         kp.notebook.play(kernel, np.zeros((12, 16), np.float32), grid=(16, 12))
 
 
-def test_a_first_call_that_fails_leaves_no_widgets(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_first_call_that_fails_leaves_no_widgets(mgr):
     before, y = widgets(), mgr.zeros((12, 16))
 
     def fail():
@@ -462,8 +454,7 @@ def test_a_first_call_that_fails_leaves_no_widgets(mgr, needs):
     assert widgets() == before
 
 
-def test_large_pictures_are_sent_small(mgr, needs, made):
-    needs(mgr, "dispatch")
+def test_large_pictures_are_sent_small(mgr, made):
     image = mgr.image_t(np.zeros((48, 2100, 4), np.uint8))
     image.name = "wide"
     kernel = mgr.kernel(

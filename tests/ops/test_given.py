@@ -35,7 +35,7 @@ BYTES = np.array([2, 0, 1], np.uint8)
     ],
 )  # fmt: skip
 def test_lists_and_numbers_are_arrays_as_in_numpy(name, args, needs):
-    for feature in ("dispatch", "shaderInt64", "shaderFloat64"):
+    for feature in ("shaderInt64", "shaderFloat64"):
         needs(kp.manager(), feature)
     got, want = getattr(kp.ops, name)(*args), getattr(np, name)(*args)
     several = isinstance(want, (tuple, list))

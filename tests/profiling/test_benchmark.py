@@ -17,7 +17,6 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] *= 2.0;
 
 @pytest.mark.capability("I73", "repeatable measurements", "kp.benchmark", "guides/timing")
 def test_a_sequence(mgr, needs):
-    needs(mgr, "dispatch")
     needs(mgr, "timestamps")
     t = mgr.tensor(np.ones(100_000))
     sequence = mgr.sequence().record(mgr.kernel(DOUBLE).bind(t), mgr.kernel(DOUBLE).bind(t))

@@ -32,7 +32,6 @@ def line_here(offset: int = 0) -> str:
 
 @pytest.fixture
 def device(mgr, needs):
-    needs(mgr, "dispatch")
     needs(mgr, "timestamps")
     return mgr
 
@@ -82,7 +81,6 @@ def test_operations_of_a_sequence(device):
 
 def test_the_line_that_recorded_each_operation(make_manager, needs):
     device = make_manager(validation=False)  # else lines are noted before, for the layer's messages
-    needs(device, "dispatch")
     needs(device, "timestamps")
     square, double = device.kernel(SQUARE, name="square"), device.kernel(DOUBLE, name="double")
     t = device.tensor(np.arange(N))
@@ -132,9 +130,8 @@ def moved(profile, name):
 
 
 @pytest.mark.parametrize("staged", [False, True])
-def test_the_bytes_of_a_stream_are_those_of_its_frames(make_manager, needs, staged):
+def test_the_bytes_of_a_stream_are_those_of_its_frames(make_manager, staged):
     device = make_manager(force_staging=staged)
-    needs(device, "dispatch")
     t, other = device.zeros(N), device.zeros(N)
     sequence = device.sequence().record(
         kp.OpSyncDevice([t]),
@@ -150,8 +147,7 @@ def test_the_bytes_of_a_stream_are_those_of_its_frames(make_manager, needs, stag
     assert moved(p, "square") == (5 * 4 * N, 5 * 4 * N)
 
 
-def test_the_bytes_of_repetitions_are_those_of_all_turns(device, needs):
-    needs(device, "dispatch")
+def test_the_bytes_of_repetitions_are_those_of_all_turns(device):
     t, other = device.zeros(N), device.zeros(N)
     square, double = (
         device.kernel(SQUARE, name="square").bind(t),
@@ -221,7 +217,6 @@ def test_times_agree_with_the_sequence_s_own(device):
 
 def test_transfers(make_manager, needs):
     device = make_manager(force_staging=True)
-    needs(device, "dispatch")
     needs(device, "timestamps")
     t = device.zeros(N)
     t.read()
@@ -320,7 +315,6 @@ def test_what_ends_within_the_block(device):
 
 def test_a_manager_that_ends_within_the_block(make_manager, needs):
     device = make_manager()
-    needs(device, "dispatch")
     needs(device, "timestamps")
     with device.profile() as p:
         device.kernel(DOUBLE, name="double")(device.tensor(np.arange(N)))

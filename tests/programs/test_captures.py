@@ -47,9 +47,8 @@ def outputs(entry: kp.ProgramEntry) -> dict[str, np.ndarray]:
     return dict(zip([value.name for value in entry._target((), {}).forms[0].outputs], found, strict=True))
 
 
-def test_a_replay_repeats_calls_functions_sequences_and_transfers(captured, needs, capsys):
+def test_a_replay_repeats_calls_functions_sequences_and_transfers(captured, capsys):
     manager, load = captured()
-    needs(manager, "dispatch")
     scale = manager.kernel(SCALE, name="scale")
     x, y, total = manager.tensor(X), manager.zeros(8), manager.zeros(8)
     x.name, y.name, total.name = "x", "y", "total"
@@ -83,9 +82,8 @@ def test_a_replay_repeats_calls_functions_sequences_and_transfers(captured, need
     assert names.count("scale") == 5 and "data of x" in names and "data of y" in names
 
 
-def test_the_file_alone_locates_a_difference(captured, needs, tmp_path, capsys):
+def test_the_file_alone_locates_a_difference(captured, tmp_path, capsys):
     manager, load = captured()
-    needs(manager, "dispatch")
     x, y = manager.tensor(X), manager.zeros(8)
     manager.kernel(SCALE, name="scale")(x, y, plus=1.0)
     kp.ops.multiply(y, 2, out=y)
@@ -100,9 +98,8 @@ def test_the_file_alone_locates_a_difference(captured, needs, tmp_path, capsys):
     assert "main() -> (" in capsys.readouterr().out
 
 
-def test_memory_that_comes_again_holds_what_it_held_then(captured, needs):
+def test_memory_that_comes_again_holds_what_it_held_then(captured):
     manager, load = captured()
-    needs(manager, "dispatch")
     scale, total = manager.kernel(SCALE, name="scale"), manager.zeros(64)
     total.name = "total"
     for number in range(20):
@@ -115,9 +112,8 @@ def test_memory_that_comes_again_holds_what_it_held_then(captured, needs):
     np.testing.assert_array_equal(outputs(load().main)["total"], expected)
 
 
-def test_threads_are_captured_in_the_order_in_which_they_ran(captured, needs):
+def test_threads_are_captured_in_the_order_in_which_they_ran(captured):
     manager, load = captured()
-    needs(manager, "dispatch")
     scale = manager.kernel(SCALE, name="scale")
     results = [manager.zeros(8) for _ in range(4)]
     for number, each in enumerate(results):
@@ -137,9 +133,8 @@ def test_threads_are_captured_in_the_order_in_which_they_ran(captured, needs):
         np.testing.assert_array_equal(replayed[f"result{number}"], 2 * (X + 5) + number)
 
 
-def test_repeats_copies_and_fills(captured, needs):
+def test_repeats_copies_and_fills(captured):
     manager, load = captured()
-    needs(manager, "dispatch")
     scale = manager.kernel(SCALE, name="scale")
     a, b, c = manager.tensor(X), manager.zeros(8), manager.zeros(16)
     a.name, b.name, c.name = "a", "b", "c"
@@ -166,9 +161,8 @@ void main() {
 """
 
 
-def test_images(captured, needs):
+def test_images(captured):
     manager, load = captured()
-    needs(manager, "dispatch")
     kernel = manager.kernel(BLUR, name="blur")
     texels = np.arange(24, dtype=np.float32).reshape(4, 6)
     a, b, other = manager.image(texels), manager.image(np.zeros_like(texels)), manager.image(texels * 3)

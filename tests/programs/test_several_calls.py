@@ -13,8 +13,7 @@ def tripled(mgr):
     return kp.Program.record(kp.ops.multiply.bind(x, 3, out=y), inputs={"x": x}, outputs={"y": y}).on(mgr)
 
 
-def test_calls_beside_a_recording_of_the_entry(mgr, needs):
-    needs(mgr, "dispatch")
+def test_calls_beside_a_recording_of_the_entry(mgr):
     program = tripled(mgr)
     bound = mgr.sequence().record(program.main.bind(mgr.zeros(64)))
     ended = threading.Event()

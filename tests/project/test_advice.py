@@ -60,8 +60,7 @@ def silent(call):
         ("uint", np.bool_), ("float", np.uint8),
     ],
 )  # fmt: skip
-def test_a_kernel_takes_the_array_and_the_tensor_that_its_refusal_names(mgr, needs, declared, dtype):
-    needs(mgr, "dispatch")
+def test_a_kernel_takes_the_array_and_the_tensor_that_its_refusal_names(mgr, declared, dtype):
     kernel, data = mgr.kernel(copier(declared)), np.array([1, 0, 1, 1], dtype)
     for given, pattern in (
         (data, r"(array\.astype\([\w.]+\))"),
@@ -126,8 +125,7 @@ def test_what_is_written_is_told_how_to_convert(mgr):
     )
 
 
-def test_a_struct_is_told_its_dtype(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_struct_is_told_its_dtype(mgr):
     kernel = mgr.kernel(PAIRS)
     with pytest.raises(kp.KomputeError) as raised:
         kernel(np.zeros(5, [("at", "f4", 3), ("n", "f4")]))
@@ -138,8 +136,7 @@ def test_a_struct_is_told_its_dtype(mgr, needs):
 
 
 @pytest.mark.parametrize("declared", ["float", "vec4", "uint"])
-def test_a_list_for_results_is_told_an_array_of_its_size(mgr, needs, declared):
-    needs(mgr, "dispatch")
+def test_a_list_for_results_is_told_an_array_of_its_size(mgr, declared):
     kernel = mgr.kernel(copier(declared, declared))
     given = np.ones((3, 4) if declared == "vec4" else 3, np.uint32 if declared == "uint" else np.float32)
     with pytest.raises(kp.ArgumentTypeError) as raised:
@@ -151,8 +148,7 @@ def test_a_list_for_results_is_told_an_array_of_its_size(mgr, needs, declared):
 # -- sizes and grids -----------------------------------------------------------------------------------------
 
 
-def test_what_a_default_grid_leaves_out_is_told_the_grid_that_says_so(mgr, needs):
-    needs(mgr, "dispatch")
+def test_what_a_default_grid_leaves_out_is_told_the_grid_that_says_so(mgr):
     kernel = mgr.kernel(copier("float"))
     a, b = np.arange(8, dtype=np.float32), np.zeros(5, np.float32)
     grid = eval(code_in(warned(lambda: kernel(a, b)), r"grid=(\([\d,]+\))"))
@@ -160,8 +156,7 @@ def test_what_a_default_grid_leaves_out_is_told_the_grid_that_says_so(mgr, needs
     np.testing.assert_array_equal(b, a[:5])
 
 
-def test_the_default_workgroup_is_told_both_ways_to_run_each_element_once(mgr, needs, monkeypatch):
-    needs(mgr, "dispatch")
+def test_the_default_workgroup_is_told_both_ways_to_run_each_element_once(mgr, monkeypatch):
     monkeypatch.setattr("kompute_py._recording.algorithm._default_workgroup_warned", False)
     a, b = mgr.tensor(np.arange(10)), mgr.zeros(10)
     spirv = kp.compile(copier("float"))

@@ -56,7 +56,6 @@ def test_the_page_from_kompute_has_pairs():
 @pytest.mark.parametrize("number", range(len(PAIRS) // 2))
 def test_code_of_the_page_from_kompute(number, mgr, needs, capsys):
     """Each replacement works alone; tests/docs runs the page as a whole."""
-    needs(mgr, "dispatch")
     needs(mgr, "timestamps")
     before, after = PAIRS[2 * number : 2 * number + 2]
     assert before.startswith("# Kompute") and after.startswith("# kompute_py: ")

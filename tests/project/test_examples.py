@@ -62,9 +62,8 @@ MISTAKES = {
 
 
 @pytest.fixture(autouse=True)
-def validated(mgr, needs, monkeypatch, tmp_path):
+def validated(mgr, monkeypatch, tmp_path):
     """A driver that runs shaders, and validation that raises in the examples' own Managers."""
-    needs(mgr, "dispatch")
     monkeypatch.setenv("KOMPUTE_PY_VALIDATION", "1")
     monkeypatch.setenv("KOMPUTE_PY_STRICT", "1")
     monkeypatch.chdir(tmp_path)

@@ -81,8 +81,7 @@ def abc(mgr):
 @pytest.mark.capability(
     "K5", "a pipeline of a shader with its memory and constants", "Manager.algorithm", "concepts/recording"
 )
-def test_multiply(mgr, needs, abc):
-    needs(mgr, "dispatch")
+def test_multiply(mgr, abc):
     algorithm = mgr.algorithm(abc, spirv(MULTIPLY))
     mgr.sequence().record(kp.OpSyncDevice(abc)).eval()
     np.testing.assert_array_equal(run(mgr, algorithm, abc[2]), [2, 8, 18])
@@ -181,8 +180,7 @@ def test_the_default_workgroup_warns_once(mgr, monkeypatch):
         mgr.algorithm([t], spirv(GROUPS), (1, 1, 1))
 
 
-def test_group_counts(mgr, needs):
-    needs(mgr, "dispatch")
+def test_group_counts(mgr):
     out = mgr.tensor_t(np.zeros(8, np.uint32))
     algorithm = mgr.algorithm([out], spirv(GROUPS), (3, 2, 2))
     got = run(mgr, algorithm, out, kp.OpSyncDevice([out]), kp.OpAlgoDispatch(algorithm))
@@ -218,16 +216,14 @@ def constants_of(mgr, spec=(), push=(), override=None):
         ([], np.array([1.0, 0, 0], np.float32), [3, 2, 0, 1, 0, 0]),
     ],
 )
-def test_constants_reach_the_shader(mgr, needs, spec, push, expected):
-    needs(mgr, "dispatch")
+def test_constants_reach_the_shader(mgr, spec, push, expected):
     assert constants_of(mgr, spec, push) == expected
 
 
 @pytest.mark.capability(
     "K60", "a dispatch, with constants of its own", "kp.OpAlgoDispatch", "concepts/recording"
 )
-def test_push_constants_of_one_dispatch(mgr, needs):
-    needs(mgr, "dispatch")
+def test_push_constants_of_one_dispatch(mgr):
     out = mgr.zeros(6)
     algorithm = mgr.algorithm([out], spirv(CONSTANTS), (1, 1, 1), [], [1, 1, 1])
     assert list(run(mgr, algorithm, out, kp.OpAlgoDispatch(algorithm, [9, 8, 7])))[3:] == [9, 8, 7]
@@ -291,8 +287,7 @@ def test_too_few_tensors(mgr, abc):
 @pytest.mark.capability(
     "K7", "tensors in the order of the bindings", "Algorithm.bindings", "reference/recording"
 )
-def test_sparse_bindings(mgr, needs):
-    needs(mgr, "dispatch")
+def test_sparse_bindings(mgr):
     unused, source, target = mgr.zeros(4), mgr.tensor([1, 2, 3, 4]), mgr.zeros(4)
     algorithm = mgr.algorithm([unused, source, unused, target], spirv(SPARSE))
     got = run(mgr, algorithm, target, kp.OpSyncDevice([source]), kp.OpAlgoDispatch(algorithm))
@@ -385,8 +380,7 @@ def test_the_same_spirv_again_is_one_shader(mgr, abc):
 
 
 @pytest.mark.parametrize("language", ["glsl", "hlsl"])
-def test_the_only_entry_point_needs_no_name(mgr, needs, language):
-    needs(mgr, "dispatch")
+def test_the_only_entry_point_needs_no_name(mgr, language):
     sources = {
         "glsl": """#version 450
             layout(local_size_x = 1) in;
@@ -423,8 +417,7 @@ def values(t, seq):
     return t.read().tolist()
 
 
-def test_push_constants_and_workgroup_can_be_changed(mgr, needs):
-    needs(mgr, "dispatch")
+def test_push_constants_and_workgroup_can_be_changed(mgr):
     t = mgr.zeros(4)
     algorithm = mgr.algorithm([t], kp.compile(CHANGING), push_consts=[1, 2, False])
     assert algorithm.push_consts == (1.0, 2, False) and algorithm.workgroup == (4, 1, 1)
@@ -466,8 +459,7 @@ def test_push_constants_and_workgroup_can_be_changed(mgr, needs):
         algorithm.workgroup = 1
 
 
-def test_changes_reach_a_recording_that_runs(mgr, needs):
-    needs(mgr, "dispatch")
+def test_changes_reach_a_recording_that_runs(mgr):
     t = mgr.zeros(4)
     algorithm = mgr.algorithm([t], kp.compile(CHANGING), push_consts=[0, 1, False])
     seq = mgr.sequence().record(kp.OpAlgoDispatch(algorithm)).eval_async()
@@ -480,8 +472,7 @@ def test_changes_reach_a_recording_that_runs(mgr, needs):
 @pytest.mark.capability(
     "K57", "another shader, memory or constants", "Algorithm.rebuild", "concepts/recording"
 )
-def test_rebuilding(mgr, needs):
-    needs(mgr, "dispatch")
+def test_rebuilding(mgr):
     t, longer = mgr.zeros(2), mgr.zeros(3)
     algorithm = mgr.algorithm([t], kp.compile(CHANGING), spec_consts={"BASE": 10}, push_consts=[1, 0, False])
     assert algorithm.spec_consts == {2: 10, 5: False}
@@ -514,8 +505,7 @@ def test_rebuilding(mgr, needs):
     assert begun.workgroup == (3, 1, 1)
 
 
-def test_what_is_recorded_again_runs_what_an_algorithm_became(mgr, needs):
-    needs(mgr, "dispatch")
+def test_what_is_recorded_again_runs_what_an_algorithm_became(mgr):
     t, other = mgr.zeros(2), mgr.zeros(4)
     algorithm = mgr.algorithm([t], kp.compile(CHANGING), push_consts=[1, 0, False])
     plain = kp.OpAlgoDispatch(algorithm)
@@ -558,8 +548,7 @@ def test_what_is_recorded_again_runs_what_an_algorithm_became(mgr, needs):
     "K35", "a recording made anew after changes", "Sequence.rerecord", "concepts/recording"
 )
 @pytest.mark.parametrize("anew", ["clear", "record"])
-def test_each_recording_of_a_sequence_tells_of_rebuilt_algorithms(mgr, needs, anew):
-    needs(mgr, "dispatch")
+def test_each_recording_of_a_sequence_tells_of_rebuilt_algorithms(mgr, anew):
     t = mgr.zeros(2)
     algorithm = mgr.algorithm([t], kp.compile(CHANGING), push_consts=[1, 0, False])
     seq = mgr.sequence()
@@ -573,8 +562,7 @@ def test_each_recording_of_a_sequence_tells_of_rebuilt_algorithms(mgr, needs, an
             seq.eval()
 
 
-def test_the_grid_of_an_operation_follows_the_local_size_of_the_new_shader(mgr, needs):
-    needs(mgr, "dispatch")
+def test_the_grid_of_an_operation_follows_the_local_size_of_the_new_shader(mgr):
     source = CHANGING.replace(
         "v[gl_GlobalInvocationID.x] =",
         "if (gl_GlobalInvocationID.x < v.length()) v[gl_GlobalInvocationID.x] =",
@@ -589,8 +577,7 @@ def test_the_grid_of_an_operation_follows_the_local_size_of_the_new_shader(mgr, 
     assert values(t, seq) == [100 + i for i in range(40)]
 
 
-def test_an_operation_that_does_not_fit_the_new_shader_is_refused_and_nothing_changes(mgr, needs):
-    needs(mgr, "dispatch")
+def test_an_operation_that_does_not_fit_the_new_shader_is_refused_and_nothing_changes(mgr):
     t = mgr.zeros(2)
     algorithm = mgr.algorithm([t], kp.compile(CHANGING))
     op = kp.OpAlgoDispatch(algorithm, [0, 7, False])
@@ -604,8 +591,7 @@ def test_an_operation_that_does_not_fit_the_new_shader_is_refused_and_nothing_ch
     assert values(t, seq) == [107, 107]
 
 
-def test_an_algorithm_that_is_rebuilt_again_and_again_lets_go_of_what_was_between(mgr, needs):
-    needs(mgr, "dispatch")
+def test_an_algorithm_that_is_rebuilt_again_and_again_lets_go_of_what_was_between(mgr):
     t = mgr.zeros(2)
     algorithm = mgr.algorithm([t], kp.compile(CHANGING))
     kept = [
@@ -625,8 +611,7 @@ def test_an_algorithm_that_is_rebuilt_again_and_again_lets_go_of_what_was_betwee
 
 
 @pytest.mark.capability("K59", "operations that bring their shader", "kp.OpAlgoBase", "reference/recording")
-def test_operations_that_bring_their_shader(mgr, needs):
-    needs(mgr, "dispatch")
+def test_operations_that_bring_their_shader(mgr):
 
     class Count(kp.OpAlgoBase):
         def __init__(self, tensor, start):
@@ -652,8 +637,7 @@ layout(binding = 1) writeonly buffer Y { float y[]; };
 void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = 2 * x[i]; }"""
 
 
-def test_written_bindings_that_overlap_others_elsewhere_warn(mgr, needs):
-    needs(mgr, "dispatch")
+def test_written_bindings_that_overlap_others_elsewhere_warn(mgr):
     kernel = mgr.kernel(OVERLAPPED)
     t = mgr.zeros(1024)
     says = r"^The shader writes the tensor \(bytes 256 to 512\) and has the tensor \(bytes 0 to 1024\)"

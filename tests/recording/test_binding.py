@@ -194,8 +194,7 @@ def test_contents_that_fit_are_silent_in_both(mgr, declared, make):
         mgr.sequence().eval(kp.OpAlgoDispatch(mgr.algorithm([given, out], spirv, (1, 1, 1))))
 
 
-def test_the_raw_bytes_of_vectors_count_as_vectors(mgr, needs):
-    needs(mgr, "dispatch")
+def test_the_raw_bytes_of_vectors_count_as_vectors(mgr):
     twice = mgr.kernel(
         """#version 450
         layout(local_size_x = 1) in;

@@ -100,8 +100,8 @@ def ways(mgr, needs, request):
     """(NumPy's type, each way to give one constant as a function that returns the bits in the shader)."""
     kind = request.param
     dtype, bits, feature, extension = TYPES[kind]
-    for each in filter(None, ("dispatch", feature)):
-        needs(mgr, each)
+    if feature:
+        needs(mgr, feature)
     source = SCALAR.replace("EXTENSION", extension).replace("SPEC", kind).replace("TYPE", kind)
     source = source.replace("BITS(x)", bits.replace("V", "x"))
     source = source.replace(f"BITS({kind}(X))", bits.replace("V", f"{kind}(X)"))
@@ -201,7 +201,7 @@ def test_what_is_no_number_gives_the_same_error_in_each_way(ways):
         assert error is (kp.InvalidArgumentError if sized else kp.ArgumentTypeError), value
 
 
-def test_a_truth_value_is_0_or_1(mgr, needs):
+def test_a_truth_value_is_0_or_1(mgr):
     """Of specialization constants.
 
     In a block a bool of GLSL is a uint, of which every value but 0 is true.
@@ -223,7 +223,6 @@ def test_a_truth_value_is_0_or_1(mgr, needs):
         assert [make(value) for make in makers] == [bool(value)] * 3
     for value in (2, -1, 0.5, 2**32, math.nan, np.int8(3)):
         assert len({said(make, value) for make in makers}) == 1
-    needs(mgr, "dispatch")
     kernel.specialize(X=np.bool_(True))(out, groups=1)
     assert out.read()[0] == 7
 
@@ -283,8 +282,7 @@ def members(mgr):
         ("b", 1.0),
     ],
 )  # fmt: skip
-def test_members_by_name_and_by_position(members, needs, mgr, name, value):
-    needs(mgr, "dispatch")
+def test_members_by_name_and_by_position(members, mgr, name, value):
     values = list(value) if hasattr(value, "__next__") else value
     for way in members:
         given = (each for each in values) if hasattr(value, "__next__") else value
@@ -333,11 +331,10 @@ def test_members_that_do_not_fit_give_one_error(members, name, value, error):
     assert len(found) <= 1, found
 
 
-def test_flat_numbers_fill_the_scalars_in_the_order_of_their_offsets(mgr, needs):
+def test_flat_numbers_fill_the_scalars_in_the_order_of_their_offsets(mgr):
     """A list, and any array, whatever its shape: an array that has the block's bytes goes in as it is in
     memory.
     """
-    needs(mgr, "dispatch")
     spirv = kp.compile(
         """#version 450
         layout(local_size_x = 1) in;
@@ -365,7 +362,7 @@ def test_flat_numbers_fill_the_scalars_in_the_order_of_their_offsets(mgr, needs)
     np.testing.assert_array_equal(out.read(), columns)
 
 
-def test_a_record_must_have_the_layout_of_the_block(mgr, needs):
+def test_a_record_must_have_the_layout_of_the_block(mgr):
     spirv = kp.compile(
         """#version 450
         layout(local_size_x = 1) in;
@@ -385,14 +382,12 @@ def test_a_record_must_have_the_layout_of_the_block(mgr, needs):
             kp.OpAlgoDispatch(algorithm, record)
     with pytest.raises(kp.InvalidArgumentError, match=r"record of 8 bytes; the shader's block P has 16"):
         kp.OpAlgoDispatch(algorithm, np.zeros((), [("x", "f4"), ("n", "i4")]))
-    needs(mgr, "dispatch")
     for record in (good, good[()], good.reshape(1)):
         mgr.sequence().eval(kp.OpAlgoDispatch(algorithm, record))
         np.testing.assert_array_equal(out.read(), [0.5, -3, 1, 2])
 
 
-def test_algorithms_take_push_constants_by_name(mgr, needs):
-    needs(mgr, "dispatch")
+def test_algorithms_take_push_constants_by_name(mgr):
     out = mgr.zeros(4)
     source = """
     layout(push_constant) uniform P { float x; uint n; ivec2 at; };

@@ -46,9 +46,8 @@ compiled = functools.cache(kp.compile)
 
 
 @pytest.mark.capability("K62", "order without barriers of one's own", "Manager.sequence", "concepts/ordering")
-def test_a_chain_of_dispatches(mgr, needs):
+def test_a_chain_of_dispatches(mgr):
     """Each dispatch reads what the one before wrote at other places: any overlap in time would show."""
-    needs(mgr, "dispatch")
     data = np.arange(COUNT, dtype=np.float32)
     a, b = mgr.tensor(data), mgr.zeros(COUNT)
     there, back = (mgr.algorithm(pair, compiled(REVERSE), GROUPS) for pair in ([a, b], [b, a]))
@@ -59,9 +58,8 @@ def test_a_chain_of_dispatches(mgr, needs):
     np.testing.assert_array_equal(a.data(), data + 100)
 
 
-def test_a_chain_that_adds_up(mgr, needs):
+def test_a_chain_that_adds_up(mgr):
     """Fibonacci by turns: read-after-write, write-after-read and write-after-write on both tensors."""
-    needs(mgr, "dispatch")
     a, b = mgr.tensor(np.ones(COUNT)), mgr.tensor(np.ones(COUNT))
     forth, back = (mgr.algorithm(pair, compiled(ADD), GROUPS, [], [1.0]) for pair in ([a, b], [b, a]))
     seq = mgr.sequence().record(kp.OpSyncDevice([a, b]))
@@ -75,8 +73,7 @@ def test_a_chain_that_adds_up(mgr, needs):
     assert set(a.read()) == {first} and set(b.read()) == {second}
 
 
-def test_copies_fills_and_dispatches_in_turn(mgr, needs):
-    needs(mgr, "dispatch")
+def test_copies_fills_and_dispatches_in_turn(mgr):
     a, b, c = (mgr.zeros(COUNT, memory_type=kind) for kind in ("device", "storage", "host"))
     add = mgr.algorithm([a, c], compiled(ADD), GROUPS, [], [2.0])
     seq = mgr.sequence()
@@ -92,9 +89,8 @@ def test_copies_fills_and_dispatches_in_turn(mgr, needs):
 @pytest.mark.capability(
     "S41", "work in order, whichever sequence it is in", "Manager.sequence", "concepts/ordering"
 )
-def test_chains_across_sequences(mgr, needs):
+def test_chains_across_sequences(mgr):
     """Submissions follow each other with no wait in between, on one queue or several of them."""
-    needs(mgr, "dispatch")
     data = np.arange(COUNT, dtype=np.float32)
     a, b = mgr.tensor(data), mgr.zeros(COUNT)
     sequences = []
@@ -238,8 +234,7 @@ def run_random_programs(seeds, queues):
 @pytest.mark.parametrize("layer", LAYERS)
 @pytest.mark.parametrize("queues", [(0,), (0, 0)], ids=["one queue", "two sequences' queues"])
 def test_validators_are_silent_about_random_programs(layer, queues):
-    driver = "lavapipe" if DRIVER == "null" else DRIVER
-    assert run_child(run_random_programs, list(range(16)), queues, driver=driver, layer=layer) == []
+    assert run_child(run_random_programs, list(range(16)), queues, driver=DRIVER, layer=layer) == []
 
 
 @pytest.mark.own_driver

@@ -61,8 +61,7 @@ WAYS = {
 
 
 @pytest.fixture
-def add(mgr, needs):
-    needs(mgr, "dispatch")
+def add(mgr):
     return mgr.kernel(ADD)
 
 

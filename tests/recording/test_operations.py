@@ -111,8 +111,7 @@ def test_fill_checks(mgr):
 
 @pytest.mark.capability("K63", "a ready product of two tensors", "kp.OpMult", "concepts/recording")
 @pytest.mark.parametrize("count", [1, 255, 256, 257, 100_003])
-def test_mult(mgr, needs, count):
-    needs(mgr, "dispatch")
+def test_mult(mgr, count):
     rng = np.random.default_rng(count)
     x, y = rng.random((2, count), dtype=np.float32)
     a, b, out = mgr.tensor(x), mgr.tensor(y), mgr.zeros(count)
@@ -122,8 +121,7 @@ def test_mult(mgr, needs, count):
     np.testing.assert_array_equal(out.data(), x * y)
 
 
-def test_mult_takes_over_an_algorithm(mgr, needs):
-    needs(mgr, "dispatch")
+def test_mult_takes_over_an_algorithm(mgr):
     tensors = [mgr.tensor([2, 4, 6]), mgr.tensor([1, 2, 3]), mgr.tensor([0, 0, 0])]
     algorithm = mgr.algorithm()
     op = kp.OpMult(tensors, algorithm)
@@ -479,8 +477,7 @@ void main() { a[0] = 1; }
 
 
 @pytest.mark.parametrize("grid", [0, (4, 0), (4, 1, 0), (0, 4)])
-def test_a_dispatch_of_no_invocations_runs_nothing(mgr, needs, grid):
-    needs(mgr, "dispatch")
+def test_a_dispatch_of_no_invocations_runs_nothing(mgr, grid):
     t = mgr.zeros(4)
     source = (
         "layout(local_size_x = 4) in; layout(binding = 0) buffer A { float a[]; }; void main() { a[0] = 1; }"

@@ -52,8 +52,7 @@ def test_methods_chain(mgr):
     assert seq.clear() is None and seq.rerecord() is None and seq.destroy() is None
 
 
-def test_several_operations_at_once(mgr, needs, plus_one):
-    needs(mgr, "dispatch")
+def test_several_operations_at_once(mgr, plus_one):
     t, algorithm = plus_one
     mgr.sequence().record(
         kp.OpSyncDevice([t]), kp.OpAlgoDispatch(algorithm), kp.OpAlgoDispatch(algorithm), kp.OpSyncLocal([t])
@@ -62,8 +61,7 @@ def test_several_operations_at_once(mgr, needs, plus_one):
 
 
 @pytest.mark.capability("K21 K25", "recorded once, evaluated often", "Sequence.eval", "concepts/recording")
-def test_replay(mgr, needs, plus_one):
-    needs(mgr, "dispatch")
+def test_replay(mgr, plus_one):
     t, algorithm = plus_one
     mgr.sequence().eval(kp.OpSyncDevice([t]))
     seq = mgr.sequence().record(kp.OpAlgoDispatch(algorithm))
@@ -81,8 +79,7 @@ def test_uploads_what_the_host_copy_holds_at_each_eval(mgr):
     np.testing.assert_array_equal(t.read(), [3, 4])
 
 
-def test_a_record_after_an_eval_starts_afresh(mgr, needs, plus_one):
-    needs(mgr, "dispatch")
+def test_a_record_after_an_eval_starts_afresh(mgr, plus_one):
     t, algorithm = plus_one
     seq = mgr.sequence().record(kp.OpSyncDevice([t])).record(kp.OpAlgoDispatch(algorithm)).eval()
     seq.record(kp.OpAlgoDispatch(algorithm)).eval()
@@ -98,8 +95,7 @@ def test_a_record_after_an_eval_starts_afresh(mgr, needs, plus_one):
     "Sequence.eval, Sequence.eval_async",
     "concepts/recording",
 )
-def test_eval_with_an_operation_drops_the_rest(mgr, needs, plus_one):
-    needs(mgr, "dispatch")
+def test_eval_with_an_operation_drops_the_rest(mgr, plus_one):
     t, algorithm = plus_one
     seq = mgr.sequence().record(kp.OpSyncDevice([t])).record(kp.OpAlgoDispatch(algorithm))
     seq.eval(kp.OpSyncDevice([t]))
@@ -109,8 +105,7 @@ def test_eval_with_an_operation_drops_the_rest(mgr, needs, plus_one):
 
 
 @pytest.mark.capability("K34", "a recording emptied", "Sequence.clear", "concepts/recording")
-def test_clear(mgr, needs, plus_one):
-    needs(mgr, "dispatch")
+def test_clear(mgr, plus_one):
     t, algorithm = plus_one
     seq = mgr.sequence().record(kp.OpSyncDevice([t])).eval()
     seq.record(kp.OpAlgoDispatch(algorithm))
@@ -208,8 +203,7 @@ def slow_sequence(mgr, seconds):
 @pytest.mark.capability(
     "K31", "waits with a limit, after which the work still runs", "Sequence.eval_await", "guides/asynchronous"
 )
-def test_time_out(mgr, needs):
-    needs(mgr, "dispatch")
+def test_time_out(mgr):
     seq = slow_sequence(mgr, 0.3)
     seq.eval_async()
     begin = time.perf_counter()
@@ -230,8 +224,7 @@ def test_time_out(mgr, needs):
 @pytest.mark.capability(
     "K30", "waits in which other threads run", "Sequence.eval_await", "guides/asynchronous"
 )
-def test_other_threads_run_while_one_waits(mgr, needs):
-    needs(mgr, "dispatch")
+def test_other_threads_run_while_one_waits(mgr):
     seq = slow_sequence(mgr, 0.15)
     count, done = 0, threading.Event()
 
@@ -258,8 +251,7 @@ def test_other_threads_run_while_one_waits(mgr, needs):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="os.kill sends no Ctrl-C there")
-def test_ctrl_c_while_waiting(mgr, needs):
-    needs(mgr, "dispatch")
+def test_ctrl_c_while_waiting(mgr):
     seq = slow_sequence(mgr, 0.4)
     timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
@@ -396,8 +388,7 @@ def test_destroy(mgr):
             use()
 
 
-def test_dropping_a_running_sequence_warns_and_does_not_wait(mgr, needs):
-    needs(mgr, "dispatch")
+def test_dropping_a_running_sequence_warns_and_does_not_wait(mgr):
     seq = slow_sequence(mgr, 0.3).eval_async()
     fence = seq.fence
     with pytest.warns(ResourceWarning, match="eval_await"):

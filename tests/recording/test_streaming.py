@@ -52,14 +52,13 @@ def frames(count, length=N):
 
 
 @pytest.fixture(params=["in place", "one queue", "two queues"])
-def device(request, make_manager, needs):
+def device(request, make_manager):
     """CPU drivers share their memory with the host; told otherwise, they move frames as other devices do."""
     options = {} if request.param == "in place" else {"force_staging": True}
     if request.param == "two queues":  # where there is one, they share it
         family = make_manager(**options).queues[0]["family"]
         options["family_queue_indices"] = [family, family]
     manager = make_manager(**options)
-    needs(manager, "dispatch")
     return manager
 
 
@@ -261,9 +260,8 @@ def test_a_result_whose_shape_is_changed_leaves_later_ones_alone(device):
         kept.shape = (2, N // 2)
 
 
-def test_the_manager_is_destroyed_meanwhile(make_manager, needs):
+def test_the_manager_is_destroyed_meanwhile(make_manager):
     manager = make_manager()
-    needs(manager, "dispatch")
     seq, src, dst = doubling(manager)
     results = iter(seq.stream(frames(9), inputs=src, outputs=dst))
     first = next(results)

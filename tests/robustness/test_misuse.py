@@ -527,8 +527,7 @@ def test_queues_of_one_family_are_shared_when_there_are_too_few(messages):
     mgr.destroy()
 
 
-def test_an_override_holds_for_its_dispatch_only(world, needs):
-    needs(world.mgr, "dispatch")
+def test_an_override_holds_for_its_dispatch_only(world):
     algorithm = world.mgr.algorithm(world.tensors, world.code, (3, 1, 1), [], [1])
     world.mgr.sequence().eval(kp.OpSyncDevice(world.tensors))
     total = world.tensors[2]

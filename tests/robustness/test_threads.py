@@ -233,9 +233,8 @@ def evaluate_from_threads(mgr, queues, evals):
 
 
 @pytest.mark.parametrize("queues", [1, 3])
-def test_eight_threads(make_manager, needs, queues):
+def test_eight_threads(make_manager, queues):
     mgr = make_manager(family_queue_indices=[0] * queues)
-    needs(mgr, "dispatch")
     evaluate_from_threads(mgr, queues, EVALS // 2)
 
 

@@ -81,8 +81,7 @@ def test_one_signature_in_all_languages(options):
 
 @pytest.mark.parametrize("options", [pytest.param({}, id="GLSL"), *OTHERS])
 @pytest.mark.parametrize("invert", [False, True])
-def test_one_result_in_all_languages(mgr, needs, options, invert):
-    needs(mgr, "dispatch")
+def test_one_result_in_all_languages(mgr, options, invert):
     kernel = mgr.kernel(HLSL if options else GLSL, **options).specialize(INVERT=invert)
     random = np.random.default_rng(12)
     scale = np.uint32([1, 2, 0x80000000, 0xFFFFFFFF])  # all of them are true
@@ -158,12 +157,11 @@ def test_slang_refuses_bools_in_buffers(declared, name, language):
 
 
 @needs_slang
-def test_slang_takes_bools_elsewhere(mgr, needs):
+def test_slang_takes_bools_elsewhere(mgr):
     source = """[[vk::constant_id(3)]] const bool INVERT = false;
 groupshared bool g[2]; struct S { bool b; };
 RWStructuredBuffer<int> o;
 [numthreads(1, 1, 1)] void main() { S s; s.b = !INVERT; g[1] = s.b; o[0] = g[1] ? 5 : 6; }"""
     kernel = mgr.kernel(source, language="slang")
-    needs(mgr, "dispatch")
     assert kernel(np.zeros(1, np.int32), groups=1).tolist() == [5]
     assert kernel.specialize(INVERT=True)(np.zeros(1, np.int32), groups=1).tolist() == [6]

@@ -251,8 +251,7 @@ MISFITS = [
 
 
 @pytest.mark.parametrize("fields", FITTING, ids=str)
-def test_structured_push_constants_that_fit_go_in(mgr, needs, fields):
-    needs(mgr, "dispatch")
+def test_structured_push_constants_that_fit_go_in(mgr, fields):
     b = mgr.zeros(8)
     values = np.frombuffer(struct.pack("<4fI2f", 1, 2, 3, 4, 5, 6, 7), np.dtype(fields))
     algorithm = mgr.algorithm([b], kp.compile(PUSH_STRUCT), (1, 1, 1), [], values)

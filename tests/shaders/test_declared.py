@@ -60,8 +60,7 @@ def test_the_signature_is_the_same_at_all_levels(source, level):
     assert optimized.signature.text("k") == plain.signature.text("k")
 
 
-def test_what_only_dead_code_uses_is_an_argument(mgr, needs):
-    needs(mgr, "dispatch")
+def test_what_only_dead_code_uses_is_an_argument(mgr):
     kernel = mgr.kernel(DEAD, name="dead")
     assert kernel.signature.text("dead") == (
         "dead(inout float[] live, out float[] dead, vec4[5] table, *, float scale, ivec2 at)"
@@ -81,8 +80,7 @@ def test_what_only_dead_code_uses_is_an_argument(mgr, needs):
     }  # fmt: skip
 
 
-def test_an_algorithm_of_a_module_has_its_constants(mgr, needs):
-    needs(mgr, "dispatch")
+def test_an_algorithm_of_a_module_has_its_constants(mgr):
     module = kp.ShaderModule(
         """
         #version 450
@@ -124,8 +122,7 @@ def test_it_comes_out_of_the_cache(tmp_path, monkeypatch):
     assert run_child(reflected_by_another_process, DEAD) == json.loads(json.dumps(expected))
 
 
-def test_an_edit_of_dead_code_alone_is_another_version(mgr, needs, tmp_path):
-    needs(mgr, "dispatch")
+def test_an_edit_of_dead_code_alone_is_another_version(mgr, tmp_path):
     path = tmp_path / "edited.comp"
     path.write_text(DEAD)
     kernel = mgr.kernel(path)

@@ -102,8 +102,7 @@ LIBRARY = """
 @pytest.mark.capability(
     "I67 S39", "modules with several entry points", "ShaderModule.entry_points", "reference/shaders"
 )
-def test_a_kernel_for_each_entry_point(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_kernel_for_each_entry_point(mgr):
     source = module("blur", "sharpen")
     one, factor = mgr.zeros(8), mgr.tensor(np.array([3], np.float32))
     blur = mgr.kernel(source, entry="blur")
@@ -123,8 +122,7 @@ def test_a_kernel_for_each_entry_point(mgr, needs):
     assert "kernel" not in repr(sequence)
 
 
-def test_an_algorithm_takes_an_entry_point(mgr, needs):
-    needs(mgr, "dispatch")
+def test_an_algorithm_takes_an_entry_point(mgr):
     spirv = kp.ShaderModule(module("blur", "sharpen"), entry="blur").to_spirv()
     data, factor = mgr.tensor(np.zeros(8, np.float32)), mgr.tensor(np.array([1], np.float32))
     results = []

@@ -28,8 +28,7 @@ void main() { uint i = gl_GlobalInvocationID.x; b[i] = a[i]; }
 
 @pytest.mark.parametrize("length", [1, 300])
 @pytest.mark.parametrize("optimize", ["none", "performance"])
-def test_a_struct_copied_to_another_layout(mgr, needs, length, optimize):
-    needs(mgr, "dispatch")
+def test_a_struct_copied_to_another_layout(mgr, length, optimize):
     kernel = mgr.kernel(COPY % length, optimize=optimize)
     assert "OpCopyLogical" in kernel.module.disassembly()
     made = {}
@@ -53,8 +52,7 @@ def test_a_struct_copied_to_another_layout(mgr, needs, length, optimize):
 
 
 @needs_slang
-def test_an_atomic_exchange_beside_a_copied_struct(mgr, needs):
-    needs(mgr, "dispatch")
+def test_an_atomic_exchange_beside_a_copied_struct(mgr):
     kernel = mgr.kernel(
         """
 struct S { float3x3 m; float v[3]; int k; };
@@ -99,9 +97,8 @@ def unrolled() -> list[int]:
 
 
 @needs_slang
-def test_an_unrolled_loop_around_a_subgroup_operation(needs, mgr):
+def test_an_unrolled_loop_around_a_subgroup_operation(mgr):
     """SwiftShader ended the process; in a child, so that it would end only that."""
-    needs(mgr, "dispatch")
     lanes, *first = run_child(unrolled)
     padded = np.zeros(192, np.int64)
     padded[:130] = np.arange(130)
@@ -139,9 +136,8 @@ def given_up() -> list[str]:
     return said
 
 
-def test_a_pipeline_that_takes_too_long(mgr, needs):
+def test_a_pipeline_that_takes_too_long(mgr):
     """The call raises, and so does the next; the process ends although the driver still works."""
-    needs(mgr, "dispatch")
     if "llvmpipe" not in mgr.get_device_properties()["device_name"]:
         pytest.skip("this driver is done with it at once")
     began = time.monotonic()
@@ -191,7 +187,6 @@ def changed_to_c(words: bytes) -> bytes:
 @pytest.mark.parametrize("language", ["GLSL", "C"])
 def test_remainders_of_negative_ints(mgr, needs, kind, language):
     """Vulkan leaves them open, and NVIDIA's driver gives neither sign's; here they are always these."""
-    needs(mgr, "dispatch")
     dtype = np.dtype(kind.removesuffix("_t") if kind != "int" else "int32")
     if dtype.itemsize != 4:
         needs(mgr, f"shaderInt{dtype.itemsize * 8}")

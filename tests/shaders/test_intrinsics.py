@@ -213,8 +213,7 @@ def table_of(compiler, dtype, width):
     + [pytest.param("dxc", name, marks=needs_dxc) for name in TYPES if name.startswith("float")],
 )
 @pytest.mark.sampled
-def test_intrinsics(mgr, needs, compiler, name, width):
-    needs(mgr, "dispatch")
+def test_intrinsics(mgr, compiler, name, width):
     dtype = np.dtype(name)
     kind, table = TYPES[name], table_of(compiler, dtype, width)
     if name == "float16" and compiler == "dxc" and dxc_is_old():
@@ -257,8 +256,7 @@ typedef {vector} T; typedef {exponent} E;
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("rows", [2, 3, 4])
 @pytest.mark.sampled
-def test_matrices(mgr, needs, compiler, name, rows):
-    needs(mgr, "dispatch")
+def test_matrices(mgr, compiler, name, rows):
     dtype, kind = np.dtype(name), TYPES[name]
     random = np.random.default_rng(rows)
     values = random.integers(-4, 5, 16).astype(dtype)
@@ -356,8 +354,7 @@ def compiled(code, kind):
 
 @needs_slang
 @pytest.mark.parametrize("code", ["(ONE << 36) >> 36", "1ll << 40", "int64_t(1) << 40", "(K << s) >> s"])
-def test_shifts_of_64_bits(mgr, needs, code):
-    needs(mgr, "dispatch")
+def test_shifts_of_64_bits(mgr, code):
     if "shaderInt64" not in mgr.enabled_features:
         pytest.skip("the device has no integers of 64 bits")
     kernel = mgr.kernel(

@@ -267,7 +267,6 @@ def test_extensions(device):
 
 @pytest.mark.capability("", "explicit layouts of shared memory", "Manager.kernel", "guides/kernels")
 def test_explicit_layouts_of_shared_memory_run_where_the_device_has_them(mgr, needs):
-    needs(mgr, "dispatch")
     needs(mgr, "workgroupMemoryExplicitLayout")
     kernel = mgr.kernel(
         "#version 450\n#extension GL_EXT_shared_memory_block : enable\nlayout(local_size_x = 64) in;\n"
@@ -302,7 +301,6 @@ def test_products_of_packed_bytes_run_where_the_device_has_them(mgr, needs):
     without = {**info, "features": {**info.features, "shaderIntegerDotProduct": False}}
     lacks = {finding.what for finding in kp.check(text, without)}
     assert lacks == {"DotProduct", "DotProductInput4x8BitPacked"}
-    needs(mgr, "dispatch")
     needs(mgr, "shaderIntegerDotProduct")
     a, b = np.random.default_rng(1).integers(-128, 128, (2, 100, 4)).astype(np.int8)
     found = mgr.kernel(text)(a.view(np.int32)[:, 0], b.view(np.int32)[:, 0])

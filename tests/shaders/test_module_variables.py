@@ -142,8 +142,7 @@ BUILT_INS = ("NumWorkgroups", "WorkgroupId", "LocalInvocationId", "GlobalInvocat
 
 
 @pytest.mark.parametrize("name", [*BUILT_INS, "LocalInvocationIndex"])
-def test_built_ins_of_compute_shaders(mgr, needs, name):
-    needs(mgr, "dispatch")
+def test_built_ins_of_compute_shaders(mgr, name):
     vector = name in BUILT_INS
     used = LOAD
     if vector:
@@ -162,9 +161,8 @@ def test_built_ins_may_be_signed(mgr, name, kind):
     mgr.kernel(text)
 
 
-def test_variables_of_another_stage_do_not_matter(mgr, needs):
+def test_variables_of_another_stage_do_not_matter(mgr):
     """A module may hold a fragment shader, too, with its inputs and outputs."""
-    needs(mgr, "dispatch")
     text = module("Output", "v4float", "OpDecorate %x Location 0", listed="")
     text = text.replace(
         "OpExecutionMode %main",
@@ -291,8 +289,7 @@ TAKEN_POINTERS = {
 
 
 @pytest.mark.parametrize("name", TAKEN_POINTERS)
-def test_pointers_that_are_taken(mgr, needs, name):
-    needs(mgr, "dispatch")
+def test_pointers_that_are_taken(mgr, name):
     text = POINTERS.format(used=TAKEN_POINTERS[name], capability="", null="")
     assert ran(mgr, text) == 7
 

@@ -46,8 +46,7 @@ def at(array):
 
 @pytest.mark.parametrize("optimize", ["none", "performance"])
 @pytest.mark.parametrize("name", ARRAYS)
-def test_an_index_beyond_the_array_reaches_its_last_element(mgr, needs, name, optimize):
-    needs(mgr, "dispatch")
+def test_an_index_beyond_the_array_reaches_its_last_element(mgr, name, optimize):
     declared, array, length = ARRAYS[name]
     each = at(array)
     write = "".join(f"{each.replace('K', str(i))} = float({i}) + a[0]; " for i in range(length))
@@ -70,8 +69,7 @@ def test_an_index_beyond_the_array_reaches_its_last_element(mgr, needs, name, op
 
 
 @pytest.mark.parametrize("optimize", ["none", "performance"])
-def test_tables_and_push_constants(mgr, needs, optimize):
-    needs(mgr, "dispatch")
+def test_tables_and_push_constants(mgr, optimize):
     kernel = mgr.kernel(
         HEAD % "int"
         + f"const float T[16] = float[]({SIXTEEN});"
@@ -102,7 +100,6 @@ def test_tables_and_push_constants(mgr, needs, optimize):
 )
 @pytest.mark.parametrize("length", ["64", "LENGTH"])
 def test_indices_of_all_widths(mgr, needs, kind, feature, indices, length):
-    needs(mgr, "dispatch")
     needs(mgr, feature)
     push = {"8": "storagePushConstant8", "1": "storagePushConstant16"}.get(kind.strip("uint_")[:1])
     if push:
@@ -129,7 +126,6 @@ def test_indices_of_all_widths(mgr, needs, kind, feature, indices, length):
 
 
 def test_arrays_of_bindings(mgr, needs):
-    needs(mgr, "dispatch")
     needs(mgr, "shaderStorageBufferArrayDynamicIndexing")
     kernel = mgr.kernel(
         "#version 450\nlayout(local_size_x = 1) in; layout(push_constant) uniform P { int k; };"
@@ -141,9 +137,8 @@ def test_arrays_of_bindings(mgr, needs):
         assert [float(t.read()[0]) for t in tensors] == [5.0 * (i == expected(k, 3)) for i in range(3)]
 
 
-def test_a_write_beyond_a_buffer_is_still_dropped(mgr, needs):
+def test_a_write_beyond_a_buffer_is_still_dropped(mgr):
     """Buffers are the device's to guard: a clamped write would land in the last element."""
-    needs(mgr, "dispatch")
     kernel = mgr.kernel(
         "#version 450\nlayout(local_size_x = 64) in; layout(binding = 0) buffer A { float a[]; }; shared "
         "float s[64];"
@@ -155,8 +150,7 @@ def test_a_write_beyond_a_buffer_is_still_dropped(mgr, needs):
     np.testing.assert_array_equal(a.read(), np.arange(40, dtype=np.float32))
 
 
-def test_atomics_on_shared_memory(mgr, needs):
-    needs(mgr, "dispatch")
+def test_atomics_on_shared_memory(mgr):
     kernel = mgr.kernel(
         "#version 450\nlayout(local_size_x = 64) in; layout(binding = 0) buffer A { uint a[]; };"
         "layout(binding = 1) readonly buffer V { uint v[]; }; shared uint h[16];"
@@ -169,9 +163,8 @@ def test_atomics_on_shared_memory(mgr, needs):
     np.testing.assert_array_equal(out, np.bincount(np.minimum(values, 15), minlength=16))
 
 
-def test_without_robust_access_code_is_left_as_it_is(make_manager, needs):
+def test_without_robust_access_code_is_left_as_it_is(make_manager):
     fast = make_manager(robust_access=False)
-    needs(fast, "dispatch")
     assert "robustBufferAccess" not in fast.enabled_features
     kernel = fast.kernel(
         HEAD % "int" + "shared float s[64]; void main() { s[k] = a[0]; barrier(); a[1] = s[k]; }"
@@ -217,12 +210,11 @@ def _drops(mgr):
 
 @pytest.mark.parametrize("optimize", ["none", "performance"])
 @pytest.mark.parametrize("place", PLACES)
-def test_atomics_beyond_a_buffer(mgr, needs, place, optimize):
+def test_atomics_beyond_a_buffer(mgr, place, optimize):
     """SwiftShader ends the process on these, so there they are left out, with the result 0.
 
     Others drop them or stay in the buffer.
     """
-    needs(mgr, "dispatch")
     declared, element, count = PLACES[place]
     dropped = _drops(mgr)
     for call, model in ATOMICS.items():
@@ -252,12 +244,11 @@ def test_atomics_beyond_a_buffer(mgr, needs, place, optimize):
 
 
 @pytest.mark.parametrize("optimize", ["none", "performance"])
-def test_atomics_in_control_flow(mgr, needs, optimize):
+def test_atomics_in_control_flow(mgr, optimize):
     """In conditions, loops of each kind, switches and functions, whose blocks are cut in two.
 
     As if the far ones were 0.
     """
-    needs(mgr, "dispatch")
     source = (
         "#version 450\nlayout(local_size_x = 32) in; layout(push_constant) uniform P { uint far; };"
         "layout(binding = 0) buffer A { uint a[]; }; layout(binding = 1) buffer R { uint r[]; };"

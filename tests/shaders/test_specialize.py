@@ -32,8 +32,7 @@ def run(kernel, count=2):
     return list(map(int, kernel(np.zeros(count, np.uint32), groups=1)))
 
 
-def test_constants_without_names_are_told_apart(mgr, needs):
-    needs(mgr, "dispatch")
+def test_constants_without_names_are_told_apart(mgr):
     kernel = mgr.kernel(SIZES, name="sizes")
     wide, tall = kernel.specialize({0: 8, 1: 2}), kernel.specialize({0: 2, 1: 8})
     assert wide is not tall
@@ -51,8 +50,7 @@ def test_constants_without_names_are_told_apart(mgr, needs):
 
 
 @pytest.mark.parametrize("optimize", ["none", "performance"])
-def test_constants_keep_their_first_name(mgr, needs, optimize):
-    needs(mgr, "dispatch")
+def test_constants_keep_their_first_name(mgr, optimize):
     kernel = mgr.kernel(ALIASES, optimize=optimize)
     assert kernel.spec_constants == {"M": 1, "N": 1}
     assert run(kernel.specialize(N=4), 3) == [1, 4, 8]
@@ -89,8 +87,7 @@ def test_what_names_no_constant(mgr):
     assert kernel.specialize() is kernel and kernel.specialize({}) is kernel
 
 
-def test_a_name_of_several_constants_is_refused(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_name_of_several_constants_is_refused(mgr):
     text = kp.disassemble(kp.compile(ALIASES, optimize="none"), friendly_names=False)
     renamed = "\n".join(
         line.replace('"M"', '"N"')
@@ -106,8 +103,7 @@ def test_a_name_of_several_constants_is_refused(mgr, needs):
     assert kernel.specialize({0: 5}).spec_constants == {"0": 5, "1": 1}
 
 
-def test_two_defaults_of_a_constant_are_refused_where_none_is_given(mgr, needs):
-    needs(mgr, "dispatch")
+def test_two_defaults_of_a_constant_are_refused_where_none_is_given(mgr):
     kernel = mgr.kernel(TWO_DEFAULTS, name="tiles")
     assert run(kernel.specialize(TILE=8)) == [8, 8]
     mgr.algorithm([mgr.zeros(4, "uint32")], kernel, (1, 1, 1), [8])
@@ -119,8 +115,7 @@ def test_two_defaults_of_a_constant_are_refused_where_none_is_given(mgr, needs):
         mgr.algorithm([mgr.zeros(4, "uint32")], kernel, (1, 1, 1))
 
 
-def test_one_default_does_not_warn(mgr, needs, recwarn):
-    needs(mgr, "dispatch")
+def test_one_default_does_not_warn(mgr, recwarn):
     agreed = TWO_DEFAULTS.replace("local_size_x_id", "local_size_x = 16, local_size_x_id")
     assert run(mgr.kernel(agreed)) == [16, 16]
     assert not recwarn.list

@@ -119,7 +119,6 @@ def test_bindings_tell_their_dtypes(mgr, particles, needs):
 
 def test_a_shader_sees_the_fields(mgr, particles, needs):
     needs(mgr, "shaderFloat64")
-    needs(mgr, "dispatch")
     data = np.zeros(4, PARTICLE)
     data["position"] = np.arange(12).reshape(4, 3)
     data["mass"], data["spin"], data["id"] = [1, 2, 3, 4], (5, 6), [0, 1, 2, 3]

@@ -93,7 +93,7 @@ INVALID[INVALID.index(4 << 16 | 61) + 3] = INVALID[3] - 1  # OpLoad, but not of 
 @pytest.mark.parametrize("checked_first", [False, True])
 def test_unchecked_code_runs(mgr, needs, checked_first):
     """The same module, checked and not, is one; an unchecked one does not serve who wants a check."""
-    for feature in ("dispatch", "storageBuffer16BitAccess", "shaderInt8"):
+    for feature in ("storageBuffer16BitAccess", "shaderInt8"):
         needs(mgr, feature)
     spirv = widen(bfloat16=False)
     order = [{}, {"unchecked": True}] if checked_first else [{"unchecked": True}, {}]

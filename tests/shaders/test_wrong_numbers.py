@@ -28,7 +28,7 @@ SMALL, LARGE = ("shaderInt16", "storageBuffer16BitAccess"), ("shaderInt64",)
 
 
 def ready(needs, mgr, *features):
-    for each in ("dispatch", *features):
+    for each in features:
         needs(mgr, each)
 
 
@@ -328,8 +328,7 @@ def test_functions_beside_an_intrinsic_are_taken(head):
 
 
 @needs_slang
-def test_functions_of_an_intrinsics_name_are_called_in_slang(mgr, needs):
-    needs(mgr, "dispatch")
+def test_functions_of_an_intrinsics_name_are_called_in_slang(mgr):
     code = """float saturate(float x) { return 42; } uint min(uint a, uint b) { return 43; }
 RWStructuredBuffer<float> x;
 [shader("compute")] [numthreads(1, 1, 1)] void main() {

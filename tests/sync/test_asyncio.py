@@ -18,8 +18,7 @@ from tests.support.threads import beside
 
 
 @pytest.fixture
-def seq(mgr, needs):
-    needs(mgr, "dispatch")
+def seq(mgr):
     t = mgr.zeros(64, memory_type="host")
     return mgr.sequence().record(mgr.kernel(ADD).bind(t)).record(kp.OpSyncLocal([t]))
 

@@ -111,8 +111,7 @@ def test_errors_of_one_shots(mgr):
 
 
 @pytest.mark.capability("W23", "kernels that do not wait", "Kernel.submit", "guides/asynchronous")
-def test_kernels_are_submitted(mgr, needs):
-    needs(mgr, "dispatch")
+def test_kernels_are_submitted(mgr):
     k = mgr.kernel(
         "#version 450\nlayout(local_size_x = 64) in;\nlayout(binding = 0) buffer A { float a[]; };\n"
         "layout(push_constant) uniform P { float by; };\n"
@@ -126,8 +125,7 @@ def test_kernels_are_submitted(mgr, needs):
         k.submit(np.zeros(4, np.float32), by=1.0)
 
 
-def test_submit_of_kernels_and_operations_waits_and_signals_and_leaves_nothing_behind(mgr, needs):
-    needs(mgr, "dispatch")
+def test_submit_of_kernels_and_operations_waits_and_signals_and_leaves_nothing_behind(mgr):
     add = mgr.kernel("""
     layout(local_size_x = 4) in;
     layout(binding = 0) buffer X { float x[]; };

@@ -19,11 +19,10 @@ DOUBLE = ADD.replace("+= 1.0", "*= 2.0")
 
 
 @pytest.fixture
-def work(mgr, needs):
+def work(mgr):
     """work(): a sequence that adds one to a tensor of its own; work(tensor, DOUBLE): one that doubles that
     one.
     """
-    needs(mgr, "dispatch")
     kernels = {}
 
     def make(tensor=None, source=ADD):
@@ -373,9 +372,8 @@ def test_held_work_outlives_its_objects(mgr, work):
     assert copy.read()[0] == 1
 
 
-def test_destroying_the_manager_cancels_held_work(make_manager, needs):
+def test_destroying_the_manager_cancels_held_work(make_manager):
     mgr = make_manager()
-    needs(mgr, "dispatch")
     t = mgr.zeros(64)
     seq = mgr.sequence().record(mgr.kernel(ADD).bind(t))
     sem = mgr.semaphore()

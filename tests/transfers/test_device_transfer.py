@@ -313,9 +313,8 @@ CHECKS = [
 @pytest.mark.parametrize(
     "staged", [(False, False), (True, False), (True, True)], ids=["direct", "half", "staged"]
 )
-def test_between_managers_of_one_device(make_manager, needs, check, staged):
+def test_between_managers_of_one_device(make_manager, check, staged):
     here, there = (make_manager(force_staging=each) for each in staged)
-    needs(here, "dispatch")
     check(here, there)
 
 
@@ -323,9 +322,8 @@ def test_large_contents_go_in_steps(make_manager):
     check_large(make_manager(force_staging=True), make_manager(force_staging=True))
 
 
-def test_memory_that_must_be_flushed(make_manager, needs):
+def test_memory_that_must_be_flushed(make_manager):
     managers = [make_manager(force_staging=True, force_non_coherent=True) for _ in range(2)]
-    needs(managers[0], "dispatch")
     check_sequence(*managers)
 
 

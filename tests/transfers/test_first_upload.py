@@ -49,8 +49,7 @@ def test_edits_of_zeros_count_where_nothing_was_on_the_device(mgr):
     assert not untouched.read().any()
 
 
-def test_a_recording_that_syncs_first_brings_the_data(mgr, needs):
-    needs(mgr, "dispatch")
+def test_a_recording_that_syncs_first_brings_the_data(mgr):
     add = mgr.kernel(ADD)
     t = mgr.tensor(DATA)
     seq = mgr.sequence().record(kp.OpSyncDevice([t])).record(add.bind(t))
@@ -74,9 +73,8 @@ def test_a_recording_that_syncs_first_brings_the_data(mgr, needs):
     np.testing.assert_array_equal(other.read(), result)
 
 
-def test_what_is_held_uploads_nothing_before_it_runs(make_manager, needs):
+def test_what_is_held_uploads_nothing_before_it_runs(make_manager):
     mgr = make_manager(family_queue_indices=[0, 0])
-    needs(mgr, "dispatch")
     add = mgr.kernel(ADD)
     t = mgr.tensor(DATA)
     go = mgr.semaphore()

@@ -111,8 +111,7 @@ def test_what_the_host_does(mgr, kind):
     assert "host copy" not in repr(t) and "destroyed" in t._repr_html_()
 
 
-def test_what_recordings_do(mgr, needs):
-    needs(mgr, "dispatch")
+def test_what_recordings_do(mgr):
     t, out = mgr.tensor(np.ones(256)), mgr.tensor(np.zeros(256))
     add, read = mgr.kernel(ADD), mgr.kernel(COPY)
     writes = mgr.sequence().record(add.bind(t))
@@ -442,9 +441,8 @@ def test_sending_an_older_host_copy_over_what_was_written_warns(mgr, recorded, w
 
 
 @pytest.mark.parametrize("key", [[1, 2], np.arange(1 << 18) > 3, (slice(None, None, 2), None, [0]), ...])
-def test_what_the_device_writes_for_an_assignment_counts_as_written(mgr, needs, key):
+def test_what_the_device_writes_for_an_assignment_counts_as_written(mgr, key):
     """Elements at arrays and masks, and one number for many elements."""
-    needs(mgr, "dispatch")
     t = mgr.zeros((1 << 18, 2) if isinstance(key, tuple) else 1 << 18)
     mgr.sequence().eval(kp.OpSyncDevice([t]))
     t[key] = 5
