@@ -124,13 +124,18 @@ class DeviceInfo(dict[str, Any]):
 
     def digest(self, hasher: Callable[[bytes], Any] | None = None) -> str:
         """`type_key` as hexadecimal digits, for names of files and folders. `hasher` is one of hashlib's
-        functions; None means ``hashlib.sha256``. Raises ArgumentTypeError if it cannot be called.
+        functions; None means ``hashlib.sha256``. Raises ArgumentTypeError if it is not one of them.
         """
         import hashlib
 
-        if hasher is not None and not callable(hasher):
-            raise ArgumentTypeError(f"hasher is {shown(hasher)}; give a function of hashlib, or None")
-        return str((hashlib.sha256 if hasher is None else hasher)(repr(self.type_key).encode()).hexdigest())
+        try:
+            return str(
+                (hashlib.sha256 if hasher is None else hasher)(repr(self.type_key).encode()).hexdigest()
+            )
+        except (TypeError, ValueError, AttributeError):
+            raise ArgumentTypeError(
+                f"hasher is {shown(hasher)}; give a function of hashlib, such as hashlib.md5"
+            ) from None
 
     @property
     def numa_node(self) -> int | None:

@@ -180,6 +180,9 @@ def check_facts():
         assert set(info.cpus) and all(0 <= cpu < 4096 for cpu in info.cpus)
         assert info.digest() == hashlib.sha256(repr(info.type_key).encode()).hexdigest()
         assert len(info.digest(hashlib.sha1)) == 40
+        for other in (int, str, "sha1"):
+            with pytest.raises(kp.ArgumentTypeError, match="give a function of hashlib"):
+                info.digest(other)
         changed = kp.DeviceInfo({**info, "driver_version": "9"})
         assert changed == info and changed.digest() != info.digest()
         for wider in (
