@@ -193,7 +193,8 @@ def reduction(
     `split_every` is the number of results that one call combines.
 
     Sums of floats depend on the blocks: each is summed on its own. `dtype` is that of the result, by default
-    the array's; with another, `work` and `combine` get ``dtype=``, too. The rest is as for `map_blocks`.
+    the array's; with another, `work` and `combine` get ``dtype=``, too. A program's parameters go with each
+    call, as with `delayed`. The rest is as for `map_blocks`.
 
     Raises InvalidArgumentError for a function of `kp.ops` or NumPy that does not combine its own results,
     such as ``std``, without `combine`.

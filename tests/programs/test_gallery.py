@@ -25,6 +25,7 @@ import kompute_py as kp
 from kompute_py._programs import content
 from kompute_py._programs.recorder import Recorder
 from kompute_py._programs.running import Loaded
+from tests.drivers import environment, manifest
 from tests.support.child import run_child
 
 MOST = 3  # recordings and calls of one program
@@ -189,3 +190,44 @@ def test_what_a_program_of_the_gallery_records_runs_elsewhere(tmp_path, name):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= 1
+
+
+APART = {
+    "digits_network": (0, 1e-5),
+    "digits_operations": (0, 1e-5),
+    "logistic_regression": (0, 2e-6),
+    "matrix_products": (0, 2e-5),
+    "monte_carlo": (2e-6, 5e-6),
+    "raymarch": (0, 1),  # in 4 of the texels
+    "reaction_diffusion": (0, 1e-4),
+    "separable_filters": (0.02, 0),  # a texel of 8 bits is another one
+}
+"""How far lavapipe's results may be from SwiftShader's, relative or absolute; those of others are equal."""
+CHAOTIC = {"mandelbrot", "path_tracer"}
+"""A rounded bit becomes another path, or many more iterations."""
+
+
+@pytest.mark.own_driver
+@pytest.mark.sampled(every=6)
+@pytest.mark.parametrize("name", NAMES)
+def test_drivers_agree_on_what_a_program_of_the_gallery_submits(tmp_path, name):
+    """`compare` over captures. They are of SwiftShader, whose limits are the lower ones."""
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("scipy")
+    path = tmp_path / "capture.kpp"
+    capture = {"KOMPUTE_PY_CAPTURE": str(path), **environment("swiftshader")}
+    here = [sys.executable, "-m", "kompute_py_gallery", name, "--out", str(tmp_path / "picture.png")]
+    subprocess.run(here, env=os.environ | capture, check=True, timeout=500)
+    drivers = [f"--driver={manifest(each)}" for each in ("swiftshader", "lavapipe")]
+    rtol, atol = APART.get(name, (0, 0))
+    command = [sys.executable, "-m", "kompute_py", "program", "compare", str(path), *drivers]
+    done = subprocess.run(
+        [*command, f"--rtol={rtol}", f"--atol={atol}"],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert "failed" not in done.stdout and "main on" in done.stdout, done.stdout + done.stderr
+    if name not in CHAOTIC:
+        assert not done.returncode, done.stdout + done.stderr
