@@ -416,7 +416,7 @@ class Recorded:
         """Makes memory and pipelines."""
         for form in self.forms:
             with self.loaded.running:
-                form.read_ahead()
+                form.read_ahead(self)
         self.loaded.warm_up()
 
 
@@ -569,9 +569,11 @@ class RecordedForm:
             manager._watch()
         return Fence(native, managers_of(streams, manager), (), failures_of(streams), results)
 
-    def read_ahead(self) -> None:
-        """Makes what a first call asks."""
+    def read_ahead(self, entry: Recorded) -> None:
+        """Makes what a first call asks, and tells the table of calls with arrays."""
         _ = self.free(), self._only_read, self._forms
+        arrays = [np.empty(each.shape, c.dtype_of(each.dtype)) for each in self.inputs]
+        self.remember(entry, tuple(arrays), {}, arrays, None)
 
     def free(self) -> Any:
         """A native recording over its own memory that is not running."""
