@@ -145,18 +145,18 @@ def test_advice_on_the_validation_layer():
 
 
 @pytest.fixture
-def runs_shaders(mgr, clean, monkeypatch):
+def validated(mgr, clean, monkeypatch):
     monkeypatch.setenv("KOMPUTE_PY_VALIDATION", "1")
 
 
-def test_demo(runs_shaders, tmp_path, capsys):
+def test_demo(validated, tmp_path, capsys):
     assert main(["demo", "--out", str(tmp_path / "pictures"), "--device", "0"]) == 0
     shown = capsys.readouterr()
     assert kp.list_devices()[0]["device_name"] in shown.out and "whole chain" in shown.out
     assert (tmp_path / "pictures" / "contact_sheet.png").is_file() and shown.err == ""
 
 
-def test_demo_with_wrong_results_fails_and_names_them(runs_shaders, tmp_path, capsys, monkeypatch):
+def test_demo_with_wrong_results_fails_and_names_them(validated, tmp_path, capsys, monkeypatch):
     from kompute_py_demo import reference
 
     right = reference.edges
