@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .radix import LEAST_GROUP, MOST_GROUPS, MOST_NUMBERS, SIDE_BY_SIDE, Pass, circle, turns
+from .radix import HELPERS, LEAST_GROUP, MOST_GROUPS, MOST_NUMBERS, SIDE_BY_SIDE, Pass, circle, turns
 
 _LEAST_BITS = 6
 """Of the last factor of several: 2**6 numbers fill rows of caches."""
@@ -42,9 +42,7 @@ layout(binding = 3) writeonly buffer Output { VEC result[]; };
 TABLES
 shared VEC numbers[ROOM];
 
-VEC product(VEC a, VEC b) { return VEC(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
-VEC turned(VEC a) { return VEC(a.y, -a.x); }
-uint at(uint i) { return i ^ (i >> 3 & 15u); }  // numbers a power of two apart lie in different banks
+HELPERS
 
 void main() {
     INNER
@@ -200,6 +198,7 @@ def _kernel(
     ]
     source = "\n    ".join(text) + "\n}\n"
     words: dict[str, object] = {
+        "HELPERS": HELPERS,
         "GROUP": lines << bits - 3,
         "ROOM": lines << bits,
         "SURPLUS": _SURPLUS if is_spread else "",

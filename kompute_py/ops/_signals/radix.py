@@ -40,6 +40,10 @@ _MOST_OF_LONG_LINES = (512, 80)
 """Of the only kernel of a longer line: it would take longer with fewer."""
 _Planned = TypeVar("_Planned", bound=tuple[Any, ...])
 
+HELPERS = """\
+VEC product(VEC a, VEC b) { return VEC(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
+VEC turned(VEC a) { return VEC(a.y, -a.x); }
+uint at(uint i) { return i ^ (i >> 3 & 15u); }  // numbers a power of two apart lie in different banks"""
 _HEAD = """\
 #version 450
 layout(local_size_x = GROUP) in;
@@ -50,10 +54,8 @@ layout(binding = 3) writeonly buffer Output { VEC result[]; };
 TABLE
 shared VEC numbers[ROOM];
 
-VEC product(VEC a, VEC b) { return VEC(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
-VEC turned(VEC a) { return VEC(a.y, -a.x); }
+HELPERS
 VEC swapped(VEC a, uint is_swapped) { return is_swapped != 0u ? a.yx : a; }
-uint at(uint i) { return i ^ (i >> 3 & 15u); }  // numbers a power of two apart lie in different banks
 
 void main() {
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x, t = gl_LocalInvocationID.x;
@@ -288,6 +290,7 @@ def _kernel(parts: Split, level: int, inner: int, doubles: bool, is_spread: bool
         if done < length:
             text.append("barrier();")
     words: dict[str, object] = {
+        "HELPERS": HELPERS,
         "GROUP": lines * threads,
         "ROOM": -(-lines * length // 16) * 16,
         "SURPLUS": f"if (group * {lines}u >= lines) return;" if is_spread else "",
