@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib
 import io
 import json
 import os
@@ -76,6 +77,10 @@ def program_command(
     parameters: Annotated[
         Path | None, typer.Option("--parameters", metavar="FILE", help="A file of named parameters.")
     ] = None,
+    hosts: Annotated[
+        list[str] | None,
+        typer.Option("--host", metavar="NAME=MODULE:FUNCTION", help="The function of a step of the host."),
+    ] = None,
     drivers: Annotated[
         list[str] | None,
         typer.Option("--driver", metavar="D", help="A driver: its name or manifest. compare: twice or more."),
@@ -97,7 +102,7 @@ def program_command(
     folders = [Path(text) for text in out or () if action != "run" or "=" not in text]
     if len(folders) > 1:
         raise InvalidArgumentError(f"--out is given twice: {folders[0]}, {folders[1]}; give one folder")
-    program = load_program(path, parameters)
+    program = load_program(path, parameters, dict(_function(each) for each in hosts or ()))
     if action == "info":
         print(program)
         print(f"  file  {binary_size(path.stat().st_size)}")
@@ -107,6 +112,7 @@ def program_command(
         chosen = [entry] if entry else [e.name for e in program.values() if e.kind == "recording"]
         command = _as_options(given)
         command += [] if parameters is None else [f"--parameters={parameters}"]
+        command += [f"--host={each}" for each in hosts or ()]
         on = drivers or _drivers()
         if len(on) == 1:
             raise InvalidArgumentError(f"--driver={on[0]} stands alone: compare takes two drivers or more")
@@ -144,6 +150,20 @@ def program_command(
             print(f"{called.name}: {benchmark(ready)}")
         else:
             _show(ready(), called.name, out or ())
+
+
+def _function(given: str) -> tuple[str, Callable[..., object]]:
+    """The name and the function of a --host."""
+    name, _, place = given.partition("=")
+    module, _, function = place.partition(":")
+    if not (name and module and function):
+        raise InvalidArgumentError(f"--host={given}: give NAME=MODULE:FUNCTION, such as clip=steps:clip")
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # as python -m has it
+    try:
+        return name, getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise NotFoundError(f"--host={given}: {error}") from error
 
 
 def _entry_of(program: Program, name: str | None) -> ProgramEntry:

@@ -298,6 +298,27 @@ def test_compare_takes_any_names_and_dtypes(mgr, tmp_path, capsys):
     assert "file: equal" in printed and "arr_1: equal" in printed
 
 
+def test_steps_of_the_host_are_given_by_name(mgr, tmp_path, monkeypatch, capsys):
+    x, y = mgr.zeros(4), mgr.zeros(4)
+    step = kp.OpHostCall(lambda: None, reads=[y], writes=[y], name="more")
+    program = kp.Program.record(
+        [kp.ops.add.bind(x, 1, out=y), step], inputs={"x": x}, outputs={"y": y}, hosts={"more": print}
+    )
+    program.save(tmp_path / "host.kpp")
+    (tmp_path / "steps_of_host.py").write_text("def more(y): y.write(10 * y.read())\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    host = "--host=more=steps_of_host:more"
+    assert main(["program", "run", "host.kpp", "--in", "x=1,2,3,4", "--out", "y=-", host]) == 0
+    assert capsys.readouterr().out.startswith("[20. 30. 40. 50.]")
+    drivers = [f"--driver={manifest(each)}" for each in ("lavapipe", "swiftshader")]
+    assert main(["program", "compare", "host.kpp", host, *drivers]) == 0
+    assert "y: equal" in capsys.readouterr().out
+    for given, text in (("more", "give NAME=MODULE:FUNCTION"), ("more=steps_of_host:less", "no attribute")):
+        assert main(["program", "run", "host.kpp", f"--host={given}"]) == 1
+        assert text in capsys.readouterr().err
+
+
 def test_a_driver_that_hangs_has_failed(path, monkeypatch, capsys):
     files = [f"--driver={manifest(each)}" for each in ("null", "lavapipe")]
     monkeypatch.setenv("KP_NULL_DRIVER", f"gpu_us={1000 * 1_000_000}")  # a submission takes so long
