@@ -63,7 +63,7 @@ class OpRepeat(OpBase):
         "_kept": "",
         "_native": "",
         "operations": "The operations of a repetition.",
-        "results": "For each pair of `swap`: the tensor or image that the last repetition wrote.",
+        "results": "For each pair of `swap`, if it is (read, written): what the last repetition wrote.",
         "swap": "The pairs.",
         "times": "The number of repetitions.",
     }

@@ -39,11 +39,11 @@ namespace kp {
     X(order) \
     /* The users of each object. Held briefly, never while waiting. */ \
     X(graph) \
-    /* The parts of a bound dispatch change under this lock and the graph's. */ \
-    X(bound_dispatch) \
     /* The held submissions. Threads that hold the graph's lock spin on a stream that is inside the gate, */ \
     /* so code inside never takes the graph's lock. */ \
     X(gate) \
+    /* The parts of a bound dispatch change under this lock and the graph's. Held submissions read its name. */ \
+    X(bound_dispatch) \
     X(queue) \
     /* Submissions are noted under their queue's lock: the profilers of all queues, then one's notes. */ \
     X(profiled_queues) \

@@ -36,7 +36,7 @@ std::optional<Path> Instrumenter::path_of(uint32_t pointer) const {
     if (made.op() != spv::OpVariable && made.op() != spv::OpFunctionParameter) return std::nullopt;
     path.root = made[2];
     const auto storage = module_.storage_class(made[1]);
-    if (!storage) return std::nullopt;
+    if (!storage || *storage >= spv::StorageClassMax) return std::nullopt;
     path.storage = static_cast<spv::StorageClass>(*storage);
     return read_types(path) ? std::optional(std::move(path)) : std::nullopt;
 }
