@@ -118,6 +118,8 @@ def in_order(function: _Function) -> _Function:
         return function(*args, **named)
 
     call.__signature__ = signature  # type: ignore[attr-defined]
+    # Sphinx looks for the defaults of the signature in the source of what is wrapped.
+    del call.__wrapped__
     return call  # type: ignore[return-value]
 
 

@@ -42,7 +42,7 @@ namespace kp {
     /* The held submissions. Threads that hold the graph's lock spin on a stream that is inside the gate, */ \
     /* so code inside never takes the graph's lock. */ \
     X(gate) \
-    /* The parts of a bound dispatch change under this lock and the graph's. Held submissions read its name. */ \
+    /* The parts of a bound dispatch change under this lock and the graph's. The gate reads its name. */ \
     X(bound_dispatch) \
     X(queue) \
     /* Submissions are noted under their queue's lock: the profilers of all queues, then one's notes. */ \
