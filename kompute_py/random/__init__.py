@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._base.public import offer
-from .generator import Generator, default_generator, default_rng, fill_randint, fill_randn, fill_uniform
+from .filling import default_generator, fill_randint, fill_randn, fill_uniform
+from .generator import Generator, default_rng
 
 __all__ = ["Generator", "default_generator", "default_rng", "fill_randint", "fill_randn", "fill_uniform"]
 
