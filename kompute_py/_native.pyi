@@ -865,6 +865,12 @@ def op_repeat(
 ) -> Operation:
     """The operations one after another, `times` times; in every second repetition with memory exchanged."""
 
+def written_last(
+    operations: Sequence[Operation | BoundDispatch],
+    swaps: Sequence[tuple[Memory | BufferView, Memory | BufferView]],
+) -> list[int | None]:
+    """For each pair, which of the two the operations write last: 0 or 1; None if neither."""
+
 def op_warm_up(algorithm: Algorithm) -> Operation:
     """A dispatch of no groups, for drivers that compile at the first one. Not for algorithms with images."""
 

@@ -28,9 +28,10 @@ class OpRepeat(OpBase):
     `swap` is a list of pairs of tensors, views of them, or images. Every second repetition uses the second
     one instead of the first, and the first instead of the second. With ``swap=[(a, b)]``, an
     operation that reads `a` and writes `b` writes `a` from `b` in the second repetition. So `b` holds the
-    result after an odd number of repetitions and `a` after an even one, also after 0; `results` has the one
-    that does, for each pair. The next evaluation begins with `a` again: record an OpCopy of `b` to `a`
-    after an odd number, or give an even one. `disjoint` views of one tensor may be exchanged.
+    result after an odd number of repetitions and `a` after an even one, also after 0; with an operation that
+    writes `a`, from both or from `b`, it is the other way round. `results` has the one that holds it, for
+    each pair. The next evaluation begins with `a` again: record an OpCopy of `b` to `a` after an odd number,
+    or give an even one. `disjoint` views of one tensor may be exchanged.
 
     `operations` is an operation or a list of them: dispatches of algorithms and kernels, custom operations,
     copies and fills on the device. Changes of their push constants and grids take effect at the next
@@ -63,7 +64,7 @@ class OpRepeat(OpBase):
         "_kept": "",
         "_native": "",
         "operations": "The operations of a repetition.",
-        "results": "For each pair of `swap`, if it is (read, written): what the last repetition wrote.",
+        "results": "For each pair of `swap`, the one that the last repetition wrote.",
         "swap": "The pairs.",
         "times": "The number of repetitions.",
     }
@@ -95,7 +96,11 @@ class OpRepeat(OpBase):
         self.operations: tuple[OpBase, ...] = tuple(listed)
         self.times: int = count
         self.swap: tuple[tuple[Memory, Memory], ...] = pairs
-        self.results: tuple[Memory, ...] = tuple([pair[count % 2] for pair in pairs])
+        # With operations that write the first of a pair, the second is what the next repetition reads.
+        writes_first = [last == 0 for last in _native.written_last(parts, natives)]
+        self.results: tuple[Memory, ...] = tuple(
+            [pair[(count + first) % 2] for pair, first in zip(pairs, writes_first, strict=True)]
+        )
 
     @property
     def _plain(self) -> bool:  # type: ignore[override]
@@ -160,7 +165,10 @@ def _pair(given: Any) -> tuple[Memory, Memory]:
         raise ArgumentTypeError(f"OpRepeat: swap has {kind_of(given)}; give pairs: swap=[(a, b)]")
     both = list(given)
     if len(both) != 2:
-        raise InvalidArgumentError(f"OpRepeat: swap has a group of {len(both)}; give pairs: swap=[(a, b)]")
+        raise InvalidArgumentError(
+            f"OpRepeat: swap has a group of {len(both)}; give pairs: swap=[(a, b)]. Where three take "
+            "turns, write the turns out: OpRepeat([f.bind(a, b, c), f.bind(b, c, a), f.bind(c, a, b)], times)"
+        )
     one, other = both
     for each in both:
         if not isinstance(each, Memory):

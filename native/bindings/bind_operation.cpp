@@ -150,6 +150,10 @@ void bind_operation(py::module_& m) {
                              const std::vector<Pair>& swaps) {
         return own(make_repeat({operations.begin(), operations.end()}, times, swaps));
     });
+    m.def("written_last",
+          [](const std::vector<std::shared_ptr<Operation>>& operations, const std::vector<Pair>& swaps) {
+              return written_last({operations.begin(), operations.end()}, swaps);
+          });
     m.def("op_warm_up",
           [own](std::shared_ptr<Algorithm> algorithm) { return own(make_warm_up(std::move(algorithm))); });
     py::class_<BoundDispatch, std::shared_ptr<BoundDispatch>>(m, "BoundDispatch")

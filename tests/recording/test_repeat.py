@@ -31,6 +31,18 @@ layout(binding = 0) buffer X { uint x[]; };
 layout(push_constant) uniform P { uint by; };
 void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] = x[i] * 3 + by; }
 """
+RECURRENCE = """
+layout(local_size_x = 64) in;
+layout(binding = 0) buffer Old { float old[]; };
+layout(binding = 1) buffer Now { float now[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < old.length()) old[i] = 1.5 * now[i] - old[i]; }
+"""
+BOTH = """
+layout(local_size_x = 2) in;
+layout(binding = 0) buffer A { float a[]; };
+layout(binding = 1) buffer B { float b[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < a.length()) { b[i] = a[i]; a[i] = 2.0 * b[i]; } }
+"""
 SUM = """
 layout(local_size_x = 64) in;
 layout(binding = 0) readonly buffer A { uint a[]; };
@@ -70,6 +82,52 @@ def test_the_heat_equation(mgr, times):
     assert repeat.results == (b if times % 2 else a,)
     mgr.sequence().record(repeat).eval()
     np.testing.assert_allclose(repeat.results[0].read(), heat(start, 0.2, times), rtol=2e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("times", [0, 1, 2, 3, 64, 65, 101])
+@pytest.mark.parametrize("layout", ["shader", "function", "copied", "views"])
+def test_results_of_operations_that_write_the_first_of_a_pair(mgr, layout, times):
+    """A recurrence of two steps, in place: the step before the last becomes the one after it."""
+    before, now = np.zeros(5), np.arange(5.0)
+    a, b = mgr.tensor(before), mgr.tensor(now)
+    if layout == "views":
+        t = mgr.tensor(np.concatenate([[0, 0, 0], before, [0], now]))
+        a, b = t[3:8], t[9:]
+    if layout == "shader":
+        step = mgr.kernel(RECURRENCE).bind(a, b)
+    elif layout == "copied":
+        c = mgr.zeros(5)
+        step = [kp.ops.elementwise("1.5 * now - old").op(b, a, out=c), kp.OpCopy([c, a])]
+    else:
+        step = kp.ops.elementwise("1.5 * now - old").op(b, a, out=a)
+    repeat = kp.OpRepeat(step, times, swap=[(a, b)])
+    assert repeat.results == (a if times % 2 else b,)
+    mgr.sequence().record(repeat).eval()
+    for _ in range(times):
+        before, now = now, 1.5 * now - before
+    np.testing.assert_allclose(repeat.results[0].read(), now, rtol=1e-3, atol=1e-3)
+
+
+def test_results_of_operations_that_write_both_of_a_pair(mgr):
+    """The last operation decides; of one that writes both, the second is the result."""
+    a, b = mgr.tensor([1, 2]), mgr.zeros(2)
+    double = kp.ops.elementwise("2 * x")
+    there, back = double.op(a, out=b), double.op(b, out=a)
+    assert kp.OpRepeat([there, back], 3, swap=[(a, b)]).results == (a,)
+    assert kp.OpRepeat([back, there], 3, swap=[(a, b)]).results == (b,)
+    both = mgr.kernel(BOTH).bind(a, b)
+    assert kp.OpRepeat(both, 1, swap=[(a, b)]).results == (b,)
+    neither = double.op(a)
+    assert kp.OpRepeat(neither, 1, swap=[(a, b)]).results == (b,)
+
+
+def test_groups_of_three_say_how_to_take_turns(mgr):
+    a, b, c = mgr.zeros(4), mgr.zeros(4), mgr.zeros(4)
+    step = kp.ops.add.op(a, b, out=c)
+    with pytest.raises(kp.InvalidArgumentError, match="write the turns out"):
+        kp.OpRepeat(step, 3, swap=[(a, b, c)])
+    with pytest.raises(kp.InvalidArgumentError, match="once for each turn"):
+        kp.OpRepeat(step, 3, swap=[(a, b), (b, c)])
 
 
 @pytest.mark.parametrize("times", TIMES)
@@ -472,8 +530,8 @@ class TestErrors:
             ([(a, mgr.zeros(9))], kp.InvalidArgumentError, "one size and dtype"),
             ([(a, mgr.zeros(8, np.int32))], kp.InvalidArgumentError, "one size and dtype"),
             ([(a, mgr.image(np.zeros((2, 4), np.float32)))], kp.InvalidArgumentError, "one size and dtype"),
-            ([(a, a)], kp.InvalidArgumentError, "exchanged twice"),
-            ([(a, b), (b, mgr.zeros(8))], kp.InvalidArgumentError, "exchanged twice"),
+            ([(a, a)], kp.InvalidArgumentError, "is in swap twice"),
+            ([(a, b), (b, mgr.zeros(8))], kp.InvalidArgumentError, "is in swap twice"),
             ([(a[:4], a[2:6])], kp.InvalidArgumentError, "overlaps"),
             ([(a[:4], b[:4])], kp.InvalidArgumentError, "only a part of it is exchanged"),
         ]:

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <optional>
 
 namespace kp {
@@ -32,6 +33,16 @@ std::string name_of(const std::vector<OperationPtr>& operations, uint64_t times)
     if (operations.size() > most_named) text += ", ...";
     if (operations.size() > 1) text = "(" + text + ")";
     return std::to_string(times) + " x " + text;
+}
+
+// Each operation as a command of its own. Under the graph mutex.
+void declare_once(const std::vector<OperationPtr>& operations, StreamPlan& plan) {
+    Device& device = operations.front()->device();
+    plan.begin(device.next_epoch(), device.memory().atom());
+    for (const auto& operation : operations) {
+        plan.begin_operation();
+        operation->declare(plan);
+    }
 }
 
 // The barriers inside of a repetition, and the one between two.
@@ -117,7 +128,7 @@ public:
     [[nodiscard]] Moved moved(const StreamPlan& /*plan*/, size_t /*index*/) const override {
         // Exchanged memory is as large as what it stands for, so all repetitions move the same number.
         StreamPlan once;
-        declare_once(once);
+        declare_once(operations_, once);
         Moved all;
         for (size_t i = 0; i < operations_.size(); ++i) {
             const Moved each = operations_[i]->moved(once, i);
@@ -185,20 +196,11 @@ private:
         return parts;
     }
 
-    // Each operation as a command of its own. Under the graph mutex.
-    void declare_once(StreamPlan& plan) const {
-        plan.begin(device().next_epoch(), device().memory().atom());
-        for (const auto& operation : operations_) {
-            plan.begin_operation();
-            operation->declare(plan);
-        }
-    }
-
     // Under the graph mutex.
     [[nodiscard]] RepetitionPlan planned() const {
         thread_local HazardPlanner planner;
         StreamPlan plan;
-        declare_once(plan);
+        declare_once(operations_, plan);
         RepetitionPlan result;
         planner.plan(plan.commands(), plan.uses(), plan.host_visible(), result.inside);
         bool written = false;
@@ -264,10 +266,15 @@ void require_swaps(const std::vector<OperationPtr>& operations, const Swaps& swa
                 throw Error(ErrorKind::invalid_argument,
                             "The " + range->label() + " to exchange belongs to another Manager");
             for (const ResourceRange* before : all)
-                if (range->overlaps(*before) || *range == *before)
+                if (*range == *before)
                     throw Error(ErrorKind::invalid_argument,
-                                "The " + range->label() + " is exchanged twice, or overlaps the " +
-                                    before->label() + ", which is exchanged, too");
+                                "The " + range->label() +
+                                    " is in swap twice, and it can be exchanged with one other only. "
+                                    "Where three take turns, give the operation once for each turn");
+                else if (range->overlaps(*before))
+                    throw Error(ErrorKind::invalid_argument,
+                                "The " + range->label() + " overlaps the " + before->label() +
+                                    ", and both are in swap: what is exchanged lies apart");
             all.push_back(range);
         }
         require_fit(one, other);
@@ -294,6 +301,34 @@ OperationPtr make_repeat(std::vector<OperationPtr> operations, uint64_t times, S
     }
     require_swaps(operations, swaps);
     return std::make_shared<Repeat>(std::move(operations), times, std::move(swaps));
+}
+
+std::vector<std::optional<int>> written_last(const std::vector<OperationPtr>& operations, const Swaps& swaps) {
+    std::vector<std::optional<int>> last(swaps.size());
+    if (swaps.empty()) return last;
+    for (const auto& operation : operations) operation->check();
+    const std::lock_guard lock(operations.front()->device().graph_mutex());
+    StreamPlan plan;
+    declare_once(operations, plan);
+    for (size_t i = 0; i < swaps.size(); ++i) {
+        const auto writes_to = [&](const CommandUses& command, const ResourceRange& range) {
+            bool found = false;
+            for (uint32_t u = command.first; u < command.first + command.count; ++u)
+                if (writes(plan.uses()[u].kind))
+                    plan.each_used(plan.uses()[u], [&](Resource& resource, uint64_t begin, uint64_t end) {
+                        found = found || (range.resource.get() == &resource && range.offset < end &&
+                                          begin < range.end());
+                    });
+            return found;
+        };
+        for (const CommandUses& command : plan.commands()) {
+            if (writes_to(command, swaps[i].second))
+                last[i] = 1;
+            else if (writes_to(command, swaps[i].first))
+                last[i] = 0;
+        }
+    }
+    return last;
 }
 
 }  // namespace kp

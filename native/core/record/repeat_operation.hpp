@@ -19,6 +19,7 @@
 
 #include "record/operation.hpp"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -30,5 +31,10 @@ using Swaps = std::vector<std::pair<ResourceRange, ResourceRange>>;
 // other, overlap or are used in part; Error(unimplemented) for operations that cannot be repeated or
 // exchanged.
 [[nodiscard]] OperationPtr make_repeat(std::vector<OperationPtr> operations, uint64_t times, Swaps swaps);
+
+// For each pair, which of the two the operations write last, before any exchange: 0 or 1 (also if one
+// operation writes both); none if they write neither.
+[[nodiscard]] std::vector<std::optional<int>> written_last(const std::vector<OperationPtr>& operations,
+                                                           const Swaps& swaps);
 
 }  // namespace kp
