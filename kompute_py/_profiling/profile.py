@@ -146,14 +146,15 @@ class Profile:
     def records(self) -> Array:
         """A structured array with a record for each operation that ran, in the order of submission.
 
-        Fields: `name`; `sequence`, the name of what was submitted; `queue`, its index; `submission`, the
-        number of the submission; `begin` and `seconds` on the device, in seconds since the beginning of the
-        profile, NaN if the queue has no timestamps; `bytes_read` and `bytes_written`; `groups` (3 numbers of
-        workgroups; 0 if it is not a dispatch, or if the device reads them); `submitted`, `thread` and `line`
-        of the submission on the host ("file.py:12", empty if it was made without Python's lock, as in
-        transfers); `recorded`, the line that recorded the operation (that of the submission if the call
-        itself recorded it, or if that was before the profile); `memory`, the bytes of device memory in use
-        then.
+        Fields: `name`; `sequence`, what was submitted, as error messages call it ("sequence 'blur'");
+        `queue`, the number of the device's queue (queues of the Manager that share one, because the device
+        has no more, have one number); `submission`, the number of the submission; `begin` and `seconds` on
+        the device, in seconds since the beginning of the profile, NaN if the queue has no timestamps;
+        `bytes_read` and `bytes_written`; `groups` (3 numbers of workgroups; 0 if it is not a dispatch, or if
+        the device reads them); `submitted`, `thread` and `line` of the submission on the host ("file.py:12",
+        empty if it was made without Python's lock, as in transfers); `recorded`, the line that recorded the
+        operation (that of the submission if the call itself recorded it, or if that was before the profile);
+        `memory`, the bytes of device memory in use then.
 
         Raises FailedPreconditionError inside of the block.
         """

@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 class _Making(CustomOp):
     """These operations have this in common."""
 
-    def dtype(self, ksel: FunctionSelection) -> np.dtype[Any]:
-        """The dtype of the result. Raises UnimplementedError if the device lacks it."""
-        found: np.dtype[Any] = ksel.attr_dtype("dtype").v
+    def dtype(self, ksel: FunctionSelection, given: np.dtype[Any] | None = None) -> np.dtype[Any]:
+        """The dtype of the result: the argument, or what is given for it. Raises UnimplementedError if the
+        device lacks it.
+        """
+        found: np.dtype[Any] = ksel.attr_dtype("dtype").v if given is None else given
         if found.kind == "c":
             raise InvalidArgumentError(f"{ksel.name}: dtype is {found}; make real numbers, and kp.ops.astype")
         ksel.require(found, "dtype is", "use one of 32 bits")
@@ -113,10 +115,10 @@ class _Arange(_Making):
     """The numbers from `start` to before `stop` in steps of `step`, as ``np.arange``; with one number, from 0
     to before it.
 
-    The dtype is float32 by default, also for ints. Element i is ``start + i * step``; `step` is
-    rounded to the dtype. Raises InvalidArgumentError for a step of 0, for numbers that are not finite, for a
-    dtype of ints and numbers that are not ints or beyond its range; UnimplementedError if the device lacks
-    the dtype.
+    The dtype is float32 by default, also for ints, not NumPy's int64. Element i is ``start + i * step``;
+    `step` is rounded to the dtype. Raises InvalidArgumentError for a step of 0, for numbers that are not
+    finite, for a dtype of ints and numbers that are not ints or beyond its range, and without `dtype` for
+    ints that float32 does not have (beyond 2**24); UnimplementedError if the device lacks the dtype.
 
     >>> kp.ops.arange(2, 9, 3, "int32").tolist()
     [2, 5, 8]
@@ -128,12 +130,13 @@ class _Arange(_Making):
     :error: i roundings of the step and one of the result; exact for ints
     """
 
-    signature = "arange(float start, float stop=nan, float step=1.0, dtype dtype='float32') -> Tensor"
+    signature = "arange(float start, float stop=nan, float step=1.0, dtype? dtype=None) -> Tensor"
 
     def select(self, ksel: FunctionSelection) -> None:
         """The number of elements, and their steps."""
         start, stop, step = (ksel.arg_float(name).v for name in ("start", "stop", "step"))
-        dtype = self.dtype(ksel)
+        asked = ksel.attr_dtype("dtype").v
+        dtype = self.dtype(ksel, np.dtype(np.float32) if asked is None else asked)
         if math.isnan(stop):
             start, stop = 0.0, start
         if dtype.kind == "b" or step == 0 or not all(map(math.isfinite, (start, stop, step))):
@@ -148,10 +151,15 @@ class _Arange(_Making):
             count = max(0, math.ceil((stop - start) / step))
         if count >= 2**32:
             raise InvalidArgumentError(f"{ksel.name}: {count} elements; generated kernels count with 32 bits")
+        last = start + max(count - 1, 0) * step
+        if asked is None and isinstance(last, int) and max(abs(start), abs(last)) > 2**24:
+            raise InvalidArgumentError(
+                f"{ksel.name}: the numbers are {start} to {last}, and float32, the default, has all ints "
+                "only up to 2**24: give dtype='int32', or dtype='float32' to round them"
+            )
         self.number(ksel, "start", start, dtype)
         self.number(ksel, "step", step, dtype)
         if dtype.kind in "iu" and count:
-            last = start + (count - 1) * step
             limits = np.iinfo(dtype)
             if not limits.min <= last <= limits.max:
                 raise InvalidArgumentError(

@@ -99,6 +99,14 @@ def test_values_are_no_part_of_the_kernels(mgr):
     assert {getattr(ops, name).cache_info().misses for name in ("arange", "full", "linspace")} <= {1, 5}
 
 
+def test_ints_beyond_the_default_dtype():
+    """They are refused, and rounded only if the dtype is given."""
+    start = 2**24 - 1
+    assert ops.arange(start, start + 2).tolist() == [start, start + 1]
+    assert ops.arange(start, start + 3, dtype="int32").tolist() == [start, start + 1, start + 2]
+    assert ops.arange(start, start + 3, dtype="float32").tolist() == [start, start + 1, start + 1]
+
+
 def test_recorded_and_into_given_memory(mgr):
     operation = ops.arange.op(4, 0, -1)
     mgr.sequence().record(operation).eval()
@@ -121,6 +129,8 @@ def test_recorded_and_into_given_memory(mgr):
         (lambda: ops.arange(0, np.inf), "give finite numbers"),
         (lambda: ops.arange(0, 300, dtype="uint8"), "the last number is 299, and uint8 has 0 to 255"),
         (lambda: ops.arange(2**33), "count with 32 bits"),
+        (lambda: ops.arange(2**24 + 2), "16777217, and float32, the default.*give dtype='int32'"),
+        (lambda: ops.arange(-(2**24) - 1, 0, 2**24), "give dtype='int32'"),
         (lambda: ops.linspace(0, 1, -1), "num -1"),
         (lambda: ops.linspace(0, 1, dtype=int), "it gives floats"),
         (lambda: ops.linspace(0, 1j, dtype="float32"), "the numbers are complex"),
