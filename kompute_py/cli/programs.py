@@ -45,7 +45,8 @@ kompute-py program compare FILE --driver lvp --driver nvidia
 
 FILE was saved by kp.Program.save. `run` calls one entry with the arrays and pictures of --in; an input of a \
 recording without one gets random numbers, always the same. A kernel takes all options of `kompute-py run`: \
-its push constants are given by --set. `compare` runs each recording, or the kernel \
+its push constants are given by --set. `bench` measures the call that `run` makes: the host's and the \
+device's time, median and spread. `compare` runs each recording, or the kernel \
 that --entry names, on each driver, in processes of their own, one step at a time, and prints the worst \
 differences of the results and the state to those of the first driver, and the first step that differs. A \
 driver that does not answer within --timeout has failed. With --out it draws the differences of pictures: \
@@ -104,7 +105,7 @@ def program_command(
         raise InvalidArgumentError(f"--out is given twice: {folders[0]}, {folders[1]}; give one folder")
     program = load_program(path, parameters, dict(_function(each) for each in hosts or ()))
     if action == "info":
-        print(program)
+        print(program if entry is None else _entry_of(program, entry))
         print(f"  file  {binary_size(path.stat().st_size)}")
         return
     if action == "compare":

@@ -131,7 +131,7 @@ def new_command(
     print(f"{folder}: {', '.join(_PROJECT)}")
     print(f"  cd {folder}")
     print("  python waves.py                     writes waves.png")
-    print("  python -m pytest                    runs the test")
+    print("  python -m pytest                    runs the test (pip install pytest)")
     print("  kompute-py watch waves.comp         shows the picture while you write the shader")
 
 
