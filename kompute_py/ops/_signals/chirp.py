@@ -67,14 +67,18 @@ class Split(NamedTuple):
     """The lines of a workgroup, for each factor."""
 
 
-def split(length: int, shared_bytes: int, invocations: int, doubles: bool) -> Split:
+def split(
+    length: int, is_dense: bool, shared_bytes: int, invocations: int, on_gpu: bool, doubles: bool
+) -> Split:
     """The factors for a length: few, and each fits into a workgroup. The last one is the smallest, because
-    its dispatch transforms there and back."""
+    its dispatch transforms there and back. Numbers are neighbours if `is_dense`; else a GPU has several lines
+    side by side. One dispatch is the fastest all the same, because several access twice as many numbers."""
     room = min(shared_bytes // (16 if doubles else 8), 8 * invocations)
     most = min(room, MOST_NUMBERS).bit_length() - 1
     bits = (2 * length - 2).bit_length()
     if bits <= most:
-        return Split((bits,), (min(max(8 * LEAST_GROUP >> bits, 1), 1 << most - bits),))
+        least = SIDE_BY_SIDE if on_gpu and not is_dense else 1
+        return Split((bits,), (min(max(8 * LEAST_GROUP >> bits, least), 1 << most - bits),))
     strided = most - SIDE_BY_SIDE.bit_length() + 1
     count = 1 + -(-(bits - most) // strided)
     last = min(max(bits - strided * (count - 1), min(_LEAST_BITS, most)), bits - 3 * (count - 1))

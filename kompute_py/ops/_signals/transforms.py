@@ -24,8 +24,8 @@ from ..._custom.expressions import two_axes
 from ..._custom.selection import FunctionSelection
 from . import chirp, radix
 
-_LEAST = (16384, 128)
-"""Limits of a device that is not known: what Vulkan guarantees."""
+_LEAST = (16384, 128, False)
+"""Facts of a device that is not known: what Vulkan guarantees, and as for a processor."""
 
 
 class Geometry(NamedTuple):
@@ -392,7 +392,7 @@ class Writer:
             passes = radix.passes(parts, batches, inner, self.inverse, factor, self.dtype)
             room = length
         else:
-            split = chirp.split(length, *self.device, self.doubles)
+            split = chirp.split(length, inner == 1, *self.device, self.doubles)
             passes = chirp.passes(split, batches, length, inner, self.inverse, factor, self.dtype)
             room = 1 << sum(split.bits)
         work = self.scratch("passes", batches * room * inner) if len(passes) > 1 else numbers
@@ -425,9 +425,10 @@ class Writer:
         return self.shared[key]
 
 
-def _facts(device: Any) -> tuple[int, int]:
-    limits = device["limits"]
-    return limits["maxComputeSharedMemorySize"], limits["maxComputeWorkGroupInvocations"]
+def _facts(device: Any) -> tuple[int, int, bool]:
+    """The bytes of a workgroup's memory, its invocations, and whether the device is a GPU."""
+    limits, on_gpu = device["limits"], device["type"] != "cpu"
+    return limits["maxComputeSharedMemorySize"], limits["maxComputeWorkGroupInvocations"], on_gpu
 
 
 def _index(shape: Sequence[int], instead: dict[int, str] | None = None) -> str:

@@ -15,6 +15,7 @@ from kompute_py._custom import expressions
 from kompute_py.ops._signals import chirp as _chirp
 from kompute_py.ops._signals import radix as _radix
 from kompute_py.ops._signals import transforms as _transforms
+from tests.support.child import run_child
 from tests.support.sampling import examples, sampled
 
 ONE = ["fft", "ifft", "rfft", "irfft"]
@@ -117,7 +118,7 @@ BEYOND = [((70001, 2, 2), 1), ((140001, 2), 1), ((70001, 3), 1), ((530001, 17), 
 
 @pytest.mark.parametrize(("shared", "invocations"), [(512, 128), (4096, 128), (16384, 256)])
 def test_lengths_with_small_primes_in_several_dispatches(monkeypatch, mgr, shared, invocations):
-    monkeypatch.setattr(_transforms, "_facts", lambda device: (shared, invocations))
+    monkeypatch.setattr(_transforms, "_facts", lambda device: (shared, invocations, False))
     for shape in [(8192,), (3, 1001, 5), (2, 2187, 2), (70, 1000)]:
         kp.ops.fft.cache_clear(), kp.ops.ifft.cache_clear()
         x = numbers(shape)
@@ -135,6 +136,48 @@ def test_each_product_of_small_primes(mgr):
             check(kp.ops.fft(x), x, "fft")
 
 
+@pytest.mark.parametrize("doubles", [False, True])
+def test_on_a_gpu_lines_stand_side_by_side(monkeypatch, mgr, doubles):
+    """Its plan, and the numbers of it: columns of one dispatch and of two, with groups that are not full."""
+    if doubles and not has_double(mgr):
+        pytest.skip("the device has no float64")
+    facts = _transforms._facts
+    monkeypatch.setattr(_transforms, "_facts", lambda device: (*facts(device)[:2], True))
+    kp.ops.fft.cache_clear(), kp.ops.ifft.cache_clear()
+    for length, inner in [(64, 21), (97, 5), (500, 3), (4096, 18), (2187, 5), (1009, 2)]:
+        x = numbers((2, length, inner), np.complex128 if doubles else np.complex64)
+        check(kp.ops.fft(x, axis=1), x, "fft", axis=1)
+        t = mgr.tensor_t(x)
+        check(kp.ops.ifft(t, axis=1, out=t).read(), x, "ifft", axis=1)
+    parts = _radix.split(4096, False, 32768, 1024, True, doubles)
+    assert parts.lengths == (64, 64) and parts.lines == ((8, 8) if doubles else (16, 16))
+    least = 32 // (16 if doubles else 8)
+    for length in (2, 13, 500, 1000, 2048, 30030, 10**6):
+        assert min(_radix.split(length, False, 32768, 1024, True, doubles).lines) >= least
+
+
+def columns_on_a_gpu():
+    with kp.Manager() as mgr:
+        x = [mgr.empty((2, n, n), np.complex64) for n in (512, 4096)]
+        axes = [repr(kp.ops.fft.bind(each, axis=1)) for each in x]
+        return mgr.get_device_properties()["type"], [*axes, repr(kp.ops.fft.bind(x[1]))]
+
+
+@pytest.mark.own_driver
+def test_a_device_that_says_it_is_a_gpu_is_one():
+    """Columns of 4,096 numbers are two dispatches, and rows of as many are one."""
+    kind, found = run_child(columns_on_a_gpu, driver="null", config="profile=geforce")
+    assert kind == "discrete"
+    counts = ["1 dispatch", "2 dispatches", "1 dispatch"]
+    assert found == [f"<kp.OpCustom fft, {count}>" for count in counts]
+
+
+def test_a_processor_reads_columns_at_once(mgr):
+    x = mgr.zeros((2048, 4), np.complex64)
+    count = "1 dispatch" if mgr.get_device_properties()["type"] == "cpu" else "2 dispatches"
+    assert repr(kp.ops.fft.bind(x, axis=0)) == f"<kp.OpCustom fft, {count}>"
+
+
 def test_grids_with_a_surplus(monkeypatch, mgr):
     """Groups beyond the last one would transform lines in place once more."""
     monkeypatch.setattr(expressions, "_MOST_GROUPS", 99)
@@ -148,7 +191,7 @@ def test_grids_with_a_surplus(monkeypatch, mgr):
 @pytest.mark.parametrize(("shared", "n"), [(512, 211), (1024, 10007)])
 def test_lengths_with_large_primes_in_several_dispatches(monkeypatch, mgr, shared, n):
     # Little shared memory, so that the tables' transform is made of two or three.
-    monkeypatch.setattr(_transforms, "_facts", lambda device: (shared, 128))
+    monkeypatch.setattr(_transforms, "_facts", lambda device: (shared, 128, False))
     kp.ops.fft.cache_clear(), kp.ops.ifft.cache_clear()
     for x, name in ((numbers(n), "fft"), (numbers((2, n, 2)), "ifft")):
         check(getattr(kp.ops, name)(x, axis=x.ndim // 2), x, name, axis=x.ndim // 2)
@@ -162,20 +205,21 @@ def test_lengths_share_their_kernels(n, other, doubles):
     dtype = np.dtype(np.complex128 if doubles else np.complex64)
 
     def sources(length, batches, inverse):
-        parts = _chirp.split(length, 32768, 1024, doubles)
+        parts = _chirp.split(length, True, 32768, 1024, False, doubles)
         made = _chirp.passes(parts, batches, length, 1, inverse, 1.0, dtype)
         assert len(made) == 2 * len(parts.bits) - 1
         return [each.source for each in made]
 
     first = sources(n, 1, False)
     assert sources(other, 3, True) == first
-    assert len(set(first)) == len(set(_chirp.split(n, 32768, 1024, doubles).bits[:-1])) + 1
+    parts = _chirp.split(n, True, 32768, 1024, False, doubles)
+    assert len(set(first)) == len(set(parts.bits[:-1])) + 1
 
 
 @pytest.mark.parametrize(("n", "most"), [(97, 90), (2039, 125), (10007, 125), (65537, 160), (1000003, 195)])
 def test_kernels_have_few_accesses_to_memory(n, most):
     """A driver for a CPU compiles for about as long as it has them: 1.5 ms each, with lavapipe."""
-    parts = _chirp.split(n, 32768, 1024, False)
+    parts = _chirp.split(n, True, 32768, 1024, False, False)
     made = _chirp.passes(parts, 1, n, 1, False, 1.0, np.dtype(np.complex64))
     kernels = {each.source.partition("void main()")[2] for each in made}
     assert sum(len(re.findall(r"\b(?!v\[|c\[)\w+\[", each)) for each in kernels) <= most
@@ -195,7 +239,7 @@ def test_kernels_have_few_accesses_to_memory(n, most):
     ],
 )
 def test_kernels_of_small_primes_have_few_accesses_to_memory(n, dispatches, most):
-    parts = _radix.split(n, True, 32768, 1024, False)
+    parts = _radix.split(n, True, 32768, 1024, False, False)
     made = _radix.passes(parts, 1, 1, False, 1.0, np.dtype(np.complex64))
     assert math.prod(parts.lengths) == n and len(made) == dispatches
     for each, stages in zip(made, parts.stages, strict=True):
@@ -204,12 +248,13 @@ def test_kernels_of_small_primes_have_few_accesses_to_memory(n, dispatches, most
     assert parts.accesses == sum(each.accesses for each in parts.stages) <= most
 
 
+@pytest.mark.parametrize("on_gpu", [False, True])
 @pytest.mark.parametrize("facts", [(1024, 128), (16384, 128), (32768, 1024), (49152, 1536)])
 @pytest.mark.parametrize("doubles", [False, True])
-def test_lines_of_small_primes_fit_into_workgroups(facts, doubles):
+def test_lines_of_small_primes_fit_into_workgroups(facts, doubles, on_gpu):
     for n in (2, 13, 64, 96, 1001, 2187, 4096, 30030, 10**6, 2**20, 3**15, 2**26):
         for is_dense in (False, True):
-            _, _, lengths, stages, lines = _radix.split(n, is_dense, *facts, doubles)
+            _, _, lengths, stages, lines = _radix.split(n, is_dense, *facts, on_gpu, doubles)
             assert math.prod(lengths) == n
             for length, each, side_by_side in zip(lengths, stages, lines, strict=True):
                 assert side_by_side >= 1 and side_by_side * each.threads <= facts[1]
@@ -217,11 +262,12 @@ def test_lines_of_small_primes_fit_into_workgroups(facts, doubles):
                 assert math.prod(each.radices) == length
 
 
+@pytest.mark.parametrize("on_gpu", [False, True])
 @pytest.mark.parametrize("facts", [(1024, 128), (2048, 128), (16384, 128), (32768, 1024), (49152, 1536)])
 @pytest.mark.parametrize("doubles", [False, True])
-def test_lines_fit_into_workgroups(facts, doubles):
+def test_lines_fit_into_workgroups(facts, doubles, on_gpu):
     for length in (17, 97, 1009, 4099, 2**15 + 3, 2**20 + 7, 2**26 + 9):
-        bits, lines = parts = _chirp.split(length, *facts, doubles)
+        bits, lines = parts = _chirp.split(length, False, *facts, on_gpu, doubles)
         assert 2 * length - 1 <= 2 ** sum(bits) < 4 * length, parts
         for each, side_by_side in zip(bits, lines, strict=True):
             numbers = side_by_side << each
