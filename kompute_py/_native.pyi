@@ -434,7 +434,8 @@ class _Memory(_Object):
 
     @property
     def freshness(self) -> str:
-        """The host copy compared with the device memory: "unsent", "matches", "behind" (older) or "unknown".
+        """The host copy compared with the device memory: "unsent", "matches", "behind" (older), "partly"
+        (older in elements that lie apart) or "unknown".
 
         Reading it neither waits nor transfers.
         """

@@ -29,12 +29,14 @@ _NOTES = {
     "behind": f"{_SHOWN}. The device's contents are newer: {_TO_SEE}",
     "unknown": f"{_SHOWN}. The device's contents may be newer: {_TO_SEE}",
 }
+_NOTES["partly"] = _NOTES["unknown"]
 _READ_NOTES = {
     "none": "From the device. There is no host copy yet.",
     "storage": "From the device.",
     "behind": f"From the device. Its contents are newer than the host copy, which {_OLD}",
     "unknown": f"From the device. Its contents may be newer than the host copy, which {_OLD}",
 }
+_READ_NOTES["partly"] = _READ_NOTES["unknown"]
 _MOST_READ = 1 << 26
 """Larger device memory, in bytes, is not read for a card."""
 

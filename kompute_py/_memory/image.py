@@ -296,6 +296,7 @@ class Image(Memory[Any]):
         data = self._texels(data, shape[: len(shape) - (len(self._shape) - len(self._size.axes))])
         count = int(np.prod(shape))
         array = matching(data, self._dtype, count, lambda: f"The region of {self._describe()}")
+        same = self._native.freshness in ("matches", "unsent")
         self._native.write_region(array, box)
         if self._memory_type in SINGLE and not self._native.host_visible:
             # As in Memory.write: write the data to both sides of an image that was to have one memory.
@@ -305,6 +306,8 @@ class Image(Memory[Any]):
             )
             part = all_of_it[layer : layer + layers, z : z + depth, y : y + height, x : x + width]
             part[...] = array.reshape(part.shape)
+            if same:
+                self._native.note_match()
         self._report()
 
     def _texels(self, data: ArrayLike, axes: tuple[int, ...]) -> ArrayLike:

@@ -65,6 +65,7 @@ _FRESHNESS = {
     "matches": "",
     "unsent": "; not on the device yet",
     "behind": "; the device's contents are newer",
+    "partly": "; the device's contents may be newer",
     "unknown": "; the device's contents may be newer",
 }
 
@@ -201,9 +202,11 @@ class Memory(ArrayHabits, Named, DeviceMemoryObject, Generic[Scalar]):
         return kept
 
     def _warn_of_age(self) -> None:
-        if self._native.freshness == "behind":
+        freshness = self._native.freshness
+        if freshness in ("behind", "partly"):
+            newer = "newer contents" if freshness == "behind" else "elements that are newer"
             warn(
-                f"{self._describe()} has newer contents on the device than in the host copy, which numpy() "
+                f"{self._describe()} has {newer} on the device than in the host copy, which numpy() "
                 "shows: read() returns those, and kp.OpSyncLocal copies them to the host"
             )
 

@@ -176,6 +176,7 @@ const char* named(Freshness freshness) {
     case Freshness::unsent: return "unsent";
     case Freshness::matches: return "matches";
     case Freshness::behind: return "behind";
+    case Freshness::partly: return "partly";
     case Freshness::unknown: break;
     }
     return "unknown";

@@ -414,6 +414,46 @@ def written(t, way):
             array[1] = 8
 
 
+@pytest.mark.parametrize("way", ["item", "write", "view"])
+def test_numpy_warns_of_a_part_that_is_newer(mgr, way):
+    """Elements that lie apart: which of them the host copy lacks is not kept, that it lacks some is."""
+    t = mgr.zeros((8, 8))
+    part = (slice(None), slice(2, 4))
+    if way == "item":
+        t[part] = 5
+    elif way == "write":
+        t.write(np.full((8, 2), 5), part)
+    else:
+        t[part].write(np.full((8, 2), 5))
+    with pytest.warns(kp.KomputeWarning, match=r"elements that are newer on the device .* read\(\) returns"):
+        assert not t.numpy().any()
+    assert says(t) == UNKNOWN
+    run(mgr, kp.OpSyncLocal([t]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert t.numpy()[0].tolist() == [0, 0, 5, 5, 0, 0, 0, 0]
+    assert says(t) == SAME
+
+
+@pytest.mark.parametrize("staged", [False, True])
+@pytest.mark.parametrize("kind", ["host", "deviceAndHost"])
+def test_a_region_of_an_image_is_written_to_both_sides(kind, staged):
+    """Images that were to have one memory, on devices that pad rows: the host copy follows, if it was new."""
+    with kp.Manager(force_staging=staged) as mgr:
+        image = mgr.image(np.zeros((8, 8, 4), np.float32), memory_type=kind)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            image.write(np.ones((2, 2, 4)), (slice(2), slice(2)))
+            assert image.numpy().sum() == image.read().sum() == 16
+            image.write(np.ones((2, 2, 4)), (slice(2, 4), slice(2)))
+            assert image.numpy().sum() == image.read().sum() == 32
+        if not image._native.host_visible:
+            run(mgr, kp.OpFill([image], 2.0))
+            image.write(np.ones((2, 2, 4)), (slice(2), slice(2)))
+            with pytest.warns(kp.KomputeWarning, match="newer contents on the device"):
+                image.numpy()
+
+
 @pytest.mark.parametrize("recorded", ["built", "recorded", "made", "after"])
 @pytest.mark.parametrize("way", ["write", "item", "strided item", "view", "map"])
 def test_sending_an_older_host_copy_over_what_was_written_warns(mgr, recorded, way):

@@ -354,7 +354,7 @@ public:
     HostWriting(const HostWriting&) = delete;
     HostWriting& operator=(const HostWriting&) = delete;
     ~HostWriting() { resource_.note_host(offset_, size_, left_, true); }
-    void end() noexcept { left_ = Freshness::behind; }
+    void end(bool all = true) noexcept { left_ = all ? Freshness::behind : Freshness::partly; }
 
 private:
     Resource& resource_;
@@ -375,7 +375,7 @@ void Resource::transfer(const char* action, bool writes, bool whole, Touched tou
         if (writes) writing.emplace(*this, touched.offset, touched.size);
         body();
         if (direct_ && writes) flush(device_memory());
-        if (writing && touched.all) writing->end();
+        if (writing) writing->end(touched.all);
     };
     if (writes && whole && !on_device() && bring_by(run)) return;
     bring_now();

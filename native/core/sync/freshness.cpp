@@ -160,7 +160,7 @@ Freshness FreshnessRecord::freshness(uint64_t begin, uint64_t end,
                                      const std::vector<Point>& undeclared) const {
     Freshness found = shared_ ? Freshness::unknown : Freshness::matches;
     const auto merge = [&found](Freshness part) {
-        if (part == Freshness::behind || found == Freshness::matches) found = part;
+        if (found == Freshness::matches || part == Freshness::behind || part == Freshness::partly) found = part;
     };
     uint64_t next = begin;
     for (const Segment& segment : segments_) {

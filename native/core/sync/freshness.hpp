@@ -29,6 +29,7 @@ enum class Freshness : uint8_t {
     unsent,   // the contents have not been brought to the device
     matches,  // both sides are the same, except for the host's later changes of its copy
     behind,   // device memory is newer
+    partly,   // ... in some of the bytes, and nobody knows in which
     unknown,  // ... or may be
 };
 
@@ -62,7 +63,7 @@ public:
         note_run_anywhere(effect, run);
     }
     // Notes the host's change of device memory. Afterwards the bytes match the host copy, are newer
-    // (behind), or are unknown. `now`: the values that each queue has been given. All work on the resource
+    // (behind, partly), or are unknown. `now`: the values that each queue has been given. All work on the resource
     // is done. `wrote`: some of the bytes are newer than the host copy now.
     void note_host(uint64_t begin, uint64_t end, Freshness left, std::span<const Point> now,
                    bool wrote) noexcept;
