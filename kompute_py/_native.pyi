@@ -1193,6 +1193,9 @@ class Stream(_Object):
 
     def clear(self) -> None: ...
     def rerecord(self) -> None: ...
+    def build(self) -> None:
+        """Does what the first submission does before it submits."""
+
     def cancel_held(self) -> list[str]:
         """Cancels the last submission if it is held. Returns sentences about work that did not run."""
 

@@ -29,6 +29,7 @@ from .._base.errors import (
 from .._base.public import Routine
 from .._device.device import Device, require_manager
 from .._device.owner import Owned
+from .._device.transfers import looks_at_arrays
 from .._launches.grid import Spelling
 from .._memory.lending import Lending
 from .._memory.memory import Memory
@@ -337,9 +338,7 @@ class Kernel(Routine, Owned, Generic[Results]):
             report_built(self.name, built, perf_counter() - began)
         if self._watch is not None:
             self._watch()
-        # A call with arrays is not prepared if each call is to be warned of or looked at.
-        looks = self._manager._guard is not None or self._manager._tensors is not None
-        if not self._lending.beyond and not (call.arrays and looks):
+        if not self._lending.beyond and not (call.arrays and looks_at_arrays(self._manager)):
             teach(self._table, call, operation)
         for stand_in, lent in call.stand_ins:
             stand_in.give_back(lent, call.arrays)
@@ -479,11 +478,11 @@ class Kernel(Routine, Owned, Generic[Results]):
         return Ahead(version.native, version.special, version.signature)
 
     def _keep(self, built: _native.Algorithm | None) -> None:
-        """Keeps the pipeline that was built ahead, and prepares calls with Tensors."""
+        """Keeps the pipeline that was built ahead, and prepares calls."""
         self._built = built
         if built is not None:
             with self._lock:
-                teach_ahead(self._table, self._version)
+                teach_ahead(self._table, self._version, self._lending)
 
     def _check_default(self, bound: tuple[Any, ...], members: Mapping[str, Any], spell: Spelling) -> None:
         """Raises if the default grid is not certain; `spell` says how the error writes the choices."""

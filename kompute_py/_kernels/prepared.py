@@ -16,6 +16,8 @@ import numpy as np
 
 from .. import _native
 from .._base.errors import KomputeError
+from .._device.transfers import looks_at_arrays
+from .._memory.lending import Lending
 from .._memory.making import new_tensor
 from .._memory.memory import Memory
 from .._memory.sampler import Bindable
@@ -189,9 +191,9 @@ def teach(table: _native.CallTable, call: Call, dispatch: _native.BoundDispatch)
         table.remember(call.args, call.keywords, form, values, (), dispatch)
 
 
-def teach_ahead(table: _native.CallTable, version: Version) -> None:
-    """Tells `table` of calls with a Tensor for each binding, by position, and each push constant, by name,
-    whatever their sizes and values; of none if more than that decides about them.
+def teach_ahead(table: _native.CallTable, version: Version, lending: Lending) -> None:
+    """Tells `table` of calls with a Tensor or an array for each binding, by position, and each push constant,
+    by name, whatever their sizes and values; of none if more than that decides about them.
     """
     signature = version.signature
     dtypes = [each for each in signature.plain if each is not None]
@@ -200,9 +202,14 @@ def teach_ahead(table: _native.CallTable, version: Version) -> None:
         return
     numbers = {} if signature.push is None else dict.fromkeys(signature.push.names, 0)
     with contextlib.suppress(KomputeError):  # a call says it, of its own arguments
-        tensors = [new_tensor(version.manager, (64,), dtype, "storage") for dtype in dtypes]
-        call = Call(version, tuple(tensors), numbers)
-        teach(table, call, version.operation(call.bound, call.launch))
+        given: list[tuple[Any, ...]] = [
+            tuple([new_tensor(version.manager, (64,), dtype, "storage") for dtype in dtypes])
+        ]
+        if not looks_at_arrays(version.manager):
+            given.append(tuple([np.zeros(64, dtype) for dtype in dtypes]))
+        for args in given:
+            call = Call(version, args, numbers, lending)
+            teach(table, call, version.operation(call.bound, call.launch))
 
 
 def _family(call: Call) -> tuple[int, int, int, int, list[list[tuple[int, int, int]]]] | None:

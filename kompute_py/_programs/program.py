@@ -231,8 +231,8 @@ class ProgramEntry:
         return self._target(args, named).bind(*args, **named)
 
     def preload(self) -> None:
-        """Makes memory and pipelines for the current Manager, or those of `Program.on`: the device then takes
-        no longer for the first call than for later ones. A recording's call with arrays is prepared, too.
+        """Makes memory and pipelines for the current Manager, or those of `Program.on`: the first call with
+        arrays then takes no longer than later ones, and one with new Tensors no longer than one with others.
 
         Raises what a call raises for the device.
         """

@@ -21,7 +21,7 @@ from .._base.errors import (
 )
 from .._base.texels import ImageSize, parse_format, with_alpha
 from .._base.types import MemoryTypes
-from .._device.transfers import on_host
+from .._device.transfers import looks_at_arrays, on_host
 from .._files.tensors import load_tensors
 from .._functions.given import require_separate
 from .._kernels.donation import donating, with_taken
@@ -36,7 +36,7 @@ from .._memory.tensor import Tensor
 from .._recording.host_call import OpHostCall
 from .._recording.operations import OpBase
 from .._recording.sequence import Sequence
-from .._recording.streams import failures_of, managers_of, submit_streams
+from .._recording.streams import failures_of, is_split, managers_of, submit_streams
 from .._shaders.module import ShaderModule, naming
 from .._shaders.signature import MISSING
 from .._sync.fence import Fence
@@ -571,7 +571,10 @@ class RecordedForm:
 
     def read_ahead(self, entry: Recorded) -> None:
         """Makes what a first call asks, and tells the table of calls with arrays."""
-        _ = self.free(), self._only_read, self._forms
+        _ = self._only_read, self._forms
+        stream = self.free()
+        if not is_split(stream):
+            stream.build()
         arrays = [np.empty(each.shape, c.dtype_of(each.dtype)) for each in self.inputs]
         self.remember(entry, tuple(arrays), {}, arrays, None)
 
@@ -612,7 +615,7 @@ class RecordedForm:
     def _are_plain(self, values: tuple[Any, ...], given: list[Any], arrays: list[Any]) -> bool:
         """Whether the table can copy the arrays of a call with these `values` to and from own memory."""
         manager = self.loaded.manager
-        if self.loaded.is_bound or manager._guard is not None or manager._tensors is not None:
+        if self.loaded.is_bound or looks_at_arrays(manager):
             return False
         return all(one is other for one, other in zip(values, given, strict=True)) and all(
             type(each) is np.ndarray and each.dtype is c.dtype_of(value.dtype)

@@ -117,6 +117,7 @@ void bind_stream(py::module_& m) {
                  return Fence::of({s});
              })
         .def("rerecord", &Stream::rerecord)
+        .def("build", [](Stream& s) { Stream::require_together(s.device(), {&s}, {}); })
         .def("destroy",
              [](Stream& s) {
                  std::vector<std::string> told;

@@ -136,7 +136,7 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = facto
 """
 
 
-def test_calls_with_tensors_are_prepared_too(own, monkeypatch):
+def test_calls_with_tensors_and_arrays_are_prepared_too(own, monkeypatch):
     kernel = own.kernel(PLAIN)
     kernel.preload()
     alive = kp.alive(manager=own)
@@ -147,6 +147,9 @@ def test_calls_with_tensors_are_prepared_too(own, monkeypatch):
         x, y = own.tensor(np.arange(count)), own.zeros(count)
         assert kernel(x, y, factor=2.0, shift=1) is None
         assert y.tolist() == [2 * i + 1 for i in range(count)]
+        array = np.zeros(count, np.float32)
+        assert kernel(np.arange(count, dtype=np.float32), array, factor=2.0, shift=1) is array
+        assert array.tolist() == y.tolist()
     with pytest.raises(TypeError):
         kernel(x, own.zeros(3), factor=2.0, shift=1)  # of other sizes: not prepared
 

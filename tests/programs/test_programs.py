@@ -525,6 +525,7 @@ def test_the_first_call_of_a_preloaded_recording_is_prepared(mgr, monkeypatch):
     x, y = mgr.zeros(4), mgr.zeros(4)
     program = kp.Program.record(kp.ops.multiply.bind(x, 2, out=y), inputs={"x": x}, outputs={"y": y}).on(mgr)
     program.preload()
+    assert program.main._target((), {}).forms[0].free().vk_command_buffer  # is recorded
     monkeypatch.setattr(RecordedForm, "call", None)
     assert program.main(np.arange(4, dtype=np.float32)).tolist() == [0, 2, 4, 6]
 
