@@ -8,6 +8,7 @@ PART is one of these, `rows` by default; `--help` after it shows its options:
   advice        a figure for each advice of docs/inside/advice.md, on lavapipe
   device        time and rate of each function of kp.ops on the machine's own GPU, beside PyTorch's
   traffic       what each function of kp.ops moves beside the least, and the time that follows on four GPUs
+  workers       what two Dask workers do in the time of one
   library       time per element of each function of kp.ops beside NumPy's, on lavapipe
 """
 
@@ -20,7 +21,7 @@ PARTS = {
     "device": "benchmarks.device", "rows": "benchmarks.measure",
     "instructions": "benchmarks.callgrind.__main__", "peers": "benchmarks.peers.__main__",
     "traffic": "benchmarks.traffic", "advice": "benchmarks.advice.__main__",
-    "library": "benchmarks.library.__main__",
+    "library": "benchmarks.library.__main__", "workers": "benchmarks.workers",
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from .paths import ROOT
 
 ADVICE = ROOT / "docs" / "inside" / "advice.md"
+DASK = ROOT / "docs" / "guides" / "dask.md"
 INSIDE = ROOT / "docs" / "inside" / "performance.md"
 
 

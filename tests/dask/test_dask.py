@@ -19,8 +19,9 @@ from scipy import ndimage
 
 import kompute_py as kp
 import kompute_py.dask
+from benchmarks import workers
 from kompute_py._programs.running import Loaded
-from tests.drivers import environment, null_control
+from tests.drivers import null_control
 from tests.support.child import python, run_child
 from tests.support.sampling import sampled, spread
 
@@ -274,23 +275,8 @@ def test_blocks_of_two_threads_overlap():
 
 
 def test_two_workers_do_twice_the_work():
-    """Of devices that take their time and no core: 100 ms for each submission."""
-    variables = environment("null", None, "memory=unified,gpu_us=100000")
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=2, processes=True, dashboard_address=None, env=variables
-        ) as made,
-        Client(made) as client,
-    ):
-        addresses = list(client.scheduler_info()["workers"])
-        work = kp.ops.elementwise("x * 2 + k", name="work")
-        x = da.zeros(32 * 1024, chunks=1024, dtype=np.float32)
-        took = {1: np.inf, 2: np.inf}
-        for k, number in enumerate((2, 1, 2, 2)):  # the first makes kernels
-            found = kp.dask.map_blocks(work, x, float(k))  # work that Dask has not done yet
-            began = time.perf_counter()
-            client.compute(found.sum(), workers=addresses[:number]).result()
-            took[number] = min(took[number], time.perf_counter() - began)
+    """On devices that take their time and no core."""
+    took = workers.seconds(workers.NULL, (2, 1, 2, 2))
     assert took[1] > 3.2 and took[1] / took[2] > 1.3, took
 
 
