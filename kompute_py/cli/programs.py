@@ -46,7 +46,7 @@ kompute-py program compare FILE --driver lvp --driver nvidia
 FILE was saved by kp.Program.save. `run` calls one entry with the arrays and pictures of --in; an input of a \
 recording without one gets random numbers, always the same. A kernel takes all options of `kompute-py run`: \
 its push constants are given by --set. `bench` measures the call that `run` makes: the host's and the \
-device's time, median and spread. `compare` runs each recording, or the kernel \
+device's time, median and spread. `compare` runs each recording, of all shapes, or the kernel \
 that --entry names, on each driver, in processes of their own, one step at a time, and prints the worst \
 differences of the results and the state to those of the first driver, and the first step that differs. A \
 driver that does not answer within --timeout has failed. With --out it draws the differences of pictures: \
@@ -64,6 +64,16 @@ def program_command(
     entry: Annotated[
         str | None,
         typer.Option("--entry", "-e", metavar="NAME", help="The entry. Default: the only recording."),
+    ] = None,
+    recording: Annotated[
+        int | None,
+        typer.Option(
+            "--recording",
+            min=0,
+            metavar="N",
+            help="Of an entry that was recorded for several shapes, the one to take, in the order of info. "
+            "Default: 0; compare: all.",
+        ),
     ] = None,
     out: Annotated[
         list[str] | None,
@@ -120,10 +130,15 @@ def program_command(
         run = [sys.executable, "-m", "kompute_py", "program", "run", str(path), *command]
         failed = []
         for name in chosen:
-            print(f"{name} on {on[0]}", flush=True)
-            picture = None if folder is None else folder / name
-            if _differs([*run, "--entry", name], on, timeout, (rtol, atol), picture):
-                failed.append(name)
+            texts = program[name].signatures
+            _require_recording(program[name], recording or 0)
+            for number in range(len(texts)) if recording is None else (recording,):
+                one = len(texts) == 1
+                print(f"{name if one else texts[number]} on {on[0]}", flush=True)
+                picture = None if folder is None else folder / (name if one else f"{name}.{number}")
+                only = [f"--entry={name}", f"--recording={number}"]
+                if _differs([*run, *only], on, timeout, (rtol, atol), picture):
+                    failed.append(name if one else f"{name} {number}")
         if failed or not chosen:
             raise KomputeError(
                 f"different results on the drivers: {', '.join(failed)}"
@@ -140,11 +155,12 @@ def program_command(
     options: dict[str, Any] = {"driver": drivers[0]} if drivers else {}
     with Manager(device_of(given.device), **options) as manager:
         called = program.on(manager)[called.name]
+        form = _form(called, recording or 0)
         if trace:
             with told:
-                _tell(_steps(manager, called, given), told)
+                _tell(_steps(manager, called, form, given), told)
             return
-        ready = _ready(manager, called, given)
+        ready = _ready(manager, called, form, given)
         if action == "bench":
             from .._profiling.benchmark import benchmark
 
@@ -178,8 +194,16 @@ def _entry_of(program: Program, name: str | None) -> ProgramEntry:
     return program[name]
 
 
-def _form(entry: ProgramEntry) -> Any:
-    return entry._target((), {}).forms[0]
+def _form(entry: ProgramEntry, number: int) -> Any:
+    """One recording of the entry on its Manager; None for a kernel."""
+    _require_recording(entry, number)
+    return None if entry.kind == "kernel" else entry._target((), {}).forms[number]
+
+
+def _require_recording(entry: ProgramEntry, number: int) -> None:
+    count = len(entry.signatures)
+    if number >= count:
+        raise InvalidArgumentError(f"{entry.name}: --recording={number} is beyond the last, {count - 1}")
 
 
 def _as_options(given: Given) -> list[str]:
@@ -193,7 +217,7 @@ def _as_options(given: Given) -> list[str]:
     return found
 
 
-def _ready(manager: Manager, entry: ProgramEntry, given: Given) -> Callable[[], dict[str, Array]]:
+def _ready(manager: Manager, entry: ProgramEntry, form: Any, given: Given) -> Callable[[], dict[str, Array]]:
     """Runs the entry, and returns its results by name."""
     if entry.kind == "kernel":
         from .arguments import prepare
@@ -207,17 +231,17 @@ def _ready(manager: Manager, entry: ProgramEntry, given: Given) -> Callable[[], 
             return {name: plain_array(contents(each), each.element) for name, each in results}
 
         return run
-    arguments = _arguments(entry, given)
+    arguments = _arguments(entry, form, given)
 
     def call() -> dict[str, Array]:
         results = entry(**arguments)
         several = results if isinstance(results, tuple) else () if results is None else (results,)
-        return dict(zip([value.name for value in _form(entry).outputs], several, strict=True))
+        return dict(zip([value.name for value in form.outputs], several, strict=True))
 
     return call
 
 
-def _arguments(entry: ProgramEntry, given: Given) -> dict[str, Array]:
+def _arguments(entry: ProgramEntry, form: Any, given: Given) -> dict[str, Array]:
     """An array for each input of a recording."""
     other = _as_options(dataclasses.replace(given, inputs=[], device=None))
     if other:
@@ -226,7 +250,6 @@ def _arguments(entry: ProgramEntry, given: Given) -> dict[str, Array]:
         )
     sources = dict(pairs(given.inputs, "--in"))
     chance = np.random.default_rng(_SEED)
-    form = _form(entry)
     arguments: dict[str, Array] = {}
     for value in form.inputs:
         dtype, what = np.dtype(value.dtype), f"{entry.name}: {value.name}"
@@ -272,13 +295,15 @@ def _show(results: dict[str, Array], entry: str, out: Iterable[str]) -> None:
 # -- comparing -----------------------------------------------------------------------------------------------
 
 
-def _steps(manager: Manager, entry: ProgramEntry, given: Given) -> Iterable[tuple[str, dict[str, Array]]]:
+def _steps(
+    manager: Manager, entry: ProgramEntry, form: Any, given: Given
+) -> Iterable[tuple[str, dict[str, Array]]]:
     """The contents after each step, by name; "" is the name of the step of the results."""
     from .._programs.tracing import traced
 
     if entry.kind == "kernel":
-        return [("", _ready(manager, entry, given)())]
-    return traced(entry._target((), {}), _arguments(entry, given))
+        return [("", _ready(manager, entry, form, given)())]
+    return traced(entry._target((), {}), _arguments(entry, form, given))
 
 
 def _tell(steps: Iterable[tuple[str, dict[str, Array]]], file: BinaryIO) -> None:

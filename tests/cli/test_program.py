@@ -129,6 +129,25 @@ def test_compare_finds_a_missing_barrier_in_a_custom_operation(mgr, tmp_path, ca
     assert ("z: equal" if barrier else "first in step 1 (reversed_groups), z:") in printed
 
 
+def test_compare_looks_at_all_shapes(tmp_path, capsys):
+    shapes = [(reversed_groups, kp.TensorSpec(64), 1), (reversed_groups, kp.TensorSpec(1024), 0)]
+    path = tmp_path / "shapes.kpp"
+    kp.Program.record({"turn": shapes}).save(path)
+    command = ["program", "compare", str(path)]
+    command += [f"--driver={manifest(each)}" for each in ("lavapipe", "swiftshader")]
+    assert main(command) == 1
+    printed = capsys.readouterr()
+    assert "turn(x: float32[64])" in printed.out and "turn(x: float32[1024])" in printed.out
+    assert "different results on the drivers: turn 1\n" in printed.err
+    assert main([*command, "--recording=0"]) == 0
+    assert "[1024]" not in capsys.readouterr().out
+    assert main([*command, "--recording=2"]) == 1
+    assert "--recording=2 is beyond the last, 1" in capsys.readouterr().err
+    for number, shape in enumerate((64, 1024)):
+        assert main(["program", "run", str(path), f"--recording={number}"]) == 0
+        assert f"float32[{shape}]" in capsys.readouterr().out
+
+
 def test_compare_takes_the_drivers_that_have_a_device(path, tmp_path):
     none = tmp_path / "none_icd.json"
     none.write_text('{"ICD": {"library_path": "/nowhere/libnone.so", "api_version": "1.3.0"}}')
