@@ -41,7 +41,10 @@ def check_labels():
     sequence.eval()
     begun = control.calls("vkCmdBeginDebugUtilsLabelEXT")
     assert begun == control.calls("vkCmdEndDebugUtilsLabelEXT") >= before + 2
-    assert "'left'" in control.live_report()["VkBuffer"]
+    live = control.live_report()
+    assert "'left'" in live["VkBuffer"]
+    for kind in ("VkPipeline", "VkShaderModule", "VkDescriptorSet"):
+        assert "'double'" in live[kind], (kind, live)
     with mgr.profile():  # lines are known from here on
         line = f"{__file__}:{sys._getframe().f_lineno + 1}"
         other = mgr.sequence().record(double.bind(x))

@@ -251,11 +251,23 @@ def reload_a_kernel():
         seq.eval()
 
 
+def run_instrumented():
+    """Nothing runs here, so nothing is reported: all calls around the dispatches are made."""
+    with kp.Manager(debug="printf,bounds,races,loops") as mgr:
+        a, b = mgr.tensor(DATA), mgr.zeros(1000)
+        kernel = mgr.kernel(compiled(SHADER, debug_info=True)).specialize(count=1000)
+        kernel(a, b, factor=2.0)
+        groups = mgr.tensor_t(np.array([1, 1, 1], np.uint32))
+        seq = mgr.sequence().record(kernel.bind(a, b, factor=2.0, indirect=groups), kp.OpCopy([a, b])).eval()
+        seq.eval()
+        assert b.read().tolist() == DATA.tolist()
+
+
 FLOWS = (
     make_a_manager, make_a_manager_with_queues, make_tensors, read_and_write, import_arrays, make_images,
     make_algorithms, record_and_eval, eval_async_and_await, take_timestamps, destroy_in_the_middle,
     drop_without_destroying, copy_between_managers, keep_pipelines_on_disk, save_and_load_parameters,
-    reload_a_kernel,
+    reload_a_kernel, run_instrumented,
 )  # fmt: skip
 # VkResult: the classes of failure that ask for different care.
 OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, INITIALIZATION_FAILED, DEVICE_LOST = -1, -2, -3, -4

@@ -70,6 +70,7 @@ struct Pipeline {
     uint64_t shared_bytes = 0;
     bool divisible = false;                  // its grids may run in parts (see pipeline/division.hpp)
     std::atomic<float> seconds_of_group{0};  // as it was last measured for a watchdog; 0: not yet
+    std::atomic<bool> named{false};          // for graphics debuggers
 
     [[nodiscard]] VkPipeline handle() const noexcept { return object.get(); }
 };

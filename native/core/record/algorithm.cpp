@@ -477,6 +477,10 @@ void Algorithm::set_name(const std::string& name) {
     name_handles([this](const std::string& given) {
         for (const auto& set : sets_)
             device().name_handle(VK_OBJECT_TYPE_DESCRIPTOR_SET, handle_value(set.handle), given);
+        // Algorithms over the same code share these. Others may use them by now, so the first name stays.
+        if (pipeline_->named.exchange(true)) return;
+        device().name_handle(VK_OBJECT_TYPE_PIPELINE, handle_value(pipeline_->handle()), given);
+        device().name_handle(VK_OBJECT_TYPE_SHADER_MODULE, handle_value(shader_->handle()), given);
     });
 }
 

@@ -11,6 +11,7 @@ namespace kpnull {
 enum class Op : uint32_t {
     CopyBuffer,
     FillBuffer,
+    UpdateBuffer,
     CopyBufferToImage,
     CopyImageToBuffer,
     CopyImage,
@@ -29,6 +30,7 @@ enum class Op : uint32_t {
 // clang-format off
 struct CopyBufferCommand { Buffer* source; Buffer* target; uint64_t count; };  // VkBufferCopy[]
 struct FillCommand { Buffer* target; VkDeviceSize offset, size; uint32_t value, pad; };
+struct UpdateCommand { Buffer* target; VkDeviceSize offset, size; };  // bytes
 struct BufferImageCommand { Buffer* buffer; Image* image; uint64_t count; };  // VkBufferImageCopy[]
 struct CopyImageCommand { Image* source; Image* target; uint64_t count; };  // VkImageCopy[]
 struct BindPipelineCommand { Pipeline* pipeline; };

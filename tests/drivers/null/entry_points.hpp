@@ -136,6 +136,7 @@
     DEVICE(vkCmdDispatchIndirect, 10) \
     DEVICE(vkCmdCopyBuffer, 10) \
     DEVICE(vkCmdFillBuffer, 10) \
+    DEVICE(vkCmdUpdateBuffer, 10) \
     DEVICE(vkCmdCopyBufferToImage, 10) \
     DEVICE(vkCmdCopyImageToBuffer, 10) \
     DEVICE(vkCmdCopyImage, 10) \

@@ -73,6 +73,13 @@ void fill_buffer(const FillCommand& c) {
     device_wrote(*c.target, target, c.size);
 }
 
+void update_buffer(const UpdateCommand& c) {
+    uint8_t* target = span(c.target, c.offset, c.size, "vkCmdUpdateBuffer");
+    if (!target) return;
+    std::memcpy(target, behind<UpdateCommand, uint8_t>(&c), c.size);
+    device_wrote(*c.target, target, c.size);
+}
+
 void copy_buffer_image(const BufferImageCommand& c, bool to_image) {
     const char* what = to_image ? "vkCmdCopyBufferToImage" : "vkCmdCopyImageToBuffer";
     const Image& image = *c.image;
@@ -218,6 +225,7 @@ bool works(Op op) {
     switch (op) {
     case Op::CopyBuffer:
     case Op::FillBuffer:
+    case Op::UpdateBuffer:
     case Op::CopyBufferToImage:
     case Op::CopyImageToBuffer:
     case Op::CopyImage:
@@ -237,6 +245,7 @@ void execute(const CommandBuffer& buffer) {
         switch (op) {
         case Op::CopyBuffer: copy_buffer(*static_cast<const CopyBufferCommand*>(p)); break;
         case Op::FillBuffer: fill_buffer(*static_cast<const FillCommand*>(p)); break;
+        case Op::UpdateBuffer: update_buffer(*static_cast<const UpdateCommand*>(p)); break;
         case Op::CopyBufferToImage:
             copy_buffer_image(*static_cast<const BufferImageCommand*>(p), true);
             break;

@@ -199,6 +199,15 @@ void log_one(Bound& bound, Op op, const void* p) {
                        .end());
         break;
     }
+    case Op::UpdateBuffer: {
+        const auto& c = *static_cast<const UpdateCommand*>(p);
+        append_log(Json("update_buffer")
+                       .object("dst", c.target)
+                       .number("offset", c.offset)
+                       .number("size", c.size)
+                       .end());
+        break;
+    }
     case Op::CopyBufferToImage:
         append_log(buffer_image("copy_buffer_to_image", *static_cast<const BufferImageCommand*>(p)));
         break;

@@ -307,6 +307,21 @@ VKAPI_ATTR void VKAPI_CALL vkCmdFillBuffer(VkCommandBuffer handle, VkBuffer buff
     cb.refer(target);
     cb.effects = true;
 }
+VKAPI_ATTR void VKAPI_CALL vkCmdUpdateBuffer(VkCommandBuffer handle, VkBuffer buffer, VkDeviceSize offset,
+                                             VkDeviceSize size, const void* data) {
+    KP_COUNTED("vkCmdUpdateBuffer");
+    CommandBuffer& cb = recording(handle, "vkCmdUpdateBuffer");
+    auto* target = from<Buffer>(buffer);
+    need_usage(target, VK_BUFFER_USAGE_TRANSFER_DST_BIT, "vkCmdUpdateBuffer");
+    if (offset % 4 || size % 4 || size == 0 || size > 65536)
+        violation("vkCmdUpdateBuffer: offset %llu, size %llu; multiples of 4, at most 65536 bytes",
+                  (unsigned long long)offset, (unsigned long long)size);
+    auto* c = cb.emit<UpdateCommand>(Op::UpdateBuffer, size);
+    *c = {target, offset, size};
+    std::memcpy(tail<UpdateCommand, uint8_t>(c), data, size);
+    cb.refer(target);
+    cb.effects = true;
+}
 VKAPI_ATTR void VKAPI_CALL vkCmdCopyBufferToImage(VkCommandBuffer cb, VkBuffer buffer, VkImage image,
                                                   VkImageLayout, uint32_t count,
                                                   const VkBufferImageCopy* regions) {
