@@ -254,6 +254,8 @@ class Tensors:
         """
         self._records: dict[int, dict[int, np.dtype[Any]]] = {}
         """By the same identities and the byte at which it begins: the structs that a shader declares."""
+        self._stands: dict[int, int] = {}
+        """By the same identities: that of the memory which this one stands for."""
         self._names: dict[int, tuple[weakref.ref[Tensor | Image], str]] = {}
         self._numbers = itertools.count(1)
         self._on: dict[int, list[_Elements]] = {}
@@ -267,6 +269,7 @@ class Tensors:
             elements = _Elements(native.vk_offset, memory._dtype, memory._shape, None)
             if type(native) is not _native.BufferView:
                 self._held[native.identity] = [elements]
+                self._stands.pop(native.identity, None)
                 self._records.pop(native.identity, None)
                 return
             held = self._held.setdefault(native.identity, [])
@@ -284,13 +287,8 @@ class Tensors:
             self._living.discard(part.base)
 
     def stand_for(self, memory: Any, others: Iterable[Any]) -> None:
-        """The memories `others` hold the elements that `memory` does, and are nobody's."""
-        for other in others:
-            apart = other.vk_offset - memory.vk_offset
-            held = self._held.get(memory.identity, [])
-            self._held[other.identity] = [each._replace(start=each.start + apart) for each in held]
-            records = self._records.get(memory.identity, {})
-            self._records[other.identity] = {at + apart: dtype for at, dtype in records.items()}
+        """The memories `others`, as large, hold the elements of the tensors that `memory` does."""
+        self._stands.update((other.identity, memory.identity) for other in others)
 
     def declared(self, memory: Memory, layout: Mapping[str, Any]) -> None:
         """A shader declares a block of structs, with this layout, over memory of plain numbers."""
@@ -328,13 +326,13 @@ class Tensors:
         bytes; then those of its views. An Image is one range. Where a shader declares structs, these are the
         elements.
         """
-        found, records = self._numbers_of(memory, begin, end), self._records.get(memory.identity)
+        handle = self._stands.get(memory.identity, memory.identity)
+        found, records = self._numbers_of(memory, handle, begin, end), self._records.get(handle)
         if not records:
             return found
         return [each.of(records[each.start]) if each.start in records else each for each in found]
 
-    def _numbers_of(self, memory: Any, begin: int, end: int) -> list[_Elements]:
-        handle = memory.identity
+    def _numbers_of(self, memory: Any, handle: int, begin: int, end: int) -> list[_Elements]:
         living, held = self._on.get(handle, []), self._held.get(handle, [])
         if isinstance(memory, _native.Image):
             dims, arrayed, (width, height, depth, layers), text = memory.shape

@@ -361,13 +361,13 @@ class _Pipeline:
                     copies = [
                         new_tensor(manager, (memory.nbytes,), _BYTES, "storage")._native for _ in range(depth)
                     ]
-                    if manager._tensors is not None:
-                        manager._tensors.stand_for(memory, copies)
                 owned[id(memory)] = copies
                 self._begin_with(memory, known, use, copies)
             else:
                 continue
             copies = owned[id(memory)]
+            if manager._tensors is not None:
+                manager._tensors.stand_for(memory, copies)
             for number, pairs in enumerate(self._pairs):
                 pairs.append((memory, copies[number % len(copies)]))
         parts = [_root(each) for each in self._inputs if _is_part(each)]

@@ -305,6 +305,26 @@ def test_streams_of_frames(make_manager, staging):
         assert len(got) <= 3  # the fourth frame does not run
 
 
+@pytest.mark.parametrize("staging", [False, True])
+def test_frames_of_a_stream_are_those_of_the_tensors(make_manager, staging):
+    """Each frame has memory of its own; what looks at values is told the tensors that it stands for."""
+    debugged = make_manager(debug="values", force_staging=staging)
+    x, middle, y = debugged.zeros(N), debugged.zeros(N), debugged.zeros(N)
+    x.name, y.name = "first", "last"
+    add = debugged.kernel(ADD, name="add")
+    sequence = debugged.sequence().record(add.bind(x, middle), add.bind(middle, y))
+    frames = [np.full(N, value, np.float32) for value in (1, 2, 3)]
+    for watched, seen in ((None, ["first", "tensor", "tensor", "last"] * 3), ([y], ["tensor", "last"] * 3)):
+        got = []
+        with debugged.watch(got.append, tensors=watched):
+            results = [np.ravel(each)[0] for each in sequence.stream(frames, inputs=[x], outputs=[y])]
+        ran = [each for each in got if each.operation == "add"]
+        assert [each.name.split()[0] for values in ran for each in values.snapshots] == seen
+        assert {each.tensor for values in ran for each in values.snapshots} <= {x, middle, y}
+        last = [each.after.ravel()[0] for v in ran for each in v.snapshots if each.tensor is y]
+        np.testing.assert_array_equal(last, results)
+
+
 def test_without_the_option_nothing_is_seen(mgr):
     assert np.isinf(kp.ops.divide(1, mgr.zeros(3)).read()).all()
 
