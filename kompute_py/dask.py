@@ -15,6 +15,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,7 @@ from ._programs.program import Program, ProgramEntry
 try:
     import dask
     import dask.array as da
+    from dask.array.utils import validate_axis
     from dask.utils import has_keyword
     from distributed import WorkerPlugin
     from distributed.protocol.pickle import dumps
@@ -109,7 +111,7 @@ def map_blocks(
     result = _result(arrays, dtype, "map_blocks")
     keeps = chunks is None and new_axis is None and not (drop_axis or drop_axis == 0)
     return da.map_blocks(
-        _Block(task, result.dtype, keeps, arguments, apart=True),
+        _Block(task, result.dtype, keeps, arguments),
         *arrays,
         work=_apart(task),
         dtype=result.dtype,
@@ -157,7 +159,7 @@ def map_overlap(
             )
     result = _result(arrays, dtype, "map_overlap")
     return da.map_overlap(
-        _Block(task, result.dtype, True, arguments, apart=True),
+        _Block(task, result.dtype, True, arguments),
         *arrays,
         work=_apart(task),
         depth=depth,
@@ -193,8 +195,7 @@ def reduction(
     `split_every` is the number of results that one call combines.
 
     Sums of floats depend on the blocks: each is summed on its own. `dtype` is that of the result, by default
-    the array's; with another, `work` and `combine` get ``dtype=``, too. A program's parameters go with each
-    call, as with `delayed`. The rest is as for `map_blocks`.
+    the array's; with another, `work` and `combine` get ``dtype=``, too. The rest is as for `map_blocks`.
 
     Raises InvalidArgumentError for a function of `kp.ops` or NumPy that does not combine its own results,
     such as ``std``, without `combine`.
@@ -219,23 +220,26 @@ def reduction(
         )
     more = {} if dtype is None else {"dtype": result.dtype}
     combined = task if combine is None else _task(combine, "reduction", name)
-    return da.reduction(
-        array,
-        chunk=_Block(task, result.dtype, False, {**arguments, **more}),
-        aggregate=_Block(combined, result.dtype, False, more),
-        axis=axis,
-        keepdims=keepdims,
-        dtype=result.dtype,
-        split_every=split_every,
-        concatenate=True,
-        name=task.name,
-        meta=result,
-    )
+    axes = range(array.ndim) if axis is None else one_or_several(axis)
+    axes = validate_axis(tuple(axes), array.ndim)
+
+    def stage(task: _Task, array: Any, arguments: Mapping[str, Any]) -> Any:
+        chunks = [(1,) * len(each) if i in axes else each for i, each in enumerate(array.chunks)]
+        block = _Block(task, result.dtype, False, {**arguments, "axis": axes, "keepdims": True})
+        options = {"chunks": chunks, "dtype": result.dtype, "meta": result, "token": task.name}
+        return da.map_blocks(block, array, work=_apart(task), **options)
+
+    found = stage(task, array, {**arguments, **more})
+    together = max(2, int((split_every or 16) ** (1 / max(1, len(axes)))))
+    while True:
+        found = found.rechunk(dict.fromkeys(axes, together), method="tasks")
+        found = stage(combined, found, more)
+        if all(found.numblocks[i] == 1 for i in axes):
+            return found if keepdims else found.squeeze(axes)
 
 
 def delayed(work: _Work, name: str | None = None) -> Any:
-    """`work` as a function of ``dask.delayed``: a call of it is a task, and gives NumPy's arrays. A program's
-    parameters go with each call; `map_blocks` brings them to each worker once.
+    """`work` as a function of ``dask.delayed``: a call of it is a task, and gives NumPy's arrays.
 
     Raises ArgumentTypeError if `work` cannot be called.
 
@@ -244,7 +248,8 @@ def delayed(work: _Work, name: str | None = None) -> Any:
     array(10.)
     """
     # Not dask.delayed's own name=: that is the whole key, and other work of this name would be taken for it.
-    return dask.delayed(_task(work, "delayed", name), pure=True)
+    task = _task(work, "delayed", name)
+    return partial(dask.delayed(_Call(task.name), pure=True), _apart(task))
 
 
 class ManagerPlugin(_Plugin):
@@ -320,9 +325,6 @@ class _Task:
         self.token = digest(content).hex()
         self._content = content
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        return self.run(arguments, keywords, None)
-
     def run(self, arguments: tuple[Any, ...], keywords: dict[str, Any], shape: tuple[int, ...] | None) -> Any:
         """The result of a call. `shape` is that of an output which a kernel's call leaves out."""
         work = _loaded(self.token, self._content)
@@ -395,20 +397,24 @@ def _left_out(kernel: Kernel, arguments: tuple[Any, ...], named: Mapping[str, An
     return found if found.holds_numbers else None
 
 
-class _Block:
-    """A task with arguments. Its result is checked: Dask believes all that it is told of it."""
+class _Call:
+    """Calls a task, under its name."""
 
-    def __init__(
-        self,
-        task: _Task,
-        dtype: np.dtype[Any],
-        keeps: bool,
-        arguments: Mapping[str, Any],
-        *,
-        apart: bool = False,
-    ) -> None:
-        """With `apart`, each call is given the task, which may be large: see `_apart`."""
-        self._task = None if apart else task
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __call__(self, task: _Task, /, *arguments: Any, **keywords: Any) -> Any:
+        return task.run(arguments, keywords, None)
+
+    def __dask_tokenize__(self) -> Any:
+        return "kompute_py.dask", self.__name__
+
+
+class _Block:
+    """Calls a task with blocks and these arguments, and checks the result: Dask believes what it is told."""
+
+    def __init__(self, task: _Task, dtype: np.dtype[Any], keeps: bool, arguments: Mapping[str, Any]) -> None:
+        """Each call is given the task, which may be large: see `_apart`."""
         self._dtype, self._keeps, self._arguments = dtype, keeps, dict(arguments)
         self._takes, self._token, self.__name__ = task.takes, task.token, task.name
 
@@ -426,9 +432,8 @@ class _Block:
         shape = None
         if self._keeps:
             shape = np.broadcast_shapes(*(block.shape for block in blocks if isinstance(block, np.ndarray)))
-        task = self._task or work
-        assert task is not None
-        found = task.run(blocks, {**self._arguments, **more}, shape)
+        assert work is not None
+        found = work.run(blocks, {**self._arguments, **more}, shape)
         if isinstance(found, tuple) and len(found) == 1:
             found = found[0]
         if not isinstance(found, (np.ndarray, np.generic)):

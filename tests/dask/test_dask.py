@@ -15,6 +15,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster, Nanny, Scheduler, SpecCluster
+from distributed.protocol.pickle import dumps
 from scipy import ndimage
 
 import kompute_py as kp
@@ -226,10 +227,20 @@ def test_parameters_go_to_each_worker_once(mgr, cluster):
     add = kp.ops.add.bind(a, weights[:32].reshape(4, 8), out=b)
     program = kp.Program.record(add, inputs={"a": a}, outputs={"b": b}, parameters={"w": weights})
     added = values + np.tile(weights.read()[:32].reshape(4, 8), (16, 1))
-    for found in (kp.dask.map_blocks(program, x), kp.dask.map_overlap(program, x, depth=0)):
+    calls = [kp.dask.delayed(program)(each) for each in x.blocks.ravel()]
+
+    def largest(block, axis, keepdims):
+        return np.max(program.main(block) if block.shape == (4, 8) else block, axis=axis, keepdims=keepdims)
+
+    for found, expected in (
+        (kp.dask.map_blocks(program, x), added),
+        (kp.dask.map_overlap(program, x, depth=0), added),
+        (dask.delayed(np.concatenate)(calls), added),
+        (kp.dask.reduction(largest, x, split_every=2), added.max()),
+    ):
         tasks = dict(found.__dask_graph__())
-        assert sum(len(pickle.dumps(each)) for each in tasks.values()) < 2 * weights.nbytes
-        np.testing.assert_allclose(found.compute(), added)
+        assert sum(len(dumps(each)) for each in tasks.values()) < 2 * weights.nbytes
+        np.testing.assert_allclose(found.compute(), expected)
 
 
 def overlap():
