@@ -97,7 +97,10 @@ def passes(
     m = 1 << sum(bits)
     chirp, spectrum = _convolved(length, bits, inverse, factor, dtype)
     circles = {each: circle(1 << each).astype(dtype) for each in bits}
-    between = [turns(1 << bits[level], 1 << sum(bits[level + 1 :])).astype(dtype) for level in range(last)]
+    between = [
+        turns(1 << bits[level], 1 << sum(bits[level + 1 :]), 1 << bits[level]).astype(dtype)
+        for level in range(last)
+    ]
     one = np.ones(1, dtype)
     made: list[Pass] = []
     for level in (*range(last + 1), *reversed(range(last))):

@@ -208,6 +208,7 @@ def passes(
         others, step = math.prod(parts.lengths) // length, math.prod(parts.lengths[level + 1 :])
         lines = batches * inner * others
         groups = -(-lines // parts.lines[level])
+        first = length // parts.stages[level].radices[-1]
         made.append(
             Pass(
                 _kernel(parts, level, inner, dtype == np.complex128, groups > MOST_GROUPS),
@@ -215,7 +216,7 @@ def passes(
                 # Numbers with their parts exchanged make the way back like the way there.
                 np.array([lines, inverse and starts, inverse and ends], np.uint32),
                 np.append(factor if ends else 1, circle(length)).astype(dtype),
-                [] if ends else [turns(length, step).astype(dtype)],
+                [] if ends else [turns(length, step, first + 1).astype(dtype)],
                 starts,
                 ends,
             )
@@ -228,14 +229,14 @@ def circle(length: int) -> np.ndarray[Any, Any]:
     return np.exp(-2j * np.pi / length * np.arange(length))
 
 
-def turns(length: int, step: int) -> np.ndarray[Any, Any]:
-    """exp(-2 pi i q s / n) for all q below `length` and s below `step`; n is the bounds' product.
-    Each is the product of those for a multiple of some number and for the rest of s, which are few.
+def turns(length: int, step: int, count: int) -> np.ndarray[Any, Any]:
+    """exp(-2 pi i q s / n) for all q below `count` and s below `step`; n is the product of `length` and
+    `step`. Each is the product of those for a multiple of some number and for the rest of s, which are few.
     """
     part = math.isqrt(step)
-    q = -2j * np.pi / (length * step) * np.arange(length)[:, None]
+    q = -2j * np.pi / (length * step) * np.arange(count)[:, None]
     high, low = np.exp(q * np.arange(0, step, part)), np.exp(q * np.arange(part))
-    return (high[:, :, None] * low[:, None, :]).reshape(length, -1)[:, :step].reshape(-1)
+    return (high[:, :, None] * low[:, None, :]).reshape(count, -1)[:, :step].reshape(-1)
 
 
 # -- the kernel ----------------------------------------------------------------------------------------------
@@ -288,10 +289,13 @@ def _kernel(parts: Split, level: int, inner: int, doubles: bool, is_spread: bool
                 stores.append(f"k = k / {done}u * {done * radix}u + k % {done}u;")
                 stores += [f"{number.format(f'k + {e * done}u')} = v[{order[e]}];" for e in range(radix)]
                 continue
+            if not ends:  # an invocation's frequencies are as far apart, so their roots have one ratio
+                stores.append(f"p = between[k * {step}u + s]; w[1] = between[{count * step}u + s];")
+                stores += [f"w[{e}] = product(w[{e // 2}], w[{e - e // 2}]);" for e in range(2, radix)]
             for e in range(radix):
                 value = f"v[{order[e]}]"
                 if not ends:
-                    value = f"product({value}, between[(k + {e * count}u) * {step}u + s])"
+                    value = f"product({value}, {f'product(p, w[{e}])' if e else 'p'})"
                 where = f"to + (k + {e * count}u) * {apart[1]}u"
                 stores.append(f"result[{where}] = swapped({value} * factor.x, swap_result);")
         done *= radix

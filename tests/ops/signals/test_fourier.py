@@ -245,6 +245,9 @@ def test_kernels_of_small_primes_have_few_accesses_to_memory(n, dispatches, most
     for each, stages in zip(made, parts.stages, strict=True):
         kernel = each.source.partition("void main()")[2]
         assert len(re.findall(r"\b(?:numbers|given|result|roots)\[", kernel)) == stages.accesses
+        butterflies = -(-math.prod(stages.radices) // stages.radices[-1] // stages.threads)
+        assert kernel.count("between[") == (0 if each.ends else 2 * butterflies)
+        assert all(table.size < n // 2 for table in each.tables)
     assert parts.accesses == sum(each.accesses for each in parts.stages) <= most
 
 
