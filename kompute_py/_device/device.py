@@ -226,6 +226,11 @@ class Device:
         return list_devices(self._config.visible_devices.value, driver=self._config.driver.value)
 
     @property
+    def _looks_at_arrays(self) -> bool:
+        """Whether each call with arrays is to be warned of or looked at, so that none is prepared."""
+        return self._guard is not None or self._tensors is not None
+
+    @property
     def driver(self) -> DriverInfo | None:
         """The device's driver, as its manifest describes it; `get_device_properties` has what it says itself.
 

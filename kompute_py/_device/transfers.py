@@ -16,8 +16,6 @@ from .._base.warn import warn
 if TYPE_CHECKING:
     from typing import Literal
 
-    from .device import Device
-
 # Functions of NumPy that answer False if an argument does not become an array.
 _SWALLOW = ("array_equal", "array_equiv")
 
@@ -36,11 +34,6 @@ def on_host(guard: Guard, what: str, nbytes: int) -> None:
         f"{what} is an array of the host: the call copies its {nbytes} bytes between the host and the device",
         "give a Tensor, such as mgr.tensor_t(array), and read() results",
     )
-
-
-def looks_at_arrays(manager: Device) -> bool:
-    """Whether each call with arrays is to be warned of or looked at, so that none is prepared."""
-    return manager._guard is not None or manager._tensors is not None
 
 
 def _refuse(copies: str, instead: str) -> None:

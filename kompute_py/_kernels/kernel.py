@@ -29,7 +29,6 @@ from .._base.errors import (
 from .._base.public import Routine
 from .._device.device import Device, require_manager
 from .._device.owner import Owned
-from .._device.transfers import looks_at_arrays
 from .._launches.grid import Spelling
 from .._memory.lending import Lending
 from .._memory.memory import Memory
@@ -338,7 +337,7 @@ class Kernel(Routine, Owned, Generic[Results]):
             report_built(self.name, built, perf_counter() - began)
         if self._watch is not None:
             self._watch()
-        if not self._lending.beyond and not (call.arrays and looks_at_arrays(self._manager)):
+        if not self._lending.beyond and not (call.arrays and self._manager._looks_at_arrays):
             teach(self._table, call, operation)
         for stand_in, lent in call.stand_ins:
             stand_in.give_back(lent, call.arrays)

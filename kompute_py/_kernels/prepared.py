@@ -16,7 +16,6 @@ import numpy as np
 
 from .. import _native
 from .._base.errors import KomputeError
-from .._device.transfers import looks_at_arrays
 from .._memory.lending import Lending
 from .._memory.making import new_tensor
 from .._memory.memory import Memory
@@ -205,7 +204,7 @@ def teach_ahead(table: _native.CallTable, version: Version, lending: Lending) ->
         given: list[tuple[Any, ...]] = [
             tuple([new_tensor(version.manager, (64,), dtype, "storage") for dtype in dtypes])
         ]
-        if not looks_at_arrays(version.manager):
+        if not version.manager._looks_at_arrays:
             given.append(tuple([np.zeros(64, dtype) for dtype in dtypes]))
         for args in given:
             call = Call(version, args, numbers, lending)

@@ -21,7 +21,7 @@ from .._base.errors import (
 )
 from .._base.texels import ImageSize, parse_format, with_alpha
 from .._base.types import MemoryTypes
-from .._device.transfers import looks_at_arrays, on_host
+from .._device.transfers import on_host
 from .._files.tensors import load_tensors
 from .._functions.given import require_separate
 from .._kernels.donation import donating, with_taken
@@ -615,7 +615,7 @@ class RecordedForm:
     def _are_plain(self, values: tuple[Any, ...], given: list[Any], arrays: list[Any]) -> bool:
         """Whether the table can copy the arrays of a call with these `values` to and from own memory."""
         manager = self.loaded.manager
-        if self.loaded.is_bound or looks_at_arrays(manager):
+        if self.loaded.is_bound or manager._looks_at_arrays:
             return False
         return all(one is other for one, other in zip(values, given, strict=True)) and all(
             type(each) is np.ndarray and each.dtype is c.dtype_of(value.dtype)
