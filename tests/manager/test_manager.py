@@ -23,8 +23,8 @@ import kompute_py as kp
 from kompute_py._device.diagnostics import Diagnostics
 from kompute_py._device.options import options_of, settings
 from tests.drivers import null_control
-from tests.support.breaking import Breaks
 from tests.support.child import python, run_child
+from tests.support.operations import Breaks
 from tests.support.threads import on_threads
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import kompute_py as kp
 from tests.memory.test_views import ADD_ONE, compiled
-from tests.support.spawned import start
+from tests.support.child import start
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import kompute_py as kp
-from tests.support.breaking import Breaks
 from tests.support.child import run_child
+from tests.support.operations import Breaks
 
 TWO = "lavapipe+swiftshader"
 # The layer repeats itself ten times at most for each instance; Managers with another list of layers have an

@@ -16,6 +16,7 @@ import gc
 import importlib
 import io
 import json
+import multiprocessing
 import os
 import runpy
 import signal
@@ -25,6 +26,8 @@ import tempfile
 import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +42,7 @@ _OF_CHILDREN = {"PYTHONFAULTHANDLER": "1", "PYTHONWARNINGS": "default"}
 # sources.
 _SERVE = "import sys; sys.path.append(sys.argv[1]); from tests.support.child import serve; serve()"
 _one_at_a_time = threading.Lock()
+_SPAWN = multiprocessing.get_context("spawn")
 
 
 def run_child(
@@ -89,6 +93,15 @@ def python(
     words = [os.fspath(each) for each in arguments]
     with tempfile.TemporaryDirectory() as scratch:
         return _ended(scratch, Path(cwd or "."), os.environ | env, interpret, words, timeout)
+
+
+def start(target: Callable[..., object], *given: Any) -> tuple[SpawnProcess, Connection]:
+    """Runs `target(pipe, *given)` in an interpreter that starts; the process, and our end of the pipe."""
+    here, there = _SPAWN.Pipe()
+    process = _SPAWN.Process(target=target, args=(there, *given))
+    process.start()
+    there.close()
+    return process, here
 
 
 def interpret(first: str, *words: str) -> None:

@@ -19,8 +19,7 @@ import kompute_py as kp
 from kompute_py._sync import sharing
 from tests.drivers import null_control
 from tests.memory.test_views import ADD_ONE, compiled
-from tests.support.child import python, run_child
-from tests.support.spawned import start
+from tests.support.child import python, run_child, start
 from tests.support.threads import on_threads
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="file descriptors")
