@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 import os
 import pickle
 import signal
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster, Nanny, Scheduler, SpecCluster
 from distributed.protocol.pickle import dumps
+from distributed.utils import get_mp_context
 from scipy import ndimage
 
 import kompute_py as kp
@@ -74,6 +76,17 @@ layout(local_size_x = 8) in;
 layout(binding = 0) readonly buffer X { float x[]; };
 layout(binding = 1) writeonly buffer S { float s[]; };
 void main() { if (gl_LocalInvocationID.x == 0) s[gl_WorkGroupID.x] = x[gl_GlobalInvocationID.x]; }"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forked_workers():
+    """Workers are forked from a process that has imported this module; starting, each would take two seconds
+    of processor time to do so. `./dev whole` starts them, as Dask does by itself.
+    """
+    with dask.config.set({"distributed.worker.multiprocessing-method": sampled("forkserver", "spawn")}):
+        get_mp_context()  # sets modules of its own
+        multiprocessing.get_context("forkserver").set_forkserver_preload([__name__])
+        yield
 
 
 @pytest.fixture(scope="module")
