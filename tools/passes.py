@@ -10,7 +10,6 @@ that begin with the pass's name, and stands whole in build/logs/pytest-NAME.log.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -83,11 +82,12 @@ def commits() -> int:
 def shaders() -> Path:
     """A cache of what these compilers made of shaders; what others made is removed.
 
-    The library's own key of an entry has the compilers' versions, not what someone is changing in them.
+    The library's own key of an entry has the compilers' versions, not what someone is changing in them: here
+    it is the room of compilers in Python, that in the core with the rooms below it, and what binds it.
     """
-    native = importlib.util.find_spec("kompute_py._native")
-    assert native is not None and native.origin is not None
-    files = [Path(native.origin), *sorted(ROOT.glob("kompute_py/_compilers/*.py"))]
+    sources = ["kompute_py/_compilers/*.py", "native/bindings/bind_shader_compile.*"]
+    sources += [f"native/core/{room}/*" for room in ("compiler", "instruments", "spirv", "base")]
+    files = [file for each in sources for file in sorted(ROOT.glob(each)) if file.is_file()]
     key = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
     folder = ROOT / ".cache" / "shaders" / key
     for each in folder.parent.glob("*"):
