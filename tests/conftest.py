@@ -273,6 +273,7 @@ def pytest_terminal_summary(terminalreporter):
 def pytest_sessionfinish(session, exitstatus):
     gc.unfreeze()
     gc.collect()
+    gc.freeze()  # pytest collects several times more
     left = {kind: count for kind, count in kp.alive(detail=True).items() if count}
     if left and exitstatus == 0:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -13,6 +13,7 @@ sees the packages of this one, but not the sources. The exit status is 1 if a co
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shlex
@@ -39,19 +40,20 @@ page = Page(Path(sys.argv[1]))
 page.run()
 """
 _READ = """
-import sys, typer.main
+import json, shlex, sys, typer.main
 from kompute_py.cli.app import app
-command = typer.main.get_command(app)
-words = sys.argv[1:]
-while words and hasattr(command, "commands"):
-    name, *words = words
-    command = command.commands[name]
-if words:
+for text in sys.argv[1:]:
+    command = typer.main.get_command(app)
+    words = [word for word in shlex.split(text)[1:] if word != "..."]
     try:
-        command.make_context(command.name, words)
+        while words and hasattr(command, "commands"):
+            name, *words = words
+            command = command.commands[name]
+        if words:
+            command.make_context(command.name, words)
     except Exception as error:
         if type(error).__name__ != "MissingParameter":  # a command that a sentence only names
-            raise
+            print(json.dumps([text, repr(error)]))
 """
 
 
@@ -104,8 +106,8 @@ class Reader:
             "XDG_CACHE_HOME": str(folder / "cache"),
         }
 
-    def _run(self, words: Sequence[str | Path], where: Path, **environment: str) -> str:
-        """What the command prints if it fails, else ""."""
+    def _run(self, words: Sequence[str | Path], where: Path, **environment: str) -> tuple[str, str]:
+        """What the command prints if it ends well, and if it fails."""
         done = subprocess.run(
             words,
             cwd=where,
@@ -115,29 +117,36 @@ class Reader:
             timeout=600,
             check=False,
         )
-        return "" if done.returncode == 0 else done.stdout + done.stderr or f"exit status {done.returncode}"
+        if done.returncode == 0:
+            return done.stdout, ""
+        return "", done.stdout + done.stderr or f"exit status {done.returncode}"
 
     def read(self, page: Path) -> list[tuple[str, str]]:
         """The blocks and commands of a page that fail, each with its message."""
         wrong = []
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
             where = Path(name)
-            said = self._run(
+            _, said = self._run(
                 [self.python, "-c", _RUN_PAGE, page], where, PYTHONPATH=str(self.beside), PYTHONSAFEPATH="1"
             )
             if said:
                 wrong.append(("its blocks", said))
+            named: list[str] = []
             for command in sentences(page.read_text(encoding="utf-8")):
                 words = shlex.split(command)
                 if words[0] == "python":
                     run: list[str | Path] = [self.python, *words[1:]]
                 elif words[1:] != ["info"] and (not words[2:] or words[1] in _ONLY_READ or "..." in words):
-                    run = [self.python, "-c", _READ, *(word for word in words[1:] if word != "...")]
+                    named.append(command)
+                    continue
                 else:
                     run = [self.python.parent / words[0], *words[1:]]
-                said = self._run(run, where)
+                _, said = self._run(run, where)
                 if said:
                     wrong.append((command, said))
+            if named:
+                found, said = self._run([self.python, "-c", _READ, *named], where)
+                wrong += [(named[0], said)] if said else map(tuple, map(json.loads, found.splitlines()))
         return wrong
 
 

@@ -24,6 +24,8 @@ def test_kept_without_outputs(path):
 
 
 @pytest.mark.slow
+@pytest.mark.own_driver
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs(path, tmp_path):
     notebook = nbformat.read(path, as_version=4)

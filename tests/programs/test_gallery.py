@@ -208,7 +208,7 @@ CHAOTIC = {"mandelbrot", "path_tracer"}
 
 
 @pytest.mark.own_driver
-@pytest.mark.sampled(every=6)
+@pytest.mark.sampled(every=18)
 @pytest.mark.parametrize("name", NAMES)
 def test_drivers_agree_on_what_a_program_of_the_gallery_submits(tmp_path, name):
     """`compare` over captures. They are of SwiftShader, whose limits are the lower ones."""

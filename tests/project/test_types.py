@@ -108,13 +108,17 @@ def pyright() -> dict[tuple[str, int], str]:
 
 @pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("checker", [mypy, pyright])
-def test_checkers_find_the_wrong_lines_and_no_others(checker):
-    """The wrong lines of `typed_code`, and none in the programs that users read."""
+def test_checkers_find_the_wrong_lines_and_no_others(clean, checker):
+    """The wrong lines of `typed_code`, and none in the programs that users read. Of pyright, whose run knows
+    the calls of `examples`, also the types of their results.
+    """
     wrong = expected(CODE)
     assert len(wrong) > 100
     found = checker()
     assert {place: text for place, text in found.items() if place not in wrong} == {}
     assert sorted(wrong - found.keys()) == []
+    if checker is pyright:
+        results_have_the_types_that_pyright_says()
 
 
 def test_the_types_of_functions_are_their_declarations():
@@ -163,7 +167,7 @@ def calls() -> tuple[list[str], dict[int, str]]:
     return lines, wanted
 
 
-def test_results_have_the_types_that_checkers_say(clean):
+def results_have_the_types_that_pyright_says() -> None:
     """Of each call: its result, and the type that pyright reveals."""
     lines, wanted = calls()
     assert len(wanted) > 150

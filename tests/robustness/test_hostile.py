@@ -79,6 +79,7 @@ def _commands():
             pass  # it has ended
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("case", hostile_cases(3, 4), ids=str)
 def test_hostile_files_are_ignored(case):
     assert hostile(case, _PATIENCE).faults == []

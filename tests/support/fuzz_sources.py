@@ -20,9 +20,7 @@ import os
 import random
 import re
 import stat
-import subprocess
 import sys
-import tempfile
 import time
 import warnings
 from collections import Counter
@@ -32,13 +30,14 @@ from kompute_py._compilers.libraries import find_library
 from tests.compilers.test_slang import GLSL, HLSL, SCALE, SLANG
 from tests.drivers import environment
 from tests.support import fuzz_modules
+from tests.support.child import python
 from tests.support.programs import BLOCK_SOURCES
 
 _REGULAR = stat.S_ISREG(os.fstat(1).st_mode)  # whether the standard output is a file
 _PATIENCE = 10.0  # seconds for one mutant
 _BATCH = 250
 _KERNELS = 11  # odd, so that each of two compilers gets its turn
-CHILD = [sys.executable, "-m", "tests.support.fuzz_sources"]
+CHILD = ["-m", "tests.support.fuzz_sources"]
 _TOKENS = re.compile(r"\w+|\s+|.", re.DOTALL)
 
 SEEDS: dict[str, list[str]] = {
@@ -182,15 +181,8 @@ def _child(language: str, begin: int, end: int, seed: int, patience: float) -> t
         *CHILD, "--batch", f"{language}:{begin}:{end}", "--seed", str(seed), "--patience", str(patience),
     ]  # fmt: skip
     # Compilations end by themselves before the patience does.
-    variables = {**os.environ, "KOMPUTE_PY_COMPILE_TIMEOUT": str(0.8 * patience)}
-    # A file, so that the child sees how much is in it.
-    with tempfile.TemporaryFile("w+", errors="replace") as output:
-        done = subprocess.run(
-            command, stdout=output, stderr=subprocess.PIPE, text=True, errors="replace", env=variables,
-            check=False,
-        )  # fmt: skip
-        output.seek(0)
-        said = re.findall(rf"^{language}:(\d+)(?: (\w+)$)?", output.read(), re.MULTILINE)
+    done = python(*command, timeout=3600, KOMPUTE_PY_COMPILE_TIMEOUT=str(0.8 * patience))
+    said = re.findall(rf"^{language}:(\d+)(?: (\w+)$)?", done.stdout, re.MULTILINE)
     outcomes = Counter(outcome for _, outcome in said if outcome)
     if done.returncode == 0:
         assert outcomes.total() == end - begin, f"{command} did {outcomes.total()} of {end - begin}"

@@ -27,6 +27,7 @@ process of its own takes it from `tests.support.child`, in which Python has star
 from __future__ import annotations
 
 import collections
+import functools
 import os
 import random
 import re
@@ -94,6 +95,12 @@ def values(item: Any) -> list[Any]:
     return found + list(left.values())
 
 
+@functools.cache
+def _order(seed: str, count: int) -> list[int]:
+    """The numbers below `count` in an order of their own."""
+    return random.Random(seed).sample(range(count), count)
+
+
 def _of_sample(test: str, place: Sequence[int], lengths: Sequence[int]) -> tuple[bool, int]:
     """Whether a case is of the sample, and its number in it: the place along the longest parameter.
 
@@ -104,7 +111,7 @@ def _of_sample(test: str, place: Sequence[int], lengths: Sequence[int]) -> tuple
 
     def value(n: int) -> int:
         again, at = divmod(turn, lengths[n])
-        return random.Random(f"{test} {n} {again}").sample(range(lengths[n]), lengths[n])[at]
+        return _order(f"{test} {n} {again}", lengths[n])[at]
 
     return all(place[n] == value(n) for n in range(len(place)) if n != longest), turn
 
