@@ -9,7 +9,9 @@ import sys
 import time
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from PIL import Image
 from rich.console import Console
 
 import kompute_py as kp
@@ -159,9 +161,11 @@ def test_demo(validated, tmp_path, capsys):
 def test_demo_with_wrong_results_fails_and_names_them(validated, tmp_path, capsys, monkeypatch):
     from kompute_py_demo import reference
 
+    photo = str(tmp_path / "photo.png")
+    Image.fromarray(np.random.default_rng(1).integers(0, 256, (60, 80, 3), np.uint8)).save(photo)
     right = reference.edges
     monkeypatch.setattr(reference, "edges", lambda pixels: right(pixels) + 0.5)
-    assert main(["demo", "--out", str(tmp_path)]) == 1
+    assert main(["demo", photo, "--out", str(tmp_path / "pictures")]) == 1
     shown = capsys.readouterr()
     assert "edges is wrong" in shown.out and "edges" in shown.err
     assert "blur rows is wrong" not in shown.out

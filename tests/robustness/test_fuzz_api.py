@@ -41,7 +41,7 @@ def test_every_callable_takes_or_refuses_every_kind_of_array():
 
 @pytest.mark.sampled
 def test_odd_arguments_are_taken_or_refused_by_our_errors():
-    calls = sampled(1000, 2500)
+    calls = sampled(600, 2500)
     made, faults = run(calls, seed=1, patience=60)
     assert made == calls
     assert faults == []
