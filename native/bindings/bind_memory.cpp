@@ -37,11 +37,14 @@ Bytes bytes_of(const py::array& array, bool writable) {
 }
 
 void await_points(const std::vector<Point>& points) {
-    for (const Point& point : points)
-        wait_for(
-            -1, [&] { return point.timeline->reached(point.value); },
-            [&](uint64_t slice) { return point.timeline->wait(point.value, slice); },
-            [&] { return std::vector<Point>{point}; });
+    for (const Point& point : points) try {
+            wait_for(
+                -1, [&] { return point.timeline->reached(point.value); },
+                [&](uint64_t slice) { return point.timeline->wait(point.value, slice); },
+                [&] { return std::vector<Point>{point}; });
+        } catch (const Error& error) {
+            point.timeline->context().rethrow_explained(error);
+        }
 }
 
 // Called before a transfer through the staging ring, which runs on the first queue after all submitted work.

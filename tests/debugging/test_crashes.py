@@ -66,6 +66,36 @@ def check_a_lost_device_without_work():
     mgr.destroy()
 
 
+WAITS = {
+    "eval": lambda sequence, t: sequence.eval(),
+    "eval_await": lambda sequence, t: sequence.eval_async().eval_await(),
+    "read": lambda sequence, t: (sequence.eval_async(), t.read()),
+    "write": lambda sequence, t: (sequence.eval_async(), t.write(np.zeros(1000))),
+    "data": lambda sequence, t: (sequence.eval_async(), t.fill(1).wait()),
+    "synchronize": lambda sequence, t: (sequence.eval_async(), t.manager.synchronize()),
+}
+
+
+def check_a_lost_device_whoever_waits(way):
+    control = null_control()
+    mgr = kp.Manager()
+    t = mgr.tensor(np.arange(1000))
+    sequence = mgr.sequence().record(kp.OpSyncDevice([t]), kp.OpCopy([t, mgr.zeros(1000)]))
+    sequence.name = "upload"
+    sequence.eval()
+    threading.Timer(0.1, control.lose_device).start()
+    told = "It was lost during one of OpSyncDevice, OpCopy of the sequence 'upload'"
+    with pytest.raises(kp.DeviceLostError, match=told):
+        WAITS[way](sequence, t)
+    mgr.destroy()
+    assert not control.violations(), control.violations()
+
+
+@pytest.mark.parametrize("way", WAITS)
+def test_each_way_to_wait_names_the_work_that_was_lost(way):
+    run_child(check_a_lost_device_whoever_waits, way, driver="null", config="gpu_us=300000")
+
+
 @pytest.mark.capability(
     "P18", "errors that name the device and the work", "kp.DeviceLostError", "reference/errors"
 )

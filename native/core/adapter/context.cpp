@@ -9,6 +9,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <string_view>
 
 namespace kp {
 namespace {
@@ -357,6 +358,15 @@ void DeviceContext::require_open(const char* action) const {
 void DeviceContext::note_lost_work(const std::string& work) {
     const std::lock_guard lock(lost_mutex_);
     if (lost_work_.empty()) lost_work_ = work;
+}
+
+void DeviceContext::rethrow_explained(const Error& error) {
+    if (error.kind() != ErrorKind::device_lost) throw;
+    if (lost() && lost_work().empty())
+        if (const std::string work = running_work(); !work.empty()) note_lost_work(work);
+    const std::string work = lost_work();
+    if (work.empty() || std::string_view(error.what()).find(work) != std::string_view::npos) throw;
+    throw Error(error.kind(), std::string(error.what()) + ". It was lost during " + work, error.vk_result());
 }
 
 std::string DeviceContext::lost_device() {

@@ -25,6 +25,8 @@
 
 namespace kp {
 
+class Error;
+
 class DeviceHandles;
 
 // A device that somebody else made and will destroy. Nothing can be asked about what it was made with.
@@ -116,6 +118,9 @@ public:
     // error.
     void note_lost_work(const std::string& work);
     [[nodiscard]] std::string lost_work() const;
+    // In the handler of `error`: throws it again, with that work if the device was lost and it is not named
+    // yet. Takes locks of all objects of the device, so the caller holds none.
+    [[noreturn]] void rethrow_explained(const Error& error);
     // Throws the error that `call` on `what` met the lost device, with the work that ran, if it is known.
     [[noreturn]] void throw_lost(const char* call, const std::string& what);
 
@@ -180,6 +185,8 @@ protected:
     virtual void was_lost() noexcept {}
     // How far each queue came, for the error of a lost device.
     [[nodiscard]] virtual std::string progress() const { return {}; }
+    // The work that the device has not ended, in words; empty if there is none.
+    [[nodiscard]] virtual std::string running_work() const { return {}; }
     // True if the VkDevice is somebody else's.
     [[nodiscard]] bool borrowed() const noexcept { return borrowed_; }
     // Returns true if it was open until now.

@@ -297,16 +297,29 @@ void Device::close() {
 
 // -- profiles -----------------------------------------------------------------------------------------------
 
+std::vector<std::shared_ptr<Member>> Device::streams() const {
+    std::vector<std::shared_ptr<Member>> streams;
+    const std::lock_guard lock(members_mutex_);
+    for (Member* next = members_; next; next = next->next_)
+        if (next->kind() == ObjectKind::stream)
+            if (auto member = next->hold()) streams.push_back(std::move(member));
+    return streams;
+}
+
 void Device::outdate_recordings() {
-    std::vector<std::shared_ptr<Member>> streams;  // dropped after the locks
-    {
-        const std::lock_guard lock(members_mutex_);
-        for (Member* next = members_; next; next = next->next_)
-            if (next->kind() == ObjectKind::stream)
-                if (auto member = next->hold()) streams.push_back(std::move(member));
-    }
+    const auto all = streams();  // dropped after the lock
     const std::lock_guard lock(graph_mutex_);
-    for (const auto& stream : streams) stream->outdate();
+    for (const auto& stream : all) stream->outdate();
+}
+
+std::string Device::running_work() const {
+    constexpr size_t most = 4;
+    std::string text;
+    size_t count = 0;
+    for (const auto& stream : streams())
+        if (const std::string work = stream->running_work(); !work.empty() && ++count <= most)
+            text += (count > 1 ? "; or " : "") + work;
+    return count > most ? text + "; or other work" : text;
 }
 
 std::string Device::progress() const {

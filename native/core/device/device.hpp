@@ -170,11 +170,13 @@ public:
 
 private:
     explicit Device(const DeviceOptions& options);
+    [[nodiscard]] std::vector<std::shared_ptr<Member>> streams() const;  // to be dropped without locks
     void outdate_recordings();
     // Waits for all submitted work, even if the driver's wait fails.
     void see_through() noexcept;
     void was_lost() noexcept override { deliveries_.abandon(); }
     [[nodiscard]] std::string progress() const override;
+    [[nodiscard]] std::string running_work() const override;
     // Runs before any other thread can use the objects of the work that InitialWork handed over and that
     // ends at `end`.
     void order_after_initial_work(Point end);
@@ -214,7 +216,7 @@ private:
     Crossing undeclared_crossing_;
     RankedMutex imports_mutex_{LockRank::imports};
     std::vector<std::weak_ptr<void>> shared_pages_;
-    RankedMutex members_mutex_{LockRank::members};
+    mutable RankedMutex members_mutex_{LockRank::members};
     RankedMutex names_mutex_{LockRank::names};
     Member* members_ = nullptr;
 };

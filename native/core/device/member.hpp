@@ -22,6 +22,9 @@ public:
     [[nodiscard]] virtual uint64_t held_bytes() const noexcept { return 0; }
     // Of a stream: it is built again before its next submission. Under the graph mutex.
     virtual void outdate() noexcept {}
+    // Work of it that the device has not ended, as far as is known, in words for an error; empty if there is
+    // none.
+    [[nodiscard]] virtual std::string running_work() const { return {}; }
 
 protected:
     explicit Member(ObjectKind kind) : kind_(kind) {}

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <string_view>
 
 namespace kp {
 
@@ -71,10 +70,7 @@ void Fence::rethrow(const Error& error) const {
         for (const auto& [each, end] : streams_)
             if (const auto stream = each.lock()) stream->explain_loss();
         for (const auto& device : devices_)
-            if (const std::string work = device->lost_work();
-                !work.empty() && std::string_view(error.what()).find(work) == std::string_view::npos)
-                throw Error(error.kind(), std::string(error.what()) + ". It was lost during " + work,
-                            error.vk_result());
+            if (device->lost()) device->rethrow_explained(error);
     }
     throw;
 }

@@ -85,6 +85,7 @@ public:
     [[nodiscard]] bool is_complete();
     // If the device was lost, tells it which work of this stream was running.
     void explain_loss() const;
+    [[nodiscard]] std::string running_work() const override;
     [[nodiscard]] uint32_t queue_index() const noexcept { return queue_index_; }
     [[nodiscard]] Queue& queue() const noexcept { return queue_; }
     // The end of the last submission; no timeline before the first one.

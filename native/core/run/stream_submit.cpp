@@ -403,23 +403,25 @@ std::string Stream::what_runs(const std::vector<std::string>& names) const {
     return (names.size() > 1 ? "one of " : "") + listed(names) + " of the " + label();
 }
 
-void Stream::explain_loss() const {
-    if (!device().lost() || !is_running()) return;
+std::string Stream::running_work() const {
+    if (!is_running()) return {};
     // Held work did not run.
     const Point last = last_point();
-    if (!last.timeline || last.timeline->promised() < last.value) return;
+    if (!last.timeline || last.timeline->promised() < last.value || last.timeline->known() >= last.value)
+        return {};
     // If another thread is recording or submitting now, only the sequence's name is known.
-    std::string work = "the " + label();
-    if (const Turn::Taken turn = turn_.try_look()) work = what_ran();
-    device().note_lost_work(work);
+    if (const Turn::Taken turn = turn_.try_look()) return what_ran();
+    return "the " + label();
+}
+
+void Stream::explain_loss() const {
+    if (!device().lost()) return;
+    if (const std::string work = running_work(); !work.empty()) device().note_lost_work(work);
 }
 
 void Stream::rethrow(const Error& error) const {
-    if (error.kind() != ErrorKind::device_lost || !device().lost_work().empty()) throw;
     explain_loss();
-    const std::string work = device().lost_work();
-    if (work.empty()) throw;
-    throw Error(error.kind(), std::string(error.what()) + ". It was lost during " + work, error.vk_result());
+    device().rethrow_explained(error);
 }
 
 void Stream::rethrow_unsubmitted(const std::vector<Stream*>& streams, const Error& error) {
