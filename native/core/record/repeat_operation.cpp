@@ -303,7 +303,8 @@ OperationPtr make_repeat(std::vector<OperationPtr> operations, uint64_t times, S
     return std::make_shared<Repeat>(std::move(operations), times, std::move(swaps));
 }
 
-std::vector<std::optional<int>> written_last(const std::vector<OperationPtr>& operations, const Swaps& swaps) {
+std::vector<std::optional<int>> written_last(const std::vector<OperationPtr>& operations,
+                                             const Swaps& swaps) {
     std::vector<std::optional<int>> last(swaps.size());
     if (swaps.empty()) return last;
     for (const auto& operation : operations) operation->check();

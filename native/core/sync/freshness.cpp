@@ -160,7 +160,8 @@ Freshness FreshnessRecord::freshness(uint64_t begin, uint64_t end,
                                      const std::vector<Point>& undeclared) const {
     Freshness found = shared_ ? Freshness::unknown : Freshness::matches;
     const auto merge = [&found](Freshness part) {
-        if (found == Freshness::matches || part == Freshness::behind || part == Freshness::partly) found = part;
+        if (found == Freshness::matches || part == Freshness::behind || part == Freshness::partly)
+            found = part;
     };
     uint64_t next = begin;
     for (const Segment& segment : segments_) {

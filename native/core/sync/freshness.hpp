@@ -63,8 +63,8 @@ public:
         note_run_anywhere(effect, run);
     }
     // Notes the host's change of device memory. Afterwards the bytes match the host copy, are newer
-    // (behind, partly), or are unknown. `now`: the values that each queue has been given. All work on the resource
-    // is done. `wrote`: some of the bytes are newer than the host copy now.
+    // (behind, partly), or are unknown. `now`: the values that each queue has been given. All work on the
+    // resource is done. `wrote`: some of the bytes are newer than the host copy now.
     void note_host(uint64_t begin, uint64_t end, Freshness left, std::span<const Point> now,
                    bool wrote) noexcept;
     // Other code may write device memory at any time.
