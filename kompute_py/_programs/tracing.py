@@ -14,7 +14,7 @@ from . import content as c
 from .running import Loaded, OpProgram, Recorded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 def traced(
@@ -27,6 +27,7 @@ def traced(
     loaded = entry.loaded
     for value, each in zip(form.inputs, given, strict=True):
         loaded.memory_of(value).write(each)
+    dtypes = _dtypes(loaded, form.recording.steps)
     for step in form.recording.steps:
         operation = OpProgram(step.name, tuple(loaded.parts([step])))
         sequence = Sequence(loaded.manager).record(operation)
@@ -39,27 +40,33 @@ def traced(
         sequence.eval()
         yield (
             step.name,
-            {loaded.name_of(n) or f"block {n}": _contents(loaded, step, n) for n in sorted(written)},
+            {loaded.name_of(n) or f"block {n}": _contents(loaded, dtypes, n) for n in sorted(written)},
         )
     state = [value for value in loaded.part.values if value.role == c.STATE and value.name]
     yield "", {value.name: loaded.memory_of(value).read() for value in (*form.outputs, *state)}
 
 
-def _contents(loaded: Loaded, step: c.Step, block: int) -> np.ndarray[Any, Any]:
-    """A block after a step, as elements of the type that the program or the shader gives it."""
+def _dtypes(loaded: Loaded, steps: Iterable[c.Step]) -> dict[int, Any]:
+    """The types of blocks: that which the program gives one, else that of the first shader which has one."""
+    found: dict[int, Any] = {}
+    for step in (each for outer in steps for each in (outer, *outer.steps)):
+        new = {
+            each.range.block: (each.set, each.binding)
+            for each in step.arguments
+            if each.range is not None and each.range.block not in found
+        }
+        if step.shader is not None and new:
+            parameters = loaded.module(step.shader).signature.parameters
+            types = {(p.set, p.binding): p.dtype for p in parameters}
+            found |= {block: types.get(place) for block, place in new.items()}
+    return found | {number: c.dtype_of(value.dtype) for number, value in loaded.first.items()}
+
+
+def _contents(loaded: Loaded, dtypes: Mapping[int, Any], block: int) -> np.ndarray[Any, Any]:
+    """A block after a step."""
     memory = loaded.block(block)
     data: np.ndarray[Any, Any] = memory.read()
-    if isinstance(memory, Image):
-        return data
-    first = loaded.first.get(block)
-    dtype = None if first is None else c.dtype_of(first.dtype)
-    for each in (step, *step.steps):
-        if dtype is not None or each.shader is None:
-            continue
-        parameters = {(p.set, p.binding): p.dtype for p in loaded.module(each.shader).signature.parameters}
-        for argument in each.arguments:
-            if argument.range is not None and argument.range.block == block:
-                dtype = parameters.get((argument.set, argument.binding))
+    dtype = None if isinstance(memory, Image) else dtypes.get(block)
     return data if dtype is None or data.nbytes % dtype.itemsize else data.view(dtype)
 
 

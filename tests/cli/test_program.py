@@ -299,6 +299,17 @@ def test_compare_looks_at_the_state(mgr, tmp_path, capsys):
     assert "y: equal" in printed and ": s: 4 differ" in printed
 
 
+def test_what_copies_write_has_the_type_that_shaders_see(mgr, tmp_path):
+    x, y, s, kept = (mgr.zeros(64) for _ in range(4))
+    steps = [mgr.kernel(OF_THE_SUBGROUP).bind(x, s), kp.ops.add.bind(kept, s, out=y), kp.OpCopy([s, kept])]
+    path = tmp_path / "copies.kpp"
+    kp.Program.record(steps, inputs={"x": x}, outputs={"y": y}).save(path)
+    (entry,) = kp.load_program(path).on(mgr).values()
+    recorded = entry._target((), {})
+    *_, (name, written), _ = tracing.traced(recorded, {"x": np.zeros(64, np.float32)})
+    assert name == "OpCopy" and [each.dtype for each in written.values()] == [np.float32]
+
+
 def test_compare_takes_any_names_and_dtypes(mgr, tmp_path, capsys):
     half = mgr.tensor_t(np.ones(8, ml_dtypes.bfloat16))
     other = mgr.zeros(8, ml_dtypes.bfloat16)
