@@ -6,9 +6,10 @@ All Managers with the same file share one trace, which is written when the scrip
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 
-from .._base.errors import KomputeError
+from .._base.errors import KomputeError, NotFoundError
 from .._base.warn import warn
 from .._device.device import Device
 from .profile import Profile
@@ -18,7 +19,15 @@ _profiles: dict[str, list[Profile]] = {}
 
 
 def begin(manager: Device, path: str) -> None:
-    """Profiles `manager` until it is destroyed or the script ends."""
+    """Profiles `manager` until it is destroyed or the script ends.
+
+    Raises NotFoundError if there is no folder for the file.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise NotFoundError(
+            f"The option profile= is {path!r}, and there is no folder {folder!r}: make it first"
+        )
     profile = Profile(manager)
     profile.__enter__()
     if not _profiles:

@@ -493,6 +493,8 @@ def test_a_whole_program_by_the_variable(script, tmp_path):
 
 def test_a_trace_that_cannot_be_written(script, tmp_path):
     done = python(script, cwd=tmp_path, KOMPUTE_PY_PROFILE=str(tmp_path / "no folder" / "trace.json"))
+    assert done.returncode == 1 and "there is no folder" in done.stderr, done.stderr  # before anything ran
+    done = python(script, cwd=tmp_path, KOMPUTE_PY_PROFILE=str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "was not written" in done.stderr
 
