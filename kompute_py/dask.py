@@ -215,8 +215,9 @@ def reduction(
     ):
         raise InvalidArgumentError(
             f"reduction: {called} of the results of {called} for blocks is not {called} of the array. Give "
-            "combine=, such as kp.ops.sum; take a mean and a variance from the sums of x and of x * x; or "
-            f"use Dask's own: da.{called}"
+            "combine= if results of blocks can be combined, as counts by kp.ops.sum; take a mean from a sum, "
+            "kp.dask.reduction(kp.ops.sum, x) / x.size, and a variance from those of x and of x * x"
+            + (f"; or use Dask's own: da.{called}" if hasattr(da, called) else "")
         )
     more = {} if dtype is None else {"dtype": result.dtype}
     combined = task if combine is None else _task(combine, "reduction", name)

@@ -47,7 +47,11 @@ _OF_TYPE: dict[type, np.dtype[Any]] = {dtype.type: dtype for dtype in NUMBERS}  
 def check_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """`dtype` in native byte order. Raises ArgumentTypeError, naming it, if devices have no such element."""
     data_type_of(dtype)
-    return dtype if dtype.isnative else dtype.newbyteorder("=")
+    if dtype.isnative:
+        return dtype
+    native = dtype.newbyteorder("=")
+    # newbyteorder() gives one that does not count as builtin.
+    return native if dtype.names is not None else np.dtype(native.str)
 
 
 def to_element(dtype: DTypeLike) -> tuple[np.dtype[Any], tuple[int, ...]]:

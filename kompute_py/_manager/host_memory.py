@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.arrays import as_index, as_shape, check_dtype, converted, to_dtype
+from .._base.arrays import as_index, as_shape, check_dtype, converted, refuse_mask, to_dtype
 from .._base.errors import (
     ArgumentTypeError,
     InvalidArgumentError,
@@ -278,6 +278,7 @@ def from_host(
             f"from_host takes an ndarray, not {type(array).__name__}; use kp.from_dlpack for objects with "
             "DLPack, mgr.tensor_t for anything else"
         )
+    refuse_mask(array, "The array")
     if not isinstance(copy, str) or copy not in ("auto", "never", "always"):
         raise InvalidArgumentError(f'copy is {shown(copy)}; give "auto", "never" or "always"')
     if on_done is not None and not callable(on_done):

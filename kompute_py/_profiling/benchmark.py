@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._base.collector import collector_off
-from .._base.errors import ArgumentTypeError, InvalidArgumentError, shown
+from .._base.errors import ArgumentTypeError, FailedPreconditionError, InvalidArgumentError, shown
 from .._base.text import duration
 from .._device.device import Device
 from .._device.kept import devices
@@ -69,7 +69,8 @@ def benchmark(
 
     Raises ArgumentTypeError if `call` is not callable or `seconds` is not a number, InvalidArgumentError if
     `seconds` is not positive and finite, FailedPreconditionError inside of a profile with
-    ``operations=False``, and what the call raises.
+    ``operations=False`` and while the values of any Manager are looked at (``debug="nans"``, `mgr.watch`),
+    and what the call raises.
 
     >>> square = kp.ops.elementwise("x * x")
     >>> print(kp.benchmark(square, mgr.zeros(1000), seconds=0.02))
@@ -121,11 +122,15 @@ def _device_seconds(work: Callable[[], object], limit: float) -> Array:
     """The device's seconds in each call, over all open devices."""
     begins: list[int] = []
     with ExitStack() as stack:
-        profiles = [
-            stack.enter_context(Profile(each))  # joins a profile around it, such as KOMPUTE_PY_PROFILE's
-            for each in list(devices)
-            if isinstance(each, Device) and each.is_init()
-        ]
+        profiles = []
+        for each in list(devices):
+            if isinstance(each, Device) and each.is_init():
+                try:  # joins a profile around it, such as KOMPUTE_PY_PROFILE's
+                    profiles.append(stack.enter_context(Profile(each)))
+                except FailedPreconditionError as error:
+                    raise FailedPreconditionError(
+                        f"benchmark times all open Managers, and {each!r} cannot be profiled now: {error}"
+                    ) from None
         work()  # recordings are built anew
         with collector_off():
             end = time.monotonic() + limit

@@ -27,6 +27,7 @@ from .._base.errors import (
     shown,
 )
 from .._base.file_access import as_path, open_regular
+from .._base.warn import warn
 from .._files import safetensors
 from .._files.index import TensorIndex
 from .._files.progress import ByteProgress, Progress
@@ -219,16 +220,16 @@ def check_contents(part: c.Part, index: TensorIndex) -> None:
             if name not in index:
                 raise InvalidArgumentError(f"block {number} begins with {shown(name)}, which is not there")
             entry = index[name]
-            if entry.nbytes != block.nbytes:
-                raise InvalidArgumentError(
-                    f"{shown(name)} has {entry.nbytes} bytes; block {number} has {block.nbytes}"
-                )
             if value is not None and (
                 entry.shape != value.shape or entry.numpy_dtype != c.dtype_of(value.dtype)
             ):
                 raise InvalidArgumentError(
                     f"the parameter {shown(name)} has shape {entry.shape} and dtype {entry.dtype}; the "
                     f"program was recorded for {value.shape} and {value.dtype}"
+                )
+            if entry.nbytes != block.nbytes:
+                raise InvalidArgumentError(
+                    f"{shown(name)} has {entry.nbytes} bytes; block {number} has {block.nbytes}"
                 )
 
 
@@ -244,6 +245,38 @@ def contents_of(index: TensorIndex, content: c.Content) -> dict[str, TensorIndex
         if chosen:
             found[part].add_file(index, names=chosen)
     return found
+
+
+def with_parameters(
+    content: c.Content, contents: Mapping[str, TensorIndex], index: TensorIndex, exact: bool
+) -> dict[str, TensorIndex]:
+    """The contents of each part, with those of `index` for its named parameters.
+
+    Raises InvalidArgumentError if they do not fit, if `index` has none of the names, and with `exact` if it
+    has others. Warns of those that it lacks.
+    """
+    made: dict[str, TensorIndex] = {}
+    known: dict[str, bool] = {}
+    for name, given in contents_of(index, content).items():
+        part = next(each for each in content.parts if each.name == name)
+        own = [part.blocks[number].contents for number in c.parameters_of(part)]
+        known.update((f"{name}::{each}" if name else each, each in contents[name]) for each in own)
+        names = {each: each for each in own if each in given}
+        made[name] = TensorIndex()
+        made[name].add_file(contents[name], names=[each for each in contents[name] if each not in names])
+        made[name].add_file(given, names=names)
+        check_contents(part, made[name])
+    further = sorted(index.keys() - known.keys())
+    if further and (exact or len(further) == len(index)):
+        has = ", ".join(map(repr, sorted(known))) or "none"
+        raise InvalidArgumentError(
+            f"parameters has {', '.join(map(repr, further[:8]))}{', ...' if further[8:] else ''}, and the "
+            f"program has {has}"
+        )
+    kept = sorted(name for name, has in known.items() if has and name not in index)
+    if kept and not exact:
+        warn(f"parameters lacks {', '.join(map(repr, kept))}: the program's own contents stay for these")
+    return made
 
 
 def _spirv(digest: str) -> str:

@@ -696,11 +696,13 @@ def load_program(
     """Loads a program of a file, by its path, open for reading bytes, or as bytes. Needs no device.
 
     `parameters` stand for named ones of the file and may be left out there: a dict of arrays and Tensors, a
-    `TensorIndex`, or a parameter file. Those of modules have names with a scope, "blur::weight". `hosts` are
-    the functions of the host, by name: see `Program.record`. `modules` are programs by name, for those that
-    `Program.save` left out: with their entries, and of the same version or a later one. Memory is made, and
-    data read, when an entry is called or preloaded first; the file must not change until then. `progress` is
-    as in `kp.load_tensors`: of the check of the data, here, and of each tensor's way to a device, then.
+    `TensorIndex`, or a parameter file. An index and a file may have more, but not other names only; what they
+    lack keeps the program's contents, with a KomputeWarning. Those of modules have names with a scope,
+    "blur::weight". `hosts` are the functions of the host, by name: see `Program.record`. `modules` are
+    programs by name, for those that `Program.save` left out: with their entries, and of the same version or a
+    later one. Memory is made, and data read, when an entry is called or preloaded first; the file must not
+    change until then. `progress` is as in `kp.load_tensors`: of the check of the data, here, and of each
+    tensor's way to a device, then.
 
     Raises NotFoundError if the file, a module that it needs or an entry of that does not exist,
     FailedPreconditionError if a module's version is older, InvalidArgumentError if the file is damaged or not
@@ -715,27 +717,12 @@ def load_program(
     functions = _functions(hosts)
     content, files, contents = file.load(source, progress)
     if parameters is not None:
-        if isinstance(parameters, Mapping):
-            given_index: Any = parameters
-            index = given_index if isinstance(parameters, TensorIndex) else TensorIndex(given_index)
-        else:
-            index = tensor_file_info(parameters)
-        all_given = file.contents_of(index, content)
-        known: set[str] = set()
-        for part in content.parts:
-            given = all_given[part.name]
-            own = contents[part.name]
-            own_names = [part.blocks[number].contents for number in c.parameters_of(part)]
-            names = {name: name for name in own_names if name in given}
-            known.update(f"{part.name}::{name}" if part.name else name for name in own_names)
-            contents[part.name] = made = TensorIndex()
-            made.add_file(own, names=[name for name in own if name not in names])
-            made.add_file(given, names=names)
-            file.check_contents(part, made)
-        if isinstance(parameters, Mapping) and not isinstance(parameters, TensorIndex):
-            for name in parameters.keys() - known:
-                has = ", ".join(map(repr, sorted(known))) or "none"
-                raise InvalidArgumentError(f"parameters has {name!r}, and the program has {has}")
+        exact = isinstance(parameters, Mapping) and not isinstance(parameters, TensorIndex)
+        given: Any = parameters
+        index = TensorIndex(given) if exact else given
+        if not isinstance(index, TensorIndex):
+            index = tensor_file_info(index)
+        contents = file.with_parameters(content, contents, index, exact)
     if content.needs or modules:
         joined = Program(modules or {})._core
         for needed in content.needs:

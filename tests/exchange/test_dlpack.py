@@ -173,6 +173,15 @@ def test_what_a_capsule_says(mgr, dtype, version):
         taken.drop()
 
 
+@pytest.mark.parametrize("made", ["tensor_t", "as_tensor", "zeros", "from_host"])
+def test_what_came_in_the_other_byte_order_is_shared(mgr, made):
+    """The tensor has the machine's order, and the same dtype as any other."""
+    array = np.zeros(3, ">f4")
+    t = getattr(mgr, made)(*((3, ">f4") if made == "zeros" else (array,)))
+    assert t.dtype is np.dtype(np.float32)
+    np.testing.assert_array_equal(np.from_dlpack(t), array)
+
+
 def test_bfloat16(mgr):
     ml_dtypes = pytest.importorskip("ml_dtypes")
     t = mgr.tensor_t(np.arange(4).astype(ml_dtypes.bfloat16), "host")

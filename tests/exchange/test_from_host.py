@@ -163,6 +163,13 @@ def test_misaligned_arrays_are_copied_or_refused(importing, caplog):
     assert t.read()[0] == 0 and t.memory_type() == kp.MemoryTypes.host
 
 
+@pytest.mark.parametrize("copy", ["auto", "never", "always"])
+def test_masks_are_refused_where_memory_could_be_shared(importing, copy):
+    array = np.ma.masked_array(kp.aligned_zeros(1024), np.arange(1024) % 2)
+    with pytest.raises(kp.ArgumentTypeError, match="masked array"):
+        importing.from_host(array, copy=copy)
+
+
 @pytest.mark.capability("P40", "strided arrays", "Manager.from_host", "guides/exchange")
 @pytest.mark.parametrize("make", [lambda a: a.T, lambda a: a[:, ::2], lambda a: a.astype(">f4")])
 def test_other_layouts_are_copied(importing, make):

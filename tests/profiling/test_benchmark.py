@@ -77,3 +77,10 @@ def test_inside_of_a_profile(mgr, needs):
     assert len(p.records) >= len(found.device)
     with mgr.profile(operations=False), pytest.raises(kp.FailedPreconditionError, match="operations=False"):
         kp.benchmark(sequence.eval, seconds=0.01)
+
+
+def test_another_manager_that_cannot_be_profiled_is_named(mgr, make_manager):
+    other = make_manager(debug="nans")
+    with pytest.raises(kp.FailedPreconditionError) as caught:
+        kp.benchmark(kp.ops.exp, mgr.zeros(10), seconds=0.01)
+    assert repr(other) in str(caught.value) and "values of its operations" in str(caught.value)

@@ -1,6 +1,7 @@
 """Calls of an entry beside other uses of its memory, and parameters that a program does not have."""
 
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -45,3 +46,30 @@ def test_parameters_that_a_program_does_not_have_are_refused(mgr, tmp_path):
         kp.load_program(tmp_path / "a.kpp", parameters={"wieght": nine})
     loaded = kp.load_program(tmp_path / "a.kpp", parameters={"weight": nine}).on(mgr)
     assert loaded.main(np.ones(4, np.float32)).tolist() == [9, 9, 9, 9]
+
+
+@pytest.mark.parametrize("as_index", [False, True])
+def test_a_file_of_parameters_is_not_ignored(mgr, tmp_path, as_index):
+    """It may have more names; without one of the program's it is refused, and what it lacks is said."""
+    weight, bias, x, y = mgr.full(4, 1), mgr.full(4, 2), mgr.zeros(4), mgr.zeros(4)
+    steps = mgr.sequence().record(kp.ops.multiply.bind(x, weight, out=y), kp.ops.add.bind(y, bias, out=y))
+    parameters = {"weight": weight, "bias": bias}
+    kp.Program.record(steps, inputs={"x": x}, outputs={"y": y}, parameters=parameters).save(
+        tmp_path / "a.kpp"
+    )
+
+    def load(**given):
+        path = tmp_path / "given.safetensors"
+        kp.save_tensors(path, {name: np.full(4, value, np.float32) for name, value in given.items()})
+        source = kp.tensor_file_info(path) if as_index else path
+        return kp.load_program(tmp_path / "a.kpp", parameters=source).on(mgr).main(np.ones(4, np.float32))
+
+    with pytest.raises(
+        kp.InvalidArgumentError, match="has 'fc.weight', and the program has 'bias', 'weight'"
+    ):
+        load(**{"fc.weight": 9})
+    with pytest.warns(kp.KomputeWarning, match="lacks 'bias': the program's own contents stay"):
+        assert load(weight=9, other=3).tolist() == [11, 11, 11, 11]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert load(weight=9, bias=1, other=3).tolist() == [10, 10, 10, 10]
