@@ -8,7 +8,8 @@ ACCESS = {"r": "reads", "w": "writes", "a": "changes"}
 _SITE_BITS = 12
 _GROUP_BITS = 20
 _LOCAL_BITS = 11
-_ATOMIC = 1 << 28
+_PLAIN = 1 << 28
+_ONLY_FAR = 1 << 29
 _WAS_READ = 1 << 30
 
 
@@ -22,7 +23,8 @@ class Race(NamedTuple):
     earlier: str
     """The verb for the earlier access: "read", "wrote" or "changed"."""
     other: tuple[int, int, int] | None
-    """The invocation of the earlier access; None if it is unknown: one of several that read it."""
+    """The invocation of the earlier access; None if it is unknown: one of several, the last of which is not
+    in a race."""
     same_group: bool
 
     def text(self, element: str, access: str, place: str) -> str:
@@ -31,7 +33,9 @@ class Race(NamedTuple):
             element = element.replace("[]", f"[{index}\0]", 1)
         element = element.replace("\0", "") or "an element"
         who = "another invocation" if self.other is None else f"invocation {self.other}"
-        where = f" at {place}" if place else ""
+        noun = {"read": "read", "wrote": "write", "changed": "change"}[self.earlier]
+        at = f" at {place}" if self.other else f" (the last {noun} is at {place})"
+        where = at if place else ""
         why = "no barrier is between" if self.same_group else "workgroups are in no order"
         group = "" if self.same_group else " of another workgroup"
         return f"{ACCESS[access[0]]} {element}, which {who}{group} {self.earlier}{where}: {why}"
@@ -46,11 +50,13 @@ def race_of(payload: list[int], indices: int) -> Race:
     number = group if same_group else number
     other_local = other % (1 << _LOCAL_BITS)
     who: tuple[int, int, int] | None = None
-    if not (same_group and other_local == local):
+    if other & _ONLY_FAR:
+        same_group = False
+    elif not (same_group and other_local == local):
         x, y, z = _split(other_local, size)
         of_x, of_y, of_z = _split(number, groups)
         who = of_x * size[0] + x, of_y * size[1] + y, of_z * size[2] + z
-    earlier = "read" if other & _WAS_READ else "changed" if other & _ATOMIC else "wrote"
+    earlier = "read" if other & _WAS_READ else "wrote" if other & _PLAIN else "changed"
     return Race(tuple(payload[9 : 9 + indices]), other_group % (1 << _SITE_BITS), earlier, who, same_group)
 
 

@@ -140,6 +140,58 @@ def test_atomics_and_plain_reads(debugged, messages):
     assert races(messages)
 
 
+@pytest.mark.parametrize("writer", [0, 9, 15])
+@pytest.mark.parametrize("name", ["total", "bins[3]"])
+def test_a_first_value_without_a_barrier(debugged, messages, writer, name):
+    """Also if the invocation that writes it takes part in the sum itself."""
+    head = HEAD.replace("float y[]", "uint bins[]")
+    body = (
+        f"shared uint total; void main() {{ uint l = gl_LocalInvocationIndex;\n"
+        f"if (l == {writer}) {name} = 0;\n%s\n"
+        f"atomicAdd({name}, uint(x[l]));\nbarrier(); bins[4 + l] = {name}; }}"
+    )
+    for barrier, expected in (("barrier();", set()), ("", {(8, "changes", 6), (6, "writes", 8)})):
+        bins = debugged.tensor_t(np.zeros(20, np.uint32))
+        debugged.kernel(head + body % barrier, name="planted")(x=debugged.full(16, 1.0), bins=bins, grid=16)
+        found = races(messages)
+        assert bool(found) == bool(expected) == bool(messages)
+        assert found <= expected
+        assert (bins.read()[4:] == 16).all() or not barrier
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "verb"),
+    [
+        ("atomicAdd(bins[0], 1u);", "if (l == 15) bins[0] = 0;", "writes"),
+        ("atomicAdd(bins[0], 1u);", "if (l == 15) y[l] = bins[0];", "reads"),
+        ("bins[0] = 7;", "if (l == 15) atomicAdd(bins[0], 1u);", "changes"),
+    ],
+)
+def test_an_own_access_hides_none_of_others(debugged, messages, first, then, verb):
+    """The last access before the invocation's second is its own."""
+    body = (
+        "shared uint bins[4]; void main() { uint l = gl_LocalInvocationIndex; y[l] = x[l];\n"
+        "if (l < 4) bins[l] = 0; barrier();\n%s\n%s\n%s\nbarrier(); y[l] += float(bins[0]); }"
+    )
+    run(debugged, body % (first, "barrier();", then), n=16)
+    assert messages == []
+    run(debugged, body % (first, "", then), n=16)
+    assert {(line, said) for line, said, _ in races(messages)} == {(9, verb)}
+
+
+def test_the_last_reader_is_the_writer_itself(debugged, messages):
+    run(
+        debugged,
+        "void main() { uint i = gl_GlobalInvocationID.x; float v = 0; if (i == 3)\n"
+        "v = x[4];\n\nx[i] += v + 1; y[i] = 0; }",
+        n=16,
+    )
+    (message,) = (m for m in messages if m.kind == "races" and m.line == 8)
+    assert message.text == (
+        "writes x[4], which another invocation read (the last read is at <planted>:8): no barrier is between"
+    )
+
+
 def test_the_first_guess_of_a_compare_and_swap(debugged, messages):
     """A sum of floats without an atomic for them."""
     head = HEAD.replace("float y[]", "uint y[]")
@@ -389,4 +441,13 @@ def test_the_words_of_a_record():
     assert (across.other, across.same_group, across.site) == ((3, 1, 2), False, 0)
     same = race_of([6 << 12, 1 << 31 | 1 << 30 | 1, 5, 1, 4, 2, 1, 3, 2], 0)
     assert same.other is None
+    assert same.text("x[]", "ab", "a.comp:3") == (
+        "changes x[], which another invocation read (the last read is at a.comp:3): no barrier is between"
+    )
+    # Only invocations of other groups: the last one is of the same group.
+    far = race_of([6 << 12 | 7, 1 << 31 | 1 << 29 | 1 << 28 | 6, 5, 1, 4, 2, 1, 3, 2], 0)
+    assert far.text("x[]", "ab", "a.comp:3") == (
+        "changes x[], which another invocation of another workgroup wrote (the last write is at a.comp:3): "
+        "workgroups are in no order"
+    )
     assert same.text("x[]", "ab", "") == "changes x[], which another invocation read: no barrier is between"

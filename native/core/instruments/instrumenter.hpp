@@ -150,6 +150,18 @@ private:
     [[nodiscard]] uint32_t shared_slots(Code& into, uint32_t before);
     // The function that notes one access to one slot, and returns the earlier one that it races with.
     [[nodiscard]] uint32_t toucher(char kind);
+    // Whether the last access, or any that its words tell of, is another invocation's and in no order with
+    // mine; `only_far`: only some of other groups are, and not the last one.
+    struct Others {
+        uint32_t last, any, only_far;
+    };
+    [[nodiscard]] Others others_of(Code& into, uint32_t group, uint32_t state, uint32_t my_group,
+                                   uint32_t me);
+    [[nodiscard]] uint32_t bits_of_others(Code& into, uint32_t group, uint32_t before, uint32_t my_group,
+                                          uint32_t me);
+    [[nodiscard]] uint32_t same_group_and(Code& into, uint32_t group, uint32_t my_group, uint32_t both,
+                                          uint32_t mask);
+    [[nodiscard]] uint32_t has(Code& into, uint32_t state, uint32_t bit);
     [[nodiscard]] uint32_t other_group(Code& into, uint32_t group, uint32_t my_group);
     [[nodiscard]] uint32_t is_known(Code& into, uint32_t group);
     [[nodiscard]] uint32_t same_phase(Code& into, uint32_t group, uint32_t state, uint32_t me);

@@ -19,6 +19,7 @@ constexpr size_t most_scalars = 4;
 constexpr size_t most_members = 64;
 constexpr size_t most_touched = 128;  // scalars, over all accesses of a module: compilers need time for each
 constexpr uint32_t most_indices = 3;  // in a report
+constexpr uint32_t changed_value = 0x9E3779B9;  // stands for what an atomic operation wrote
 
 void Instrumenter::note_fence(Instruction instruction) {
     const bool control = instruction.op() == spv::OpControlBarrier;
@@ -333,9 +334,66 @@ uint32_t Instrumenter::differs(Code& into, uint32_t group, uint32_t state, uint3
     const uint32_t inside = inside_ ? same_phase(into, group, state, me) : builder_.null(boolean);
     const uint32_t across = across_ ? other : builder_.null(boolean);
     const uint32_t found = builder_.value(into, spv::OpSelect, boolean, {other, across, inside});
-    const uint32_t valid = test(into, spv::OpINotEqual,
-                                combine(into, spv::OpBitwiseAnd, state, word(DebugShadow::valid)), word(0));
-    return test(into, spv::OpLogicalAnd, valid, found);
+    return test(into, spv::OpLogicalAnd, has(into, state, DebugShadow::valid), found);
+}
+
+uint32_t Instrumenter::has(Code& into, uint32_t state, uint32_t bit) {
+    return test(into, spv::OpINotEqual, combine(into, spv::OpBitwiseAnd, state, word(bit)), word(0));
+}
+
+// Tests if two accesses are of one group, and their words alike in the bits of `mask`.
+uint32_t Instrumenter::same_group_and(Code& into, uint32_t group, uint32_t my_group, uint32_t both,
+                                      uint32_t mask) {
+    const uint32_t groups =
+        combine(into, spv::OpShiftRightLogical, combine(into, spv::OpBitwiseXor, group, my_group),
+                word(DebugShadow::site_bits));
+    return test(into, spv::OpIEqual,
+                combine(into, spv::OpBitwiseOr, groups,
+                        combine(into, spv::OpBitwiseAnd, both, word(mask))),
+                word(0));
+}
+
+Instrumenter::Others Instrumenter::others_of(Code& into, uint32_t group, uint32_t state, uint32_t my_group,
+                                             uint32_t me) {
+    using S = DebugShadow;
+    const uint32_t last = differs(into, group, state, my_group, me);
+    Others others{last, last, builder_.null(builder_.bool_type())};
+    if (inside_) {
+        const uint32_t phase = same_group_and(into, group, my_group,
+                                              combine(into, spv::OpBitwiseXor, state, me), S::epoch_mask);
+        others.any = test(into, spv::OpLogicalOr, last,
+                          test(into, spv::OpLogicalAnd, phase, has(into, state, S::several)));
+    }
+    if (across_) {
+        const uint32_t any = test(into, spv::OpLogicalOr, others.any, has(into, state, S::groups));
+        others.only_far = test(into, spv::OpLogicalNotEqual, any, others.any);
+        others.any = any;
+    }
+    return others;
+}
+
+// What stays known of the accesses before mine: that others of this phase of the group made some, and others
+// of other groups.
+uint32_t Instrumenter::bits_of_others(Code& into, uint32_t group, uint32_t before, uint32_t my_group,
+                                      uint32_t me) {
+    using S = DebugShadow;
+    const auto select = [&](uint32_t condition, uint32_t bit) {
+        return builder_.value(into, spv::OpSelect, builder_.uint_type(), {condition, word(bit), word(0)});
+    };
+    // One of another group may have noted its group, and not yet the rest.
+    const uint32_t far = other_group(into, group, my_group);
+    const uint32_t both = combine(into, spv::OpBitwiseXor, before, me);
+    const uint32_t same_epoch = test(
+        into, spv::OpIEqual, combine(into, spv::OpBitwiseAnd, both, word(S::epoch_mask)), word(0));
+    const uint32_t near = test(into, spv::OpLogicalOr,
+                               test(into, spv::OpLogicalAnd, same_epoch, has(into, before, S::several)),
+                               same_phase(into, group, before, me));
+    const uint32_t several = test(into, spv::OpLogicalAnd, near, has(into, before, S::valid));
+    const uint32_t spread = test(into, spv::OpLogicalOr, far, has(into, before, S::groups));
+    return combine(into, spv::OpBitwiseOr,
+                   builder_.value(into, spv::OpSelect, builder_.uint_type(),
+                                  {far, word(0), select(several, S::several)}),
+                   select(spread, S::groups));
 }
 
 // uvec2 touch(uint base, uint count, uint slot, uint my_group, uint me, uint value): the words of the earlier
@@ -371,9 +429,6 @@ uint32_t Instrumenter::toucher(char kind) {
     const auto load = [&](uint32_t number) {
         return builder_.value(code, spv::OpAtomicLoad, uint, {at(number), scope_, word(0)});
     };
-    const auto has = [&](uint32_t state, uint32_t bit) {
-        return test(code, spv::OpINotEqual, combine(code, spv::OpBitwiseAnd, state, word(bit)), word(0));
-    };
     const auto select = [&](uint32_t condition, uint32_t yes, uint32_t no) {
         return builder_.value(code, spv::OpSelect, uint, {condition, yes, no});
     };
@@ -381,69 +436,54 @@ uint32_t Instrumenter::toucher(char kind) {
         return builder_.value(code, spv::OpLogicalNot, boolean, {condition});
     };
     using S = DebugShadow;
+    const auto told = [&](uint32_t state, const Others& others, uint32_t bits) {
+        return combine(code, spv::OpBitwiseOr, select(others.only_far, word(S::groups | bits), word(bits)),
+                       combine(code, spv::OpBitwiseAnd, state, word(~(S::several | S::groups))));
+    };
+    // Another access may have come since the exchange: it stays, and so do its bits.
+    const auto add_bits = [&](uint32_t number, uint32_t bits) {
+        builder_.value(code, spv::OpAtomicOr, uint, {at(number), scope_, word(0), bits});
+    };
     uint32_t group_found = 0, found_who = 0;
-    if (kind == 'o') {
-        const uint32_t writer = load(S::writer), group = load(S::writer_group);
-        const uint32_t race = test(code, spv::OpLogicalAnd, differs(code, group, writer, my_group, me),
-                                   negated(has(writer, S::atomic)));
-        group_found = select(race, group, word(0));
-        found_who = select(race, writer, word(0));
-    } else if (kind == 'r') {
+    if (kind == 'r' || kind == 'o') {
         // It notes itself and then looks for a writer, who does so, too: one of them finds the other.
-        const uint32_t before_group = exchange(S::reader_group, my_group), before = exchange(S::reader, me);
+        if (kind == 'r') {
+            const uint32_t group = exchange(S::reader_group, my_group), before = exchange(S::reader, me);
+            add_bits(S::reader, bits_of_others(code, group, before, my_group, me));
+        }
         const uint32_t writer = load(S::writer), group = load(S::writer_group);
-        const uint32_t race = differs(code, group, writer, my_group, me);
+        const Others others = others_of(code, group, writer, my_group, me);
+        // Plain writes before one's own wrote the same, and harm nobody.
+        const uint32_t race = kind == 'o' ? test(code, spv::OpLogicalAnd, others.last, has(code, writer, S::plain))
+                                          : test(code, spv::OpLogicalOr, others.last,
+                                                 test(code, spv::OpLogicalAnd, others.any,
+                                                      negated(has(code, writer, S::plain))));
         group_found = select(race, group, word(0));
-        found_who = select(race, writer, word(0));
-        // Other readers stay known: of this phase of the group, and of other groups.
-        const uint32_t other_readers = other_group(code, before_group, my_group);
-        const uint32_t both = combine(code, spv::OpBitwiseXor, before, me);
-        const uint32_t same_epoch =
-            test(code, spv::OpIEqual, combine(code, spv::OpBitwiseAnd, both, word(S::epoch_mask)), word(0));
-        const uint32_t others =
-            test(code, spv::OpLogicalOr, test(code, spv::OpLogicalAnd, same_epoch, has(before, S::several)),
-                 same_phase(code, before_group, before, me));
-        const uint32_t several = test(code, spv::OpLogicalAnd, negated(other_readers), others);
-        const uint32_t spread = test(code, spv::OpLogicalOr, other_readers, has(before, S::groups));
-        // A reader of another group may have noted its group, and not yet the rest.
-        const uint32_t bits = combine(
-            code, spv::OpBitwiseOr,
-            select(test(code, spv::OpLogicalAnd, several, has(before, S::valid)), word(S::several), word(0)),
-            select(spread, word(S::groups), word(0)));
-        // Another reader may have come since then: it stays, and so do its bits.
-        builder_.value(code, spv::OpAtomicOr, uint, {at(S::reader), scope_, word(0), bits});
+        found_who = select(race, told(writer, others, 0), word(0));
     } else {
-        const uint32_t mine = kind == 'a' ? combine(code, spv::OpBitwiseOr, me, word(S::atomic)) : me;
-        const uint32_t writer = exchange(S::writer, mine), group = exchange(S::writer_group, my_group);
-        const uint32_t before = exchange(S::value, value);
+        const bool plain = kind != 'a';
+        uint32_t mine = combine(code, spv::OpBitwiseOr, me, word(S::plain)), place_of_mine = my_group;
+        if (!plain) {  // an own plain write of this phase stays known, and its place
+            const uint32_t seen = load(S::writer), seen_group = load(S::writer_group);
+            const uint32_t stays =
+                same_group_and(code, seen_group, my_group, combine(code, spv::OpBitwiseXor, seen, mine),
+                               S::epoch_mask | S::local_mask | S::valid | S::plain);
+            mine = select(stays, mine, me);
+            place_of_mine = select(stays, seen_group, my_group);
+        }
+        const uint32_t writer = exchange(S::writer, mine), group = exchange(S::writer_group, place_of_mine);
+        const uint32_t before = exchange(S::value, plain ? value : word(changed_value));
+        add_bits(S::writer, bits_of_others(code, group, writer, my_group, me));
         const uint32_t reader = load(S::reader), reader_group = load(S::reader_group);
-        const uint32_t was_atomic = has(writer, S::atomic);
-        uint32_t race = differs(code, group, writer, my_group, me);
-        if (kind == 'a') {
-            race = test(code, spv::OpLogicalAnd, race, negated(was_atomic));
-        } else {  // the same value again harms nobody
-            const uint32_t changes =
-                test(code, spv::OpLogicalOr, test(code, spv::OpINotEqual, before, value), was_atomic);
-            race = test(code, spv::OpLogicalAnd, race, changes);
-        }
-        uint32_t read = differs(code, reader_group, reader, my_group, me);
-        if (across_) read = test(code, spv::OpLogicalOr, read, has(reader, S::groups));
-        if (inside_) {
-            const uint32_t groups =
-                combine(code, spv::OpShiftRightLogical,
-                        combine(code, spv::OpBitwiseXor, reader_group, my_group), word(S::site_bits));
-            const uint32_t both = combine(code, spv::OpBitwiseXor, reader, me);
-            const uint32_t same = combine(code, spv::OpBitwiseOr, groups,
-                                          combine(code, spv::OpBitwiseAnd, both, word(S::epoch_mask)));
-            read = test(code, spv::OpLogicalOr, read,
-                        test(code, spv::OpLogicalAnd, test(code, spv::OpIEqual, same, word(0)),
-                             has(reader, S::several)));
-        }
-        const uint32_t reading =
-            combine(code, spv::OpBitwiseOr, word(S::was_read),
-                    combine(code, spv::OpBitwiseAnd, reader, word(~(S::several | S::groups))));
-        group_found = select(race, group, select(read, reader_group, word(0)));
-        found_who = select(race, writer, select(read, reading, word(0)));
+        const Others writers = others_of(code, group, writer, my_group, me);
+        // The same value again harms nobody.
+        const uint32_t race = test(code, spv::OpLogicalAnd, writers.any,
+                                   plain ? test(code, spv::OpINotEqual, before, value)
+                                         : has(code, writer, S::plain));
+        const Others readers = others_of(code, reader_group, reader, my_group, me);
+        group_found = select(race, group, select(readers.any, reader_group, word(0)));
+        found_who = select(race, told(writer, writers, 0),
+                           select(readers.any, told(reader, readers, S::was_read), word(0)));
     }
     const uint32_t found = builder_.value(code, spv::OpCompositeConstruct, pair, {group_found, found_who});
     code.emit(spv::OpBranch, {end});
