@@ -10,6 +10,9 @@
 - DXC widens an int before it makes a double of it; the double is made of the int, since Mesa's lavapipe
   compares that of the widened one with 0 wrongly.
 - DXC 1.8 declares NVIDIA's partitioned subgroups for each sum over a wave; without their use that goes.
+- Slang describes an ``inout`` parameter and a buffer that is one by pointers to their types, which validators
+  before 2025 know for numbers only: debuggers see the type itself. A struct that holds pointers to itself is
+  described without them, since their members follow it.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ import re
 from .spirv_words import (
     CAPABILITY,
     ENTRY_POINT,
+    EXTENDED,
     EXTENSION,
+    IMPORT,
     MEMBER_DECORATE,
     MEMBER_NAME,
     PASSES,
@@ -39,6 +44,10 @@ _PARTITIONED = 5297  # GroupNonUniformPartitionedNV
 _PARTITIONS = "SPV_NV_shader_subgroup_partitioned"
 _PARTITION = 5296  # OpGroupNonUniformPartitionNV
 _OVER_GROUPS = range(349, 365)  # OpGroupNonUniformIAdd to LogicalXor; those over partitions from operation 6
+_FORWARD = 4433  # OpExtInstWithForwardRefsKHR
+_FORWARDS = "SPV_KHR_relaxed_extended_instruction"
+_DEBUG_INFO = "NonSemantic.Shader.DebugInfo.100"
+_DEBUG_BASIC, _DEBUG_POINTER = 2, 3  # its instructions
 _GROUP = "SLANG_ParameterGroup_"
 _LAYOUT = re.compile(r"_(default|natural|std140|std430|scalar|c)(_\d+)?$")
 _KIND = re.compile(r"^type\.((ConstantBuffer|TextureBuffer|PushConstant)\.)?")
@@ -50,6 +59,7 @@ def tidy(module: Module) -> None:
     """Gives the module the source's names."""
     words, names = module.words, module.names
     counters = {each for each, _ in module.variables() if names.get(each, "").startswith("counter.var.")}
+    _describe_types(module)
     widened: dict[tuple[int, int], int] = {}  # how, the result -> the integer
     partitioned = False
     for opcode, at, length in module.body:
@@ -78,10 +88,10 @@ def tidy(module: Module) -> None:
             struct, member = words[at + 1], words[at + 2]
             if module.kind(words[module.places[struct] + 2 + member]) in (TYPE_ARRAY, TYPE_RUNTIME_ARRAY):
                 module.replace(at, encoded(MEMBER_NAME, [struct, member], "data"))
-        elif not partitioned and (
-            (opcode == CAPABILITY and words[at + 1] == _PARTITIONED)
-            or (opcode == EXTENSION and module.text(at + 1, at + length) == _PARTITIONS)
-        ):
+        elif opcode == EXTENSION:
+            if module.text(at + 1, at + length) in (_FORWARDS, *([] if partitioned else [_PARTITIONS])):
+                module.replace(at)
+        elif opcode == CAPABILITY and words[at + 1] == _PARTITIONED and not partitioned:
             module.replace(at)
     for struct in laid_out:
         name = names.get(struct, "")
@@ -98,6 +108,33 @@ def tidy(module: Module) -> None:
             or (words[at + 3] == _UNIFORM and block == f"type.{own}")
         ):
             module.replace(module.annotations[variable][0])
+
+
+def _describe_types(module: Module) -> None:
+    """Rewrites what debuggers are told of types so that older validators take it."""
+    words = module.words
+    sets = {
+        words[at + 1]
+        for opcode, at, length in module.head
+        if opcode == IMPORT and module.text(at + 2, at + length) == _DEBUG_INFO
+    }
+    told = [each for each in module.head if each[0] in (EXTENDED, _FORWARD) and words[each[1] + 3] in sets]
+    later = {words[at + 2] for _, at, _ in told}
+    numbers: set[int] = set()
+    meant: dict[int, int] = {}  # pointers -> their types
+    for opcode, at, length in told:
+        result, kind, first = words[at + 2], words[at + 4], at + 5
+        later.discard(result)
+        for place in range(first, at + length):
+            words[place] = meant.get(words[place], words[place])
+        if kind == _DEBUG_BASIC:
+            numbers.add(result)
+        elif kind == _DEBUG_POINTER and words[first] not in numbers:
+            meant[result] = words[first]
+            module.replace(at)
+        if opcode == _FORWARD:
+            known = [each for each in words[first : at + length] if each not in later]
+            module.replace(at, encoded(EXTENDED, [*words[at + 1 : first], *known]))
 
 
 # The registers of each letter are shifted by this to tell them apart.

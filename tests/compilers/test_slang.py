@@ -181,6 +181,29 @@ def test_debug_information_names_the_source(tmp_path):
     assert "shown.slang" not in kp.disassemble(kp.compile(path, optimize=False))
 
 
+POINTED = """
+struct Node { float v; Node* next; };
+struct P { float a; [mutating] void inc() { a += 1; } };
+RWStructuredBuffer<P> x;
+uniform Node* first;
+void vector(inout float3 a) { a += 1; }
+void array(inout float a[4]) { a[0] += 1; }
+float read(RWStructuredBuffer<P> b, uint i) { return b[i].a; }
+[shader("compute")] [numthreads(1, 1, 1)] void main() {
+    P p = x[0]; p.inc(); float3 q = p.a; vector(q); float z[4] = {q.x, 1, 2, 3}; array(z);
+    if (first != nullptr && first->next != nullptr) z[0] = first->next->v;
+    p.a = z[0] + read(x, 0); x[0] = p; }"""
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+def test_debug_information_of_what_is_passed_by_reference(optimize):
+    """The module is valid, and has its lines."""
+    text = kp.disassemble(kp.compile(POINTED, language="slang", debug_info=True, optimize=optimize))
+    assert "DebugLine" in text or "OpLine" in text
+    assert "DebugTypeComposite" in text
+    assert "DebugTypePointer" not in text
+
+
 # -- macros, includes, modules -------------------------------------------------------------------------------
 
 FILL = "RWStructuredBuffer<float> o;\n[numthreads(1, 1, 1)] void main() {{ o[0] = {}; }}"
