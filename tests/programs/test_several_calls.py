@@ -65,7 +65,7 @@ def test_a_file_of_parameters_is_not_ignored(mgr, tmp_path, as_index):
         return kp.load_program(tmp_path / "a.kpp", parameters=source).on(mgr).main(np.ones(4, np.float32))
 
     with pytest.raises(
-        kp.InvalidArgumentError, match="has 'fc.weight', and the program has 'bias', 'weight'"
+        kp.InvalidArgumentError, match=r"has 'fc\.weight', and the program has 'bias', 'weight'"
     ):
         load(**{"fc.weight": 9})
     with pytest.warns(kp.KomputeWarning, match="lacks 'bias': the program's own contents stay"):

@@ -56,8 +56,9 @@ struct DebugShadow {
     // In the others: the number of the invocation in its group, the number of barriers that it had passed.
     static constexpr uint32_t local_bits = 11, local_mask = 0x7FF;
     static constexpr uint32_t epoch_mask = 0x1FFFFu << local_bits, most_epochs = 0x1FFFF;
-    static constexpr uint32_t plain = 1u << 28;    // of writers: a write of its phase is not atomic
-    static constexpr uint32_t groups = 1u << 29;   // other groups made such accesses before; in reports: only they
+    static constexpr uint32_t plain = 1u << 28;  // of writers: a write of its phase is not atomic
+    static constexpr uint32_t groups =
+        1u << 29;  // other groups made such accesses before; in reports: only they
     static constexpr uint32_t several = 1u << 30;  // so did others of the group, since the same barrier
     static constexpr uint32_t was_read = several;  // in reports: the earlier access is a read
     static constexpr uint32_t valid = 1u << 31;

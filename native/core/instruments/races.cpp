@@ -348,8 +348,7 @@ uint32_t Instrumenter::same_group_and(Code& into, uint32_t group, uint32_t my_gr
         combine(into, spv::OpShiftRightLogical, combine(into, spv::OpBitwiseXor, group, my_group),
                 word(DebugShadow::site_bits));
     return test(into, spv::OpIEqual,
-                combine(into, spv::OpBitwiseOr, groups,
-                        combine(into, spv::OpBitwiseAnd, both, word(mask))),
+                combine(into, spv::OpBitwiseOr, groups, combine(into, spv::OpBitwiseAnd, both, word(mask))),
                 word(0));
 }
 
@@ -359,8 +358,8 @@ Instrumenter::Others Instrumenter::others_of(Code& into, uint32_t group, uint32_
     const uint32_t last = differs(into, group, state, my_group, me);
     Others others{last, last, builder_.null(builder_.bool_type())};
     if (inside_) {
-        const uint32_t phase = same_group_and(into, group, my_group,
-                                              combine(into, spv::OpBitwiseXor, state, me), S::epoch_mask);
+        const uint32_t phase =
+            same_group_and(into, group, my_group, combine(into, spv::OpBitwiseXor, state, me), S::epoch_mask);
         others.any = test(into, spv::OpLogicalOr, last,
                           test(into, spv::OpLogicalAnd, phase, has(into, state, S::several)));
     }
@@ -383,11 +382,11 @@ uint32_t Instrumenter::bits_of_others(Code& into, uint32_t group, uint32_t befor
     // One of another group may have noted its group, and not yet the rest.
     const uint32_t far = other_group(into, group, my_group);
     const uint32_t both = combine(into, spv::OpBitwiseXor, before, me);
-    const uint32_t same_epoch = test(
-        into, spv::OpIEqual, combine(into, spv::OpBitwiseAnd, both, word(S::epoch_mask)), word(0));
-    const uint32_t near = test(into, spv::OpLogicalOr,
-                               test(into, spv::OpLogicalAnd, same_epoch, has(into, before, S::several)),
-                               same_phase(into, group, before, me));
+    const uint32_t same_epoch =
+        test(into, spv::OpIEqual, combine(into, spv::OpBitwiseAnd, both, word(S::epoch_mask)), word(0));
+    const uint32_t near =
+        test(into, spv::OpLogicalOr, test(into, spv::OpLogicalAnd, same_epoch, has(into, before, S::several)),
+             same_phase(into, group, before, me));
     const uint32_t several = test(into, spv::OpLogicalAnd, near, has(into, before, S::valid));
     const uint32_t spread = test(into, spv::OpLogicalOr, far, has(into, before, S::groups));
     return combine(into, spv::OpBitwiseOr,
@@ -454,10 +453,11 @@ uint32_t Instrumenter::toucher(char kind) {
         const uint32_t writer = load(S::writer), group = load(S::writer_group);
         const Others others = others_of(code, group, writer, my_group, me);
         // Plain writes before one's own wrote the same, and harm nobody.
-        const uint32_t race = kind == 'o' ? test(code, spv::OpLogicalAnd, others.last, has(code, writer, S::plain))
-                                          : test(code, spv::OpLogicalOr, others.last,
-                                                 test(code, spv::OpLogicalAnd, others.any,
-                                                      negated(has(code, writer, S::plain))));
+        const uint32_t race =
+            kind == 'o'
+                ? test(code, spv::OpLogicalAnd, others.last, has(code, writer, S::plain))
+                : test(code, spv::OpLogicalOr, others.last,
+                       test(code, spv::OpLogicalAnd, others.any, negated(has(code, writer, S::plain))));
         group_found = select(race, group, word(0));
         found_who = select(race, told(writer, others, 0), word(0));
     } else {
@@ -477,9 +477,9 @@ uint32_t Instrumenter::toucher(char kind) {
         const uint32_t reader = load(S::reader), reader_group = load(S::reader_group);
         const Others writers = others_of(code, group, writer, my_group, me);
         // The same value again harms nobody.
-        const uint32_t race = test(code, spv::OpLogicalAnd, writers.any,
-                                   plain ? test(code, spv::OpINotEqual, before, value)
-                                         : has(code, writer, S::plain));
+        const uint32_t race =
+            test(code, spv::OpLogicalAnd, writers.any,
+                 plain ? test(code, spv::OpINotEqual, before, value) : has(code, writer, S::plain));
         const Others readers = others_of(code, reader_group, reader, my_group, me);
         group_found = select(race, group, select(readers.any, reader_group, word(0)));
         found_who = select(race, told(writer, writers, 0),
