@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .radix import HELPERS, LEAST_GROUP, MOST_GROUPS, MOST_NUMBERS, SIDE_BY_SIDE, Pass, circle, turns
+from .radix import HELPERS, LEAST_GROUP, MOST_GROUPS, MOST_NUMBERS, Pass, circle, side_by_side, turns
 
 _LEAST_BITS = 6
 """Of the last factor of several: 2**6 numbers fill rows of caches."""
@@ -75,15 +75,15 @@ def split(
     side by side. One dispatch is the fastest all the same, because several access twice as many numbers."""
     room = min(shared_bytes // (16 if doubles else 8), 8 * invocations)
     most = min(room, MOST_NUMBERS).bit_length() - 1
-    bits = (2 * length - 2).bit_length()
+    bits, side = (2 * length - 2).bit_length(), side_by_side(on_gpu, doubles)
     if bits <= most:
-        least = SIDE_BY_SIDE if on_gpu and not is_dense else 1
+        least = side if on_gpu and not is_dense else 1
         return Split((bits,), (min(max(8 * LEAST_GROUP >> bits, least), 1 << most - bits),))
-    strided = most - SIDE_BY_SIDE.bit_length() + 1
+    strided = most - side.bit_length() + 1
     count = 1 + -(-(bits - most) // strided)
     last = min(max(bits - strided * (count - 1), min(_LEAST_BITS, most)), bits - 3 * (count - 1))
     found = [*((bits - last + k) // (count - 1) for k in range(count - 1)), last]
-    return Split(tuple(found), tuple(min(SIDE_BY_SIDE, 1 << most - each) for each in found))
+    return Split(tuple(found), tuple(min(side, 1 << most - each) for each in found))
 
 
 def passes(

@@ -118,6 +118,13 @@ class Split(NamedTuple):
         )
 
 
+def side_by_side(on_gpu: bool, doubles: bool) -> int:
+    """The lines of a workgroup with numbers that are not neighbours. On a processor they fill a row of its
+    cache: twice as many in float64 take up to twice as long on lavapipe.
+    """
+    return SIDE_BY_SIDE // 2 if doubles and not on_gpu else SIDE_BY_SIDE
+
+
 def is_smooth(number: int) -> bool:
     """Whether it has no other prime factors than `PRIMES`."""
     for prime in PRIMES:
@@ -170,7 +177,7 @@ def split(
     """
     itemsize = 16 if doubles else 8
     strides = on_gpu and not is_dense
-    side = _GPU_ROW // itemsize if strides else SIDE_BY_SIDE
+    side = _GPU_ROW // itemsize if strides else side_by_side(on_gpu, doubles)
     room = min(shared_bytes // itemsize, MOST_NUMBERS)
     factors = [n for n in range(2, min(room, math.isqrt(length)) + 1) if length % n == 0]
 
@@ -181,7 +188,11 @@ def split(
                 continue
             others = splits(n // factor, count - 1, factor, lines) if count > 1 else [Split(0, 0, (), (), ())]
             for own in stages(factor):
-                wanted = max(LEAST_GROUP // own.threads, 1) if is_dense and factor == length else side
+                wanted = (
+                    max(LEAST_GROUP // own.threads, 1)
+                    if is_dense and factor == length
+                    else max(side, 8 // own.threads)
+                )
                 most = min(room // factor, invocations // own.threads)
                 if most >= lines:
                     mine = Split(own.cost, own.accesses, (factor,), (own,), (min(wanted, most),))
@@ -189,7 +200,8 @@ def split(
         return _useful(found)
 
     for count in range(1, length.bit_length() + 1):
-        for lines in (side, side // 2, side // 4) if strides else (1,) if count == 1 else (side, side // 2):
+        whole = (1,) if count == 1 else (side, SIDE_BY_SIDE // 2)
+        for lines in (side, side // 2, side // 4) if strides else whole:
             if found := splits(length, count, 2, lines):
                 is_long = count == 1 and length > _MOST_OF_LONG_LINES[0]
                 most = _MOST_OF_LONG_LINES[1] if is_long else _MOST_ACCESSES[min(count, 3) - 1]

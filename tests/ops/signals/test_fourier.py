@@ -156,6 +156,17 @@ def test_on_a_gpu_lines_stand_side_by_side(monkeypatch, mgr, doubles):
         assert min(_radix.split(length, False, 32768, 1024, True, doubles).lines) >= least
 
 
+@pytest.mark.parametrize("length", [4096, 65536, 2**20])
+@pytest.mark.parametrize("doubles", [False, True])
+def test_on_a_processor_lines_fill_a_row_of_its_cache(length, doubles):
+    """64 bytes; more only where a line has so few invocations that a workgroup would have less than 8."""
+    parts = _radix.split(length, True, 32768, 1024, False, doubles)
+    size = 16 if doubles else 8
+    for lines, stages in zip(parts.lines, parts.stages, strict=True):
+        assert lines * size <= 64 or lines * stages.threads <= 8
+    assert max(_chirp.split(length + 1, True, 32768, 1024, False, doubles).lines) * size <= 64
+
+
 def columns_on_a_gpu():
     with kp.Manager() as mgr:
         x = [mgr.empty((2, n, n), np.complex64) for n in (512, 4096)]
