@@ -371,7 +371,7 @@ Instrumenter::Others Instrumenter::others_of(Code& into, uint32_t group, uint32_
     return others;
 }
 
-// What stays known of the accesses before mine: that others of this phase of the group made some, and others
+// Of the accesses before mine, this stays known: that others of this phase of the group made some, and others
 // of other groups.
 uint32_t Instrumenter::bits_of_others(Code& into, uint32_t group, uint32_t before, uint32_t my_group,
                                       uint32_t me) {
