@@ -296,10 +296,8 @@ class _Reader:
         if name in CONSTANTS or name in ARITY or name in SYNONYMS or name in self.own:
             self.fail(f"{name!r} is a function or constant, so it cannot name a value", tree)
         if name in GLSL_WORDS or name.startswith(("gl_", "kp_")) or "__" in name or not name.isascii():
-            self.fail(
-                f"{name!r} cannot be a name, because kernels use it or GLSL reserves it: call it {name}_",
-                tree,
-            )
+            hint = f": call it {name}_" if name in GLSL_WORDS else ""
+            self.fail(f"{name!r} cannot be a name, because kernels use it or GLSL reserves it{hint}", tree)
 
     def made(self, op: str, tree: Any, *args: Node, value: Any = None) -> Node:
         return Node(op, args, value, self.text, self.column(tree))
