@@ -137,10 +137,10 @@ def test_each_product_of_small_primes(mgr):
 
 
 @pytest.mark.parametrize("doubles", [False, True])
-def test_on_a_gpu_lines_stand_side_by_side(monkeypatch, mgr, doubles):
+def test_on_a_gpu_lines_stand_side_by_side(monkeypatch, mgr, needs, doubles):
     """Its plan, and the numbers of it: columns of one dispatch and of two, with groups that are not full."""
-    if doubles and not has_double(mgr):
-        pytest.skip("the device has no float64")
+    if doubles:
+        needs(mgr, "shaderFloat64")
     facts = _transforms._facts
     monkeypatch.setattr(_transforms, "_facts", lambda device: (*facts(device)[:2], True))
     kp.ops.fft.cache_clear(), kp.ops.ifft.cache_clear()
@@ -354,9 +354,9 @@ def test_one_axis(name, shape, axis, n, norm):
         ((4, 2), 1, "float32"),
     ],
 )
-def test_real_numbers_of_even_lengths(mgr, shape, axis, dtype):
-    if dtype == "float64" and not has_double(mgr):
-        pytest.skip("the device has no float64")
+def test_real_numbers_of_even_lengths(mgr, needs, shape, axis, dtype):
+    if dtype == "float64":
+        needs(mgr, "shaderFloat64")
     x = numbers(shape, dtype)
     half = kp.ops.rfft(mgr.tensor_t(x), axis=axis).read()
     check(half, x, "rfft", axis=axis)
